@@ -27,8 +27,8 @@ from antiphon.traffic.entries import Direction
 from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
 
-WISHES = ClientCheckOptions(limit=5.0, patience=0.005)
-SHORT = ClientCheckOptions(limit=1.0, patience=0.005)
+WISHES = ClientCheckOptions(limit=5.0, silence=0.005)
+SHORT = ClientCheckOptions(limit=1.0, silence=0.005)
 """For faults that show by nothing happening."""
 
 
@@ -66,7 +66,7 @@ class Broken:
     wire: Callable[[], Fault] | None = None
     able: bool = True
     """Whether it offers anything."""
-    wishes: ClientCheckOptions = WISHES
+    options: ClientCheckOptions = WISHES
 
 
 async def never(request: v1.RequestPermission) -> bool:
@@ -171,18 +171,18 @@ class InMemory:
     def has(self, purpose: str) -> bool:
         return purpose in CLIENT_PURPOSES
 
-    async def start(self, purpose: str, cwd: Path, visited: OnAgentStart) -> Client:
+    async def start(self, purpose: str, cwd: Path, on_start: OnAgentStart) -> Client:
         near, far = memory_pair()
         ends: list[asyncio.Task[None]] = []
         fault = Fault()
         if self.broken.wire is None:
-            visited(AgentStart(near))
+            on_start(AgentStart(near))
         else:
             outer, inner = memory_pair()
             fault = self.broken.wire()
             relay = Relay(fault, outer, near)
             ends = [asyncio.create_task(relay.carry(one)) for one in Direction]
-            visited(AgentStart(inner))
+            on_start(AgentStart(inner))
         driver = Driver(far, cwd, self.broken)
         return Client(driver.use(purpose), fault, ends)
 

@@ -20,7 +20,7 @@ from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
 from tests.limits import limit
 
-WISHES = CheckOptions(DEMO, auth="demo", limit=5.0, patience=0.02, start=5.0)
+WISHES = CheckOptions(DEMO, auth="demo", limit=5.0, silence=0.02, start=5.0)
 
 Message = dict[str, Any]
 Fault = Callable[[Direction, Any], Iterable[Any]]
@@ -30,12 +30,12 @@ Fault = Callable[[Direction, Any], Iterable[Any]]
 W = TypeVar("W", CheckOptions, ClientCheckOptions)
 
 
-def under_load(wishes: W) -> W:
+def under_load(options: W) -> W:
     """Return what a check is told, with a limit that grows once there is more load than the test processes make themselves.
 
     A fault that shows by silence is waited for to the end of that limit, so it is no longer than it has to be.
     """
-    return replace(wishes, limit=max(wishes.limit, limit(wishes.limit / 4)))
+    return replace(options, limit=max(options.limit, limit(options.limit / 4)))
 
 
 class Leaves(Exception):

@@ -16,8 +16,8 @@ Message = dict[str, Any]
 
 PLACES = {"write": " {file} {text}", "ask": " {file} {text}"}
 WORDS = Prompts({purpose: purpose + PLACES.get(purpose, "") for purpose in PURPOSES})
-WISHES = CheckOptions(WORDS, limit=1.0, patience=0.02, start=1.0)
-SHORT = CheckOptions(WORDS, limit=0.2, patience=0.02, start=1.0)
+WISHES = CheckOptions(WORDS, limit=1.0, silence=0.02, start=1.0)
+SHORT = CheckOptions(WORDS, limit=0.2, silence=0.02, start=1.0)
 """For agents that let us wait as long as we want to."""
 
 OPTIONS = [

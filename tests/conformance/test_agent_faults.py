@@ -46,7 +46,7 @@ async def test_a_correct_agent_passes_everything() -> None:
 
 
 def test_every_requirement_has_a_fault() -> None:
-    of_processes = {one.id for scene in SUITE.scenarios.values() if scene.process for one in scene.shows}
+    of_processes = {one.id for record in SUITE.scenarios.values() if record.process for one in record.shows}
     assert set(SUITE.requirements()) - set(FAULTS) - of_processes == {
         "rpc.answered"
     }  # which has a test of its own below
@@ -72,13 +72,13 @@ async def test_a_fault_in_one_scene_fails_nothing_in_another(id: str) -> None:
 def _healthy() -> list[list[tuple[str, Entry]]]:
     """What a correct agent and the check say, connection by connection, each message with its scene."""
     wires: dict[int, list[tuple[str, Entry]]] = {}
-    scenes: list[ScenarioRecord] = []  # kept, so that no wire has the number of another
+    records: list[ScenarioRecord] = []  # kept, so that no wire has the number of another
 
-    def note(scene: ScenarioRecord) -> None:
-        scenes.append(scene)
-        for wire in scene.wires:
+    def note(record: ScenarioRecord) -> None:
+        records.append(record)
+        for wire in record.wires:
             told = wires.setdefault(id(wire), [])
-            told += [(scene.name, entry) for entry in wire.trace[len(told) :]]
+            told += [(record.name, entry) for entry in wire.trace[len(told) :]]
 
     asyncio.run(check_agent(InMemory(), under_load(WISHES), progress=note))
     return list(wires.values())
@@ -107,8 +107,8 @@ def test_a_fault_of_one_scene_leaves_the_messages_of_others_alone() -> None:
     def passed(direction: Direction, message: object) -> bool:
         return list(fault(direction, message)) == [message]
 
-    def opens(scene: str) -> dict[str, object]:
-        return {"id": 1, "method": "session/new", "params": {"cwd": f"/songs/{scene}"}}
+    def opens(record: str) -> dict[str, object]:
+        return {"id": 1, "method": "session/new", "params": {"cwd": f"/songs/{record}"}}
 
     others = [
         (Direction.A2C, {"id": 1, "result": {"sessionId": "one"}}),
@@ -118,10 +118,10 @@ def test_a_fault_of_one_scene_leaves_the_messages_of_others_alone() -> None:
         (Direction.C2A, {"id": 3, "method": "session/new", "params": []}),
         (Direction.C2A, b"no JSON"),
     ]
-    for scene in ("before", "mine", "after"):
-        assert passed(Direction.C2A, opens(scene)) is (scene != "mine")
+    for record in ("before", "mine", "after"):
+        assert passed(Direction.C2A, opens(record)) is (record != "mine")
         for direction, message in others:
-            assert passed(direction, message) is (scene != "mine" or isinstance(message, bytes))
+            assert passed(direction, message) is (record != "mine" or isinstance(message, bytes))
 
 
 def _played(id: str) -> tuple[str, ...]:
@@ -130,13 +130,13 @@ def _played(id: str) -> tuple[str, ...]:
     if id in AIMED:
         return AIMED[id]
     if scenario == EVERY and isinstance(fault, InScene):
-        scenario = fault.scene
+        scenario = fault.record
     return () if scenario == EVERY else (scenario,)
 
 
 async def _fails(id: str, only: tuple[str, ...]) -> None:
-    wishes = replace(WISHES, limit=1.0) if id.startswith(BY_SILENCE) else WISHES
-    report = await check_agent(InMemory(FAULTS[id]), under_load(wishes), only=only)
+    options = replace(WISHES, limit=1.0) if id.startswith(BY_SILENCE) else WISHES
+    report = await check_agent(InMemory(FAULTS[id]), under_load(options), only=only)
     failed = {one.requirement.id: one.verdict.text for one in report.broken}
     assert id in failed
     assert {other: text for other, text in failed.items() if other not in {id, *SUITE.dependants(id)}} == {}
@@ -144,6 +144,6 @@ async def _fails(id: str, only: tuple[str, ...]) -> None:
 
 async def test_a_question_that_is_never_answered_is_found() -> None:
     fault = lose_reply(asks("session/antiphon_check"))
-    wishes = replace(WISHES, limit=0.5)
-    report = await check_agent(InMemory(fault), under_load(wishes), only=["unknown-methods"])
+    options = replace(WISHES, limit=0.5)
+    report = await check_agent(InMemory(fault), under_load(options), only=["unknown-methods"])
     assert [one.requirement.id for one in report.broken if one.is_fatal] == ["rpc.answered"]

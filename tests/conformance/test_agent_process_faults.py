@@ -15,7 +15,7 @@ from tests.conformance.memory import under_load
 
 BROKEN = Path(__file__).with_name("broken_process.py")
 SCENES = [one for one in SUITE.scenarios.values() if one.process]
-FAULTS = {one.id: scene.name for scene in SCENES for one in scene.shows}
+FAULTS = {one.id: record.name for record in SCENES for one in record.shows}
 WISHES = CheckOptions(DEMO, limit=5.0)
 AT_ONCE = 3
 """Checks beside each other: most of the time they wait for an end that does not come."""

@@ -28,8 +28,8 @@ def healthy() -> tuple[ConformanceReport, dict[str, list[list[Entry]]]]:
     """A correct client, and what was said in each scenario, connection by connection."""
     traffic: dict[str, list[list[Entry]]] = {}
 
-    def note(scene: ScenarioRecord) -> None:
-        traffic[scene.name] = [wire.trace for wire in scene.wires]
+    def note(record: ScenarioRecord) -> None:
+        traffic[record.name] = [wire.trace for wire in record.wires]
 
     report = asyncio.run(check_client(InMemory(), under_load(WISHES), jobs=len(SUITE.scenarios), progress=note))
     return report, traffic
@@ -41,8 +41,8 @@ def test_our_client_passes_everything() -> None:
         id for id, verdict in found.items() if verdict.status in (RequirementStatus.FAILED, RequirementStatus.NOTED)
     } == set()
     missed = {id for id, verdict in found.items() if verdict.status is not RequirementStatus.PASSED}
-    scenes = {id for id, one in SUITE.requirements().items() if one.scenario != EVERY}
-    assert missed & scenes == WITH_A_PROCESS | {"requests.not-offered"}
+    records = {id for id, one in SUITE.requirements().items() if one.scenario != EVERY}
+    assert missed & records == WITH_A_PROCESS | {"requests.not-offered"}
 
 
 def test_every_requirement_has_a_fault() -> None:
@@ -75,7 +75,7 @@ def changes(broken: Broken, trace: list[Entry]) -> bool:
 async def test_a_fault_fails_its_requirement_and_no_other(id: str) -> None:
     broken = FAULTS[id]
     played = await asyncio.to_thread(concerned, id, broken)
-    report = await check_client(InMemory(broken), under_load(broken.wishes), only=sorted(played), jobs=len(played))
+    report = await check_client(InMemory(broken), under_load(broken.options), only=sorted(played), jobs=len(played))
     failed = {one.requirement.id: one.verdict.text for one in report.broken}
     assert id in failed
     assert set(failed) - {id} <= SUITE.dependants(id), failed

@@ -44,7 +44,7 @@ async def test_a_small_client_is_checked_through_the_file_that_stands_for_its_ag
 
 @pytest.mark.slow
 async def test_a_client_that_nobody_here_helped_passes_everything() -> None:
-    report = await check_client(small(), under_load(ClientCheckOptions(limit=10.0, patience=0.05)))
+    report = await check_client(small(), under_load(ClientCheckOptions(limit=10.0, silence=0.05)))
     assert failed(report) == {}
     assert {one.verdict.status for one in report.results} == {
         RequirementStatus.PASSED,
@@ -71,7 +71,7 @@ async def test_a_client_that_cannot_be_started_is_told_so() -> None:
 
 
 async def test_the_file_that_stands_for_the_agent_is_ours_alone_and_goes_away() -> None:
-    door = ShimSocket(lambda visit: None)
+    door = ShimSocket(lambda agent_start: None)
     folder = door.agent.parent
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert stat.S_IMODE(door.agent.stat().st_mode) == 0o700
@@ -82,7 +82,7 @@ async def test_the_file_that_stands_for_the_agent_is_ours_alone_and_goes_away() 
 
 async def test_whoever_else_comes_through_the_door_is_not_understood_and_keeps_nobody_waiting() -> None:
     came = asyncio.Event()
-    door = ShimSocket(lambda visit: came.set())
+    door = ShimSocket(lambda agent_start: came.set())
     address = str(door.agent.parent / "s")
     others = [socket.socket(socket.AF_UNIX) for _ in range(4)]
     for other, words in zip(others, (b"", b"control\nnonsense\n", b"control\n[]\n", b"data 7\n"), strict=True):
@@ -99,7 +99,7 @@ async def test_whoever_else_comes_through_the_door_is_not_understood_and_keeps_n
 async def test_a_temporary_directory_with_spaces_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "with a space").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "with a space"))
-    door = ShimSocket(lambda visit: None)
+    door = ShimSocket(lambda agent_start: None)
     assert " " not in str(door.agent)
     await door.close()
 
@@ -163,8 +163,8 @@ OURS = {
 async def test_antiphon_run_passes_everything(part: int, tmp_path: Path) -> None:
     env = {**os.environ, "ANTIPHON_STATE_DIR": str(tmp_path / "state"), "HOME": str(tmp_path)}
     client = ClientCommands(OURS, signals={"cancel": "INT"}, env=env)
-    wishes = ClientCheckOptions(limit=30.0, patience=0.05)
-    report = await check_client(client, under_load(wishes), only=list(SUITE.scenarios)[part::3], jobs=3)
+    options = ClientCheckOptions(limit=30.0, silence=0.05)
+    report = await check_client(client, under_load(options), only=list(SUITE.scenarios)[part::3], jobs=3)
     assert set(failed(report)) == set()
     blocked = {
         one.requirement.id: one.verdict.text

@@ -34,7 +34,7 @@ class WantsALogin(Plain):
 
 
 async def test_who_wants_a_login_is_neither_blamed_nor_praised_for_refusing_sessions() -> None:
-    scenes = [
+    records = [
         "session-new",
         "session-refused",
         "session-mcp",
@@ -43,8 +43,8 @@ async def test_who_wants_a_login_is_neither_blamed_nor_praised_for_refusing_sess
         "additions",
         "not-offered",
     ]
-    report = await check_agent(Plainly(WantsALogin), under_load(WISHES), only=scenes)
-    shown = [one for one in report.results if one.requirement.scenario in scenes]
+    report = await check_agent(Plainly(WantsALogin), under_load(WISHES), only=records)
+    shown = [one for one in report.results if one.requirement.scenario in records]
     assert {one.verdict.status for one in shown} == {RequirementStatus.BLOCKED}
     assert all("--auth" in one.verdict.text for one in shown)
     assert failed(report) == {}
@@ -62,8 +62,14 @@ class AsksTwice(Plain):
 
 
 async def test_an_agent_may_ask_two_things_at_once() -> None:
-    scenes = ["permission-refused", "permission-dismissed", "permission-error", "cancel-asking", "additions-to-answers"]
-    report = await check_agent(Plainly(AsksTwice), under_load(WISHES), only=scenes)
+    records = [
+        "permission-refused",
+        "permission-dismissed",
+        "permission-error",
+        "cancel-asking",
+        "additions-to-answers",
+    ]
+    report = await check_agent(Plainly(AsksTwice), under_load(WISHES), only=records)
     assert failed(report) == {}
     shown = {"permission.refused-ends", "permission.dismissed-ends", "permission.error-ends", "cancel.asking"}
     assert statuses(report, *shown, "unknown.permission") == {RequirementStatus.PASSED}
@@ -153,10 +159,10 @@ class Thinks(Plain):
 
 
 async def test_a_turn_may_take_longer_than_we_wait() -> None:
-    scenes = ["turn", "cancel-streaming", "permission-refused", "modest"]
-    report = await check_agent(Plainly(Thinks), SHORT, only=scenes)
+    records = ["turn", "cancel-streaming", "permission-refused", "modest"]
+    report = await check_agent(Plainly(Thinks), SHORT, only=records)
     assert failed(report) == {}
-    told = {one.verdict.text for one in report.results if one.requirement.scenario in scenes}
+    told = {one.verdict.text for one in report.results if one.requirement.scenario in records}
     assert told and all("--timeout" in text for text in told)
 
 
@@ -181,9 +187,9 @@ class Dies(Plain):
 
 
 async def test_an_agent_that_dies_in_a_turn_has_not_stayed() -> None:
-    for scene in ("turn", "cancel-streaming", "cancel-running", "cancel-asking"):
-        report = await check_agent(Plainly(Dies), under_load(WISHES), only=[scene])
-        assert set(failed(report)) == {"process.stays"}, scene
+    for record in ("turn", "cancel-streaming", "cancel-running", "cancel-asking"):
+        report = await check_agent(Plainly(Dies), under_load(WISHES), only=[record])
+        assert set(failed(report)) == {"process.stays"}, record
 
 
 class DropsDead(Plain):
@@ -235,13 +241,13 @@ class OnlyAllows(AsksTwice):
 
 
 async def test_a_no_is_never_turned_into_a_yes() -> None:
-    scenes: list[Any] = []
-    await check_agent(Plainly(OnlyAllows), under_load(WISHES), only=["permission-refused"], progress=scenes.append)
-    trace = scenes[0].wires[0].trace
+    records: list[Any] = []
+    await check_agent(Plainly(OnlyAllows), under_load(WISHES), only=["permission-refused"], progress=records.append)
+    trace = records[0].wires[0].trace
     outcomes = [
         one.msg["result"]["outcome"]["outcome"]
         for one in trace
-        if one.is_answer and "outcome" in (one.msg.get("result") or ())
+        if one.is_response and "outcome" in (one.msg.get("result") or ())
     ]
     assert outcomes == ["cancelled", "cancelled"]
 
@@ -319,16 +325,16 @@ async def test_who_leaves_after_errors_is_blamed_for_that_alone_and_never_by_a_m
 async def test_every_scenario_that_sends_what_no_client_may_send_says_so() -> None:
     """So that no scenario after it is played with an agent that may leave because of it."""
     played: list[ScenarioRecord] = []
-    scenes = [one for one in SUITE.scenarios.values() if not one.process]
+    records = [one for one in SUITE.scenarios.values() if not one.process]
     await check_agent(
         InMemory(),
         under_load(DEMO_WISHES),
-        only=[one.name for one in scenes if not one.provokes],
+        only=[one.name for one in records if not one.provokes],
         progress=played.append,
     )
     assert {one.name for one in played if any(wire.provocation for wire in one.wires)} == set()
-    for scene in scenes:
-        if scene.provokes:
+    for record in records:
+        if record.provokes:
             played.clear()
-            await check_agent(InMemory(), under_load(DEMO_WISHES), only=[scene.name], progress=played.append)
-            assert any(wire.provocation for wire in played[0].wires), scene.name
+            await check_agent(InMemory(), under_load(DEMO_WISHES), only=[record.name], progress=played.append)
+            assert any(wire.provocation for wire in played[0].wires), record.name

@@ -13,7 +13,7 @@ import pytest
 from antiphon.conformance.agent_check import STUMBLED, check_agent
 from antiphon.conformance.results import ConformanceReport
 from antiphon.conformance.standin_client import StandinClient
-from antiphon.conformance.wire import PeerWire, RequestRefused
+from antiphon.conformance.wire import PeerRefusal, PeerWire
 from antiphon.traffic.entries import Direction
 from antiphon.transports.memory import memory_pair
 from tests.conformance.faults.making import change_answer, change_said
@@ -64,12 +64,12 @@ async def test_a_permission_that_is_no_question() -> None:
 
 async def test_a_question_that_cannot_be_answered_properly_gets_an_error() -> None:
     """A path with a null in it is refused by the system itself, as something else than a file that is not there."""
-    scenes: list[Any] = []
+    records: list[Any] = []
     place = InMemory(said("fs/read_text_file", lambda message: message["params"].update(path="/\0", line=[])))
-    report = await check_agent(place, LIMITED, only=["files-missing"], progress=scenes.append)
+    report = await check_agent(place, LIMITED, only=["files-missing"], progress=records.append)
     assert stumbles(report) == {}
-    asked = [one for one in scenes[0].wires[0].trace if one.method == "fs/read_text_file"]
-    answered = {str(one.msg["id"]) for one in scenes[0].wires[0].trace if one.is_answer and one.dir is Direction.C2A}
+    asked = [one for one in records[0].wires[0].trace if one.method == "fs/read_text_file"]
+    answered = {str(one.msg["id"]) for one in records[0].wires[0].trace if one.is_response and one.dir is Direction.C2A}
     assert asked and {str(one.msg["id"]) for one in asked} <= answered
 
 
@@ -133,16 +133,16 @@ async def test_a_fault_of_ours_while_listening_is_raised_at_once_and_not_blamed_
         raise KeyError("a rule that is wrong")
 
     if place == "rule":
-        wire.judge.hear = fails  # type: ignore[method-assign, assignment]
+        wire.checker.check = fails  # type: ignore[method-assign, assignment]
     else:
         wire.listener = fails
     async with asyncio.timeout(30):
-        waiting = asyncio.create_task(wire.hear(lambda _: False, limit=3600))
+        waiting = asyncio.create_task(wire.wait_for(lambda _: False, limit=3600))
         await far.send(b'{"jsonrpc":"2.0","method":"x"}')
         with pytest.raises(KeyError, match="a rule that is wrong"):
             await waiting
         with pytest.raises(KeyError, match="a rule that is wrong"):  # whoever waits later, too
-            await wire.hear(lambda _: False, limit=3600)
+            await wire.wait_for(lambda _: False, limit=3600)
         await wire.close()
         await far.close()
 
@@ -152,12 +152,14 @@ async def test_the_client_of_the_check_writes_no_file_outside_of_the_workspace(t
     (workspace / "link").symlink_to(tmp_path)
     near, far = memory_pair()
     wire = PeerWire(near, Direction.C2A)
-    editor = StandinClient(wire, workspace)
+    client = StandinClient(wire, workspace)
     for path in (tmp_path / "file", workspace / ".." / "file", workspace / "link" / "file"):
-        with pytest.raises(RequestRefused, match="outside of the workspace"):
-            await editor.do("fs/write_text_file", {"path": str(path), "content": "x"})
-    assert await editor.do("fs/write_text_file", {"path": str(workspace / "new" / "file"), "content": "x"}) == {}
+        with pytest.raises(PeerRefusal, match="outside of the workspace"):
+            await client.result_for("fs/write_text_file", {"path": str(path), "content": "x"})
+    assert (
+        await client.result_for("fs/write_text_file", {"path": str(workspace / "new" / "file"), "content": "x"}) == {}
+    )
     assert os.listdir(tmp_path) == ["workspace"]
-    await editor.close()
+    await client.close()
     await wire.close()
     await far.close()

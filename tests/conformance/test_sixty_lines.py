@@ -27,7 +27,7 @@ WORDS = {
     "run": "hello",
 }
 WISHES = CheckOptions(
-    Prompts({**WORDS, "long_run": "long", "plan": "", "think": ""}), limit=3.0, patience=0.05, start=5.0
+    Prompts({**WORDS, "long_run": "long", "plan": "", "think": ""}), limit=3.0, silence=0.05, start=5.0
 )
 
 

@@ -15,9 +15,9 @@ from tests.conformance.plain import WORDS, Plainly
 from tests.conformance.unusual import Store, Traits, Unusual
 from tests.conformance.unusual_client import ClientTraits, Unusually
 
-WISHES = CheckOptions(WORDS, auth="key", limit=2.0, patience=0.02, start=5.0)
+WISHES = CheckOptions(WORDS, auth="key", limit=2.0, silence=0.02, start=5.0)
 CLIENT_WISHES = ClientCheckOptions(
-    limit=20.0, patience=0.01
+    limit=20.0, silence=0.01
 )  # all scenarios start at once: on a loaded machine the first takes seconds
 
 SEEDS = [*range(5), *(pytest.param(seed, marks=pytest.mark.prove) for seed in range(5, 24))]

@@ -237,7 +237,7 @@ class Unusually:
     def has(self, purpose: str) -> bool:
         return purpose in ("prompt", "cancel")
 
-    async def start(self, purpose: str, cwd: Path, visited: OnAgentStart) -> Client:
+    async def start(self, purpose: str, cwd: Path, on_start: OnAgentStart) -> Client:
         near, far = memory_pair()
-        visited(AgentStart(near))
+        on_start(AgentStart(near))
         return Client(Talk(far, self._traits, self._seed), purpose, cwd)

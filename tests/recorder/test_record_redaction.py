@@ -297,7 +297,7 @@ def test_a_redacted_conversation_is_judged_as_before(recording: Path) -> None:
 
 
 def deviations(lines: list[bytes]) -> list[tuple[str, int]]:
-    judge = TrafficChecker()
+    checker = TrafficChecker()
     for entry in entries_of(lines):
-        judge.hear(entry)
-    return [(deviation.rule, deviation.entry.number) for deviation in judge.deviations]
+        checker.check(entry)
+    return [(deviation.rule, deviation.entry.number) for deviation in checker.deviations]

@@ -104,8 +104,8 @@ def turn(*lines: Line, id: int = 2) -> list[Line]:
 
 
 def judged(talk: Iterable[Line]) -> TrafficChecker:
-    judge, now = TrafficChecker(), 0.0
+    checker, now = TrafficChecker(), 0.0
     for number, line in enumerate(talk, 1):
         now += line.after
-        judge.hear(parse(number, now, line.by, line.raw))
-    return judge
+        checker.check(parse(number, now, line.by, line.raw))
+    return checker

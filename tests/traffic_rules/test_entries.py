@@ -46,10 +46,10 @@ def test_half_a_letter_is_json_in_recordings_too(line: bytes) -> None:
 
 
 def rules_broken(lines: list[bytes]) -> list[str]:
-    judge = TrafficChecker()
+    checker = TrafficChecker()
     for entry in entries_of(lines):
-        judge.hear(entry)
-    return [one.rule for one in judge.deviations]
+        checker.check(entry)
+    return [one.rule for one in checker.deviations]
 
 
 def test_bytes_that_are_no_text_are_found_in_our_own_recordings() -> None:

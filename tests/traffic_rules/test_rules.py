@@ -36,13 +36,13 @@ def broken(talk: list[Line]) -> list[str]:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.rule)
 def test_a_rule_is_kept_and_broken(row: Row) -> None:
-    judge = judged(row.kept)
-    assert [(one.rule, one.text) for one in judge.deviations if one.rule not in row.also] == []
-    assert {id for id, _ in judge.seen} >= {row.rule} or row.rule in NEVER_PUT_TO_THE_TEST_BY_THE_GOOD
-    judge = judged(row.broken)
-    assert {one.rule for one in judge.deviations} == {row.rule, *row.also}
-    assert [one.rule for one in judge.deviations].count(row.rule) == 1
-    [found] = [one for one in judge.deviations if one.rule == row.rule]
+    checker = judged(row.kept)
+    assert [(one.rule, one.text) for one in checker.deviations if one.rule not in row.also] == []
+    assert {id for id, _ in checker.seen} >= {row.rule} or row.rule in NEVER_PUT_TO_THE_TEST_BY_THE_GOOD
+    checker = judged(row.broken)
+    assert {one.rule for one in checker.deviations} == {row.rule, *row.also}
+    assert [one.rule for one in checker.deviations].count(row.rule) == 1
+    [found] = [one for one in checker.deviations if one.rule == row.rule]
     assert found.text.isprintable() and len(found.text) < 250
     assert rules()[row.rule].side.includes(found.entry.dir)
 
@@ -85,9 +85,9 @@ JUNK: list[tuple[Line, list[Line]]] = [
 
 @pytest.mark.parametrize(("junk", "answers"), JUNK)
 def test_the_answer_to_junk_is_not_held_against_the_agent(junk: Line, answers: list[Line]) -> None:
-    judge = judged([*BEGIN, junk, *answers, *turn()])
-    assert [one.rule for one in judge.deviations if one.entry.dir is Direction.A2C] == []
-    assert [one.rule for one in judge.deviations if one.entry.dir is Direction.C2A] != []
+    checker = judged([*BEGIN, junk, *answers, *turn()])
+    assert [one.rule for one in checker.deviations if one.entry.dir is Direction.A2C] == []
+    assert [one.rule for one in checker.deviations if one.entry.dir is Direction.C2A] != []
 
 
 # Cancelling.

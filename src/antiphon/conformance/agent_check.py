@@ -14,7 +14,7 @@ from antiphon.config.environment import with_new_sessions
 from antiphon.conformance.agent_run import FENCE, KNOCK_LIMIT, AgentRun, AgentTraits, CheckOptions
 from antiphon.conformance.requirements import (
     Blocked,
-    NoAnswer,
+    NoResponse,
     RequirementStatus,
     RequirementVerdict,
     Scenario,
@@ -33,7 +33,7 @@ from antiphon.transports.process import spawn
 
 __all__ = ["AgentCommand", "AgentSource", "Waits", "check_agent"]
 
-SCENE_LIMIT: Final = 4
+SCENARIO_LIMIT: Final = 4
 """A scenario may take this many times as long as an answer may."""
 
 CLOSE_LIMIT: Final = 5.0
@@ -83,17 +83,17 @@ class AgentLane:
 class AgentCheck:
     """One run of the suite."""
 
-    def __init__(self, place: AgentSource, wishes: CheckOptions, progress: Progress | None, jobs: int) -> None:
+    def __init__(self, place: AgentSource, options: CheckOptions, progress: Progress | None, jobs: int) -> None:
         self.place = place
-        self.wishes = wishes
+        self.options = options
         self._progress = progress
         self._jobs = jobs
         self._turns = asyncio.Semaphore(jobs)
         self._hopeless = ""
         """Why there is no agent to share: one that does not come up is not started for each scene anew."""
-        self._scenes: list[ScenarioRecord] = []
+        self._records: list[ScenarioRecord] = []
         self.introduced: PeerResponse | None = None
-        self._manners = AgentTraits()
+        self._traits = AgentTraits()
         self._known = asyncio.Event()
         """Whether the agent has been met. Those that have one of their own wait for that: if there is none to be had, they need not try."""
         self._ends = AsyncExitStack()
@@ -116,15 +116,15 @@ class AgentCheck:
                         tasks.create_task(self._play_alone(one))
         except BaseExceptionGroup as several:  # the program cannot be started: one sentence about it is enough
             raise several.exceptions[0] from None
-        tell_late(self._scenes)
+        tell_late(self._records)
         order = [one.name for one in scenarios]
-        return sorted(self._scenes, key=lambda scene: order.index(scene.name))
+        return sorted(self._records, key=lambda record: order.index(record.name))
 
     async def tell_waits(self, tell: Waits) -> None:
         """Say again and again what is waited for: an agent may take long, and whoever looks on has to know that it does."""
         while True:
             await asyncio.sleep(WAITS_EVERY)
-            found = [(name, *wait) for name, stage in self._playing.items() for wait in stage.wire.waits]
+            found = [(name, *wait) for name, run in self._playing.items() for wait in run.wire.waits]
             tell([one for one in found if one[2] >= WAITS_FROM])
 
     async def _play_together(self, lane: AgentLane, tasks: asyncio.TaskGroup) -> None:
@@ -153,58 +153,58 @@ class AgentCheck:
 
     async def _play(self, scenario: Scenario[AgentRun], lane: AgentLane) -> None:
         begun = time.monotonic()
-        scene, again = await self._attempt(scenario, lane)
+        record, again = await self._attempt(scenario, lane)
         if again:
-            scene, _ = await self._attempt(scenario, lane)
-        scene.took = time.monotonic() - begun
-        self._scenes.append(scene)
+            record, _ = await self._attempt(scenario, lane)
+        record.took = time.monotonic() - begun
+        self._records.append(record)
         if self._progress is not None:
-            self._progress(scene)
+            self._progress(record)
 
     async def _attempt(self, scenario: Scenario[AgentRun], lane: AgentLane) -> tuple[ScenarioRecord, bool]:
         """Play a scenario: what came of it, and whether the agent left because of what an earlier scenario had sent, so that it has to
         be played again."""
-        scene = ScenarioRecord(scenario.name)
-        stage: AgentRun | None = None
+        record = ScenarioRecord(scenario.name)
+        run: AgentRun | None = None
         again = False
         try:
-            stage = self._playing[scenario.name] = await self._staged(scenario, scene, lane)
-            reason = await self._played(scenario, stage)
-        except NoAnswer as stopped:
-            again = stopped.left and stage is not None and stage.inherited
-            reason = await self._blamed(stopped, stage, scene)
+            run = self._playing[scenario.name] = await self._staged(scenario, record, lane)
+            reason = await self._played(scenario, run)
+        except NoResponse as stopped:
+            again = stopped.left and run is not None and run.inherited
+            reason = await self._blamed(stopped, run, record)
         except ScenarioStopped as stopped:
             reason = RequirementVerdict(stopped.status, str(stopped))
-        if stage is not None:
-            scene.verdicts.update(stage.verdicts)
+        if run is not None:
+            record.verdicts.update(run.verdicts)
         for one in scenario.shows:
-            scene.verdicts.setdefault(one.id, reason)
+            record.verdicts.setdefault(one.id, reason)
         for general in ("rpc.answered", "process.stays"):
-            if stage is not None:
-                scene.verdicts.setdefault(general, RequirementVerdict(RequirementStatus.PASSED))
+            if run is not None:
+                record.verdicts.setdefault(general, RequirementVerdict(RequirementStatus.PASSED))
         self._playing.pop(scenario.name, None)
-        await self._clear(scenario, scene, lane)
-        return scene, again
+        await self._clear(scenario, record, lane)
+        return record, again
 
-    async def _blamed(self, stopped: NoAnswer, stage: AgentRun | None, scene: ScenarioRecord) -> RequirementVerdict:
+    async def _blamed(self, stopped: NoResponse, run: AgentRun | None, record: ScenarioRecord) -> RequirementVerdict:
         """What a question without an answer says of the agent, in `scene`; and why the scenario went no further."""
-        provoked = stage.wire.provocation if stage is not None else None
+        provoked = run.wire.provocation if run is not None else None
         if stopped.left:
             general = "process.stays" if provoked is None else "rpc.answered"
-            excused = provoked is not None and (provoked is not stopped.asked or is_malformed(provoked))
+            excused = provoked is not None and (provoked is not stopped.request or is_malformed(provoked))
         else:
             general = "rpc.answered"
-            excused = stage is not None and stage.odd
-            if stage is not None and not excused:
-                await stage.wait_longer(stopped)
+            excused = run is not None and run.odd
+            if run is not None and not excused:
+                await run.wait_longer(stopped)
         if not excused:
-            fix = NO_AGENT if stage is None else ""
-            scene.verdicts[general] = RequirementVerdict(
-                RequirementStatus.FAILED, str(stopped), (stopped.asked,), stopped.asked, fix
+            fix = NO_AGENT if run is None else ""
+            record.verdicts[general] = RequirementVerdict(
+                RequirementStatus.FAILED, str(stopped), (stopped.request,), stopped.request, fix
             )
-        return RequirementVerdict(RequirementStatus.BLOCKED, str(stopped), awaited=stopped.asked)
+        return RequirementVerdict(RequirementStatus.BLOCKED, str(stopped), awaited=stopped.request)
 
-    async def _staged(self, scenario: Scenario[AgentRun], scene: ScenarioRecord, lane: AgentLane) -> AgentRun:
+    async def _staged(self, scenario: Scenario[AgentRun], record: ScenarioRecord, lane: AgentLane) -> AgentRun:
         """A stage for it.
 
         Raises:
@@ -214,14 +214,14 @@ class AgentCheck:
             raise Blocked("there is no process to look at")
         if self._hopeless:
             raise Blocked(self._hopeless)
-        return await (self._open(scene) if scenario.alone else self._together(scene, lane))
+        return await (self._open(record) if scenario.alone else self._together(record, lane))
 
-    async def _played(self, scenario: Scenario[AgentRun], stage: AgentRun) -> RequirementVerdict:
+    async def _played(self, scenario: Scenario[AgentRun], run: AgentRun) -> RequirementVerdict:
         """Play it; the verdict for what it does not show. Whatever an agent says, it gets a report: none of it may end the check."""
-        longest = SCENE_LIMIT * self.wishes.limit
+        longest = SCENARIO_LIMIT * self.options.limit
         try:
             async with asyncio.timeout(longest):
-                await scenario.play(stage)
+                await scenario.play(run)
         except ScenarioStopped:
             raise
         except TimeoutError:
@@ -232,111 +232,111 @@ class AgentCheck:
             return RequirementVerdict(RequirementStatus.BLOCKED, f"{STUMBLED}: {error!r}")
         return RequirementVerdict(RequirementStatus.BLOCKED, "the scenario did not come to it")
 
-    async def _clear(self, scenario: Scenario[AgentRun], scene: ScenarioRecord, lane: AgentLane) -> None:
+    async def _clear(self, scenario: Scenario[AgentRun], record: ScenarioRecord, lane: AgentLane) -> None:
         """What a scenario that shares an agent leaves to the next one is an editor that answers again, and no turn that runs."""
         if scenario.alone:
-            for wire in scene.wires:
+            for wire in record.wires:
                 await wire.close()
         elif lane.shared is not None:
-            wire, editor = lane.shared[:2]
-            for asked in wire.judge.ledger.pairs.open:
+            wire, client = lane.shared[:2]
+            for asked in wire.checker.state.pairs.open:
                 if asked.dir is wire.says and asked.method == "session/prompt":
                     told = {"sessionId": asked.params.get("sessionId")}
-                    await wire.say({"jsonrpc": "2.0", "method": "session/cancel", "params": told})
-            editor.held.clear()
-            editor.allows = "allow_once"
-            editor.unsaved.clear()
-            for asked in editor.waiting:
-                await editor.refuse(asked, -32603, "the scenario is over")
-            editor.waiting.clear()
+                    await wire.send({"jsonrpc": "2.0", "method": "session/cancel", "params": told})
+            client.held.clear()
+            client.allows = "allow_once"
+            client.unsaved.clear()
+            for asked in client.waiting:
+                await client.refuse(asked, -32603, "the scenario is over")
+            client.waiting.clear()
             await self._close_sessions(wire, lane)
 
     async def _close_sessions(self, wire: PeerWire, lane: AgentLane) -> None:
         """Sessions that nobody needs any more are closed where that can be: for some agents each is a process of its own."""
         if self.introduced is None or self.introduced.get("agentCapabilities", "sessionCapabilities", "close") is None:
             return
-        for id in wire.judge.ledger.sessions.keys() - lane.done_with:
+        for id in wire.checker.state.sessions.keys() - lane.done_with:
             lane.done_with.add(id)
             number = wire.new_id()
             asked = {"jsonrpc": "2.0", "id": number, "method": "session/close", "params": {"sessionId": id}}
-            said = await wire.say(asked)
+            said = await wire.send(asked)
             try:
-                await wire.hear(_is_answer(number), after=said.number, limit=CLOSE_LIMIT)
+                await wire.wait_for(_is_answer(number), after=said.number, limit=CLOSE_LIMIT)
             except (TimeoutError, PeerClosed):  # whether it is answered is the question of another scenario
                 return
 
-    async def _open(self, scene: ScenarioRecord) -> AgentRun:
+    async def _open(self, record: ScenarioRecord) -> AgentRun:
         """A stage with an agent of its own, which has not been introduced."""
         wire = PeerWire(await self.place.start(), Direction.C2A)
-        scene.wires.append(wire)
+        record.wires.append(wire)
         workspace = self._workspace()
-        editor = StandinClient(wire, workspace)
-        self._ends.push_async_callback(editor.close)
-        stage = self._stage(wire, editor, _room(workspace, scene))
-        stage.another = lambda: self._open(scene)
-        stage.renewed = stage.another
-        return stage
+        client = StandinClient(wire, workspace)
+        self._ends.push_async_callback(client.close)
+        run = self._run(wire, client, _room(workspace, record))
+        run.another = lambda: self._open(record)
+        run.renewed = run.another
+        return run
 
-    def _stage(self, wire: PeerWire, editor: StandinClient, cwd: Path) -> AgentRun:
-        stage = AgentRun(wire, editor, cwd, self.wishes)
-        stage.manners = self._manners
-        return stage
+    def _run(self, wire: PeerWire, client: StandinClient, cwd: Path) -> AgentRun:
+        run = AgentRun(wire, client, cwd, self.options)
+        run.traits = self._traits
+        return run
 
     def _workspace(self) -> Path:
         made = tempfile.TemporaryDirectory(prefix="antiphon-check-", ignore_cleanup_errors=True)
         return Path(self._ends.enter_context(made)).resolve()
 
-    async def _together(self, scene: ScenarioRecord, lane: AgentLane) -> AgentRun:
+    async def _together(self, record: ScenarioRecord, lane: AgentLane) -> AgentRun:
         """On the agent that is shared, or on a new one if that has left."""
         if lane.shared is None or lane.shared[0].closed:
-            stage = await self._open(scene)
-            self._ends.push_async_callback(stage.wire.close)
+            run = await self._open(record)
+            self._ends.push_async_callback(run.wire.close)
             try:
-                introduced = await stage.introduce(capabilities=EVERYTHING)
-            except NoAnswer as silence:
-                self._hopeless = str(silence) if self.introduced is None else ""
+                introduced = await run.introduce(capabilities=EVERYTHING)
+            except NoResponse as missing:
+                self._hopeless = str(missing) if self.introduced is None else ""
                 raise
-            lane.shared = stage.wire, stage.editor, introduced, stage.cwd.parent
+            lane.shared = run.wire, run.client, introduced, run.cwd.parent
             self.introduced = self.introduced or introduced
             self._sign_in_by_name(introduced)
-            await self._learn_manners(stage, scene)
-        wire, editor, introduced, cwd = lane.shared
-        if wire not in scene.wires:
-            scene.wires.append(wire)
-        stage = self._stage(wire, editor, _room(cwd, scene))
-        stage.introduced = introduced
-        stage.renewed = lambda: self._together(scene, lane)
+            await self._learn_traits(run, record)
+        wire, client, introduced, cwd = lane.shared
+        if wire not in record.wires:
+            record.wires.append(wire)
+        run = self._run(wire, client, _room(cwd, record))
+        run.introduced = introduced
+        run.renewed = lambda: self._together(record, lane)
         if introduced.error is not None:
             raise Blocked("`initialize` was answered with an error")
-        return stage
+        return run
 
     def _sign_in_by_name(self, introduced: PeerResponse) -> None:
         """A way to sign in that the agent does not have is a slip of whoever checks, not a fault of the agent's."""
         offered = introduced.get("authMethods")
         names = [str(one.get("id")) for one in offered if isinstance(one, dict)] if isinstance(offered, list) else []
-        if self.wishes.named and introduced.error is None and self.wishes.auth not in names:
+        if self.options.named and introduced.error is None and self.options.auth not in names:
             listed = ", ".join(names) or "none"
-            raise AcpError(f"the agent has no way to sign in called `{self.wishes.auth}`", hint=f"it has {listed}.")
+            raise AcpError(f"the agent has no way to sign in called `{self.options.auth}`", hint=f"it has {listed}.")
 
-    async def _learn_manners(self, stage: AgentRun, scene: ScenarioRecord) -> None:
+    async def _learn_traits(self, run: AgentRun, record: ScenarioRecord) -> None:
         """Whether it answers methods that it does not know: most scenarios ask one to see that all before it was read."""
-        if self._manners.known or stage.introduced is None or stage.introduced.error is not None:
+        if self._traits.known or run.introduced is None or run.introduced.error is not None:
             return
-        self._manners.known = True
+        self._traits.known = True
         try:
-            await stage.ask(FENCE, {}, limit=min(self.wishes.limit, KNOCK_LIMIT))
-        except NoAnswer as silence:
-            if silence.left:
+            await run.request(FENCE, {}, limit=min(self.options.limit, KNOCK_LIMIT))
+        except NoResponse as missing:
+            if missing.left:
                 return  # the scenario finds that out by itself
-            self._manners.silent = True
-            scene.verdicts["rpc.answered"] = RequirementVerdict(
-                RequirementStatus.FAILED, str(silence), (silence.asked,)
+            self._traits.silent = True
+            record.verdicts["rpc.answered"] = RequirementVerdict(
+                RequirementStatus.FAILED, str(missing), (missing.request,)
             )
 
 
 async def check_agent(
     place: AgentSource,
-    wishes: CheckOptions | None = None,
+    options: CheckOptions | None = None,
     *,
     suite: Suite[AgentRun] = SUITE,
     only: Sequence[str] = (),
@@ -346,29 +346,29 @@ async def check_agent(
 ) -> ConformanceReport:
     """Check an agent; `only` names the scenarios to play, unless all of them. `waits` is told what is waited for."""
     begun = time.monotonic()
-    checking = AgentCheck(place, wishes or CheckOptions(), progress, jobs)
+    checking = AgentCheck(place, options or CheckOptions(), progress, jobs)
     scenarios = [one for one in suite.scenarios.values() if not only or one.name in only]
     telling = asyncio.create_task(checking.tell_waits(waits)) if waits is not None else None
     try:
-        scenes = await checking.run(scenarios)
+        records = await checking.run(scenarios)
     finally:
         if telling is not None:
             telling.cancel()
-    results = results_of(suite.requirements(), scenes, Direction.A2C, some=bool(only))
+    results = results_of(suite.requirements(), records, Direction.A2C, some=bool(only))
     return ConformanceReport(
         suite.side, _name(checking.introduced), results, time.monotonic() - begun, complete=not only
     )
 
 
-def _room(workspace: Path, scene: ScenarioRecord) -> Path:
+def _room(workspace: Path, record: ScenarioRecord) -> Path:
     """A directory of the scene's own: neither the files nor the sessions of one are found by another."""
-    room = workspace / scene.name
+    room = workspace / record.name
     room.mkdir(exist_ok=True)
     return room
 
 
 def _is_answer(id: int) -> Callable[[Entry], bool]:
-    return lambda one: one.is_answer and one.msg.get("id") == id
+    return lambda one: one.is_response and one.msg.get("id") == id
 
 
 def _name(introduced: PeerResponse | None) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from antiphon.conformance.prompts import Prompts
-from antiphon.conformance.requirements import Blocked, NoAnswer, NotOffered, NotSeen, TooLong
+from antiphon.conformance.requirements import Blocked, NoResponse, NotOffered, NotSeen, TooLong
 from antiphon.conformance.standin_client import EVERYTHING, StandinClient
 from antiphon.conformance.wire import PeerClosed, PeerResponse, PeerWire, PendingRequest, Requester
 from antiphon.traffic.entries import Entry
@@ -24,7 +24,7 @@ LIMIT: Final = 30.0
 START: Final = 60.0
 """Seconds that the first answer may take: some agents load for long, and several of them start at once here."""
 
-PATIENCE: Final = 0.25
+SILENCE: Final = 0.25
 """Seconds of silence after which nothing more is taken to come."""
 
 AUTH_REQUIRED: Final = -32000
@@ -49,7 +49,7 @@ class CheckOptions:
     prompts: Prompts = field(default_factory=Prompts)
     auth: str | None = None
     limit: float = LIMIT
-    patience: float = PATIENCE
+    silence: float = SILENCE
     start: float = START
     named: bool = False
     """Whether the way to sign in was named by somebody who has to be told if there is no such way."""
@@ -68,65 +68,67 @@ class AgentTraits:
 class AgentRequester(Requester):
     """What a client says to an agent: questions, news, and the silence after them."""
 
-    def __init__(self, wire: PeerWire, wishes: CheckOptions, cwd: Path) -> None:
+    def __init__(self, wire: PeerWire, options: CheckOptions, cwd: Path) -> None:
         super().__init__()
         self.wire = wire
-        self.wishes = wishes
+        self.options = options
         self.cwd = cwd
-        self.manners = AgentTraits()
+        self.traits = AgentTraits()
 
     def limit_for(self, asked: Entry) -> float:
-        doubtful = self.manners.silent and asked.method not in KNOWN_TO_ALL
-        return min(self.wishes.limit, SILENT_LIMIT) if doubtful else self.wishes.limit
+        doubtful = self.traits.silent and asked.method not in KNOWN_TO_ALL
+        return min(self.options.limit, SILENT_LIMIT) if doubtful else self.options.limit
 
-    async def begin(self, method: str, params: object = None, *, id: object = None, **more: object) -> PendingRequest:
-        if method == FENCE and self.manners.silent:
+    async def send_request(
+        self, method: str, params: object = None, *, id: object = None, **more: object
+    ) -> PendingRequest:
+        if method == FENCE and self.traits.silent:
             raise Blocked("the agent does not answer methods that it does not know, so it cannot be told")
-        return await super().begin(method, params, id=id, **more)
+        return await super().send_request(method, params, id=id, **more)
 
     async def fence(self) -> None:
         """A harmless question whose answer shows that all before it has been read.
 
         Raises:
-            NoAnswer: it has not, or the agent left.
+            NoResponse: it has not, or the agent left.
         """
-        if self.manners.silent:
-            await self.ask("session/new", {"cwd": str(self.cwd), "mcpServers": []})
+        if self.traits.silent:
+            await self.request("session/new", {"cwd": str(self.cwd), "mcpServers": []})
         else:
-            await self.ask(FENCE, {})
+            await self.request(FENCE, {})
 
     def line(self) -> tuple[PeerWire, float]:
-        return self.wire, self.wishes.limit
+        return self.wire, self.options.limit
 
     async def settle(self) -> None:
         """Until all that was on its way has come: an answer to a harmless question, and then silence."""
         await self.fence()
-        await self.wire.silence(self.wishes.patience)
+        await self.wire.silence(self.options.silence)
 
     async def cancel(self, session: str) -> Entry:
         """`session/cancel`."""
-        return await self.tell("session/cancel", {"sessionId": session})
+        return await self.notify("session/cancel", {"sessionId": session})
 
     async def overdue(self, pending: PendingRequest) -> None:
         """A turn may take as long as it likes while the agent answers other questions, and ends when it is cancelled.
 
         Raises:
             TooLong: that is how it is.
-            NoAnswer: it is not.
+            NoResponse: it is not.
         """
-        session = pending.asked.params.get("sessionId")
-        if pending.asked.method != "session/prompt" or not isinstance(session, str) or self._is_cancelled(pending):
+        session = pending.request.params.get("sessionId")
+        if pending.request.method != "session/prompt" or not isinstance(session, str) or self._is_cancelled(pending):
             return
         await self.fence()
         await self.cancel(session)
-        await pending.answer(self.wishes.limit)
-        raise TooLong(f"a turn took over {self.wishes.limit:g} s, which it may: `--timeout` gives it longer")
+        await pending.response(self.options.limit)
+        raise TooLong(f"a turn took over {self.options.limit:g} s, which it may: `--timeout` gives it longer")
 
     def _is_cancelled(self, pending: PendingRequest) -> bool:
         return any(
             one.method in ("session/cancel", "session/close")
-            and one.params.get("sessionId") == pending.asked.params.get("sessionId")
-            for one in self.wire.trace[pending.asked.number :]
+            and one.params.get("sessionId") == pending.request.params.get("sessionId")
+            for one in self.wire.trace[pending.request.number :]
             if one.dir is self.wire.says
         )
 
@@ -134,9 +136,9 @@ class AgentRequester(Requester):
 class AgentRun(AgentRequester):
     """One scenario with one agent. The wire may be shared with scenarios before and after it; the verdicts are its own."""
 
-    def __init__(self, wire: PeerWire, editor: StandinClient, cwd: Path, wishes: CheckOptions) -> None:
-        super().__init__(wire, wishes, cwd)
-        self.editor = editor
+    def __init__(self, wire: PeerWire, client: StandinClient, cwd: Path, options: CheckOptions) -> None:
+        super().__init__(wire, options, cwd)
+        self.client = client
         self.introduced: PeerResponse | None = None
         """The answer to `initialize`."""
         self.another: Callable[[], Awaitable[AgentRun]] | None = None
@@ -166,32 +168,32 @@ class AgentRun(AgentRequester):
             self.left.append(self.wire.provocation)
         await self.wire.close()
         fresh = await self.renewed()
-        self.wire, self.editor, self.introduced, self.cwd = fresh.wire, fresh.editor, fresh.introduced, fresh.cwd
+        self.wire, self.client, self.introduced, self.cwd = fresh.wire, fresh.client, fresh.introduced, fresh.cwd
         self._first = 0
 
     async def provoke(self, method: str, params: object = None) -> PeerResponse:
         """Ask what no correct client asks. An agent may leave after it has answered such a thing: then another one is asked.
 
         Raises:
-            NoAnswer: an agent to which nothing wrong was sent before gave no answer.
+            NoResponse: an agent to which nothing wrong was sent before gave no answer.
         """
         try:
-            return await self.ask(method, params)
-        except NoAnswer as silence:
+            return await self.request(method, params)
+        except NoResponse as missing:
             before = self.wire.provocation
-            if not silence.left or before is None or before is silence.asked:
+            if not missing.left or before is None or before is missing.request:
                 raise
         await self.renew()
-        return await self.ask(method, params)
+        return await self.request(method, params)
 
-    async def wait_longer(self, silence: NoAnswer) -> None:
+    async def wait_longer(self, missing: NoResponse) -> None:
         """Give an answer that did not come in time the same time again: late is something else than never."""
 
         def is_it(entry: Entry) -> bool:
-            return entry.is_answer and entry.msg.get("id") == silence.asked.msg.get("id")
+            return entry.is_response and entry.msg.get("id") == missing.request.msg.get("id")
 
         with suppress(TimeoutError, PeerClosed):
-            await self.wire.hear(is_it, after=silence.asked.number, limit=self.wishes.limit)
+            await self.wire.wait_for(is_it, after=missing.request.number, limit=self.options.limit)
 
     # Opening.
 
@@ -202,7 +204,7 @@ class AgentRun(AgentRequester):
             "clientCapabilities": EVERYTHING if capabilities is None else capabilities,
             "clientInfo": {"name": "antiphon-check", "title": "Antiphon check", "version": "1"},
         }
-        self.introduced = await self.ask("initialize", params, limit=self.wishes.start)
+        self.introduced = await self.request("initialize", params, limit=self.options.start)
         return self.introduced
 
     async def new_session(self, **params: object) -> PeerResponse:
@@ -212,13 +214,13 @@ class AgentRun(AgentRequester):
             Blocked: somebody has to sign in.
         """
         asked = {"cwd": str(self.cwd), "mcpServers": [], **params}
-        answer = await self.ask("session/new", asked)
-        if answer.code == AUTH_REQUIRED and self.wishes.auth is not None:
-            await self.ask("authenticate", {"methodId": self.wishes.auth})
-            answer = await self.ask("session/new", asked)
-        if answer.code == AUTH_REQUIRED:
+        response = await self.request("session/new", asked)
+        if response.code == AUTH_REQUIRED and self.options.auth is not None:
+            await self.request("authenticate", {"methodId": self.options.auth})
+            response = await self.request("session/new", asked)
+        if response.code == AUTH_REQUIRED:
             raise Blocked("`session/new` wants somebody to sign in: `--auth METHOD` names one of the agent's methods")
-        return answer
+        return response
 
     async def opened(self, **params: object) -> tuple[str, PeerResponse]:
         """The id of a new session, and all that was answered.
@@ -226,11 +228,11 @@ class AgentRun(AgentRequester):
         Raises:
             Blocked: there is none to be had.
         """
-        answer = await self.new_session(**params)
-        found = answer.get("sessionId")
+        response = await self.new_session(**params)
+        found = response.get("sessionId")
         if not isinstance(found, str):
             raise Blocked("`session/new` gave no session")
-        return found, answer
+        return found, response
 
     async def session(self, **params: object) -> str:
         """The id of a new session.
@@ -242,7 +244,7 @@ class AgentRun(AgentRequester):
 
     def offers(self, *path: str) -> bool:
         """Whether the agent says that it can do something: `loadSession`, or `sessionCapabilities`, `list`."""
-        return self.wire.judge.ledger.offers("client", ".".join(path))
+        return self.wire.checker.state.offers("client", ".".join(path))
 
     def need(self, *path: str) -> None:
         """Go on only if the agent says that it can do something.
@@ -261,7 +263,7 @@ class AgentRun(AgentRequester):
         Raises:
             Unseen: there is nothing to say for it.
         """
-        text = self.wishes.prompts.text(purpose, cwd=self.cwd, **places)
+        text = self.options.prompts.text(purpose, cwd=self.cwd, **places)
         if not text:
             raise NotSeen(f"there is no prompt for `{purpose}`: a prompt file can name one")
         return text
@@ -269,17 +271,17 @@ class AgentRun(AgentRequester):
     async def prompt(self, session: str, text: str, *blocks: Mapping[str, object]) -> PendingRequest:
         """Start a turn."""
         said = [{"type": "text", "text": text}, *blocks]
-        return await self.begin("session/prompt", {"sessionId": session, "prompt": said})
+        return await self.send_request("session/prompt", {"sessionId": session, "prompt": said})
 
     async def turn(self, session: str, purpose: str = "say", **places: object) -> PeerResponse:
         """A whole turn."""
-        return await (await self.prompt(session, self.words(purpose, **places))).answer()
+        return await (await self.prompt(session, self.words(purpose, **places))).response()
 
     def updates(self, session: str, *, after: int = 0, before: int | None = None) -> list[Entry]:
         """The updates of a session between two lines of the trace."""
         return [
             entry
-            for entry in self.wire.heard
+            for entry in self.wire.received
             if entry.method == "session/update"
             and entry.params.get("sessionId") == session
             and after < entry.number
@@ -290,7 +292,7 @@ class AgentRun(AgentRequester):
         """The first update or question of a turn, or its end; None where it is silent for as long as we wait.
 
         Raises:
-            NoAnswer: the agent left.
+            NoResponse: the agent left.
         """
 
         def is_sign(entry: Entry) -> bool:
@@ -308,37 +310,37 @@ class AgentRun(AgentRequester):
         found = await self.sign(session, pending)
         if found is None:
             await self.overdue(pending)
-            raise NoAnswer(pending.asked, "no sign of it came")
-        if found.is_answer:
+            raise NoResponse(pending.request, "no sign of it came")
+        if found.is_response:
             raise NotSeen("the turn ended before it said anything, so there was nothing to interrupt")
         return found
 
-    async def asked_for(self, method: str, pending: PendingRequest, *others: str) -> Entry:
+    async def next_from_agent(self, method: str, pending: PendingRequest, *others: str) -> Entry:
         """The agent's question of that kind during a turn, in its session or one of the others; hold the method back first.
 
         Raises:
             Unseen: the turn ended without one, or goes on and on.
             TooLong: neither came, although the agent answers.
         """
-        session = pending.asked.params["sessionId"]
+        session = pending.request.params["sessionId"]
 
         def is_it(entry: Entry) -> bool:
             asks = entry.is_request and entry.method == method
             return (asks and entry.params.get("sessionId") in (session, *others)) or _ends(entry, pending)
 
         found = await self._hear(is_it, pending)
-        if found is None and self.updates(session, after=pending.asked.number):
+        if found is None and self.updates(session, after=pending.request.number):
             raise NotSeen(f"the agent works on without `{method}`: a prompt file can name words that make it")
         if found is None:
             await self.overdue(pending)
-            raise NoAnswer(pending.asked, f"neither `{method}` nor an answer came")
-        if found.is_answer:
+            raise NoResponse(pending.request, f"neither `{method}` nor an answer came")
+        if found.is_response:
             raise NotSeen(f"the agent did not use `{method}`: a prompt file can name words that make it")
         return found
 
     async def _hear(self, wanted: Callable[[Entry], bool], pending: PendingRequest) -> Entry | None:
         try:
-            return await self.wire.hear(wanted, after=pending.asked.number, limit=self.wishes.limit)
+            return await self.wire.wait_for(wanted, after=pending.request.number, limit=self.options.limit)
         except TimeoutError:
             return None
         except PeerClosed:
@@ -346,4 +348,4 @@ class AgentRun(AgentRequester):
 
 
 def _ends(entry: Entry, pending: PendingRequest) -> bool:
-    return entry.is_answer and entry.msg.get("id") == pending.asked.msg["id"]
+    return entry.is_response and entry.msg.get("id") == pending.request.msg["id"]

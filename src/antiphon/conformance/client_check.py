@@ -13,7 +13,7 @@ from antiphon.conformance.client_process import ClientSource
 from antiphon.conformance.client_run import ClientCheckOptions, ClientRun, ClientTraits
 from antiphon.conformance.requirements import (
     Blocked,
-    NoAnswer,
+    NoResponse,
     RequirementStatus,
     RequirementVerdict,
     Scenario,
@@ -29,7 +29,7 @@ __all__ = ["check_client"]
 
 _log = logging.getLogger(__name__)
 
-SCENE_LIMIT: Final = 5
+SCENARIO_LIMIT: Final = 5
 """A scenario may take this many times as long as an answer may."""
 
 LEAVE_GRACE: Final = 3.0
@@ -51,58 +51,58 @@ class ClientCheck:
     def __init__(
         self,
         place: ClientSource,
-        wishes: ClientCheckOptions,
+        options: ClientCheckOptions,
         progress: Callable[[ScenarioRecord], None] | None,
         jobs: int,
     ) -> None:
         self.place = place
-        self.wishes = wishes
+        self.options = options
         self.peer = ""
         self._hopeless = ""
         self._progress = progress
         self._turns = asyncio.Semaphore(jobs)
-        self._manners = ClientTraits()
+        self._traits = ClientTraits()
 
     async def run(self, scenarios: Sequence[Scenario[ClientRun]]) -> list[ScenarioRecord]:
         """Play them all, each with a client of its own; first the one without which the others can only wait in vain."""
-        scenes = [await self._play(one) for one in scenarios if one.name == FIRST]
-        found = scenes[0].verdicts[ENTRY] if scenes else None
+        records = [await self._play(one) for one in scenarios if one.name == FIRST]
+        found = records[0].verdicts[ENTRY] if records else None
         if found is not None and found.status is RequirementStatus.FAILED:
             self._hopeless = f"the client got nowhere in the scenario `{FIRST}`"
         async with asyncio.TaskGroup() as tasks:
             played = [tasks.create_task(self._play(one)) for one in scenarios if one.name != FIRST]
-        return scenes + [one.result() for one in played]
+        return records + [one.result() for one in played]
 
     async def _play(self, scenario: Scenario[ClientRun]) -> ScenarioRecord:
         async with self._turns:
             with _workspace() as folder:
-                scene = await self._play_in(scenario, folder)
+                record = await self._play_in(scenario, folder)
         if self._progress is not None:
-            self._progress(scene)
-        return scene
+            self._progress(record)
+        return record
 
     async def _play_in(self, scenario: Scenario[ClientRun], cwd: Path) -> ScenarioRecord:
-        scene = ScenarioRecord(scenario.name)
+        record = ScenarioRecord(scenario.name)
         begun = time.monotonic()
-        stage = ClientRun(self.place, cwd, self.wishes)
-        stage.manners = self._manners
+        run = ClientRun(self.place, cwd, self.options)
+        run.traits = self._traits
         try:
-            reason = await self._reason(scenario, stage, scene)
+            reason = await self._reason(scenario, run, record)
         finally:
-            await self._leave(stage)
-        scene.wires += [one.wire for one in stage.meetings]
-        scene.verdicts.update(stage.verdicts)
+            await self._leave(run)
+        record.wires += [one.wire for one in run.connections]
+        record.verdicts.update(run.verdicts)
         for one in scenario.shows:
-            scene.verdicts.setdefault(one.id, reason)
-        if any(wire.judge.ledger.initialize is not None for wire in scene.wires):
+            record.verdicts.setdefault(one.id, reason)
+        if any(wire.checker.state.initialize is not None for wire in record.wires):
             for general in GENERAL:
-                scene.verdicts.setdefault(general, RequirementVerdict(RequirementStatus.PASSED))
-        self.peer = self.peer or _name(scene)
-        scene.took = time.monotonic() - begun
-        return scene
+                record.verdicts.setdefault(general, RequirementVerdict(RequirementStatus.PASSED))
+        self.peer = self.peer or _name(record)
+        record.took = time.monotonic() - begun
+        return record
 
     async def _reason(
-        self, scenario: Scenario[ClientRun], stage: ClientRun, scene: ScenarioRecord
+        self, scenario: Scenario[ClientRun], run: ClientRun, record: ScenarioRecord
     ) -> RequirementVerdict:
         """Play it; why there is no verdict where it came to none."""
         try:
@@ -110,20 +110,20 @@ class ClientCheck:
                 raise Blocked(self._hopeless)
             if scenario.process and not self.place.is_process:
                 raise Blocked("there is no process to look at")
-            async with asyncio.timeout(SCENE_LIMIT * self.wishes.limit):
-                await scenario.play(stage)
-        except NoAnswer as stopped:
-            if not _is_excused(stopped, stage):
+            async with asyncio.timeout(SCENARIO_LIMIT * self.options.limit):
+                await scenario.play(run)
+        except NoResponse as stopped:
+            if not _is_excused(stopped, run):
                 general = GENERAL[stopped.left]
-                scene.verdicts[general] = RequirementVerdict(
-                    RequirementStatus.FAILED, str(stopped), (stopped.asked,), stopped.asked
+                record.verdicts[general] = RequirementVerdict(
+                    RequirementStatus.FAILED, str(stopped), (stopped.request,), stopped.request
                 )
-            return RequirementVerdict(RequirementStatus.BLOCKED, str(stopped), awaited=stopped.asked)
+            return RequirementVerdict(RequirementStatus.BLOCKED, str(stopped), awaited=stopped.request)
         except ScenarioStopped as stopped:
             return RequirementVerdict(stopped.status, str(stopped))
         except TimeoutError:
             return RequirementVerdict(
-                RequirementStatus.BLOCKED, f"the scenario took over {SCENE_LIMIT * self.wishes.limit:g} s"
+                RequirementStatus.BLOCKED, f"the scenario took over {SCENARIO_LIMIT * self.options.limit:g} s"
             )
         except (
             Exception
@@ -134,26 +134,28 @@ class ClientCheck:
             )
         return RequirementVerdict(RequirementStatus.BLOCKED, "the scenario did not come to it")
 
-    async def _leave(self, stage: ClientRun) -> None:
+    async def _leave(self, run: ClientRun) -> None:
         """Let the client end by itself, and if it does not, end it: it may be one that stays until its user leaves."""
         with suppress(Blocked):
-            await stage.release()
-            stage.running.end_input()
+            await run.release()
+            run.running.end_input()
             with suppress(TimeoutError):
-                await asyncio.wait_for(stage.running.ended.wait(), min(LEAVE_GRACE, self.wishes.limit))
-            await stage.running.close()
-        for one in stage.meetings:
+                await asyncio.wait_for(run.running.ended.wait(), min(LEAVE_GRACE, self.options.limit))
+            await run.running.close()
+        for one in run.connections:
             await one.agent.close()
             await one.wire.close()
 
 
-def _is_excused(stopped: NoAnswer, stage: ClientRun) -> bool:
+def _is_excused(stopped: NoResponse, run: ClientRun) -> bool:
     """Whether the client left after something that no correct agent sends; what that was has to be answered first all the same."""
-    wire = next((one.wire for one in stage.meetings if any(entry is stopped.asked for entry in one.wire.trace)), None)
+    wire = next(
+        (one.wire for one in run.connections if any(entry is stopped.request for entry in one.wire.trace)), None
+    )
     wrong = wire.provocation if wire is not None else None
-    if not stopped.left or wrong is None or wrong.number > stopped.asked.number:
+    if not stopped.left or wrong is None or wrong.number > stopped.request.number:
         return False
-    return wrong is not stopped.asked or is_malformed(wrong)
+    return wrong is not stopped.request or is_malformed(wrong)
 
 
 @contextmanager
@@ -164,7 +166,7 @@ def _workspace() -> Iterator[Path]:
 
 async def check_client(
     place: ClientSource,
-    wishes: ClientCheckOptions | None = None,
+    options: ClientCheckOptions | None = None,
     *,
     suite: Suite[ClientRun] = SUITE,
     only: Sequence[str] = (),
@@ -173,16 +175,16 @@ async def check_client(
 ) -> ConformanceReport:
     """Check a client; `only` names the scenarios to play, unless all of them."""
     begun = time.monotonic()
-    checking = ClientCheck(place, wishes or ClientCheckOptions(), progress, jobs)
-    scenes = await checking.run([one for one in suite.scenarios.values() if not only or one.name in only])
-    tell_late(scenes)
-    results = results_of(suite.requirements(), scenes, Direction.C2A, some=bool(only))
+    checking = ClientCheck(place, options or ClientCheckOptions(), progress, jobs)
+    records = await checking.run([one for one in suite.scenarios.values() if not only or one.name in only])
+    tell_late(records)
+    results = results_of(suite.requirements(), records, Direction.C2A, some=bool(only))
     return ConformanceReport(suite.side, checking.peer, results, time.monotonic() - begun, complete=not only)
 
 
-def _name(scene: ScenarioRecord) -> str:
-    for wire in scene.wires:
-        hello = wire.judge.ledger.initialize
+def _name(record: ScenarioRecord) -> str:
+    for wire in record.wires:
+        hello = wire.checker.state.initialize
         info = hello.params.get("clientInfo") if hello is not None else None
         if isinstance(info, dict):
             return " ".join(str(info[key]) for key in ("name", "version") if isinstance(info.get(key), str))

@@ -63,7 +63,7 @@ class ClientSource(Protocol):
     def has(self, purpose: str) -> bool:
         """Whether a client can be made to do this."""
 
-    async def start(self, purpose: str, cwd: Path, visited: OnAgentStart) -> RunningClient:
+    async def start(self, purpose: str, cwd: Path, on_start: OnAgentStart) -> RunningClient:
         """A client that does what the purpose names, in a workspace; `visited` is told of every agent that it starts."""
 
 
@@ -133,8 +133,8 @@ class ClientCommands:
     def has(self, purpose: str) -> bool:
         return purpose in self.words
 
-    async def start(self, purpose: str, cwd: Path, visited: OnAgentStart) -> RunningClient:
-        door = ShimSocket(visited)
+    async def start(self, purpose: str, cwd: Path, on_start: OnAgentStart) -> RunningClient:
+        door = ShimSocket(on_start)
         places = {"{agent}": str(door.agent), "{cwd}": str(cwd)}
         commands = [[_filled(word, places) for word in command] for command in self.words[purpose]]
         return CommandClient(self, purpose, commands, cwd, door)

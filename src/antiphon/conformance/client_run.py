@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from antiphon.conformance.client_process import CLIENT_PURPOSES, ClientSource, RunningClient
-from antiphon.conformance.requirements import Blocked, NoAnswer, NotOffered, NotSeen
+from antiphon.conformance.requirements import Blocked, NoResponse, NotOffered, NotSeen
 from antiphon.conformance.shim_socket import AgentStart
 from antiphon.conformance.standin_agent import AgentScript, StandinAgent
 from antiphon.conformance.wire import PeerResponse, PeerWire, Requester
@@ -48,7 +48,7 @@ class ClientCheckOptions:
     """How long to wait: for an answer or an end, and for what may still come."""
 
     limit: float = 20.0
-    patience: float = 0.25
+    silence: float = 0.25
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class ClientTraits:
 class ClientConnection:
     """One connection of the client's."""
 
-    visit: AgentStart
+    agent_start: AgentStart
     wire: PeerWire
     agent: StandinAgent
 
@@ -77,7 +77,7 @@ class ClientConnection:
 class HeldRequest:
     """A request of the client's that the scenario answers; mostly a prompt."""
 
-    meeting: ClientConnection
+    connection: ClientConnection
     entry: Entry
 
     @property
@@ -86,42 +86,42 @@ class HeldRequest:
 
     @property
     def is_answered(self) -> bool:
-        said = self.meeting.wire.trace[self.entry.number :]
+        said = self.connection.wire.trace[self.entry.number :]
         return any(
-            one.dir is Direction.A2C and one.is_answer and one.msg.get("id") == self.entry.msg["id"] for one in said
+            one.dir is Direction.A2C and one.is_response and one.msg.get("id") == self.entry.msg["id"] for one in said
         )
 
     async def end(self, reason: str = "end_turn", **more: object) -> Entry:
         """Answer a prompt."""
-        return await self.meeting.agent.answer(self.entry, {"stopReason": reason, **more})
+        return await self.connection.agent.respond(self.entry, {"stopReason": reason, **more})
 
 
 class TurnRequester(Requester):
     """A scenario that speaks for the agent in a turn. `turn` is the one that it has taken over."""
 
-    def __init__(self, wishes: ClientCheckOptions) -> None:
+    def __init__(self, options: ClientCheckOptions) -> None:
         super().__init__()
-        self.wishes = wishes
-        self.manners = ClientTraits()
+        self.options = options
+        self.traits = ClientTraits()
         self._turn: HeldRequest | None = None
 
     async def take_over(self, turn: HeldRequest) -> None:
         """Play this turn from now on."""
         self._turn = turn
-        if not self.manners.known:
-            await self._learn_manners()
+        if not self.traits.known:
+            await self._learn_traits()
 
-    async def _learn_manners(self) -> None:
-        self.manners.known = True
-        self.manners.fences = await self._is_answered(FENCE, {})
-        if not self.manners.fences:
-            self.manners.permissions = await self._is_answered(PERMISSION, self._permission())
+    async def _learn_traits(self) -> None:
+        self.traits.known = True
+        self.traits.fences = await self._is_answered(FENCE, {})
+        if not self.traits.fences:
+            self.traits.permissions = await self._is_answered(PERMISSION, self._permission())
 
     async def _is_answered(self, method: str, params: object) -> bool:
         try:
-            await self.ask(method, params)
-        except NoAnswer as silence:
-            return silence.left  # the scenario finds that out by itself
+            await self.request(method, params)
+        except NoResponse as missing:
+            return missing.left  # the scenario finds that out by itself
         return True
 
     def _permission(self) -> JsonObject:
@@ -134,9 +134,9 @@ class TurnRequester(Requester):
         Raises:
             Blocked: it answers neither.
         """
-        if self.manners.fences:
+        if self.traits.fences:
             return {"jsonrpc": "2.0", "id": id, "method": FENCE, "params": {"text": text}}
-        if not self.manners.permissions:
+        if not self.traits.permissions:
             raise Blocked("the client answers no request here, so it cannot be told what it has read")
         params = self._permission()
         params["toolCall"]["title"] = text or "Look at the time"
@@ -151,7 +151,7 @@ class TurnRequester(Requester):
     @property
     def wire(self) -> PeerWire:
         """The connection of the turn."""
-        return self.turn.meeting.wire
+        return self.turn.connection.wire
 
     @property
     def session(self) -> str:
@@ -159,7 +159,7 @@ class TurnRequester(Requester):
 
     def offers(self, *path: str) -> bool:
         """Whether the client says that it can do something: `terminal`, or `fs`, `readTextFile`."""
-        return self.wire.judge.ledger.offers("agent", ".".join(path))
+        return self.wire.checker.state.offers("agent", ".".join(path))
 
     def need(self, *path: str) -> None:
         """Go on only if the client says that it can do something.
@@ -171,42 +171,42 @@ class TurnRequester(Requester):
             raise NotOffered(f"the client does not offer `{'.'.join(path)}`")
 
     def line(self) -> tuple[PeerWire, float]:
-        return self.wire, self.wishes.limit
+        return self.wire, self.options.limit
 
     async def update(self, update: JsonObject, session: str | None = None) -> Entry:
         """Tell something of the session of the turn, or of another one."""
-        return await self.turn.meeting.agent.update(session or self.session, update)
+        return await self.turn.connection.agent.update(session or self.session, update)
 
-    async def say(self, text: str) -> Entry:
+    async def send_text(self, text: str) -> Entry:
         """A piece of the agent's message."""
         return await self.update({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}})
 
     async def here(self, method: str, **params: object) -> PeerResponse:
         """Ask the client something about the session of the turn."""
-        return await self.ask(method, {"sessionId": self.session, **params})
+        return await self.request(method, {"sessionId": self.session, **params})
 
     # Whether it is well.
 
     async def _fence(self) -> str:
         """Wait until all that was said has been read; what is wrong with the client, if anything is."""
-        if self.manners.fences:
+        if self.traits.fences:
             try:
                 await self._fenced()
-            except NoAnswer as problem:
+            except NoResponse as problem:
                 return "the client left" if self.wire.closed else f"the client answered nothing more: {problem.reason}"
-        await self.wire.silence(self.wishes.patience)
+        await self.wire.silence(self.options.silence)
         if self.wire.closed:
             return "the client left"
-        cancelled = any(one.method == "session/cancel" for one in self.wire.heard)
+        cancelled = any(one.method == "session/cancel" for one in self.wire.received)
         return "the client cancelled the turn" if cancelled else ""
 
     async def _fenced(self) -> None:
         """Late is something else than never: the answer has the same time once more."""
-        pending = await self.begin(FENCE, {})
-        with suppress(NoAnswer):
-            await pending.answer()
+        pending = await self.send_request(FENCE, {})
+        with suppress(NoResponse):
+            await pending.response()
             return
-        await pending.answer()
+        await pending.response()
 
     async def survives(self, requirement: str, what: str, *evidence: Entry | PeerResponse | None) -> None:
         """The requirement is that the client goes on after `what` was said.
@@ -239,12 +239,12 @@ class NotAsked(Blocked):
 class ClientRun(TurnRequester):
     """One scenario with one client."""
 
-    def __init__(self, place: ClientSource, cwd: Path, wishes: ClientCheckOptions) -> None:
-        super().__init__(wishes)
+    def __init__(self, place: ClientSource, cwd: Path, options: ClientCheckOptions) -> None:
+        super().__init__(options)
         self.place = place
         self.cwd = cwd
         self.script = AgentScript()
-        self.meetings: list[ClientConnection] = []
+        self.connections: list[ClientConnection] = []
         self._running: RunningClient | None = None
         self._asked: dict[str, asyncio.Queue[HeldRequest]] = {}
         self._held: list[HeldRequest] = []
@@ -260,15 +260,15 @@ class ClientRun(TurnRequester):
         if not self.place.has(purpose):
             wanted = CLIENT_PURPOSES[purpose]
             raise NotSeen(f"there is no command for `{purpose}`; one in `--commands FILE` has to {wanted}")
-        self._running = await self.place.start(purpose, self.cwd, self._meet)
+        self._running = await self.place.start(purpose, self.cwd, self._connect)
 
-    def _meet(self, visit: AgentStart) -> None:
-        wire = PeerWire(visit.transport, Direction.A2C)
-        self.meetings.append(ClientConnection(visit, wire, StandinAgent(wire, self.script, self._hold)))
+    def _connect(self, agent_start: AgentStart) -> None:
+        wire = PeerWire(agent_start.transport, Direction.A2C)
+        self.connections.append(ClientConnection(agent_start, wire, StandinAgent(wire, self.script, self._hold)))
 
     def _hold(self, agent: StandinAgent, entry: Entry) -> None:
-        meeting = next(one for one in self.meetings if one.agent is agent)
-        turn = HeldRequest(meeting, entry)
+        connection = next(one for one in self.connections if one.agent is agent)
+        turn = HeldRequest(connection, entry)
         self._held.append(turn)
         self._queue(entry.method or "").put_nowait(turn)
 
@@ -282,7 +282,7 @@ class ClientRun(TurnRequester):
             raise Blocked("the client was not started")
         return self._running
 
-    async def asked(self, method: str) -> HeldRequest:
+    async def next_request(self, method: str) -> HeldRequest:
         """The next request of this kind, on whichever connection, to be answered here; `script.held` has to name it.
 
         Raises:
@@ -291,10 +291,10 @@ class ClientRun(TurnRequester):
         come = asyncio.ensure_future(self._queue(method).get())
         over = asyncio.ensure_future(self.running.ended.wait())
         try:
-            await asyncio.wait((come, over), timeout=self.wishes.limit, return_when=asyncio.FIRST_COMPLETED)
-            for meeting in self.meetings:  # it may have ended, and what it said may still be on its way
+            await asyncio.wait((come, over), timeout=self.options.limit, return_when=asyncio.FIRST_COMPLETED)
+            for connection in self.connections:  # it may have ended, and what it said may still be on its way
                 if not come.done():
-                    await meeting.wire.silence(self.wishes.patience)
+                    await connection.wire.silence(self.options.silence)
             if come.done():
                 return come.result()
         finally:
@@ -304,13 +304,13 @@ class ClientRun(TurnRequester):
 
     def _last_words(self) -> str:
         if not self.running.ended.is_set():
-            return f" within {self.wishes.limit:g} s"
+            return f" within {self.options.limit:g} s"
         said = self.running.output[-LAST_WORDS:]
         return f" and ended with status {self.running.status}" + (f"; it printed: {said}" if said else "")
 
     async def prompted(self) -> HeldRequest:
         """Its next prompt, whose turn is then played by the scenario."""
-        turn = await self.asked("session/prompt")
+        turn = await self.next_request("session/prompt")
         await self.take_over(turn)
         return turn
 
@@ -318,7 +318,7 @@ class ClientRun(TurnRequester):
         """The status with which the client ends, when its user has nothing more to say; None if it does not end in time."""
         self.running.end_input()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.running.ended.wait(), self.wishes.limit)
+            await asyncio.wait_for(self.running.ended.wait(), self.options.limit)
         return self.running.status
 
     async def release(self) -> None:
@@ -326,4 +326,4 @@ class ClientRun(TurnRequester):
         self.script.held.clear()
         for turn in self._held:
             if not turn.is_answered:
-                turn.meeting.agent.hear(turn.entry)
+                turn.connection.agent.receive(turn.entry)

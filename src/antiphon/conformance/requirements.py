@@ -16,7 +16,7 @@ from antiphon.traffic.entries import Entry
 __all__ = [
     "EVERY",
     "Blocked",
-    "NoAnswer",
+    "NoResponse",
     "NotOffered",
     "NotSeen",
     "Requirement",
@@ -113,7 +113,7 @@ class Suite(Generic[S]):
 
     def requirements(self) -> dict[str, Requirement]:
         """All of them by id: the general ones, the rules of all traffic, then scenario by scenario."""
-        listed = [*self.general, *self._rules(), *(one for scene in self.scenarios.values() for one in scene.shows)]
+        listed = [*self.general, *self._rules(), *(one for record in self.scenarios.values() for one in record.shows)]
         found: dict[str, Requirement] = {}
         for one in listed:
             if one.id in found:
@@ -196,11 +196,11 @@ class TooLong(Blocked):
     """A turn took longer than we wait, which it may: the protocol has no limit for one."""
 
 
-class NoAnswer(Blocked):
+class NoResponse(Blocked):
     """A question of ours was not answered in time, or the peer left before it did (`left`). `asked` is the question."""
 
     def __init__(self, asked: Entry, reason: str, *, left: bool = False) -> None:
         super().__init__(f"`{asked.method}` was not answered: {reason}")
-        self.asked = asked
+        self.request = asked
         self.reason = reason
         self.left = left

@@ -70,30 +70,34 @@ class ConformanceReport:
 
 
 def results_of(
-    requirements: Mapping[str, Requirement], scenes: Iterable[ScenarioRecord], speaker: Direction, *, some: bool = False
+    requirements: Mapping[str, Requirement],
+    records: Iterable[ScenarioRecord],
+    speaker: Direction,
+    *,
+    some: bool = False,
 ) -> list[RequirementResult]:
     """One result for each requirement. `speaker` is the direction in which the peer that is checked speaks. `some`: only some scenarios were
     wanted, so what they do not show is left out."""
-    scenes = list(scenes)
-    wires = list({id(wire): wire for scene in scenes for wire in scene.wires}.values())
-    played = {scene.name for scene in scenes}
+    records = list(records)
+    wires = list({id(wire): wire for record in records for wire in record.wires}.values())
+    played = {record.name for record in records}
     found = [
-        _result(one, _judged(one.id, wires, speaker) if _is_rule(one, scenes) else _played(one.id, scenes))
+        _result(one, _judged(one.id, wires, speaker) if _is_rule(one, records) else _played(one.id, records))
         for one in requirements.values()
         if not some or one.scenario in (EVERY, *played)
     ]
     return [one for one in found if not (some and _is_beside(one))]
 
 
-def tell_late(scenes: Iterable[ScenarioRecord]) -> None:
+def tell_late(records: Iterable[ScenarioRecord]) -> None:
     """Take back what was found because an answer did not come in time, where it came later: the protocol has no such times."""
-    for scene in scenes:
-        for id, verdict in scene.verdicts.items():
-            seconds = _lateness(verdict.awaited, scene.wires) if verdict.awaited is not None else None
+    for record in records:
+        for id, verdict in record.verdicts.items():
+            seconds = _lateness(verdict.awaited, record.wires) if verdict.awaited is not None else None
             if seconds is not None and verdict.awaited is not None:
                 asked = f"`{verdict.awaited.method}` was answered late, after {seconds:.1f} s"
                 text = f"{asked}: `--timeout` lets the check wait longer"
-                scene.verdicts[id] = RequirementVerdict(RequirementStatus.BLOCKED, text, verdict.evidence)
+                record.verdicts[id] = RequirementVerdict(RequirementStatus.BLOCKED, text, verdict.evidence)
 
 
 def _lateness(asked: Entry, wires: Iterable[PeerWire]) -> float | None:
@@ -101,7 +105,7 @@ def _lateness(asked: Entry, wires: Iterable[PeerWire]) -> float | None:
     for wire in wires:
         if asked.number <= len(wire.trace) and wire.trace[asked.number - 1] is asked:
             for entry in wire.trace[asked.number :]:
-                if entry.dir is not asked.dir and entry.is_answer and entry.msg.get("id") == asked.msg.get("id"):
+                if entry.dir is not asked.dir and entry.is_response and entry.msg.get("id") == asked.msg.get("id"):
                     return entry.t - asked.t
     return None
 
@@ -118,12 +122,12 @@ def _result(requirement: Requirement, verdict: RequirementVerdict) -> Requiremen
     return RequirementResult(requirement, verdict)
 
 
-def _is_rule(requirement: Requirement, scenes: Sequence[ScenarioRecord]) -> bool:
-    return requirement.scenario == EVERY and not any(requirement.id in scene.verdicts for scene in scenes)
+def _is_rule(requirement: Requirement, records: Sequence[ScenarioRecord]) -> bool:
+    return requirement.scenario == EVERY and not any(requirement.id in record.verdicts for record in records)
 
 
-def _played(id: str, scenes: Sequence[ScenarioRecord]) -> RequirementVerdict:
-    found = [scene.verdicts[id] for scene in scenes if id in scene.verdicts]
+def _played(id: str, records: Sequence[ScenarioRecord]) -> RequirementVerdict:
+    found = [record.verdicts[id] for record in records if id in record.verdicts]
     order = (
         RequirementStatus.FAILED,
         RequirementStatus.PASSED,
@@ -140,7 +144,7 @@ def _judged(id: str, wires: Sequence[PeerWire], speaker: Direction) -> Requireme
     broken = [
         one
         for wire in wires
-        for one in wire.judge.deviations
+        for one in wire.checker.deviations
         if one.rule == id and one.entry.dir is speaker
     ]  # fmt: skip
     if broken:
@@ -148,6 +152,6 @@ def _judged(id: str, wires: Sequence[PeerWire], speaker: Direction) -> Requireme
         texts = list(dict.fromkeys(one.text for one in broken))[:SHOWN]
         evidence: tuple[Entry, ...] = tuple(one.entry for one in broken[:SHOWN])
         return RequirementVerdict(RequirementStatus.FAILED, "; ".join(texts) + more, evidence)
-    if any(wire.judge.seen[id, speaker] for wire in wires):
+    if any(wire.checker.seen[id, speaker] for wire in wires):
         return RequirementVerdict(RequirementStatus.PASSED)
     return RequirementVerdict(RequirementStatus.UNSEEN, "it never came to it")

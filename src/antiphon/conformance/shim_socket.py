@@ -104,8 +104,8 @@ class AgentProcessStart(AgentStart):
 class ShimSocket:
     """A directory that only we may enter, with the file and the socket. `close` ends everything that came through it."""
 
-    def __init__(self, visited: OnAgentStart) -> None:
-        self._visited = visited
+    def __init__(self, on_start: OnAgentStart) -> None:
+        self._on_start = on_start
         self._place = _short_directory()
         self.agent = self._place / "agent"
         """The file to start."""
@@ -145,9 +145,9 @@ class ShimSocket:
         elif kind == "data" and pid in self._controls:
             control, facts = self._controls.pop(pid)
             self._sockets.remove(came)
-            visit = AgentProcessStart(_transport(came), control, facts)
-            self._keep(visit.follow())
-            self._visited(visit)
+            agent_start = AgentProcessStart(_transport(came), control, facts)
+            self._keep(agent_start.follow())
+            self._on_start(agent_start)
 
     async def close(self) -> None:
         """Nobody comes any more."""

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from antiphon.conformance.wire import PeerWire, RequestRefused, Responder
+from antiphon.conformance.wire import PeerRefusal, PeerWire, Responder
 from antiphon.errors import Code
 from antiphon.traffic.entries import Entry
 from antiphon.traffic.values import JsonObject
@@ -70,13 +70,13 @@ class StandinAgent(Responder):
         self.script = script
         self._hold = hold
 
-    def hear(self, entry: Entry) -> None:
+    def receive(self, entry: Entry) -> None:
         if entry.is_request and entry.method in self.script.held:
             self._hold(self, entry)
         else:
-            super().hear(entry)
+            super().receive(entry)
 
-    async def do(self, method: str, params: Params) -> object:
+    async def result_for(self, method: str, params: Params) -> object:
         if method in self.script.does:
             return await self.script.does[method](self, params)
         return await self.usual(method, params)
@@ -107,7 +107,7 @@ class StandinAgent(Responder):
             case "authenticate" | "logout" | "session/close":
                 return {}
             case _:
-                raise RequestRefused(Code.METHOD_NOT_FOUND, f"method not found: {method}")
+                raise PeerRefusal(Code.METHOD_NOT_FOUND, f"method not found: {method}")
 
     def new_session(self, params: Params) -> JsonObject:
         """What opening a session answers."""
@@ -137,4 +137,4 @@ class StandinAgent(Responder):
     async def update(self, session: str, update: JsonObject) -> Entry:
         """Tell something of a session."""
         params = {"sessionId": session, "update": update}
-        return await self.wire.say({"jsonrpc": "2.0", "method": "session/update", "params": params})
+        return await self.wire.send({"jsonrpc": "2.0", "method": "session/update", "params": params})

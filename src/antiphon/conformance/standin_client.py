@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from antiphon.conformance.wire import PeerWire, RequestRefused, Responder
+from antiphon.conformance.wire import PeerRefusal, PeerWire, Responder
 from antiphon.errors import AcpError, Code
 from antiphon.local.commands import OUTPUT_LIMIT, Exit, LocalCommand
 from antiphon.traffic.values import JsonObject, objects_in, texts_in
@@ -38,7 +38,7 @@ class StandinClient(Responder):
         """What files hold that the user has not saved: path → text."""
         self._commands: dict[str, LocalCommand] = {}
 
-    async def do(self, method: str, params: JsonObject) -> object:
+    async def result_for(self, method: str, params: JsonObject) -> object:
         match method:
             case "session/request_permission":
                 return {"outcome": self._chosen(params)}
@@ -53,7 +53,7 @@ class StandinClient(Responder):
             case _ if method.startswith("terminal/"):
                 return await self._terminal(method, params)
             case _:
-                raise RequestRefused(Code.METHOD_NOT_FOUND, f"method not found: {method}")
+                raise PeerRefusal(Code.METHOD_NOT_FOUND, f"method not found: {method}")
 
     def _chosen(self, params: JsonObject) -> dict[str, str]:
         """Exactly what is wanted, or else of the same verb: nobody may take our no for a yes, or the other way round."""
@@ -74,7 +74,7 @@ class StandinClient(Responder):
                 words, cwd=params.get("cwd"), env=env, output_limit=OUTPUT_LIMIT if limit is None else int(limit)
             )
         except AcpError as error:
-            raise RequestRefused(Code.INVALID_PARAMS, str(error)) from error
+            raise PeerRefusal(Code.INVALID_PARAMS, str(error)) from error
         terminal = f"terminal-{len(self._commands) + 1}-{os.urandom(4).hex()}"
         self._commands[terminal] = command
         return {"terminalId": terminal}
@@ -82,7 +82,7 @@ class StandinClient(Responder):
     async def _terminal(self, method: str, params: JsonObject) -> object:
         command = self._commands.get(params["terminalId"])
         if command is None:
-            raise RequestRefused(Code.RESOURCE_NOT_FOUND, f"there is no terminal {params['terminalId']}")
+            raise PeerRefusal(Code.RESOURCE_NOT_FOUND, f"there is no terminal {params['terminalId']}")
         match method:
             case "terminal/output":
                 status = {} if command.exit is None else {"exitStatus": _status(command.exit)}
@@ -97,7 +97,7 @@ class StandinClient(Responder):
                 await command.close()
                 return {}
             case _:
-                raise RequestRefused(Code.METHOD_NOT_FOUND, f"method not found: {method}")
+                raise PeerRefusal(Code.METHOD_NOT_FOUND, f"method not found: {method}")
 
     @property
     def terminals(self) -> list[str]:
@@ -122,7 +122,7 @@ def _read(params: JsonObject, unsaved: dict[str, str]) -> str:
         text = unsaved[path] if path in unsaved else Path(path).read_text(encoding="utf-8")
         lines = text.splitlines(keepends=True)
     except (OSError, UnicodeDecodeError) as error:
-        raise RequestRefused(Code.RESOURCE_NOT_FOUND, f"cannot read {params['path']}: {error}") from error
+        raise PeerRefusal(Code.RESOURCE_NOT_FOUND, f"cannot read {params['path']}: {error}") from error
     first = max(int(params.get("line") or 1), 1) - 1
     limit = params.get("limit")
     return "".join(lines[first:] if limit is None else lines[first : first + int(limit)])
@@ -132,9 +132,9 @@ def _write(params: JsonObject, workspace: Path) -> object:
     path = Path(params["path"])
     try:
         if not path.resolve().is_relative_to(workspace.resolve()):
-            raise RequestRefused(Code.INVALID_PARAMS, f"{path} is outside of the workspace")
+            raise PeerRefusal(Code.INVALID_PARAMS, f"{path} is outside of the workspace")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(params["content"], encoding="utf-8")
     except OSError as error:
-        raise RequestRefused(Code.INTERNAL_ERROR, f"cannot write {params['path']}: {error}") from error
+        raise PeerRefusal(Code.INTERNAL_ERROR, f"cannot write {params['path']}: {error}") from error
     return {}

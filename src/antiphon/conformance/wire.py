@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from antiphon.conformance.requirements import NoAnswer, RequirementStatus, RequirementVerdict
+from antiphon.conformance.requirements import NoResponse, RequirementStatus, RequirementVerdict
 from antiphon.errors import Code, ConnectionClosed, ProcessDied
 from antiphon.traffic.checker import Level, TrafficChecker, rules
 from antiphon.traffic.entries import Direction, Entry, parse
@@ -23,10 +23,10 @@ from antiphon.transports.base import Transport
 
 __all__ = [
     "PeerClosed",
+    "PeerRefusal",
     "PeerResponse",
     "PeerWire",
     "PendingRequest",
-    "RequestRefused",
     "Requester",
     "Responder",
     "VerdictRecorder",
@@ -60,7 +60,7 @@ class PeerWire:
         self.transport = transport
         self.says = says
         self.trace: list[Entry] = []
-        self.judge = TrafficChecker()
+        self.checker = TrafficChecker()
         self.closed = False
         """Whether the peer has said its last."""
         self.provocation: Entry | None = None
@@ -94,7 +94,7 @@ class PeerWire:
         async with self._news:
             entry = parse(len(self.trace) + 1, time.monotonic() - self._begun, direction, raw)
             self.trace.append(entry)
-            broken = self.judge.hear(entry)
+            broken = self.checker.check(entry)
             if direction is self.says and self.provocation is None and any(_matters(one.rule) for one in broken):
                 self.provocation = entry
             self._news.notify_all()
@@ -103,7 +103,7 @@ class PeerWire:
         return entry
 
     @property
-    def heard(self) -> list[Entry]:
+    def received(self) -> list[Entry]:
         """What the peer said."""
         return [entry for entry in self.trace if entry.dir is not self.says]
 
@@ -117,7 +117,7 @@ class PeerWire:
     def waits(self) -> list[tuple[str, float]]:
         """What was asked and is not answered yet, with the seconds since."""
         now = time.monotonic() - self._begun
-        asked = self.judge.ledger.pairs.open if not self.closed else []
+        asked = self.checker.state.pairs.open if not self.closed else []
         return [(one.method or "", now - one.t) for one in asked if one.dir is self.says]
 
     def new_id(self) -> int:
@@ -125,18 +125,18 @@ class PeerWire:
         self._ids += 1
         return self._ids
 
-    async def say(self, message: object) -> Entry:
+    async def send(self, message: object) -> Entry:
         """Send a message, whatever it is."""
-        return await self.say_bytes(msgspec.json.encode(message))
+        return await self.send_line(msgspec.json.encode(message))
 
-    async def say_bytes(self, line: bytes) -> Entry:
+    async def send_line(self, line: bytes) -> Entry:
         """Send a line, whatever it is. What cannot be sent any more is in the trace all the same."""
         entry = await self._note(self.says, line)
         with suppress(ConnectionClosed):
             await self.transport.send(line)
         return entry
 
-    async def say_in_pieces(self, message: object, size: int, pause: float = 0) -> Entry:
+    async def send_in_pieces(self, message: object, size: int, pause: float = 0) -> Entry:
         """Send a message in many small writes; with a pause where somebody in between would put them together again."""
         line = msgspec.json.encode(message) + b"\n"
         entry = await self._note(self.says, line[:-1])
@@ -146,7 +146,7 @@ class PeerWire:
             await asyncio.sleep(pause)
         return entry
 
-    async def say_together(self, messages: Sequence[object]) -> list[Entry]:
+    async def send_together(self, messages: Sequence[object]) -> list[Entry]:
         """Send several messages in one write."""
         lines = [msgspec.json.encode(message) for message in messages]
         entries = [await self._note(self.says, line) for line in lines]
@@ -154,7 +154,7 @@ class PeerWire:
         self.transport.flush()
         return entries
 
-    async def hear(self, wanted: Callable[[Entry], bool], *, after: int = 0, limit: float) -> Entry:
+    async def wait_for(self, wanted: Callable[[Entry], bool], *, after: int = 0, limit: float) -> Entry:
         """The first line of the peer's, after line number `after`, that is wanted.
 
         Raises:
@@ -180,7 +180,7 @@ class PeerWire:
         with suppress(TimeoutError, PeerClosed):
             async with asyncio.timeout(MOST_SILENCES * seconds):
                 while True:
-                    await self.hear(lambda entry: True, after=len(self.trace), limit=seconds)
+                    await self.wait_for(lambda entry: True, after=len(self.trace), limit=seconds)
 
     async def close(self) -> None:
         """End the peer, by all means there are."""
@@ -200,7 +200,7 @@ class PeerWire:
 class PeerResponse:
     """An answer with its question."""
 
-    asked: Entry
+    request: Entry
     entry: Entry
 
     @property
@@ -228,40 +228,42 @@ class PeerResponse:
 class PendingRequest:
     """A question that was asked and not waited for."""
 
-    def __init__(self, stage: "Requester", asked: Entry) -> None:
-        self._stage = stage
-        self._wire = stage.line()[0]
-        self._limit = stage.limit_for(asked)
-        self.asked = asked
+    def __init__(self, run: "Requester", asked: Entry) -> None:
+        self._run = run
+        self._wire = run.line()[0]
+        self._limit = run.limit_for(asked)
+        self.request = asked
 
-    def _is_answer(self, entry: Entry) -> bool:
-        return entry.is_answer and entry.msg.get("id") == self.asked.msg["id"]
+    def _is_response(self, entry: Entry) -> bool:
+        return entry.is_response and entry.msg.get("id") == self.request.msg["id"]
 
     def peek(self) -> PeerResponse | None:
         """Its answer, if it has come."""
-        found = next((one for one in self._wire.heard if one.number > self.asked.number and self._is_answer(one)), None)
-        return None if found is None else PeerResponse(self.asked, found)
+        found = next(
+            (one for one in self._wire.received if one.number > self.request.number and self._is_response(one)), None
+        )
+        return None if found is None else PeerResponse(self.request, found)
 
-    async def answer(self, limit: float | None = None) -> PeerResponse:
+    async def response(self, limit: float | None = None) -> PeerResponse:
         """Wait for its answer; for as long as an answer may take, unless a limit is named.
 
         Raises:
-            NoAnswer: it did not come in time, or the peer left.
+            NoResponse: it did not come in time, or the peer left.
         """
         seconds = self._limit if limit is None else limit
         try:
-            entry = await self._wire.hear(self._is_answer, after=self.asked.number, limit=seconds)
+            entry = await self._wire.wait_for(self._is_response, after=self.request.number, limit=seconds)
         except TimeoutError:
             if limit is None:
-                await self._stage.overdue(self)
-            raise NoAnswer(self.asked, f"nothing came within {seconds:g} s") from None
+                await self._run.overdue(self)
+            raise NoResponse(self.request, f"nothing came within {seconds:g} s") from None
         except PeerClosed:
             raise self.lost() from None
-        return PeerResponse(self.asked, entry)
+        return PeerResponse(self.request, entry)
 
-    def lost(self) -> NoAnswer:
+    def lost(self) -> NoResponse:
         """What there is to say if the peer left before it answered."""
-        return NoAnswer(self.asked, f"the peer had left{self._wire.how_it_left}", left=True)
+        return NoResponse(self.request, f"the peer had left{self._wire.how_it_left}", left=True)
 
 
 class VerdictRecorder:
@@ -284,7 +286,7 @@ class VerdictRecorder:
             entry
             for one in evidence
             if one is not None
-            for entry in ((one.asked, one.entry) if isinstance(one, PeerResponse) else (one,))
+            for entry in ((one.request, one.entry) if isinstance(one, PeerResponse) else (one,))
         )
         before = self.verdicts.get(requirement)
         if before is None or before.status is not RequirementStatus.FAILED:
@@ -305,23 +307,25 @@ class Requester(VerdictRecorder, ABC):
         """Seconds that the answer to a question may take."""
         return self.line()[1]
 
-    async def begin(self, method: str, params: object = None, *, id: object = None, **more: object) -> PendingRequest:
+    async def send_request(
+        self, method: str, params: object = None, *, id: object = None, **more: object
+    ) -> PendingRequest:
         """Ask, and do not wait. `more` goes into the message beside its params."""
         wire, _ = self.line()
         message = {"jsonrpc": "2.0", "id": wire.new_id() if id is None else id, "method": method, **more}
         if params is not None:
             message["params"] = params
-        return PendingRequest(self, await wire.say(message))
+        return PendingRequest(self, await wire.send(message))
 
-    async def ask(
+    async def request(
         self, method: str, params: object = None, *, id: object = None, limit: float | None = None
     ) -> PeerResponse:
         """Ask, and wait for the answer."""
-        return await (await self.begin(method, params, id=id)).answer(limit)
+        return await (await self.send_request(method, params, id=id)).response(limit)
 
-    async def tell(self, method: str, params: object) -> Entry:
+    async def notify(self, method: str, params: object) -> Entry:
         """A notification."""
-        return await self.line()[0].say({"jsonrpc": "2.0", "method": method, "params": params})
+        return await self.line()[0].send({"jsonrpc": "2.0", "method": method, "params": params})
 
     async def overdue(self, pending: PendingRequest) -> None:  # most questions are simply not answered
         """Say why a question may go without an answer for so long, by raising it."""
@@ -330,7 +334,7 @@ class Requester(VerdictRecorder, ABC):
 # --- Answers what a peer asks, one task for each question, and holds back what a scenario wants to answer by itself, or not at all
 
 
-class RequestRefused(Exception):
+class PeerRefusal(Exception):
     """What was asked for cannot be had: an error with a code."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -347,43 +351,43 @@ class Responder(ABC):
         self.waiting: list[Entry] = []
         """Questions of the peer's that a scenario held back and has not answered."""
         self._tasks: set[asyncio.Task[None]] = set()
-        wire.listener = self.hear
+        wire.listener = self.receive
 
-    def hear(self, entry: Entry) -> None:
+    def receive(self, entry: Entry) -> None:
         """Answer a question, or keep it for the scenario."""
         if not entry.is_request:
             return
         if entry.method in self.held:
             self.waiting.append(entry)
             return
-        task = asyncio.create_task(self.respond(entry), name=f"answer to {entry.method}")
+        task = asyncio.create_task(self.handle(entry), name=f"answer to {entry.method}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def respond(self, entry: Entry) -> None:
+    async def handle(self, entry: Entry) -> None:
         """Answer a question as a correct peer does."""
         try:
-            result = await self.do(entry.method or "", entry.params)
-        except RequestRefused as refusal:
+            result = await self.result_for(entry.method or "", entry.params)
+        except PeerRefusal as refusal:
             await self.refuse(entry, refusal.code, str(refusal))
         except (KeyError, TypeError, ValueError) as error:  # params that the schema forbids: the judge has noted it
             await self.refuse(entry, Code.INVALID_PARAMS, f"invalid params: {error!r}")
         except Exception as error:  # whatever it is, a question that is never answered would be held against the peer
             await self.refuse(entry, Code.INTERNAL_ERROR, f"it could not be done: {error!r}")
         else:
-            await self.answer(entry, result)
+            await self.respond(entry, result)
 
-    async def answer(self, entry: Entry, result: object) -> Entry:
+    async def respond(self, entry: Entry, result: object) -> Entry:
         """Answer a question with a result."""
-        return await self.wire.say({"jsonrpc": "2.0", "id": entry.msg.get("id"), "result": result})
+        return await self.wire.send({"jsonrpc": "2.0", "id": entry.msg.get("id"), "result": result})
 
     async def refuse(self, entry: Entry, code: int, message: str) -> Entry:
         """Answer a question with an error."""
         error = {"code": code, "message": message}
-        return await self.wire.say({"jsonrpc": "2.0", "id": entry.msg.get("id"), "error": error})
+        return await self.wire.send({"jsonrpc": "2.0", "id": entry.msg.get("id"), "error": error})
 
     @abstractmethod
-    async def do(self, method: str, params: JsonObject) -> object:
+    async def result_for(self, method: str, params: JsonObject) -> object:
         """The result for a question.
 
         Raises:

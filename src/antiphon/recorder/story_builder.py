@@ -288,7 +288,7 @@ class StoryBuilder:
         if "id" in msg:
             shown.id = clip(msgspec.json.encode(msg["id"]).decode(), 40)
         if not isinstance(method, str):
-            if entry.is_answer:
+            if entry.is_response:
                 self._hear_answer(shown, entry, msg)
             else:
                 shown.kind, shown.name = "other", "?"
@@ -314,7 +314,7 @@ class StoryBuilder:
         from_client = entry.dir is Direction.C2A
         if shown.name == "initialize" and from_client:
             self._meet(shown, params)
-        self._pairs.hear(entry)
+        self._pairs.add(entry)
         request = RecordedRequest(shown.message, shown.name, shown.dir, shown.t)
         self._story.requests.append(request)
         asked = self._asked[shown.message] = _Asked(request, shown.session)
@@ -347,7 +347,7 @@ class StoryBuilder:
 
     def _hear_answer(self, shown: RecordedMessage, entry: Entry, msg: JsonObject) -> None:
         shown.kind = "answer"
-        question = self._pairs.hear(entry)
+        question = self._pairs.add(entry)
         asked = self._asked.pop(question.number, None) if question is not None else None
         method = asked.request.method if asked is not None else None
         shown.name = method or "?"
@@ -453,8 +453,8 @@ class StoryBuilder:
         method.bytes += shown.size
         method.largest = max(method.largest, shown.size)
 
-    def _hear_judge(self, judge: TrafficChecker, shown: RecordedMessage, entry: Entry) -> None:
-        for found in judge.hear(entry):
+    def _hear_judge(self, checker: TrafficChecker, shown: RecordedMessage, entry: Entry) -> None:
+        for found in checker.check(entry):
             rule = self._rules[found.rule]
             is_advice = rule.level is Level.ADVICE
             (shown.advice if is_advice else shown.deviations).append(clip(found.text))

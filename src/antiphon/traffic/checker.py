@@ -43,7 +43,7 @@ class Side(StrEnum):
     BOTH = "both"
 
     def includes(self, direction: Direction) -> bool:
-        return self is Side.BOTH or self.value == direction.speaker
+        return self is Side.BOTH or self.value == direction.sender
 
 
 Holds = Callable[[Entry, TrafficState], Sequence[str] | None]
@@ -105,7 +105,7 @@ class TrafficChecker:
     """Hears a conversation line by line and notes what broke which rule."""
 
     def __init__(self) -> None:
-        self.ledger = TrafficState()
+        self.state = TrafficState()
         self.deviations: list[Deviation] = []
         self._rules = list(rules().values())
         self._names = frozenset[str]().union(*(one.on for one in self._rules))
@@ -117,26 +117,26 @@ class TrafficChecker:
         """How often a rule was put to the test by each side, kept or not."""
         return Counter({key: tally.count for key, tally in self._tallies.items() if tally.count})
 
-    def hear(self, entry: Entry) -> list[Deviation]:
+    def check(self, entry: Entry) -> list[Deviation]:
         """Judge the next line; what it broke."""
         found: list[Deviation] = []
-        ledger = self.ledger
-        ledger.open(entry)
-        if ledger.judged:
+        state = self.state
+        state.begin(entry)
+        if state.judged:
             for tally in self._concerned(entry):
-                said = tally.holds(entry, ledger)
+                said = tally.holds(entry, state)
                 if said is not None:
                     tally.count += 1
                     if said:
                         found += [Deviation(tally.id, entry, text) for text in _shown(said)]
-        ledger.hear(entry)
+        state.add(entry)
         if found:
             self.deviations += found
         return found
 
     def _concerned(self, entry: Entry) -> "list[_Tally]":
         """The rules that may have something to say about a line. Only names that rules know are kept, so strangers fill nothing."""
-        kind, name = _kind_of(entry, self.ledger.asked)
+        kind, name = _kind_of(entry, self.state.request)
         known = name if name in self._names else "session/update" if name.startswith("update ") else ""
         key = entry.dir, kind, known
         if key not in self._asked:
@@ -174,6 +174,6 @@ def _kind_of(entry: Entry, asked: Entry | None) -> tuple[str, str]:
         return "notification", f"update {update.get('sessionUpdate') if isinstance(update, dict) else None}"
     if method is not None:
         return "request" if "id" in entry.msg else "notification", method
-    if entry.is_answer:
+    if entry.is_response:
         return "error" if "error" in entry.msg else "answer", f"answer {asked.method}" if asked is not None else ""
     return "", ""

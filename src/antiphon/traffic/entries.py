@@ -29,7 +29,7 @@ class Direction(StrEnum):
     __hash__ = str.__hash__  # that of enums is slow, and this is part of every key
 
     @property
-    def speaker(self) -> str:
+    def sender(self) -> str:
         return "client" if self is Direction.C2A else "agent"
 
     @property
@@ -85,7 +85,7 @@ class Entry:
         return self.method is not None and "id" not in self.msg
 
     @property
-    def is_answer(self) -> bool:
+    def is_response(self) -> bool:
         """A result or an error, whether anybody asked or not."""
         return isinstance(self.msg, dict) and "method" not in self.msg and ("result" in self.msg or "error" in self.msg)
 

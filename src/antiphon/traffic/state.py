@@ -34,15 +34,15 @@ class Pairs:
     def __init__(self) -> None:
         self._open: dict[Key, Entry] = {}
 
-    def asked(self, entry: Entry) -> Entry | None:
+    def request_of(self, entry: Entry) -> Entry | None:
         """The open question of the other side that this answer is for."""
-        return self._open.get(_key(entry.dir.other, entry)) if entry.is_answer else None
+        return self._open.get(_key(entry.dir.other, entry)) if entry.is_response else None
 
-    def again(self, entry: Entry) -> Entry | None:
+    def duplicate_of(self, entry: Entry) -> Entry | None:
         """The open question of the same side that has the id of this one."""
         return self._open.get(_key(entry.dir, entry)) if entry.is_request else None
 
-    def alike(self, entry: Entry) -> Entry | None:
+    def similar_to(self, entry: Entry) -> Entry | None:
         """The open question of the other side whose id only looks like that of this answer: `1` and `"1"`."""
         id = entry.msg.get("id")
         looks: list[object] = []
@@ -53,11 +53,11 @@ class Pairs:
         found = (self._open.get((entry.dir.other, type(one).__name__, one)) for one in looks)
         return next((one for one in found if one is not None), None)
 
-    def hear(self, entry: Entry) -> Entry | None:
+    def add(self, entry: Entry) -> Entry | None:
         """Take note of a line; the question it answers, if it does."""
         if entry.is_request:
             self._open[_key(entry.dir, entry)] = entry
-        elif entry.is_answer:
+        elif entry.is_response:
             return self._open.pop(_key(entry.dir.other, entry), None)
         return None
 
@@ -156,7 +156,7 @@ class TrackedSession:
     def turn_of(self, prompt: Entry | None) -> TrackedTurn | None:
         return next((turn for turn in self.turns if turn.prompt is prompt), None)
 
-    def settle(self, said: JsonObject) -> None:
+    def take_settings(self, said: JsonObject) -> None:
         """Take over the modes and the options that an answer or an update brings."""
         modes = as_object(said.get("modes"))
         if modes:
@@ -166,10 +166,10 @@ class TrackedSession:
                 one["id"]: one for one in objects_in(said["configOptions"]) if isinstance(one.get("id"), str)
             }
 
-    def hear(self, update: JsonObject) -> None:
+    def add_update(self, update: JsonObject) -> None:
         kind = as_text(update.get("sessionUpdate"))
         if kind == "config_option_update":
-            self.settle(update)
+            self.take_settings(update)
         if kind == "plan" or (kind in HISTORY and kind != "user_message_chunk"):
             self.note_activity()
         if kind in ("tool_call", "tool_call_update"):
@@ -207,7 +207,7 @@ class TrafficState:
 
     def __init__(self) -> None:
         self.pairs = Pairs()
-        self.asked: Entry | None = None
+        self.request: Entry | None = None
         """The question that the present line answers."""
         self.lines: Counter[Direction] = Counter()
         self.initialize: Entry | None = None
@@ -240,12 +240,12 @@ class TrafficState:
         self._cancelled: list[TrackedTurn] = []
         self._once: set[tuple[object, ...]] = set()
 
-    def open(self, entry: Entry) -> None:
+    def begin(self, entry: Entry) -> None:
         """Find out what a line is about, before anybody looks at it."""
-        self.asked = self.pairs.asked(entry)
+        self.request = self.pairs.request_of(entry)
         if entry.method == "initialize" and entry.dir is Direction.C2A:
             self.judged = _version(entry.params) != OTHER_VERSION
-        elif self.asked is not None and self.asked.method == "initialize":
+        elif self.request is not None and self.request.method == "initialize":
             answered = as_object(entry.msg.get("result"))
             self.judged = (_version(answered) if answered else self.version) != OTHER_VERSION
 
@@ -271,14 +271,14 @@ class TrafficState:
         id = entry.params.get("sessionId") if entry is not None else None
         return self.sessions.get(id) if isinstance(id, str) else None
 
-    def hear(self, entry: Entry) -> None:
+    def add(self, entry: Entry) -> None:
         """Take note of a line."""
         self.lines[entry.dir] += 1
         if is_malformed(entry):
             self._hear_malformed(entry)
-        if self.pairs.again(entry) is not None:
+        if self.pairs.duplicate_of(entry) is not None:
             self.malformed_ids.add((entry.dir, id_shown(entry.msg)))  # both may be answered, and only one will be found
-        asked = self.pairs.hear(entry)
+        asked = self.pairs.add(entry)
         if entry.method is not None:
             (self._hear_client if entry.dir is Direction.C2A else self._hear_agent)(entry)
         elif asked is not None:
@@ -337,7 +337,7 @@ class TrafficState:
         if entry.method == "session/update":
             update = as_object(entry.params.get("update"))
             if session is not None:
-                session.hear(update)
+                session.add_update(update)
             if update.get("sessionUpdate") == "subagent_update" and isinstance(update.get("sessionId"), str):
                 self.named.add(update["sessionId"])  # this is how the client learns of it
         elif entry.method == "session/request_permission" and session is not None:
@@ -371,7 +371,7 @@ class TrafficState:
             self.named.add(id)
             self.opened.add(id)
             self.sessions[id] = TrackedSession(id, asked.method, live=True)
-            self.sessions[id].settle(result)
+            self.sessions[id].take_settings(result)
         elif asked.method == "session/list":
             self.named.update(texts_in(result.get("sessions"), "sessionId"))
         elif session is not None:
@@ -391,7 +391,7 @@ class TrafficState:
         if asked is session.opening:
             session.opening = None
             session.replayed = asked.method == "session/load"
-            session.settle(result)
+            session.take_settings(result)
             session.live = session.live or not failed
             if not session.live:
                 del self.sessions[session.id]
@@ -400,7 +400,7 @@ class TrafficState:
             session.turns = [turn for turn in session.turns if turn.prompt is not asked]
             self._cancelled = [turn for turn in self._cancelled if turn.prompt is not asked]
         elif asked.method == "session/set_config_option":
-            session.settle(result)
+            session.take_settings(result)
         elif asked.method in ("session/close", "session/delete") and not failed:
             self.sessions.pop(session.id, None)
 
@@ -414,7 +414,7 @@ def is_malformed(entry: Entry) -> bool:
         return True
     if entry.method is not None:
         return "result" in msg or "error" in msg or ("id" in msg and not is_id(msg["id"]))
-    return not entry.is_answer or ("result" in msg and "error" in msg)
+    return not entry.is_response or ("result" in msg and "error" in msg)
 
 
 def id_shown(message: JsonObject) -> str:

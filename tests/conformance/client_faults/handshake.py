@@ -133,7 +133,7 @@ FAULTS: Faults = {
     "tolerates.sign-ins": dies(lambda message: answered(message).get("authMethods") == SIGN_INS),
     "tolerates.session": dies(lambda message: "models" in answered(message)),
     "ends.well": Broken(Unwell),
-    "ends.agent-gone": Broken(Holds, wishes=SHORT),
+    "ends.agent-gone": Broken(Holds, options=SHORT),
     "errors.session": misses(fails_with("there is no room")),
     "errors.session-status": ends_with(fails_with("there is no room"), 0),
     "errors.prompt": misses(fails_with("the model is not there")),

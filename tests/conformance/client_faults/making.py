@@ -104,7 +104,7 @@ def hears(wanted: Wanted, change: Change) -> Broken:
 
 def misses(wanted: Wanted) -> Broken:
     """Never hears it, and waits."""
-    return Broken(lambda: Hears(wanted), wishes=SHORT)
+    return Broken(lambda: Hears(wanted), options=SHORT)
 
 
 def answers(wanted: Wanted, change: Change) -> Broken:
@@ -113,7 +113,7 @@ def answers(wanted: Wanted, change: Change) -> Broken:
 
 def keeps_silent(wanted: Wanted) -> Broken:
     """Never answers it."""
-    return Broken(lambda: Answers(wanted), wishes=SHORT)
+    return Broken(lambda: Answers(wanted), options=SHORT)
 
 
 def ends_with(wanted: Wanted, status: int) -> Broken:

@@ -32,7 +32,7 @@ def _file(talk: Talk, told: Told) -> Path:
     return Path(talk.notes.get("file", "/"))
 
 
-def writes_all_the_same(scene: str) -> Made:
+def writes_all_the_same(record: str) -> Made:
     """The file is written, whatever the client answered."""
 
     def meddle(told: Told, talk: Talk) -> Iterable[Any]:
@@ -41,7 +41,7 @@ def writes_all_the_same(scene: str) -> Made:
             file.write_text("all the same", encoding="utf-8")
         yield told.message
 
-    return in_scene(scene, meddle)
+    return in_scene(record, meddle)
 
 
 def writes_first() -> Made:

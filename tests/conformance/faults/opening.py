@@ -61,13 +61,13 @@ def other_settings(message: Message) -> None:
             option["currentValue"] = next(one for one in values if one != option["currentValue"])
 
 
-def listed(scene: str, number: int, *more: Message, without: bool = False) -> Made:
+def listed(record: str, number: int, *more: Message, without: bool = False) -> Made:
     """One answer to `session/list` is longer than it should be, or empty."""
 
     def change(message: Message) -> None:
         message["result"]["sessions"] = [*([] if without else message["result"]["sessions"]), *more]
 
-    return answer(scene, LIST, change, number)
+    return answer(record, LIST, change, number)
 
 
 STRANGER: Final[Message] = {"sessionId": "antiphon-stranger", "cwd": "/antiphon/stranger"}

@@ -36,7 +36,7 @@ def asking(method: str, **params: Any) -> Line:
     return lambda session: {**QUESTION, "method": method, "params": {"sessionId": session, **params}}
 
 
-def beside(scene: str, method: str, *lines: Line, later: bool = False, number: int = 1) -> Made:
+def beside(record: str, method: str, *lines: Line, later: bool = False, number: int = 1) -> Made:
     """Say more before an answer, or after it."""
 
     def meddle(told: Told, talk: Talk) -> Iterable[Any]:
@@ -46,27 +46,27 @@ def beside(scene: str, method: str, *lines: Line, later: bool = False, number: i
         more = [line(session) for line in lines] if told.answers(method, number) else []
         yield from (told.message, *more) if later else (*more, told.message)
 
-    return in_scene(scene, meddle)
+    return in_scene(record, meddle)
 
 
-def during(*lines: Line, scene: str = "turn") -> Made:
+def during(*lines: Line, record: str = "turn") -> Made:
     """Say more before the first turn of a scene ends."""
-    return beside(scene, PROMPT, *lines)
+    return beside(record, PROMPT, *lines)
 
 
-def update(kind: str, change: Change, scene: str = "turn") -> Made:
+def update(kind: str, change: Change, record: str = "turn") -> Made:
     """Change the updates of one kind."""
 
     def changed(message: Message) -> None:
         if message["params"]["update"]["sessionUpdate"] == kind:
             change(message["params"]["update"])
 
-    return said(scene, UPDATE, changed)
+    return said(record, UPDATE, changed)
 
 
-def without(scene: str, lost: Callable[[Told, Talk], bool]) -> Made:
+def without(record: str, lost: Callable[[Told, Talk], bool]) -> Made:
     """Some messages never come."""
-    return in_scene(scene, lambda told, talk: [] if lost(told, talk) else [told.message])
+    return in_scene(record, lambda told, talk: [] if lost(told, talk) else [told.message])
 
 
 def is_update(**fields: Any) -> Callable[[Told, Talk], bool]:
@@ -124,7 +124,7 @@ def same_session() -> Fault:
         if not isinstance(message, dict):
             return [message]
         told = talk.hear(direction, message)
-        if talk.scene in ("session-http", "session-sse"):
+        if talk.record in ("session-http", "session-sse"):
             if told.answers(NEW):
                 message["result"]["sessionId"] = "antiphon-same"
             if told.is_said(UPDATE):
@@ -148,7 +148,7 @@ def has_boolean(message: Message) -> None:
 
 def modest(*lines: Line) -> Made:
     """The agent does in the scene of the client that offers nothing what it should not do there."""
-    return during(*lines, scene="modest")
+    return during(*lines, record="modest")
 
 
 FAULTS: Faults = {

@@ -26,7 +26,7 @@ OPENING: Final = ("session/new", "session/load", "session/resume", "session/fork
 class Talk:
     """What a fault remembers of a conversation."""
 
-    scene: str = ""
+    record: str = ""
     asked: dict[tuple[Direction, bytes], tuple[Message, int]] = field(default_factory=dict)
     """The open questions of both sides, each with its number among those of its kind in its scene, from 1."""
     seen: Counter[object] = field(default_factory=Counter)
@@ -39,8 +39,8 @@ class Talk:
         if method is None:
             asked, number = self.asked.pop((direction.other, id), (None, 0))
             return Told(direction, message, asked, number)
-        if method in OPENING and (scene := _scene(message)) not in ("", self.scene):
-            self.scene, self.seen = scene, Counter()
+        if method in OPENING and (record := _scene(message)) not in ("", self.record):
+            self.record, self.seen = record, Counter()
         self.seen[method] += 1
         self.asked[direction, id] = message, self.seen[method]
         return Told(direction, message, None, 0)
@@ -83,8 +83,8 @@ Meddle = Callable[[Told, Talk], Iterable[Any]]
 class InScene:
     """Makes faults that are at work in one scene, and pass on as they are all messages of the others."""
 
-    def __init__(self, scene: str, meddle: Meddle) -> None:
-        self.scene = scene
+    def __init__(self, record: str, meddle: Meddle) -> None:
+        self.record = record
         self._meddle = meddle
 
     def __call__(self) -> Fault:
@@ -94,7 +94,7 @@ class InScene:
             if not isinstance(message, dict):
                 return [message]
             told = talk.hear(direction, message)
-            return self._meddle(told, talk) if talk.scene == self.scene else [message]
+            return self._meddle(told, talk) if talk.record == self.record else [message]
 
         return fault
 
@@ -102,7 +102,7 @@ class InScene:
 in_scene = InScene  # as it reads in the tables
 
 
-def answer(scene: str, method: str, change: Change, number: int | None = None) -> Made:
+def answer(record: str, method: str, change: Change, number: int | None = None) -> Made:
     """Change the answers to a method, or only that with a number."""
 
     def meddle(told: Told, talk: Talk) -> Iterable[Any]:
@@ -110,15 +110,15 @@ def answer(scene: str, method: str, change: Change, number: int | None = None) -
             change(told.message)
         yield told.message
 
-    return in_scene(scene, meddle)
+    return in_scene(record, meddle)
 
 
-def prompt(scene: str, change: Change, number: int = 1) -> Made:
+def prompt(record: str, change: Change, number: int = 1) -> Made:
     """Change how a turn of a scene ends."""
-    return answer(scene, PROMPT, change, number)
+    return answer(record, PROMPT, change, number)
 
 
-def spoil(scene: str, method: str, number: int = 1) -> Made:
+def spoil(record: str, method: str, number: int = 1) -> Made:
     """Let a session be asked for in a directory that cannot be, so that the agent refuses it by itself."""
 
     def meddle(told: Told, talk: Talk) -> Iterable[Any]:
@@ -126,10 +126,10 @@ def spoil(scene: str, method: str, number: int = 1) -> Made:
             told.message["params"]["cwd"] = "nowhere"
         yield told.message
 
-    return in_scene(scene, meddle)
+    return in_scene(record, meddle)
 
 
-def said(scene: str, method: str, change: Change) -> Made:
+def said(record: str, method: str, change: Change) -> Made:
     """Change what the agent says by itself."""
 
     def meddle(told: Told, talk: Talk) -> Iterable[Any]:
@@ -137,10 +137,10 @@ def said(scene: str, method: str, change: Change) -> Made:
             change(told.message)
         yield told.message
 
-    return in_scene(scene, meddle)
+    return in_scene(record, meddle)
 
 
-def leaves(scene: str, number: int = 1) -> Made:
+def leaves(record: str, number: int = 1) -> Made:
     """The agent is gone instead of ending a turn."""
 
     def meddle(told: Told, talk: Talk) -> Iterable[Any]:
@@ -148,7 +148,7 @@ def leaves(scene: str, number: int = 1) -> Made:
             raise Leaves
         yield told.message
 
-    return in_scene(scene, meddle)
+    return in_scene(record, meddle)
 
 
 # Changes.

@@ -66,14 +66,14 @@ def kills_only(message: Message) -> None:
     message["method"] = "terminal/kill"
 
 
-def spoiled(scene: str, change: Change) -> Made:
+def spoiled(record: str, change: Change) -> Made:
     """Every turn that was cancelled ends otherwise: one alone may have ended by itself just then."""
 
     def when_cancelled(message: Message) -> None:
         if (message.get("result") or {}).get("stopReason") == "cancelled":
             change(message)
 
-    return answer(scene, PROMPT, when_cancelled)
+    return answer(record, PROMPT, when_cancelled)
 
 
 FAULTS: Faults = {

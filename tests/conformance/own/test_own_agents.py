@@ -76,10 +76,10 @@ SOME: Final = (
 )
 async def test_an_agent_of_ours_keeps_everything(name: str, tmp_path: Path) -> None:
     with AGENTS[name](tmp_path) as own:
-        wishes = CheckOptions(own.prompts, auth=own.auth, limit=LIMIT)
+        options = CheckOptions(own.prompts, auth=own.auth, limit=LIMIT)
         # One after the other: two Codex that start at once in a home that is new to them get in each other's way, and one gives up.
         jobs = 1 if name in PROVED else JOBS
-        report = await check_agent(AgentCommand(own.at.agent, own.at.environment), wishes, jobs=jobs)
+        report = await check_agent(AgentCommand(own.at.agent, own.at.environment), options, jobs=jobs)
     found = {one.requirement.id: one.verdict for one in report.results}
     failed = {id: verdict for id, verdict in found.items() if verdict.status is RequirementStatus.FAILED}
     assert failed == {}
@@ -95,8 +95,8 @@ async def test_an_agent_of_ours_keeps_everything(name: str, tmp_path: Path) -> N
 
 async def test_the_joint_agent_keeps_with_real_programs_what_it_keeps_with_the_demo(tmp_path: Path) -> None:
     with AGENTS["joint"](tmp_path) as own:
-        wishes = CheckOptions(own.prompts, auth=own.auth, limit=LIMIT)
-        report = await check_agent(AgentCommand(own.at.agent, own.at.environment), wishes, only=SOME, jobs=1)
+        options = CheckOptions(own.prompts, auth=own.auth, limit=LIMIT)
+        report = await check_agent(AgentCommand(own.at.agent, own.at.environment), options, only=SOME, jobs=1)
     assert {one.requirement.id: one.verdict for one in report.broken} == {}
     unshown = {one.requirement.id for one in report.results if one.verdict.status is not RequirementStatus.PASSED}
     assert unshown <= UNSHOWN.keys()

@@ -110,14 +110,14 @@ def run(arguments: list[str]) -> int:
     place = doing.place_of(words, named=not command)
     prompts, auth = doing.prompts_of(options, words)
     limit = LIMIT if options.timeout is None else options.timeout
-    wishes = CheckOptions(
+    settings = CheckOptions(
         prompts, auth, limit, options.patience, START if options.timeout is None else limit, bool(options.auth)
     )
 
     def check(
         only: "Sequence[str]", progress: "Callable[[ScenarioRecord], None]", waits: "Waits"
     ) -> "Coroutine[Any, Any, ConformanceReport]":
-        return check_agent(place, wishes, only=only, jobs=options.jobs, progress=progress, waits=waits)
+        return check_agent(place, settings, only=only, jobs=options.jobs, progress=progress, waits=waits)
 
     return doing.reported(check, SUITE, options, words)
 
@@ -180,12 +180,12 @@ def run_client(arguments: list[str]) -> int:
     place = ClientCommands.of(words, options.commands)
     if "{" not in words[0] and shutil.which(words[0]) is None:
         raise Misused(f"cannot start `{words[0]}`: no such program", hint="install it, or give its full path")
-    wishes = ClientCheckOptions(limit=options.timeout or LIMIT, patience=options.patience)
+    settings = ClientCheckOptions(limit=options.timeout or LIMIT, silence=options.patience)
 
     def check(
         only: "Sequence[str]", progress: "Callable[[ScenarioRecord], None]", _: object
     ) -> "Coroutine[Any, Any, ConformanceReport]":
-        return check_client(place, wishes, only=only, jobs=options.jobs, progress=progress)
+        return check_client(place, settings, only=only, jobs=options.jobs, progress=progress)
 
     return doing.reported(check, SUITE, options, words)
 

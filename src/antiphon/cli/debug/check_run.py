@@ -176,7 +176,7 @@ class CheckProgress:
     ) -> None:
         self._screen.status(None)
 
-    def done(self, scene: "ScenarioRecord") -> None:
+    def done(self, record: "ScenarioRecord") -> None:
         self._done += 1
         self._tell()
 
@@ -203,14 +203,14 @@ class CheckRecordings:
         self._names: dict[int, str] = {}
         self._wires: list[PeerWire] = []
 
-    def done(self, scene: "ScenarioRecord") -> None:
+    def done(self, record: "ScenarioRecord") -> None:
         """Note the conversations of a scenario: each has its name, but one that scenarios share."""
-        for wire in scene.wires:
+        for wire in record.wires:
             if id(wire) not in self._names:
-                taken = sum(name.startswith(scene.name) for name in self._names.values())
-                self._names[id(wire)] = scene.name if not taken else f"{scene.name}-{taken + 1}"
+                taken = sum(name.startswith(record.name) for name in self._names.values())
+                self._names[id(wire)] = record.name if not taken else f"{record.name}-{taken + 1}"
                 self._wires.append(wire)
-            elif not self._names[id(wire)].startswith(("shared", scene.name)):
+            elif not self._names[id(wire)].startswith(("shared", record.name)):
                 taken = sum(name.startswith("shared") for name in self._names.values())
                 self._names[id(wire)] = "shared" if not taken else f"shared-{taken + 1}"
 
@@ -261,9 +261,9 @@ def reported(
     keeping = CheckRecordings(options.record)
     with CheckProgress(len(only) or len(suite.scenarios)) as telling:
 
-        def done(scene: "ScenarioRecord") -> None:
-            telling.done(scene)
-            keeping.done(scene)
+        def done(record: "ScenarioRecord") -> None:
+            telling.done(record)
+            keeping.done(record)
 
         report = _checked(check(only, done, telling.waits))
     keeping.write()

@@ -182,7 +182,7 @@ class StrictPlayer(Player):
             self._asked[written_id(line.raw)] = line
 
     def _hear(self, entry: Entry, now: float) -> None:
-        question = self._asked.pop(written_id(entry.raw), None) if entry.is_answer else None
+        question = self._asked.pop(written_id(entry.raw), None) if entry.is_response else None
         expected = self._expected(entry) if question is None else self.script.answer_to(question)
         if question is not None and expected is None:  # the recording went on, or ended, without this answer
             return
@@ -210,7 +210,7 @@ class StrictPlayer(Player):
             if not self.script.is_ours(line):
                 if line.number not in self._heard and self.script.question_of(line) is None:
                     yield line
-            elif line.is_request or line.is_answer:
+            elif line.is_request or line.is_response:
                 return
 
     def _compare(self, expected: Entry, entry: Entry, what: str = "") -> list[Difference]:
@@ -237,7 +237,7 @@ class StrictPlayer(Player):
         self.over = True
 
     def _miss(self) -> None:
-        speaker = self.script.ours.other.speaker
+        speaker = self.script.ours.other.sender
         for line in self.script.lines[self._place :]:
             if not self.script.is_ours(line) and line.number not in self._heard:
                 question = self.script.question_of(line)
@@ -352,7 +352,7 @@ class TolerantPlayer(Player):
     def _hear(self, entry: Entry, now: float) -> None:
         if entry.is_request:
             self._begin(entry, now)
-        elif entry.is_answer:
+        elif entry.is_response:
             self._hear_answer(entry, now)
         elif entry.method == CANCEL:
             for playing in [one for one in self._playing if one.session == session_of(entry)]:

@@ -120,7 +120,7 @@ class ClientPlayer(Player):
             self._live.append(entry)
         elif entry.is_request:
             self._hear_question(entry, now)
-        elif entry.is_answer:
+        elif entry.is_response:
             self._hear_answer(entry, now)
         else:
             self._note(f"ignored: {label(entry)}")

@@ -115,7 +115,7 @@ def signature(entry: Entry) -> tuple[str, str | None]:
         return "request", entry.method
     if entry.is_notification:
         return "notification", entry.method
-    return ("answer" if entry.is_answer else "other"), None
+    return ("answer" if entry.is_response else "other"), None
 
 
 def label(entry: Entry) -> str:

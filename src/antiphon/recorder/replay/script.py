@@ -292,7 +292,7 @@ class Script:
         for line in self.lines:
             if line.is_request:
                 open[line.dir, written_id(line.raw)] = line
-            elif line.is_answer and (question := open.pop((line.dir.other, written_id(line.raw)), None)) is not None:
+            elif line.is_response and (question := open.pop((line.dir.other, written_id(line.raw)), None)) is not None:
                 self._answers[question.number] = line
                 self._questions[line.number] = question
 
@@ -330,7 +330,7 @@ class Script:
         if line.is_request:
             found.append(Exchange(line, self.answer_to(line)))
             homes[line.number] = found[-1]
-        elif line.is_answer:
+        elif line.is_response:
             question = self.question_of(line)
             if question is not None:
                 homes[question.number].add(line)

@@ -21,26 +21,26 @@ TURN_DONE = "answer session/prompt"
 
 
 def _honours(
-    side: Side, capability: str, uses: Uses, on: frozenset[str], entry: Entry, ledger: TrafficState
+    side: Side, capability: str, uses: Uses, on: frozenset[str], entry: Entry, state: TrafficState
 ) -> list[str] | None:
-    asked = ledger.asked
-    if ledger.initialized is None and (asked is None or asked is not ledger.initialize):
+    asked = state.request
+    if state.initialized is None and (asked is None or asked is not state.initialize):
         return None
     if entry.method is None and "result" not in entry.msg:
         return None
     used = uses(entry) if _name(entry, asked) in on else ()
-    if ledger.offers(side.value, capability):
+    if state.offers(side.value, capability):
         return [] if used else None
-    if not used and _name(entry, asked) == TURN_DONE and not _did_something(ledger):
+    if not used and _name(entry, asked) == TURN_DONE and not _did_something(state):
         return None  # whoever does nothing at all was not tempted
     other = "client" if side is Side.AGENT else "agent"
     return [f"{one}, although the {other} does not offer `{capability}`" for one in used]
 
 
-def _did_something(ledger: TrafficState) -> bool:
+def _did_something(state: TrafficState) -> bool:
     """Whether the turn that ends here has shown anything to the user: a message, a tool call, a question."""
-    session = ledger.session(ledger.asked)
-    turn = session.turn_of(ledger.asked) if session is not None else None
+    session = state.session(state.request)
+    turn = session.turn_of(state.request) if session is not None else None
     return turn is not None and turn.said > 0
 
 

@@ -17,8 +17,8 @@ VERSIONS = (1, 2)
     link="initialization",
     fix="Send `initialize` before anything else.",
 )
-def first(entry: Entry, ledger: TrafficState) -> list[str] | None:
-    if ledger.initialize is not None or is_malformed(entry) or not ledger.first_time("init.first"):
+def first(entry: Entry, state: TrafficState) -> list[str] | None:
+    if state.initialize is not None or is_malformed(entry) or not state.first_time("init.first"):
         return None
     return [] if entry.method == "initialize" else [f"the first message is `{entry.method or 'an answer'}`"]
 
@@ -32,12 +32,12 @@ def first(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Keep what the agent answered; start another process to begin anew.",
     on=["initialize"],
 )
-def once(entry: Entry, ledger: TrafficState) -> list[str] | None:
-    if ledger.initialize is None:
+def once(entry: Entry, state: TrafficState) -> list[str] | None:
+    if state.initialize is None:
         return []
-    if ledger.initialized is None and ledger.pairs.again(ledger.initialize) is None:
+    if state.initialized is None and state.pairs.duplicate_of(state.initialize) is None:
         return None  # it was refused, so asking again for another version is right
-    return [f"`initialize` was sent already, in message {ledger.initialize.number}"]
+    return [f"`initialize` was sent already, in message {state.initialize.number}"]
 
 
 @rule(
@@ -49,10 +49,10 @@ def once(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Wait for the answer to `initialize` before the next request.",
     on=["request"],
 )
-def waits(entry: Entry, ledger: TrafficState) -> list[str] | None:
-    if entry.method == "initialize" or ledger.initialize is None:
+def waits(entry: Entry, state: TrafficState) -> list[str] | None:
+    if entry.method == "initialize" or state.initialize is None:
         return None
-    if ledger.initialized is None and ledger.pairs.again(ledger.initialize) is not None:
+    if state.initialized is None and state.pairs.duplicate_of(state.initialize) is not None:
         return [f"`{entry.method}` was asked before `initialize` was answered"]
     return []
 
@@ -66,12 +66,12 @@ def waits(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Answer `initialize` first; what is to be told comes after.",
     on=["request", "notification", "answer initialize"],
 )
-def speaks_after(entry: Entry, ledger: TrafficState) -> list[str] | None:
-    if ledger.initialize is None or ledger.opened:  # a client that opens sessions before hears of them before
+def speaks_after(entry: Entry, state: TrafficState) -> list[str] | None:
+    if state.initialize is None or state.opened:  # a client that opens sessions before hears of them before
         return None
     if entry.method is None:
         return []
-    waiting = ledger.initialized is None and ledger.pairs.again(ledger.initialize) is not None
+    waiting = state.initialized is None and state.pairs.duplicate_of(state.initialize) is not None
     return [f"`{entry.method}` was sent before `initialize` was answered"] if waiting else []
 
 
@@ -84,7 +84,7 @@ def speaks_after(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Answer with the version of the client where you speak it, else with the newest that you do speak.",
     on=["answer initialize"],
 )
-def version(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def version(entry: Entry, state: TrafficState) -> list[str] | None:
     result = entry.msg.get("result")
     answered = result.get("protocolVersion") if isinstance(result, dict) else None
     if not isinstance(answered, int):
@@ -101,7 +101,7 @@ def version(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Give each entry of `authMethods` another `id`.",
     on=["answer initialize"],
 )
-def auth_ids(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def auth_ids(entry: Entry, state: TrafficState) -> list[str] | None:
     result = entry.msg.get("result")
     offered = result.get("authMethods") if isinstance(result, dict) else None
     if not objects_in(offered):
@@ -118,10 +118,10 @@ def auth_ids(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Send the `id` of one of the `authMethods` in the answer to `initialize`.",
     on=["authenticate"],
 )
-def auth_offered(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def auth_offered(entry: Entry, state: TrafficState) -> list[str] | None:
     wanted = entry.params.get("methodId")
-    if ledger.initialized is None or not isinstance(wanted, str):
+    if state.initialized is None or not isinstance(wanted, str):
         return None
-    if wanted in ledger.auth_methods:
+    if wanted in state.auth_methods:
         return []
-    return [f"{shown(wanted)} is none of the methods that were offered ({', '.join(ledger.auth_methods) or 'none'})"]
+    return [f"{shown(wanted)} is none of the methods that were offered ({', '.join(state.auth_methods) or 'none'})"]

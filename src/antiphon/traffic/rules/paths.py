@@ -31,7 +31,7 @@ TOOL_UPDATES = ("update tool_call", "update tool_call_update", "session/request_
         *TOOL_UPDATES,
     ],
 )
-def absolute(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def absolute(entry: Entry, state: TrafficState) -> list[str] | None:
     found = [(where, path) for where, path in _paths(entry) if isinstance(path, str)]
     if not found:
         return None
@@ -74,7 +74,7 @@ def _call(entry: Entry) -> tuple[str, JsonObject]:
     fix="Add 1 to line numbers that are counted from 0.",
     on=["fs/read_text_file", *TOOL_UPDATES],
 )
-def line(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def line(entry: Entry, state: TrafficState) -> list[str] | None:
     if entry.method == "fs/read_text_file":
         found = [("params.line", entry.params.get("line"))]
     else:

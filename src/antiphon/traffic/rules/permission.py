@@ -15,7 +15,7 @@ from antiphon.traffic.values import as_object, objects_in, shown, texts_in, twic
     fix="Give each option another `optionId`: the answer has nothing else to tell them apart.",
     on=["session/request_permission"],
 )
-def options(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def options(entry: Entry, state: TrafficState) -> list[str] | None:
     offered = texts_in(entry.params.get("options"), "optionId")
     return [f"more than one option has the id {shown(id)}" for id in twice_in(offered)] if offered else None
 
@@ -29,7 +29,7 @@ def options(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Offer what the user can choose from: without any option the turn can only be cancelled.",
     on=["session/request_permission"],
 )
-def choice(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def choice(entry: Entry, state: TrafficState) -> list[str] | None:
     offered = entry.params.get("options")
     if not isinstance(offered, list):
         return None
@@ -45,14 +45,14 @@ def choice(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Answer with the `optionId` of the option that the user chose, not with its name or kind.",
     on=["answer session/request_permission"],
 )
-def option(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def option(entry: Entry, state: TrafficState) -> list[str] | None:
     outcome = as_object(as_object(entry.msg.get("result")).get("outcome"))
-    if outcome.get("outcome") != "selected" or ledger.asked is None:
+    if outcome.get("outcome") != "selected" or state.request is None:
         return None
-    offered = texts_in(ledger.asked.params.get("options"), "optionId")
+    offered = texts_in(state.request.params.get("options"), "optionId")
     if outcome.get("optionId") in offered:
         return []
-    kinds = texts_in(objects_in(ledger.asked.params.get("options")), "kind")
+    kinds = texts_in(objects_in(state.request.params.get("options")), "kind")
     hint = "; it is the kind of one" if outcome.get("optionId") in kinds else ""
     return [f"the option {shown(outcome.get('optionId'))} was not offered{hint}"]
 
@@ -66,13 +66,13 @@ def option(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="After `session/cancel`, answer every open `session/request_permission` with the outcome `cancelled`.",
     on=["answer session/request_permission"],
 )
-def after_cancel(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def after_cancel(entry: Entry, state: TrafficState) -> list[str] | None:
     """Both lines are the client's own, so nothing crosses: what was open when it cancelled, it knew to be open.
 
     A question that came after the cancellation may have been on its way, and is not judged; nor is an error.
     """
-    session = ledger.session(ledger.asked)
-    if session is None or ledger.asked is None or session.last_cancel < ledger.asked.number:
+    session = state.session(state.request)
+    if session is None or state.request is None or session.last_cancel < state.request.number:
         return None
     outcome = as_object(as_object(entry.msg.get("result")).get("outcome")).get("outcome")
     if outcome == "selected":

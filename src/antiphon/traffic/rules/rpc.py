@@ -17,7 +17,7 @@ from antiphon.traffic.values import as_object, shown
     link="transports",
     fix="Encode every message as UTF-8, whatever the encoding of the system is.",
 )
-def utf8(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def utf8(entry: Entry, state: TrafficState) -> list[str] | None:
     if not entry.is_noise:
         return []
     try:
@@ -35,7 +35,7 @@ def utf8(entry: Entry, ledger: TrafficState) -> list[str] | None:
     link="transports#stdio",
     fix="Write logs and everything else that is no message to stderr.",
 )
-def json(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def json(entry: Entry, state: TrafficState) -> list[str] | None:
     return ["the line is no JSON"] if entry.is_noise else []
 
 
@@ -47,8 +47,8 @@ def json(entry: Entry, ledger: TrafficState) -> list[str] | None:
     link="transports",
     fix="Send each message of the array as a line of its own.",
 )
-def no_batch(entry: Entry, ledger: TrafficState) -> list[str] | None:
-    if entry.is_noise or (isinstance(entry.msg, list) and ledger.batches[entry.dir.other]):
+def no_batch(entry: Entry, state: TrafficState) -> list[str] | None:
+    if entry.is_noise or (isinstance(entry.msg, list) and state.batches[entry.dir.other]):
         return None  # a batch may be answered by a batch
     return [f"an array of {len(entry.msg)}, which is a batch"] if isinstance(entry.msg, list) else []
 
@@ -61,7 +61,7 @@ def no_batch(entry: Entry, ledger: TrafficState) -> list[str] | None:
     link="overview#communication-model",
     fix='Add `"jsonrpc": "2.0"` to every message, answers too.',
 )
-def version(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def version(entry: Entry, state: TrafficState) -> list[str] | None:
     if not isinstance(entry.msg, dict):
         return None
     if "jsonrpc" not in entry.msg:
@@ -77,7 +77,7 @@ def version(entry: Entry, ledger: TrafficState) -> list[str] | None:
     link="overview#communication-model",
     fix="Send `method` and `params` (an object), or `id` with exactly one of `result` and `error`.",
 )
-def shape(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def shape(entry: Entry, state: TrafficState) -> list[str] | None:
     msg = entry.msg
     if entry.is_noise or isinstance(msg, list):
         return None
@@ -91,7 +91,7 @@ def shape(entry: Entry, ledger: TrafficState) -> list[str] | None:
         return found
     if "result" in msg and "error" in msg:
         return ["it has both `result` and `error`"]
-    return [] if entry.is_answer else ["it has neither `method` nor `result` nor `error`"]
+    return [] if entry.is_response else ["it has neither `method` nor `result` nor `error`"]
 
 
 @rule(
@@ -103,7 +103,7 @@ def shape(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Count requests, or give them strings; null, fractions, lists and objects are no ids.",
     on=["request"],
 )
-def id_type(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def id_type(entry: Entry, state: TrafficState) -> list[str] | None:
     return [] if is_id(entry.msg["id"]) else [f"the id is {shown(entry.msg['id'])}"]
 
 
@@ -116,8 +116,8 @@ def id_type(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Give every request an id of its own.",
     on=["request"],
 )
-def id_unique(entry: Entry, ledger: TrafficState) -> list[str] | None:
-    same = ledger.pairs.again(entry)
+def id_unique(entry: Entry, state: TrafficState) -> list[str] | None:
+    same = state.pairs.duplicate_of(entry)
     if same is None:
         return []
     return [f"the id {shown(entry.msg['id'])} is still that of `{same.method}` in message {same.number}"]
@@ -132,7 +132,7 @@ def id_unique(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Write `id` into every answer, as null into the error for a line that is no JSON.",
     on=["answer"],
 )
-def answer_id(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def answer_id(entry: Entry, state: TrafficState) -> list[str] | None:
     return [] if "id" in entry.msg else ["`id` is missing"]
 
 
@@ -145,21 +145,21 @@ def answer_id(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Answer each request once, with the id exactly as it came: a number stays a number, a string a string.",
     on=["answer"],
 )
-def answer_known(entry: Entry, ledger: TrafficState) -> list[str] | None:
-    if ledger.asked is not None:
+def answer_known(entry: Entry, state: TrafficState) -> list[str] | None:
+    if state.request is not None:
         return []
     if "id" not in entry.msg:
         return None  # which is another rule
     id = entry.msg.get("id")
     if id is None and "error" in entry.msg:
         return None  # what could not be read has no id to be answered with
-    if (entry.dir.other, id_shown(entry.msg)) in ledger.malformed_ids:
+    if (entry.dir.other, id_shown(entry.msg)) in state.malformed_ids:
         return None  # it was asked, though not properly
-    if ledger.initialize is None:
+    if state.initialize is None:
         return None  # the recording begins later than the conversation, and so may the question be missing
-    if as_object(entry.msg.get("error")).get("code") == Code.PARSE_ERROR and ledger.malformed[entry.dir.other]:
+    if as_object(entry.msg.get("error")).get("code") == Code.PARSE_ERROR and state.malformed[entry.dir.other]:
         return None  # an id that was found in a line which is no JSON, so that nobody waits for ever
-    alike = ledger.pairs.alike(entry)
+    alike = state.pairs.similar_to(entry)
     if alike is not None:
         return [f"the id {shown(id)} is not that of `{alike.method}`, which was asked with {shown(alike.msg['id'])}"]
     return [f"no request with the id {shown(id)} is open"]
@@ -174,11 +174,11 @@ def answer_known(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Drop notifications that are not understood, without a word.",
     on=["answer"],
 )
-def answer_to_notification(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def answer_to_notification(entry: Entry, state: TrafficState) -> list[str] | None:
     """An error without an id is for a line that could not be read; where all could be, it must be for a notification."""
-    if entry.msg.get("id") is not None or "error" not in entry.msg or ledger.asked is not None:
-        return [] if ledger.asked is not None else None
-    if ledger.malformed[entry.dir.other]:
+    if entry.msg.get("id") is not None or "error" not in entry.msg or state.request is not None:
+        return [] if state.request is not None else None
+    if state.malformed[entry.dir.other]:
         return None
     return ["an error without an id, although every line of the other side was a proper message"]
 
@@ -192,7 +192,7 @@ def answer_to_notification(entry: Entry, ledger: TrafficState) -> list[str] | No
     fix='Send errors as `{"code": -32603, "message": "what happened"}`; more goes into `data`.',
     on=["error"],
 )
-def error_object(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def error_object(entry: Entry, state: TrafficState) -> list[str] | None:
     error = entry.msg["error"]
     if not isinstance(error, dict):
         return [f"`error` is {shown(error)}, not an object"]
@@ -216,7 +216,7 @@ def error_object(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Use -32603 for what went wrong inside, and put the status of an upstream service into `data`.",
     on=["error"],
 )
-def error_code(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def error_code(entry: Entry, state: TrafficState) -> list[str] | None:
     code = as_object(entry.msg.get("error")).get("code")
     if not isinstance(code, int) or isinstance(code, bool):
         return None
@@ -234,7 +234,7 @@ def error_code(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Say in one sentence what went wrong; stack traces and documents belong in `data`, or in the log.",
     on=["error"],
 )
-def error_message(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def error_message(entry: Entry, state: TrafficState) -> list[str] | None:
     message = as_object(entry.msg.get("error")).get("message")
     if not isinstance(message, str):
         return None

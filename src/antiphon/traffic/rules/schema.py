@@ -15,11 +15,11 @@ OFFERS = "params.clientCapabilities."
 REMOVED_FIELDS = ("result.models",)
 
 
-def _looked(entry: Entry, ledger: TrafficState) -> Look | None:
+def _looked(entry: Entry, state: TrafficState) -> Look | None:
     """What the schema says of a line, looked up once for all rules; None where it says nothing."""
-    if ledger.looked[0] is not entry:
-        ledger.looked = entry, _look(entry, ledger.asked)
-    return ledger.looked[1]
+    if state.looked[0] is not entry:
+        state.looked = entry, _look(entry, state.request)
+    return state.looked[1]
 
 
 def _look(entry: Entry, asked: Entry | None) -> Look | None:
@@ -47,8 +47,8 @@ def _told(seen: Look | None) -> list[str] | None:
     fix="Send each field that is required, with the type that the schema gives it.",
     on=["request", "notification"],
 )
-def params(entry: Entry, ledger: TrafficState) -> list[str] | None:
-    return _told(_looked(entry, ledger)) if entry.method != "session/update" else None
+def params(entry: Entry, state: TrafficState) -> list[str] | None:
+    return _told(_looked(entry, state)) if entry.method != "session/update" else None
 
 
 @rule(
@@ -60,8 +60,8 @@ def params(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Answer with an object, also where it is empty, and with each field that is required.",
     on=["answer"],
 )
-def result(entry: Entry, ledger: TrafficState) -> list[str] | None:
-    return _told(_looked(entry, ledger))
+def result(entry: Entry, state: TrafficState) -> list[str] | None:
+    return _told(_looked(entry, state))
 
 
 @rule(
@@ -73,8 +73,8 @@ def result(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Send one of the updates that the schema knows, with the fields it requires; what is your own goes into `_meta`.",
     on=["session/update"],
 )
-def update(entry: Entry, ledger: TrafficState) -> list[str] | None:
-    return _told(_looked(entry, ledger))
+def update(entry: Entry, state: TrafficState) -> list[str] | None:
+    return _told(_looked(entry, state))
 
 
 @rule(
@@ -86,7 +86,7 @@ def update(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Name methods of your own `_maker/method`, and send those of the protocol as it says: to whom, and with an id or without.",
     on=["request", "notification"],
 )
-def method(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def method(entry: Entry, state: TrafficState) -> list[str] | None:
     name = entry.method or ""
     if name.startswith("_"):
         return []
@@ -100,7 +100,7 @@ def method(entry: Entry, ledger: TrafficState) -> list[str] | None:
         return [f"`{name}` is {kind}"]
     if known is None:
         return [f"`{name}` is no method of the protocol and does not begin with `_`"]
-    if known.side in ("agent", "client") and known.side == entry.dir.speaker:
+    if known.side in ("agent", "client") and known.side == entry.dir.sender:
         return [f"`{name}` is for the {known.side} to answer, not to send"]
     return []
 
@@ -123,18 +123,18 @@ def _is_removed(name: str) -> bool:
     fix="Offer models as a configuration option of the category `model`, beside the old way for as long as clients need it.",
     on=["request", "notification", "answer"],
 )
-def removed(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def removed(entry: Entry, state: TrafficState) -> list[str] | None:
     if entry.method is not None:
         if not _is_removed(entry.method):
             return None
-        return _once("removed", [f"the method `{entry.method}`"], entry, ledger, "was removed")
-    seen = _looked(entry, ledger)
-    if seen is None or ledger.asked is None or not (ledger.asked.method or "").startswith("session/"):
+        return _once("removed", [f"the method `{entry.method}`"], entry, state, "was removed")
+    seen = _looked(entry, state)
+    if seen is None or state.request is None or not (state.request.method or "").startswith("session/"):
         return None
     if _offers_models(entry):
         return []  # and the old way beside it, for clients that were written before there were settings
     return _once(
-        "removed", (f"`{one}`" for one in seen.strangers if one in REMOVED_FIELDS), entry, ledger, "was removed"
+        "removed", (f"`{one}`" for one in seen.strangers if one in REMOVED_FIELDS), entry, state, "was removed"
     )
 
 
@@ -147,17 +147,17 @@ def removed(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Leave it out, or make sure that the other side knows the same draft.",
     on=["request", "notification"],
 )
-def draft(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def draft(entry: Entry, state: TrafficState) -> list[str] | None:
     """What an answer has besides does no harm: who does not know it passes over it, and who does looks for it there, such as the
     `fork` among an agent's capabilities and the `usage` of a turn, which most agents send."""
-    seen = _looked(entry, ledger)
+    seen = _looked(entry, state)
     if seen is None:
         return None
     found = [f"`{one}`" for one in seen.drafts if not one.startswith(OFFERS)]
     known = methods().get((entry.method, entry.is_request)) if entry.method is not None else None
     if known is not None and known.draft:
         found.append(f"the method `{known.name}`")
-    return _once("draft", found, entry, ledger, "is only in the draft of the protocol")
+    return _once("draft", found, entry, state, "is only in the draft of the protocol")
 
 
 @rule(
@@ -169,22 +169,22 @@ def draft(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Move the field into `_meta` of the same object.",
     on=["request", "notification", "answer"],
 )
-def unknown_field(entry: Entry, ledger: TrafficState) -> list[str] | None:
-    seen = _looked(entry, ledger)
+def unknown_field(entry: Entry, state: TrafficState) -> list[str] | None:
+    seen = _looked(entry, state)
     if seen is None:
         return None
     if not seen.strangers:
         return []
     found = (f"`{one}`" for one in seen.strangers if one not in REMOVED_FIELDS)
-    return _once("stranger", found, entry, ledger, "is a field that the schema does not know")
+    return _once("stranger", found, entry, state, "is a field that the schema does not know")
 
 
-def _once(topic: str, found: Iterable[str], entry: Entry, ledger: TrafficState, text: str) -> list[str]:
+def _once(topic: str, found: Iterable[str], entry: Entry, state: TrafficState, text: str) -> list[str]:
     """Each place once in a conversation: whoever sends a field, sends it a thousand times."""
-    where = entry.method or (ledger.asked.method if ledger.asked is not None else "")
+    where = entry.method or (state.request.method if state.request is not None else "")
     told = []
     for one in found:
         place = re.sub(r"\[\d+\]", "[]", one)
-        if ledger.first_time(topic, entry.dir, where, place):
+        if state.first_time(topic, entry.dir, where, place):
             told.append(f"{place} {text}")
     return told

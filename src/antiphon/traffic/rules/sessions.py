@@ -26,16 +26,16 @@ HISTORY_UPDATES = tuple(f"update {kind}" for kind in sorted(HISTORY))
         "elicitation/create",
     ],
 )
-def known(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def known(entry: Entry, state: TrafficState) -> list[str] | None:
     id = as_text(entry.params.get("sessionId"))
-    if id is None or ledger.initialize is None:
+    if id is None or state.initialize is None:
         return None
-    if id in ledger.named:
+    if id in state.named:
         return []
-    if not ledger.first_time("session.known", id):
+    if not state.first_time("session.known", id):
         return None
     kind = as_object(entry.params.get("update")).get("sessionUpdate", entry.method)
-    waiting = [one for one in ledger.pairs.open if one.method in BRINGS_A_NEW_ONE]
+    waiting = [one for one in state.pairs.open if one.method in BRINGS_A_NEW_ONE]
     when = f"before the answer to `{waiting[0].method}` told its id" if waiting else "which nobody has heard of"
     return [f"`{kind}` is for the session {shown(id)}, {when}"]
 
@@ -49,11 +49,11 @@ def known(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Send the `sessionId` of an answer to `session/new`, or open the session with `session/load` or `session/resume`.",
     on=NEEDS_A_SESSION,
 )
-def opened(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def opened(entry: Entry, state: TrafficState) -> list[str] | None:
     id = as_text(entry.params.get("sessionId"))
-    if id is None or ledger.initialize is None:
+    if id is None or state.initialize is None:
         return None
-    return [] if id in ledger.opened else [f"no session {shown(id)} was opened"]
+    return [] if id in state.opened else [f"no session {shown(id)} was opened"]
 
 
 @rule(
@@ -65,12 +65,12 @@ def opened(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Answer with an error (-32002 is for what is not found) when the `sessionId` is unknown.",
     on=["answer session/prompt", "answer session/set_mode", "answer session/set_config_option"],
 )
-def refused(entry: Entry, ledger: TrafficState) -> list[str] | None:
-    id = as_text(ledger.asked.params.get("sessionId")) if ledger.asked is not None else None
-    if id is None or ledger.initialize is None or id in ledger.opened or ledger.asked is None:
+def refused(entry: Entry, state: TrafficState) -> list[str] | None:
+    id = as_text(state.request.params.get("sessionId")) if state.request is not None else None
+    if id is None or state.initialize is None or id in state.opened or state.request is None:
         return None
     return (
-        [] if "error" in entry.msg else [f"`{ledger.asked.method}` succeeded for {shown(id)}, which was never opened"]
+        [] if "error" in entry.msg else [f"`{state.request.method}` succeeded for {shown(id)}, which was never opened"]
     )
 
 
@@ -83,11 +83,11 @@ def refused(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Make ids that cannot come again, for example UUIDs.",
     on=[f"answer {method}" for method in BRINGS_A_NEW_ONE],
 )
-def unique(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def unique(entry: Entry, state: TrafficState) -> list[str] | None:
     id = as_text(as_object(entry.msg.get("result")).get("sessionId"))
     if id is None:
         return None
-    return [] if ledger.first_time("session.unique", id) else [f"{shown(id)} was given before"]
+    return [] if state.first_time("session.unique", id) else [f"{shown(id)} was given before"]
 
 
 @rule(
@@ -99,13 +99,13 @@ def unique(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Answer `session/load` when the whole history has been sent.",
     on=["answer session/load", *HISTORY_UPDATES],
 )
-def replay_first(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def replay_first(entry: Entry, state: TrafficState) -> list[str] | None:
     if entry.method is None:
         return [] if "result" in entry.msg else None
-    session = ledger.session(entry)
+    session = state.session(entry)
     if session is None or not session.replayed or session.turns:
         return None
-    if not ledger.first_time("load.replay-first", session.id, session.number):
+    if not state.first_time("load.replay-first", session.id, session.number):
         return None  # said once for each load
     kind = as_object(entry.params.get("update")).get("sessionUpdate")
     return [f"`{kind}` came after the answer to `session/load`, and nobody has prompted since"]
@@ -120,13 +120,13 @@ def replay_first(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Send no messages and tool calls for `session/resume`; that is what `session/load` is for.",
     on=["answer session/resume", *HISTORY_UPDATES],
 )
-def no_history(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def no_history(entry: Entry, state: TrafficState) -> list[str] | None:
     if entry.method is None:
         return [] if "result" in entry.msg else None
-    session = ledger.session(entry)
+    session = state.session(entry)
     if session is None or session.turns or session.opening is None or session.opening.method != "session/resume":
         return None
-    if not ledger.first_time("resume.no-history", session.opening.number):
+    if not state.first_time("resume.no-history", session.opening.number):
         return None  # said once for each time that it is resumed
     kind = as_object(entry.params.get("update")).get("sessionUpdate")
     return [f"`{kind}` came while the session was being resumed"]

@@ -16,12 +16,12 @@ from antiphon.traffic.values import as_object, objects_in, shown, texts_in, twic
     fix="List the mode in `availableModes`, or name one that is listed.",
     on=[*(f"answer {method}" for method in OPENING), "update current_mode_update"],
 )
-def mode_current(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def mode_current(entry: Entry, state: TrafficState) -> list[str] | None:
     told = as_object(entry.params.get("update")) or as_object(as_object(entry.msg.get("result")).get("modes"))
     current = told.get("currentModeId")
     offered = texts_in(told.get("availableModes"), "id")
     if entry.method is not None:
-        session = ledger.session(entry)
+        session = state.session(entry)
         if session is None or session.modes is None:
             return None
         offered = session.modes
@@ -39,8 +39,8 @@ def mode_current(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Send the `id` of one of `availableModes`.",
     on=["session/set_mode"],
 )
-def mode_offered(entry: Entry, ledger: TrafficState) -> list[str] | None:
-    session, wanted = ledger.session(entry), entry.params.get("modeId")
+def mode_offered(entry: Entry, state: TrafficState) -> list[str] | None:
+    session, wanted = state.session(entry), entry.params.get("modeId")
     if session is None or session.opening is not None or not isinstance(wanted, str):
         return None
     offered = session.modes or []
@@ -56,7 +56,7 @@ def mode_offered(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="List the value in `options`, or make one current that is listed.",
     on=TELLS_OPTIONS,
 )
-def config_current(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def config_current(entry: Entry, state: TrafficState) -> list[str] | None:
     told = as_object(entry.params.get("update")) or as_object(entry.msg.get("result"))
     options = objects_in(told.get("configOptions"))
     if not options:
@@ -78,8 +78,8 @@ def config_current(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Send the `id` of one of `configOptions` and one of its values.",
     on=["session/set_config_option"],
 )
-def config_offered(entry: Entry, ledger: TrafficState) -> list[str] | None:
-    session, wanted, value = ledger.session(entry), entry.params.get("configId"), entry.params.get("value")
+def config_offered(entry: Entry, state: TrafficState) -> list[str] | None:
+    session, wanted, value = state.session(entry), entry.params.get("configId"), entry.params.get("value")
     if session is None or session.opening is not None or not isinstance(wanted, str):
         return None
     option = (session.options or {}).get(wanted)
@@ -101,14 +101,14 @@ def config_offered(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Answer with the whole list of `configOptions`, each with its current value.",
     on=["answer session/set_config_option"],
 )
-def config_complete(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def config_complete(entry: Entry, state: TrafficState) -> list[str] | None:
     """Options may go when another is set, so a shorter list is no proof; one that has only what was set is."""
-    session = ledger.session(ledger.asked)
+    session = state.session(state.request)
     result = entry.msg.get("result")
-    if session is None or session.options is None or ledger.asked is None or not isinstance(result, dict):
+    if session is None or session.options is None or state.request is None or not isinstance(result, dict):
         return None
     told: set[object] = set(texts_in(result.get("configOptions"), "id"))
-    was_set = ledger.asked.params.get("configId")
+    was_set = state.request.params.get("configId")
     if was_set in session.options and was_set not in told:
         return [f"the option {shown(was_set)}, which was set, is not in the answer"]
     if len(session.options) > 1 and told == {was_set}:

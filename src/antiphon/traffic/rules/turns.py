@@ -20,8 +20,8 @@ REQUEST_CANCELLED = -32800
     fix="Answer `session/prompt` when everything has been sent, and tell news between turns by other updates.",
     on=HISTORY_UPDATES,
 )
-def answer_last(entry: Entry, ledger: TrafficState) -> list[str] | None:
-    session = ledger.session(entry)
+def answer_last(entry: Entry, state: TrafficState) -> list[str] | None:
+    session = state.session(entry)
     if session is None or session.opening is not None or (session.replayed and not session.turns):
         return None  # unknown sessions, replays and what follows them have rules of their own
     if session.turns:
@@ -39,8 +39,8 @@ def answer_last(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Wait for the answer to `session/prompt`, or cancel the turn, before the next prompt of the same session.",
     on=["session/prompt"],
 )
-def one_at_a_time(entry: Entry, ledger: TrafficState) -> list[str] | None:
-    session = ledger.session(entry)
+def one_at_a_time(entry: Entry, state: TrafficState) -> list[str] | None:
+    session = state.session(entry)
     if session is None:
         return None
     running = [turn.prompt.number for turn in session.turns if turn.cancelled is None]
@@ -56,7 +56,7 @@ def one_at_a_time(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Do not send a prompt without blocks.",
     on=["session/prompt"],
 )
-def not_empty(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def not_empty(entry: Entry, state: TrafficState) -> list[str] | None:
     prompt = entry.params.get("prompt")
     if not isinstance(prompt, list):
         return None
@@ -72,9 +72,9 @@ def not_empty(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Where the model gave nothing, or its service failed, say so: in a message, or with an error.",
     on=["answer session/prompt"],
 )
-def not_silent(entry: Entry, ledger: TrafficState) -> list[str] | None:
-    session = ledger.session(ledger.asked)
-    turn = session.turn_of(ledger.asked) if session is not None else None
+def not_silent(entry: Entry, state: TrafficState) -> list[str] | None:
+    session = state.session(state.request)
+    turn = session.turn_of(state.request) if session is not None else None
     if turn is None or as_object(entry.msg.get("result")).get("stopReason") != "end_turn":
         return None
     if turn.cancelled is not None:
@@ -93,15 +93,15 @@ def not_silent(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Catch what the cancellation throws in the agent, and answer `session/prompt` with `cancelled`.",
     on=["answer session/prompt"],
 )
-def stop_reason(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def stop_reason(entry: Entry, state: TrafficState) -> list[str] | None:
     """Only where the agent must have read the cancellation when it answered.
 
     An answer that was on its way when the cancellation was sent is right, and a trace does not show when somebody read something.
     Three things do show it: it has answered a request that came after the cancellation; a question that it had put to the client
     was open at the cancellation and was answered after it; or the answer came so late that it cannot have crossed.
     """
-    session = ledger.session(ledger.asked)
-    turn = session.turn_of(ledger.asked) if session is not None else None
+    session = state.session(state.request)
+    turn = session.turn_of(state.request) if session is not None else None
     if turn is None or turn.cancelled is None:
         return None
     reason = as_object(entry.msg.get("result")).get("stopReason")
@@ -126,10 +126,10 @@ def stop_reason(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="End a turn with `end_turn` where the user has rejected something, and with `refusal` where the agent will not go on.",
     on=["answer session/prompt"],
 )
-def unasked(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def unasked(entry: Entry, state: TrafficState) -> list[str] | None:
     """A second prompt, a question that was dismissed and a session that is being closed may also end a turn."""
-    session = ledger.session(ledger.asked)
-    turn = session.turn_of(ledger.asked) if session is not None else None
+    session = state.session(state.request)
+    turn = session.turn_of(state.request) if session is not None else None
     if session is None or turn is None or len(session.turns) > 1:
         return None
     if as_object(entry.msg.get("result")).get("stopReason") != "cancelled":
@@ -149,8 +149,8 @@ def unasked(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Send `tool_call` first, then ask for permission and send `tool_call_update`.",
     on=["update tool_call_update", "session/request_permission"],
 )
-def announced(entry: Entry, ledger: TrafficState) -> list[str] | None:
-    session = ledger.session(entry)
+def announced(entry: Entry, state: TrafficState) -> list[str] | None:
+    session = state.session(entry)
     named = entry.params.get("update" if entry.method == "session/update" else "toolCall")
     id = as_text(as_object(named).get("toolCallId"))
     if session is None or id is None:
@@ -170,8 +170,8 @@ def announced(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Send `tool_call_update` for a tool call that is known already.",
     on=["update tool_call"],
 )
-def once(entry: Entry, ledger: TrafficState) -> list[str] | None:
-    session = ledger.session(entry)
+def once(entry: Entry, state: TrafficState) -> list[str] | None:
+    session = state.session(entry)
     id = as_text(as_object(entry.params.get("update")).get("toolCallId"))
     if session is None or id is None:
         return None
@@ -190,10 +190,10 @@ def once(entry: Entry, ledger: TrafficState) -> list[str] | None:
     fix="Send a last `tool_call_update` with `completed` or `failed` before `session/prompt` is answered.",
     on=["answer session/prompt"],
 )
-def ends(entry: Entry, ledger: TrafficState) -> list[str] | None:
+def ends(entry: Entry, state: TrafficState) -> list[str] | None:
     """Not where the turn was cancelled or failed: then the client marks what was left, as the specification says."""
-    session = ledger.session(ledger.asked)
-    turn = session.turn_of(ledger.asked) if session is not None else None
+    session = state.session(state.request)
+    turn = session.turn_of(state.request) if session is not None else None
     reason = as_object(entry.msg.get("result")).get("stopReason")
     if session is None or turn is None or len(session.turns) > 1 or reason in (None, "cancelled"):
         return None

@@ -11,8 +11,8 @@ __all__: list[str] = []
 UNNAMED: Final = "no method was named that may be used: `--auth METHOD` names one"
 
 
-def _methods(stage: AgentRun) -> list[object]:
-    found = stage.introduced.get("authMethods") if stage.introduced else None
+def _methods(run: AgentRun) -> list[object]:
+    found = run.introduced.get("authMethods") if run.introduced else None
     return found if isinstance(found, list) else []
 
 
@@ -35,14 +35,14 @@ def _methods(stage: AgentRun) -> list[object]:
         ),
     ),
 )
-async def unknown(stage: AgentRun) -> None:
-    offered = bool(_methods(stage))
-    answer = await stage.ask("authenticate", {"methodId": "antiphon-check-nothing"})
+async def unknown(run: AgentRun) -> None:
+    offered = bool(_methods(run))
+    response = await run.request("authenticate", {"methodId": "antiphon-check-nothing"})
     if offered:
-        stage.holds("auth.unknown", answer.error is not None, "it was answered with a result", answer)
-    opened = await stage.ask("session/new", {"cwd": str(stage.cwd), "mcpServers": []})
+        run.holds("auth.unknown", response.error is not None, "it was answered with a result", response)
+    opened = await run.request("session/new", {"cwd": str(run.cwd), "mcpServers": []})
     told = opened.error is None or opened.code == AUTH_REQUIRED
-    stage.holds("auth.session", told, f"the code is {opened.code}", opened)
+    run.holds("auth.session", told, f"the code is {opened.code}", opened)
     if not offered:
         raise NotOffered("the agent offers no method to sign in by")
 
@@ -78,23 +78,23 @@ async def unknown(stage: AgentRun) -> None:
         ),
     ),
 )
-async def signing_in(stage: AgentRun) -> None:
-    if not _methods(stage):
+async def signing_in(run: AgentRun) -> None:
+    if not _methods(run):
         raise NotOffered("the agent offers no method to sign in by")
-    if stage.wishes.auth is None:
+    if run.options.auth is None:
         raise NotSeen(UNNAMED)
-    await _signs_in(stage, "auth.signs-in")
-    stage.need("auth", "logout")
-    left = await stage.ask("logout", {})
-    if stage.holds("auth.logout", left.error is None, "it was answered with an error", left):
-        opened = await stage.ask("session/new", {"cwd": str(stage.cwd), "mcpServers": []})
+    await _signs_in(run, "auth.signs-in")
+    run.need("auth", "logout")
+    left = await run.request("logout", {})
+    if run.holds("auth.logout", left.error is None, "it was answered with an error", left):
+        opened = await run.request("session/new", {"cwd": str(run.cwd), "mcpServers": []})
         told = opened.error is None or opened.code == AUTH_REQUIRED
-        stage.holds("auth.after-logout", told, f"the code is {opened.code}", left, opened)
-    await _signs_in(stage, "auth.back")
+        run.holds("auth.after-logout", told, f"the code is {opened.code}", left, opened)
+    await _signs_in(run, "auth.back")
 
 
-async def _signs_in(stage: AgentRun, requirement: str) -> None:
-    answer = await stage.ask("authenticate", {"methodId": stage.wishes.auth})
-    opened = await stage.ask("session/new", {"cwd": str(stage.cwd), "mcpServers": []})
-    done = answer.error is None and isinstance(opened.get("sessionId"), str)
-    stage.holds(requirement, done, "it was refused, or no session could be opened then", answer, opened)
+async def _signs_in(run: AgentRun, requirement: str) -> None:
+    response = await run.request("authenticate", {"methodId": run.options.auth})
+    opened = await run.request("session/new", {"cwd": str(run.cwd), "mcpServers": []})
+    done = response.error is None and isinstance(opened.get("sessionId"), str)
+    run.holds(requirement, done, "it was refused, or no session could be opened then", response, opened)

@@ -47,13 +47,13 @@ def _next(id: str, when: str) -> Requirement:
 
 
 async def _cancelled(
-    stage: AgentRun, requirement: str, begun: Callable[[], Awaitable[PendingRequest]], *, times: int = 1
+    run: AgentRun, requirement: str, begun: Callable[[], Awaitable[PendingRequest]], *, times: int = 1
 ) -> None:
     async def stop(session: str) -> Entry:
-        said = [await stage.cancel(session) for _ in range(times)]
+        said = [await run.cancel(session) for _ in range(times)]
         return said[0]
 
-    await interrupted(stage, requirement, begun, stop)
+    await interrupted(run, requirement, begun, stop)
 
 
 @SUITE.scenario(
@@ -64,11 +64,11 @@ async def _cancelled(
         _next("cancel.talking-next", "while the agent talked"),
     ),
 )
-async def talking(stage: AgentRun) -> None:
-    session = await stage.session()
-    await _cancelled(stage, "cancel.talking", lambda: busy(stage, session))
-    await stage.settle()
-    await usable(stage, "cancel.talking-next", session)
+async def talking(run: AgentRun) -> None:
+    session = await run.session()
+    await _cancelled(run, "cancel.talking", lambda: busy(run, session))
+    await run.settle()
+    await usable(run, "cancel.talking-next", session)
 
 
 @SUITE.scenario(
@@ -83,14 +83,14 @@ async def talking(stage: AgentRun) -> None:
         _next("cancel.asking-next", "while the agent asked"),
     ),
 )
-async def asking(stage: AgentRun) -> None:
-    session = await stage.session()
-    pending, asked = await hold(stage, PERMISSION, session, "ask", file=stage.cwd / "asked.txt", text="asked")
-    await stage.cancel(session)
-    await stage.editor.answer(asked, {"outcome": {"outcome": "cancelled"}})
-    is_cancelled(stage, "cancel.asking", await ended(stage, "cancel.asking", pending, "the turn went on"))
-    await stage.settle()
-    await usable(stage, "cancel.asking-next", session)
+async def asking(run: AgentRun) -> None:
+    session = await run.session()
+    pending, asked = await hold(run, PERMISSION, session, "ask", file=run.cwd / "asked.txt", text="asked")
+    await run.cancel(session)
+    await run.client.respond(asked, {"outcome": {"outcome": "cancelled"}})
+    is_cancelled(run, "cancel.asking", await ended(run, "cancel.asking", pending, "the turn went on"))
+    await run.settle()
+    await usable(run, "cancel.asking-next", session)
 
 
 @SUITE.scenario(
@@ -111,28 +111,28 @@ async def asking(stage: AgentRun) -> None:
         _next("cancel.running-next", "while a command ran"),
     ),
 )
-async def running(stage: AgentRun) -> None:
-    session = await stage.session()
-    before = set(stage.editor.terminals)
-    begun = len(stage.wire.trace)
+async def running(run: AgentRun) -> None:
+    session = await run.session()
+    before = set(run.client.terminals)
+    begun = len(run.wire.trace)
 
     async def command() -> PendingRequest:
-        pending = await stage.prompt(session, stage.words("long_run", command=NAP))
-        await _works(stage, session, pending)
+        pending = await run.prompt(session, run.words("long_run", command=NAP))
+        await _works(run, session, pending)
         return pending
 
-    await _cancelled(stage, "cancel.running", command)
-    await stage.settle()
-    created = requests(stage, "terminal/create", after=begun)
-    if stage.updates(session) and created:
-        left = sorted(set(stage.editor.terminals) - before)
-        stage.holds("cancel.terminals", not left, f"{', '.join(left)} was not released", *created)
-    await usable(stage, "cancel.running-next", session)
+    await _cancelled(run, "cancel.running", command)
+    await run.settle()
+    created = requests(run, "terminal/create", after=begun)
+    if run.updates(session) and created:
+        left = sorted(set(run.client.terminals) - before)
+        run.holds("cancel.terminals", not left, f"{', '.join(left)} was not released", *created)
+    await usable(run, "cancel.running-next", session)
     if not created:
         raise NotSeen("the agent runs its commands by itself")
 
 
-async def _works(stage: AgentRun, session: str, pending: PendingRequest) -> None:
+async def _works(run: AgentRun, session: str, pending: PendingRequest) -> None:
     """Until a command runs: in a terminal of ours, or in a tool call that is in progress.
 
     Raises:
@@ -142,17 +142,17 @@ async def _works(stage: AgentRun, session: str, pending: PendingRequest) -> None
     def shows(entry: Entry) -> bool:
         update = entry.params.get("update")
         at_work = isinstance(update, dict) and update.get("status") == "in_progress"
-        over = entry.is_answer and entry.msg.get("id") == pending.asked.msg["id"]
+        over = entry.is_response and entry.msg.get("id") == pending.request.msg["id"]
         return entry.method in ("terminal/wait_for_exit", "terminal/output") or at_work or over
 
     try:
-        await stage.wire.hear(shows, after=pending.asked.number, limit=stage.wishes.limit)
+        await run.wire.wait_for(shows, after=pending.request.number, limit=run.options.limit)
     except TimeoutError:
-        await stage.cancel(session)
+        await run.cancel(session)
         raise NotSeen("no command ran: a prompt file can name words that make the agent run one") from None
     except PeerClosed:
         raise pending.lost() from None
-    await still_runs(stage, session, pending)
+    await still_runs(run, session, pending)
 
 
 @SUITE.scenario(
@@ -166,16 +166,16 @@ async def _works(stage: AgentRun, session: str, pending: PendingRequest) -> None
         ),
     ),
 )
-async def crossing(stage: AgentRun) -> None:
-    session = await stage.session()
+async def crossing(run: AgentRun) -> None:
+    session = await run.session()
 
     async def allowed() -> PendingRequest:
-        pending, asked = await hold(stage, PERMISSION, session, "long_run", command=NAP)
-        await stage.editor.respond(asked)
+        pending, asked = await hold(run, PERMISSION, session, "long_run", command=NAP)
+        await run.client.handle(asked)
         return pending
 
-    await _cancelled(stage, "cancel.crossing", allowed)
-    await stage.settle()
+    await _cancelled(run, "cancel.crossing", allowed)
+    await run.settle()
 
 
 @SUITE.scenario(
@@ -197,18 +197,18 @@ async def crossing(stage: AgentRun) -> None:
         ),
     ),
 )
-async def idle(stage: AgentRun) -> None:
-    session = await stage.session()
-    await stage.cancel(session)
-    await stage.settle()  # where each message is handled by a task of its own, the prompt could overtake it
-    answer = await stage.turn(session)
-    right = answer.error is None and reason(answer) != "cancelled"
-    stage.holds("cancel.idle", right, "the next turn was cancelled or refused", answer)
-    told = await stage.cancel(NOBODY)
-    await stage.settle()
-    stray = [one for one in stage.wire.heard if one.number > told.number and one.is_answer and _id(one) is None]
-    stage.holds("cancel.unknown-session", not stray, "it was answered", told, *stray)
-    await usable(stage, "cancel.unknown-session", session)
+async def idle(run: AgentRun) -> None:
+    session = await run.session()
+    await run.cancel(session)
+    await run.settle()  # where each message is handled by a task of its own, the prompt could overtake it
+    response = await run.turn(session)
+    right = response.error is None and reason(response) != "cancelled"
+    run.holds("cancel.idle", right, "the next turn was cancelled or refused", response)
+    told = await run.cancel(NOBODY)
+    await run.settle()
+    stray = [one for one in run.wire.received if one.number > told.number and one.is_response and _id(one) is None]
+    run.holds("cancel.unknown-session", not stray, "it was answered", told, *stray)
+    await usable(run, "cancel.unknown-session", session)
 
 
 def _id(entry: Entry) -> object:
@@ -223,13 +223,13 @@ def _id(entry: Entry) -> object:
         _next("cancel.twice-next", "twice"),
     ),
 )
-async def twice(stage: AgentRun) -> None:
-    session = await stage.session()
-    await _cancelled(stage, "cancel.twice", lambda: busy(stage, session), times=2)
-    await stage.settle()
-    answer = await stage.turn(session)
-    right = answer.error is None and reason(answer) != "cancelled"
-    stage.holds("cancel.twice-next", right, "the next turn was cancelled or refused", answer)
+async def twice(run: AgentRun) -> None:
+    session = await run.session()
+    await _cancelled(run, "cancel.twice", lambda: busy(run, session), times=2)
+    await run.settle()
+    response = await run.turn(session)
+    right = response.error is None and reason(response) != "cancelled"
+    run.holds("cancel.twice-next", right, "the next turn was cancelled or refused", response)
 
 
 @SUITE.scenario(
@@ -244,25 +244,25 @@ async def twice(stage: AgentRun) -> None:
         ),
     ),
 )
-async def one_of_two(stage: AgentRun) -> None:
-    one, other = await stage.session(), await stage.session()
-    left = await busy(stage, one)
-    stopped = await stage.prompt(other, stage.words("long"))
-    if await stage.sign(other, stopped) is None:
+async def one_of_two(run: AgentRun) -> None:
+    one, other = await run.session(), await run.session()
+    left = await busy(run, one)
+    stopped = await run.prompt(other, run.words("long"))
+    if await run.sign(other, stopped) is None:
         for session in other, one:
-            await stage.cancel(session)
+            await run.cancel(session)
         for turn in left, stopped:
-            await turn.answer()
+            await turn.response()
         raise NotSeen("the turn of one session waits for that of the other")
-    await still_runs(stage, other, stopped)
-    await stage.cancel(other)
-    await stopped.answer()
-    ended_too = await early(left, stage.wishes.patience)
-    await stage.cancel(one)
-    await left.answer()
+    await still_runs(run, other, stopped)
+    await run.cancel(other)
+    await stopped.response()
+    ended_too = await early(left, run.options.silence)
+    await run.cancel(one)
+    await left.response()
     if ended_too is not None and reason(ended_too) not in (None, "cancelled"):
         raise NotSeen("the turn of the other session ended by itself: a prompt file can name a longer one")
-    stage.holds("cancel.one", ended_too is None, "the turn of the other session ended too", ended_too)
+    run.holds("cancel.one", ended_too is None, "the turn of the other session ended too", ended_too)
 
 
 for _one in ("talking", "asking", "running", "crossing", "twice"):

@@ -37,19 +37,19 @@ def _ends(purpose: str, what: str) -> Requirement:
     alone=True,
     shows=tuple(_ends(purpose, what) for purpose, what in PURPOSES.items()),
 )
-async def modest(stage: AgentRun) -> None:
-    await stage.introduce(capabilities={})
-    session = await stage.session()
-    file = stage.cwd / "modest.txt"
+async def modest(run: AgentRun) -> None:
+    await run.introduce(capabilities={})
+    session = await run.session()
+    file = run.cwd / "modest.txt"
     file.write_text("modest\n", encoding="utf-8")
     for purpose in PURPOSES:
-        text = stage.wishes.prompts.text(purpose, file=file, text="modest too", command="echo modest")
+        text = run.options.prompts.text(purpose, file=file, text="modest too", command="echo modest")
         if text:
-            pending = await stage.prompt(session, text)
-            answer = await ended(stage, f"modest.{purpose}", pending, "the turn did not end")
-            if purpose in ASKED_BY_NAME or calls(stage, session, after=pending.asked.number):
-                stage.holds(f"modest.{purpose}", True, "", answer)
-    await stage.settle()
+            pending = await run.prompt(session, text)
+            response = await ended(run, f"modest.{purpose}", pending, "the turn did not end")
+            if purpose in ASKED_BY_NAME or calls(run, session, after=pending.request.number):
+                run.holds(f"modest.{purpose}", True, "", response)
+    await run.settle()
     raise NotSeen("the agent did not try: a prompt file can name words that make it")
 
 
@@ -87,15 +87,15 @@ SETTINGS: Final[dict[str, tuple[str, dict[str, str]]]] = {
         ),
     ),
 )
-async def not_offered(stage: AgentRun) -> None:
-    session, opened = await stage.opened()
-    asked: dict[str, dict[str, str]] = {name: {} for name, path in OFFERED.items() if not stage.offers(*path)}
+async def not_offered(run: AgentRun) -> None:
+    session, opened = await run.opened()
+    asked: dict[str, dict[str, str]] = {name: {} for name, path in OFFERED.items() if not run.offers(*path)}
     asked |= {name: params for name, (field, params) in SETTINGS.items() if not opened.get(field)}
     if not asked:
         raise NotOffered("the agent offers all of it")
-    place = {"cwd": str(stage.cwd), "mcpServers": []}
+    place = {"cwd": str(run.cwd), "mcpServers": []}
     for method, params in asked.items():
         around = {} if method == "session/list" else {"sessionId": session}
         more = place if method in ("session/load", "session/resume") else {}
-        answer = await stage.ask(method, {**around, **more, **params})
-        stage.holds("unoffered.refused", answer.error is not None, f"`{method}` was answered with a result", answer)
+        response = await run.request(method, {**around, **more, **params})
+        run.holds("unoffered.refused", response.error is not None, f"`{method}` was answered with a result", response)

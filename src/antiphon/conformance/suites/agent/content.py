@@ -19,12 +19,12 @@ SILENCE: Final = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
 """A sound without any samples."""
 
 
-async def _taken(stage: AgentRun, requirement: str, *blocks: Block, kind: str) -> None:
+async def _taken(run: AgentRun, requirement: str, *blocks: Block, kind: str) -> None:
     """A turn with something beside the text, in a session of its own."""
-    session = await stage.session()
-    pending = await stage.prompt(session, stage.words("say"), *blocks)
-    answer = await ended(stage, requirement, pending, f"a prompt with {kind} was not answered")
-    stage.holds(requirement, answer.error is None, f"a prompt with {kind} was refused", answer)
+    session = await run.session()
+    pending = await run.prompt(session, run.words("say"), *blocks)
+    response = await ended(run, requirement, pending, f"a prompt with {kind} was not answered")
+    run.holds(requirement, response.error is None, f"a prompt with {kind} was refused", response)
 
 
 @SUITE.scenario(
@@ -45,13 +45,13 @@ async def _taken(stage: AgentRun, requirement: str, *blocks: Block, kind: str) -
         ),
     ),
 )
-async def baseline(stage: AgentRun) -> None:
+async def baseline(run: AgentRun) -> None:
     noted = {"type": "text", "text": "Please.", "annotations": {"audience": ["assistant"], "priority": 0.5}}
-    await _taken(stage, "content.texts", noted, kind="two texts")
-    file = stage.cwd / "linked.txt"
+    await _taken(run, "content.texts", noted, kind="two texts")
+    file = run.cwd / "linked.txt"
     file.write_text("linked\n", encoding="utf-8")
     link = {"type": "resource_link", "uri": file.as_uri(), "name": "linked.txt", "mimeType": "text/plain", "size": 7}
-    await _taken(stage, "content.link", link, kind="a link")
+    await _taken(run, "content.link", link, kind="a link")
 
 
 def _offered(id: str, what: str, key: str, kind: str) -> Requirement:
@@ -68,9 +68,9 @@ def _offered(id: str, what: str, key: str, kind: str) -> Requirement:
     "a user sends a picture",
     shows=(_offered("content.image", "pictures", "image", "image-content"),),
 )
-async def image(stage: AgentRun) -> None:
-    stage.need("promptCapabilities", "image")
-    await _taken(stage, "content.image", {"type": "image", "mimeType": "image/png", "data": PIXEL}, kind="a picture")
+async def image(run: AgentRun) -> None:
+    run.need("promptCapabilities", "image")
+    await _taken(run, "content.image", {"type": "image", "mimeType": "image/png", "data": PIXEL}, kind="a picture")
 
 
 @SUITE.scenario(
@@ -78,9 +78,9 @@ async def image(stage: AgentRun) -> None:
     "a user sends a sound",
     shows=(_offered("content.audio", "sounds", "audio", "audio-content"),),
 )
-async def audio(stage: AgentRun) -> None:
-    stage.need("promptCapabilities", "audio")
-    await _taken(stage, "content.audio", {"type": "audio", "mimeType": "audio/wav", "data": SILENCE}, kind="a sound")
+async def audio(run: AgentRun) -> None:
+    run.need("promptCapabilities", "audio")
+    await _taken(run, "content.audio", {"type": "audio", "mimeType": "audio/wav", "data": SILENCE}, kind="a sound")
 
 
 @SUITE.scenario(
@@ -91,13 +91,13 @@ async def audio(stage: AgentRun) -> None:
         _offered("content.embedded-bytes", "files as bytes", "embeddedContext", "embedded-resource"),
     ),
 )
-async def embedded(stage: AgentRun) -> None:
-    stage.need("promptCapabilities", "embeddedContext")
-    uri = (stage.cwd / "embedded.txt").as_uri()
+async def embedded(run: AgentRun) -> None:
+    run.need("promptCapabilities", "embeddedContext")
+    uri = (run.cwd / "embedded.txt").as_uri()
     text = {"uri": uri, "mimeType": "text/plain", "text": "embedded\n"}
-    await _taken(stage, "content.embedded", {"type": "resource", "resource": text}, kind="a file as text")
+    await _taken(run, "content.embedded", {"type": "resource", "resource": text}, kind="a file as text")
     blob = {"uri": uri, "mimeType": "application/octet-stream", "blob": "AAEC"}
-    await _taken(stage, "content.embedded-bytes", {"type": "resource", "resource": blob}, kind="a file as bytes")
+    await _taken(run, "content.embedded-bytes", {"type": "resource", "resource": blob}, kind="a file as bytes")
 
 
 @SUITE.scenario(
@@ -113,8 +113,8 @@ async def embedded(stage: AgentRun) -> None:
         ),
     ),
 )
-async def unknown(stage: AgentRun) -> None:
-    session = await stage.session()
-    pending = await stage.prompt(session, stage.words("say"), {"type": "antiphon-unknown", "value": 1})
-    await ended(stage, "content.unknown", pending, "it was not answered")
-    await usable(stage, "content.unknown", session)
+async def unknown(run: AgentRun) -> None:
+    session = await run.session()
+    pending = await run.prompt(session, run.words("say"), {"type": "antiphon-unknown", "value": 1})
+    await ended(run, "content.unknown", pending, "it was not answered")
+    await usable(run, "content.unknown", session)

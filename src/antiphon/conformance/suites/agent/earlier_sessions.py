@@ -19,13 +19,13 @@ MOST_PAGES = 20
 """A list that is longer is not read to its end."""
 
 
-async def _pages(stage: AgentRun, **filters: object) -> list[PeerResponse]:
+async def _pages(run: AgentRun, **filters: object) -> list[PeerResponse]:
     """The list, page by page, as far as we go."""
-    pages = [await stage.ask("session/list", filters)]
+    pages = [await run.request("session/list", filters)]
     seen: set[str] = set()
     while isinstance(cursor := pages[-1].get("nextCursor"), str) and cursor not in seen and len(pages) < MOST_PAGES:
         seen.add(cursor)
-        pages.append(await stage.ask("session/list", {**filters, "cursor": cursor}))
+        pages.append(await run.request("session/list", {**filters, "cursor": cursor}))
     return pages
 
 
@@ -85,24 +85,24 @@ def _ids(pages: Iterable[PeerResponse]) -> list[object]:
         ),
     ),
 )
-async def listing(stage: AgentRun) -> None:
-    stage.need("sessionCapabilities", "list")
-    session = await stage.session()
-    await stage.turn(session)
-    bogus = await stage.ask("session/list", {"cursor": "antiphon-no-such-cursor"})
-    stage.holds("list.cursor", is_refused(bogus), "it was accepted", bogus)
-    plain = await stage.ask("session/list", {})
+async def listing(run: AgentRun) -> None:
+    run.need("sessionCapabilities", "list")
+    session = await run.session()
+    await run.turn(session)
+    bogus = await run.request("session/list", {"cursor": "antiphon-no-such-cursor"})
+    run.holds("list.cursor", is_refused(bogus), "it was accepted", bogus)
+    plain = await run.request("session/list", {})
     listed = isinstance(plain.get("sessions"), list)
-    if not stage.holds("list.lists", listed, "there is no list in the answer", plain):
+    if not run.holds("list.lists", listed, "there is no list in the answer", plain):
         raise Blocked("there is no list")
-    here = await _pages(stage, cwd=str(stage.cwd))
-    stage.holds("list.has", session in _ids(here), f"{session} is not in it", *here[:1])
-    elsewhere = sorted({str(one.get("cwd")) for one in _sessions(here)} - {str(stage.cwd)})
-    stage.holds("list.directory", not elsewhere, f"there are sessions of {elsewhere[:3]} in it", *here[:1])
-    empty = stage.cwd / "nobody-was-here"
+    here = await _pages(run, cwd=str(run.cwd))
+    run.holds("list.has", session in _ids(here), f"{session} is not in it", *here[:1])
+    elsewhere = sorted({str(one.get("cwd")) for one in _sessions(here)} - {str(run.cwd)})
+    run.holds("list.directory", not elsewhere, f"there are sessions of {elsewhere[:3]} in it", *here[:1])
+    empty = run.cwd / "nobody-was-here"
     empty.mkdir(exist_ok=True)
-    nowhere = await stage.ask("session/list", {"cwd": str(empty)})
-    stage.holds("list.none", nowhere.get("sessions") == [], "it is not", nowhere)
+    nowhere = await run.request("session/list", {"cwd": str(empty)})
+    run.holds("list.none", nowhere.get("sessions") == [], "it is not", nowhere)
 
 
 @SUITE.scenario(
@@ -117,22 +117,22 @@ async def listing(stage: AgentRun) -> None:
         ),
     ),
 )
-async def pages(stage: AgentRun) -> None:
-    stage.need("sessionCapabilities", "list")
-    await stage.session()
-    found = await _pages(stage)
+async def pages(run: AgentRun) -> None:
+    run.need("sessionCapabilities", "list")
+    await run.session()
+    found = await _pages(run)
     if len(found) < 2:
         raise NotSeen("the list is one page long")
     if _goes_round(found):
-        stage.holds("list.pages", False, "its last page leads back to one before", *found[-2:])
+        run.holds("list.pages", False, "its last page leads back to one before", *found[-2:])
         return
-    again = await _pages(stage) if _twice(found) else []
+    again = await _pages(run) if _twice(found) else []
     twice = sorted(
         _twice(found) & _twice(again)
     )  # another agent may have opened a session while we read: pages shift then
     if not twice and len(found) == MOST_PAGES:
         raise NotSeen(f"the list is longer than {MOST_PAGES} pages")
-    stage.holds("list.pages", not twice, f"{', '.join(twice[:3])} is in it more than once", *found[:2])
+    run.holds("list.pages", not twice, f"{', '.join(twice[:3])} is in it more than once", *found[:2])
 
 
 @SUITE.scenario(
@@ -160,20 +160,20 @@ async def pages(stage: AgentRun) -> None:
         ),
     ),
 )
-async def deleting(stage: AgentRun) -> None:
-    stage.need("sessionCapabilities", "delete")
-    session = await stage.session()
-    await stage.turn(session)
-    before = await _pages(stage, cwd=str(stage.cwd)) if stage.offers("sessionCapabilities", "list") else []
-    answer = await stage.ask("session/delete", {"sessionId": session})
-    stage.holds("delete.deletes", not is_refused(answer), "it was refused", answer)
+async def deleting(run: AgentRun) -> None:
+    run.need("sessionCapabilities", "delete")
+    session = await run.session()
+    await run.turn(session)
+    before = await _pages(run, cwd=str(run.cwd)) if run.offers("sessionCapabilities", "list") else []
+    response = await run.request("session/delete", {"sessionId": session})
+    run.holds("delete.deletes", not is_refused(response), "it was refused", response)
     for gone in (session, NOBODY):
-        again = await stage.ask("session/delete", {"sessionId": gone})
-        stage.holds("delete.twice", not is_refused(again), "it was refused", again)
+        again = await run.request("session/delete", {"sessionId": gone})
+        run.holds("delete.twice", not is_refused(again), "it was refused", again)
     if session not in _ids(before):
         raise NotSeen("the session was not listed before either")
-    after = await _pages(stage, cwd=str(stage.cwd))
-    stage.holds("delete.unlisted", session not in _ids(after), f"{session} is still listed", answer, *after[:1])
+    after = await _pages(run, cwd=str(run.cwd))
+    run.holds("delete.unlisted", session not in _ids(after), f"{session} is still listed", response, *after[:1])
 
 
 # --- Going on with a session: `session/load`, `session/resume` and, a draft, `session/fork`
@@ -200,27 +200,27 @@ def _next(id: str, what: str) -> Requirement:
     )
 
 
-async def _used(stage: AgentRun, purpose: str = "say") -> tuple[str, str, str]:
+async def _used(run: AgentRun, purpose: str = "say") -> tuple[str, str, str]:
     """A session with a turn behind it that is not open any more, if that can be: its id, what we said, what the agent said."""
-    session = await stage.session()
-    answer = await stage.turn(session, purpose)
-    await stage.settle()
-    told = said(stage.updates(session, after=answer.asked.number))
-    if stage.offers("sessionCapabilities", "close"):
-        await stage.ask("session/close", {"sessionId": session})
-    return session, stage.words(purpose), told
+    session = await run.session()
+    response = await run.turn(session, purpose)
+    await run.settle()
+    told = said(run.updates(session, after=response.request.number))
+    if run.offers("sessionCapabilities", "close"):
+        await run.request("session/close", {"sessionId": session})
+    return session, run.words(purpose), told
 
 
-async def _reopen(stage: AgentRun, method: str, session: str) -> PeerResponse:
+async def _reopen(run: AgentRun, method: str, session: str) -> PeerResponse:
     """Load or resume. Some agents refuse that for a session that is open, and may.
 
     Raises:
         Unseen: it is open, and refused.
     """
-    answer = await stage.ask(method, {"sessionId": session, "cwd": str(stage.cwd), "mcpServers": []})
-    if is_refused(answer) and not stage.offers("sessionCapabilities", "close"):
+    response = await run.request(method, {"sessionId": session, "cwd": str(run.cwd), "mcpServers": []})
+    if is_refused(response) and not run.offers("sessionCapabilities", "close"):
         raise NotSeen("the agent refuses that for a session that is open, and cannot close one")
-    return answer
+    return response
 
 
 @SUITE.scenario(
@@ -250,19 +250,19 @@ async def _reopen(stage: AgentRun, method: str, session: str) -> PeerResponse:
         _next("load.next", "loaded"),
     ),
 )
-async def load(stage: AgentRun) -> None:
-    stage.need("loadSession")
-    session, asked, told = await _used(stage, "many")
-    answer = await _reopen(stage, "session/load", session)
-    if not stage.holds("load.loads", not is_refused(answer), "it was answered with an error", answer):
+async def load(run: AgentRun) -> None:
+    run.need("loadSession")
+    session, asked, told = await _used(run, "many")
+    response = await _reopen(run, "session/load", session)
+    if not run.holds("load.loads", not is_refused(response), "it was answered with an error", response):
         raise Blocked("the session could not be loaded")
-    history = stage.updates(session, after=answer.asked.number, before=answer.entry.number)
+    history = run.updates(session, after=response.request.number, before=response.entry.number)
     again = said(history, "user_message_chunk")
-    stage.holds("load.user", _has(again, asked), f"it told {again[:80]!r} instead of {asked[:80]!r}", answer)
+    run.holds("load.user", _has(again, asked), f"it told {again[:80]!r} instead of {asked[:80]!r}", response)
     if told:
         again = said(history)
-        stage.holds("load.agent", _has(again, told), f"it told {again[:80]!r} instead of {told[:80]!r}", answer)
-    await usable(stage, "load.next", session)
+        run.holds("load.agent", _has(again, told), f"it told {again[:80]!r} instead of {told[:80]!r}", response)
+    await usable(run, "load.next", session)
     if not told:
         raise NotSeen("the agent said nothing that could be told again")
 
@@ -277,12 +277,12 @@ def _has(text: str, part: str) -> bool:
     "a user goes back to a session that does not exist",
     shows=(_unknown("load.unknown", "session/load"),),
 )
-async def load_unknown(stage: AgentRun) -> None:
-    stage.need("loadSession")
-    await stage.session()  # so that it is this one that is refused, and not everybody
-    params = {"sessionId": NOBODY, "cwd": str(stage.cwd), "mcpServers": []}
-    answer = await stage.ask("session/load", params)
-    stage.holds("load.unknown", is_refused(answer), "it was answered with a result", answer)
+async def load_unknown(run: AgentRun) -> None:
+    run.need("loadSession")
+    await run.session()  # so that it is this one that is refused, and not everybody
+    params = {"sessionId": NOBODY, "cwd": str(run.cwd), "mcpServers": []}
+    response = await run.request("session/load", params)
+    run.holds("load.unknown", is_refused(response), "it was answered with a result", response)
 
 
 @SUITE.scenario(
@@ -297,25 +297,25 @@ async def load_unknown(stage: AgentRun) -> None:
         ),
     ),
 )
-async def load_settings(stage: AgentRun) -> None:
-    stage.need("loadSession")
-    session, made = await stage.opened()
+async def load_settings(run: AgentRun) -> None:
+    run.need("loadSession")
+    session, made = await run.opened()
     # A mode may let the agent do more: one that goes back to asking does well.
     kept = [one for one in options(made) if one.get("category") != "mode"]
     option = next((one for one in kept if other_value(one) is not None), None)
     if option is None:
         raise NotOffered("the session has no settings but modes")
     chosen = other_value(option)
-    if is_refused(await choose(stage, session, option.get("id"), chosen)):
+    if is_refused(await choose(run, session, option.get("id"), chosen)):
         raise Blocked("a setting was refused")
-    await stage.turn(session)
-    if stage.offers("sessionCapabilities", "close"):
-        await stage.ask("session/close", {"sessionId": session})
-    answer = await _reopen(stage, "session/load", session)
-    found = next((one.get("currentValue") for one in options(answer) if one.get("id") == option.get("id")), None)
+    await run.turn(session)
+    if run.offers("sessionCapabilities", "close"):
+        await run.request("session/close", {"sessionId": session})
+    response = await _reopen(run, "session/load", session)
+    found = next((one.get("currentValue") for one in options(response) if one.get("id") == option.get("id")), None)
     if found is None:
         raise NotSeen("the answer to `session/load` has no settings")
-    stage.holds("load.settings", found == chosen, f"`{option.get('id')}` is {found!r} and was {chosen!r}", answer)
+    run.holds("load.settings", found == chosen, f"`{option.get('id')}` is {found!r} and was {chosen!r}", response)
 
 
 @SUITE.scenario(
@@ -332,16 +332,16 @@ async def load_settings(stage: AgentRun) -> None:
         _unknown("resume.unknown", "session/resume"),
     ),
 )
-async def resume(stage: AgentRun) -> None:
-    stage.need("sessionCapabilities", "resume")
-    session, _, _ = await _used(stage)
-    unknown = await stage.ask("session/resume", {"sessionId": NOBODY, "cwd": str(stage.cwd), "mcpServers": []})
-    stage.holds("resume.unknown", is_refused(unknown), "it was answered with a result", unknown)
-    answer = await _reopen(stage, "session/resume", session)
-    if not stage.holds("resume.resumes", not is_refused(answer), "it was answered with an error", answer):
+async def resume(run: AgentRun) -> None:
+    run.need("sessionCapabilities", "resume")
+    session, _, _ = await _used(run)
+    unknown = await run.request("session/resume", {"sessionId": NOBODY, "cwd": str(run.cwd), "mcpServers": []})
+    run.holds("resume.unknown", is_refused(unknown), "it was answered with a result", unknown)
+    response = await _reopen(run, "session/resume", session)
+    if not run.holds("resume.resumes", not is_refused(response), "it was answered with an error", response):
         raise Blocked("the session could not be resumed")
-    await stage.settle()
-    await usable(stage, "resume.next", session)
+    await run.settle()
+    await usable(run, "resume.next", session)
 
 
 @SUITE.scenario(
@@ -363,19 +363,19 @@ async def resume(stage: AgentRun) -> None:
         ),
     ),
 )
-async def fork(stage: AgentRun) -> None:
-    stage.need("sessionCapabilities", "fork")
-    session = await stage.session()
-    await stage.turn(session)
-    answer = await stage.ask("session/fork", {"sessionId": session, "cwd": str(stage.cwd), "mcpServers": []})
-    made = answer.get("sessionId")
+async def fork(run: AgentRun) -> None:
+    run.need("sessionCapabilities", "fork")
+    session = await run.session()
+    await run.turn(session)
+    response = await run.request("session/fork", {"sessionId": session, "cwd": str(run.cwd), "mcpServers": []})
+    made = response.get("sessionId")
     another = isinstance(made, str) and bool(made) and made != session
-    if not stage.holds("fork.another", another, f"the fork of {session} is {made}", answer) or not isinstance(
+    if not run.holds("fork.another", another, f"the fork of {session} is {made}", response) or not isinstance(
         made, str
     ):
         raise Blocked("there is no fork")
-    await usable(stage, "fork.next", made)
-    await usable(stage, "fork.original", session)
+    await usable(run, "fork.next", made)
+    await usable(run, "fork.original", session)
 
 
 # --- `session/close`: that it ends what runs, and that the session is closed then
@@ -403,15 +403,15 @@ CLOSE_LINK = "session-setup#closing-active-sessions"
         ),
     ),
 )
-async def closing(stage: AgentRun) -> None:
-    stage.need("sessionCapabilities", "close")
-    session = await stage.session()
-    await stage.turn(session)
-    answer = await stage.ask("session/close", {"sessionId": session})
-    if not stage.holds("close.closes", not is_refused(answer), "it was refused", answer):
+async def closing(run: AgentRun) -> None:
+    run.need("sessionCapabilities", "close")
+    session = await run.session()
+    await run.turn(session)
+    response = await run.request("session/close", {"sessionId": session})
+    if not run.holds("close.closes", not is_refused(response), "it was refused", response):
         raise Blocked("the session could not be closed")
-    late = await stage.turn(session)
-    stage.holds("close.closed", is_refused(late), f"it ended with {reason(late)}", answer, late)
+    late = await run.turn(session)
+    run.holds("close.closed", is_refused(late), f"it ended with {reason(late)}", response, late)
 
 
 @SUITE.scenario(
@@ -426,16 +426,16 @@ async def closing(stage: AgentRun) -> None:
         ),
     ),
 )
-async def closing_busy(stage: AgentRun) -> None:
-    stage.need("sessionCapabilities", "close")
+async def closing_busy(run: AgentRun) -> None:
+    run.need("sessionCapabilities", "close")
 
     async def begun() -> PendingRequest:
-        return await busy(stage, await stage.session())
+        return await busy(run, await run.session())
 
     async def stop(session: str) -> Entry:
-        return (await stage.ask("session/close", {"sessionId": session})).asked
+        return (await run.request("session/close", {"sessionId": session})).request
 
-    await interrupted(stage, "close.cancels", begun, stop)
+    await interrupted(run, "close.cancels", begun, stop)
 
 
 SUITE.follows["close.cancels"] = ("turn.not-silent",)  # a turn that is over so early may have said nothing

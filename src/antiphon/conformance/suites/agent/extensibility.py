@@ -20,8 +20,8 @@ META: Final = {
 """Anything may be in it; three names are kept for those who trace."""
 
 
-def _opened(stage: AgentRun, requirement: str, answer: PeerResponse) -> None:
-    stage.holds(requirement, isinstance(answer.get("sessionId"), str), "it was refused", answer)
+def _opened(run: AgentRun, requirement: str, response: PeerResponse) -> None:
+    run.holds(requirement, isinstance(response.get("sessionId"), str), "it was refused", response)
 
 
 @SUITE.scenario(
@@ -61,19 +61,19 @@ def _opened(stage: AgentRun, requirement: str, answer: PeerResponse) -> None:
         ),
     ),
 )
-async def additions(stage: AgentRun) -> None:
-    _opened(stage, "meta.new", await stage.new_session(_meta=META))
-    _opened(stage, "nulls.new", await stage.new_session(_meta=None))  # nothing else of it may be sent as null
-    session = await stage.session()
-    text = stage.words("say")
+async def additions(run: AgentRun) -> None:
+    _opened(run, "meta.new", await run.new_session(_meta=META))
+    _opened(run, "nulls.new", await run.new_session(_meta=None))  # nothing else of it may be sent as null
+    session = await run.session()
+    text = run.words("say")
     for one, around, inside in (
         ("meta.prompt", {"_meta": META}, {"_meta": META, "annotations": {"_meta": META}}),
         ("unknown.prompt", {"antiphonCheck": 1}, {"antiphonCheck": [1]}),
     ):
         block: JsonObject = {"type": "text", "text": text, **inside}
-        answer = await stage.ask("session/prompt", {"sessionId": session, "prompt": [block], **around})
-        stage.holds(one, answer.error is None, "it was refused", answer)
-    _opened(stage, "unknown.new", await stage.new_session(antiphonCheck={"unknown": True}))
+        response = await run.request("session/prompt", {"sessionId": session, "prompt": [block], **around})
+        run.holds(one, response.error is None, "it was refused", response)
+    _opened(run, "unknown.new", await run.new_session(antiphonCheck={"unknown": True}))
 
 
 @SUITE.scenario(
@@ -89,16 +89,16 @@ async def additions(stage: AgentRun) -> None:
         ),
     ),
 )
-async def answers(stage: AgentRun) -> None:
-    session = await stage.session()
-    file = stage.cwd / "permission.txt"
-    turn, asked = await hold(stage, "session/request_permission", session, "ask", file=file, text="asked")
+async def responses(run: AgentRun) -> None:
+    session = await run.session()
+    file = run.cwd / "permission.txt"
+    turn, asked = await hold(run, "session/request_permission", session, "ask", file=file, text="asked")
     options = [one for one in objects_in(asked.params.get("options")) if "optionId" in one]
     if not options:
-        await stage.editor.respond(asked)
+        await run.client.handle(asked)
         raise Blocked("it gave no option to choose")
     allowed = next((one for one in options if one.get("kind") == "allow_once"), options[0])
     chosen = {"outcome": "selected", "optionId": allowed["optionId"], "antiphonCheck": 1, "_meta": META}
-    await stage.editor.answer(asked, {"outcome": chosen, "antiphonCheck": {"unknown": True}, "_meta": META})
-    answer = await turn.answer()
-    stage.holds("unknown.permission", answer.error is None, "the turn ended with an error", answer)
+    await run.client.respond(asked, {"outcome": chosen, "antiphonCheck": {"unknown": True}, "_meta": META})
+    response = await turn.response()
+    run.holds("unknown.permission", response.error is None, "the turn ended with an error", response)

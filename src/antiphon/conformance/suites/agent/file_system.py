@@ -16,8 +16,8 @@ OVER = ("completed", "failed")
 ON_DISK, UNSAVED = "antiphonsaved", "antiphonunsaved"
 
 
-def _file(stage: AgentRun, name: str) -> Path:
-    file = stage.cwd / name
+def _file(run: AgentRun, name: str) -> Path:
+    file = run.cwd / name
     file.write_text(f"{ON_DISK}\n", encoding="utf-8")
     return file
 
@@ -40,22 +40,22 @@ def _file(stage: AgentRun, name: str) -> Path:
         ),
     ),
 )
-async def reading(stage: AgentRun) -> None:
-    session = await stage.session()
-    file = _file(stage, "read.txt")
-    stage.editor.unsaved[str(file)] = f"{UNSAVED}\n"
-    answer = await stage.turn(session, "read", file=file)
-    asked = [one for one in requests(stage, READ, after=answer.asked.number) if _names(one, file)]
+async def reading(run: AgentRun) -> None:
+    session = await run.session()
+    file = _file(run, "read.txt")
+    run.client.unsaved[str(file)] = f"{UNSAVED}\n"
+    response = await run.turn(session, "read", file=file)
+    asked = [one for one in requests(run, READ, after=response.request.number) if _names(one, file)]
     if not asked:
         raise NotSeen("the agent did not read the file through the client")
     paths = [one.params.get("path") for one in asked]
-    if not stage.holds("files.read-path", str(file) in paths, f"it was asked for as {paths}", *asked):
+    if not run.holds("files.read-path", str(file) in paths, f"it was asked for as {paths}", *asked):
         return
-    updates = stage.updates(session, after=asked[0].number)
+    updates = run.updates(session, after=asked[0].number)
     shown, wrong = ([one for one in updates if word.encode() in one.raw] for word in (UNSAVED, ON_DISK))
     if not shown and not wrong:
         raise NotSeen("the agent did not say what it read")
-    stage.holds("files.unsaved", bool(shown), "it showed what is on the disk", *asked, *wrong)
+    run.holds("files.unsaved", bool(shown), "it showed what is on the disk", *asked, *wrong)
 
 
 def _names(entry: Entry, file: Path) -> bool:
@@ -89,16 +89,16 @@ def _names(entry: Entry, file: Path) -> bool:
         ),
     ),
 )
-async def missing(stage: AgentRun) -> None:
-    session = await stage.session()
-    pending = await stage.prompt(session, stage.words("read", file=stage.cwd / "not-there.txt"))
-    answer = await ended(stage, "files.missing", pending, "the turn did not end")
-    asked = [one for one in requests(stage, READ, after=pending.asked.number) if _names(one, Path("not-there.txt"))]
+async def missing(run: AgentRun) -> None:
+    session = await run.session()
+    pending = await run.prompt(session, run.words("read", file=run.cwd / "not-there.txt"))
+    response = await ended(run, "files.missing", pending, "the turn did not end")
+    asked = [one for one in requests(run, READ, after=pending.request.number) if _names(one, Path("not-there.txt"))]
     if not asked:
         raise NotSeen("the agent did not read the file through the client")
-    stage.holds("files.missing", True, "", answer)
-    stage.holds("files.missing-result", answer.error is None, "it was answered with an error", *asked, answer)
-    await usable(stage, "files.missing-next", session)
+    run.holds("files.missing", True, "", response)
+    run.holds("files.missing-result", response.error is None, "it was answered with an error", *asked, response)
+    await usable(run, "files.missing-next", session)
 
 
 @SUITE.scenario(
@@ -113,16 +113,16 @@ async def missing(stage: AgentRun) -> None:
         ),
     ),
 )
-async def writing(stage: AgentRun) -> None:
-    session = await stage.session()
-    file = stage.cwd / "written.txt"
-    answer = await stage.turn(session, "write", file=file, text=TEXT)
-    found = writes(calls(stage, session, after=answer.asked.number).values(), file, TEXT)
+async def writing(run: AgentRun) -> None:
+    session = await run.session()
+    file = run.cwd / "written.txt"
+    response = await run.turn(session, "write", file=file, text=TEXT)
+    found = writes(calls(run, session, after=response.request.number).values(), file, TEXT)
     done = [one for one in found if one.status == "completed"]
     if not done:
         raise NotSeen("no tool call of the turn was completed that says it writes the file")
     holds = _holds(file)
-    stage.holds("files.written", TEXT in holds, f"{file.name} holds {holds!r}", done[-1].entries[-1])
+    run.holds("files.written", TEXT in holds, f"{file.name} holds {holds!r}", done[-1].entries[-1])
 
 
 def _holds(file: Path) -> str:
@@ -148,22 +148,22 @@ def _holds(file: Path) -> str:
         ),
     ),
 )
-async def locked(stage: AgentRun) -> None:
-    session = await stage.session()
-    file = stage.cwd / "locked.txt"
-    pending, asked = await hold(stage, WRITE, session, "write", file=file, text=TEXT)
-    await stage.editor.refuse(asked, -32603, "The file is locked")
-    answer = await ended(stage, "files.locked", pending, "the turn did not end")
-    stage.holds("files.locked", True, "", answer)
-    begun = calls(stage, session, after=pending.asked.number, before=asked.number)
+async def locked(run: AgentRun) -> None:
+    session = await run.session()
+    file = run.cwd / "locked.txt"
+    pending, asked = await hold(run, WRITE, session, "write", file=file, text=TEXT)
+    await run.client.refuse(asked, -32603, "The file is locked")
+    response = await ended(run, "files.locked", pending, "the turn did not end")
+    run.holds("files.locked", True, "", response)
+    begun = calls(run, session, after=pending.request.number, before=asked.number)
     meant = [id for id, one in begun.items() if one.status not in OVER and writes([one], file, TEXT)]
     if not meant:
         raise NotSeen("no tool call says that it writes the file")
     if TEXT in _holds(file):
         raise NotSeen("the agent wrote the file by itself")
-    after = calls(stage, session, after=pending.asked.number)
+    after = calls(run, session, after=pending.request.number)
     done = [after[id] for id in meant if after[id].status == "completed"]
-    stage.holds(
+    run.holds(
         "files.locked-told", not done, "its tool call was completed after it", asked, *(one.entries[-1] for one in done)
     )
 
@@ -181,14 +181,14 @@ async def locked(stage: AgentRun) -> None:
         ),
     ),
 )
-async def read_only(stage: AgentRun) -> None:
-    await stage.introduce(capabilities={"fs": {"readTextFile": True, "writeTextFile": False}})
-    session = await stage.session()
-    pending = await stage.prompt(session, stage.words("write", file=stage.cwd / "mine.txt", text=TEXT))
-    answer = await ended(stage, "files.read-only", pending, "the turn did not end")
-    if not calls(stage, session, after=pending.asked.number):
+async def read_only(run: AgentRun) -> None:
+    await run.introduce(capabilities={"fs": {"readTextFile": True, "writeTextFile": False}})
+    session = await run.session()
+    pending = await run.prompt(session, run.words("write", file=run.cwd / "mine.txt", text=TEXT))
+    response = await ended(run, "files.read-only", pending, "the turn did not end")
+    if not calls(run, session, after=pending.request.number):
         raise NotSeen("the agent did not try to write: a prompt file can name words that make it")
-    stage.holds("files.read-only", True, "", answer)
+    run.holds("files.read-only", True, "", response)
 
 
 breaks_off("files.missing", "files.locked", "files.read-only")

@@ -3,7 +3,7 @@
 from typing import Final
 
 from antiphon.conformance.agent_run import AUTH_REQUIRED, AgentRun
-from antiphon.conformance.requirements import Blocked, NoAnswer, NotSeen, advice, must, should
+from antiphon.conformance.requirements import Blocked, NoResponse, NotSeen, advice, must, should
 from antiphon.conformance.suites.agent.suite import SUITE, breaks
 from antiphon.conformance.wire import PeerResponse
 from antiphon.traffic.values import JsonObject
@@ -63,22 +63,22 @@ breaks("init.no-echo", by=("init.version", "init.twice"))
         ),
     ),
 )
-async def handshake(stage: AgentRun) -> None:
-    answer = await stage.introduce()
-    if not stage.holds("init.answers", answer.error is None, "it was answered with an error", answer):
+async def handshake(run: AgentRun) -> None:
+    response = await run.introduce()
+    if not run.holds("init.answers", response.error is None, "it was answered with an error", response):
         return
-    version = answer.get("protocolVersion")
-    stage.holds("init.version", version == 1, f"the answer says version {version}", answer)
-    name = answer.get("agentInfo", "name")
-    told = isinstance(name, str) and bool(name) and isinstance(answer.get("agentInfo", "version"), str)
-    stage.holds("init.info", told, "the answer has no `agentInfo` with a name and a version", answer)
-    able = isinstance(answer.get("agentCapabilities"), dict)
-    stage.holds("init.capabilities", able, "the answer has no `agentCapabilities`", answer)
-    listed = isinstance(answer.get("authMethods"), list)
-    stage.holds("init.auth-methods", listed, "the answer has no list of `authMethods`", answer)
-    again = await stage.ask("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+    version = response.get("protocolVersion")
+    run.holds("init.version", version == 1, f"the answer says version {version}", response)
+    name = response.get("agentInfo", "name")
+    told = isinstance(name, str) and bool(name) and isinstance(response.get("agentInfo", "version"), str)
+    run.holds("init.info", told, "the answer has no `agentInfo` with a name and a version", response)
+    able = isinstance(response.get("agentCapabilities"), dict)
+    run.holds("init.capabilities", able, "the answer has no `agentCapabilities`", response)
+    listed = isinstance(response.get("authMethods"), list)
+    run.holds("init.auth-methods", listed, "the answer has no list of `authMethods`", response)
+    again = await run.request("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
     same = again.error is not None or again.get("protocolVersion") == version
-    stage.holds("init.twice", same, f"it now says version {again.get('protocolVersion')}", answer, again)
+    run.holds("init.twice", same, f"it now says version {again.get('protocolVersion')}", response, again)
 
 
 @SUITE.scenario(
@@ -101,13 +101,13 @@ async def handshake(stage: AgentRun) -> None:
         ),
     ),
 )
-async def bare(stage: AgentRun) -> None:
-    stage.introduced = await stage.ask("initialize", {"protocolVersion": 1})
-    if not stage.holds("init.bare", stage.introduced.error is None, "it was refused", stage.introduced):
+async def bare(run: AgentRun) -> None:
+    run.introduced = await run.request("initialize", {"protocolVersion": 1})
+    if not run.holds("init.bare", run.introduced.error is None, "it was refused", run.introduced):
         return
-    opened = await stage.new_session()
+    opened = await run.new_session()
     got = isinstance(opened.get("sessionId"), str)
-    stage.holds("init.bare-session", got, "`session/new` gave no session", opened)
+    run.holds("init.bare-session", got, "`session/new` gave no session", opened)
 
 
 # What an agent may meet in `initialize` and has to take in its stride, each by itself something that a newer or a lazier client sends.
@@ -165,52 +165,52 @@ ODD: Final[dict[str, JsonObject]] = {
         ),
     ),
 )
-async def odd(stage: AgentRun) -> None:
-    early = await stage.ask("session/new", {"cwd": str(stage.cwd), "mcpServers": []})
+async def odd(run: AgentRun) -> None:
+    early = await run.request("session/new", {"cwd": str(run.cwd), "mcpServers": []})
     if early.code != AUTH_REQUIRED:  # which it may be answered with at any time
-        stage.holds("init.refuses-early", early.error is not None, "it was answered with a session", early)
-    answer = await _introduced_with(stage, *ODD)
-    stage.holds("init.after-early", not stage.left, "it left after it had answered", early)
-    if answer is None or answer.error is not None:
-        answer = await _culprits(stage, answer)
+        run.holds("init.refuses-early", early.error is not None, "it was answered with a session", early)
+    response = await _introduced_with(run, *ODD)
+    run.holds("init.after-early", not run.left, "it left after it had answered", early)
+    if response is None or response.error is not None:
+        response = await _culprits(run, response)
     else:
         for one in ODD:
-            stage.holds(one, True, "", answer)
-    taken = answer is not None and answer.error is None
-    stage.holds("init.after-early", taken, "no `initialize` was answered with a result", early, answer)
+            run.holds(one, True, "", response)
+    taken = response is not None and response.error is None
+    run.holds("init.after-early", taken, "no `initialize` was answered with a result", early, response)
     raise Blocked("`session/new` wants somebody to sign in, early or not")
 
 
-async def _introduced_with(stage: AgentRun, *odd: str) -> PeerResponse | None:
+async def _introduced_with(run: AgentRun, *odd: str) -> PeerResponse | None:
     """The answer to `initialize` with these in it, of another agent where one has left after something odd; None where it leaves at it."""
     params: JsonObject = {"protocolVersion": 1}
     for one in odd:
         params |= ODD[one]
     try:
-        return await stage.provoke("initialize", params)
-    except NoAnswer as silence:
-        if not silence.left or not odd:
+        return await run.provoke("initialize", params)
+    except NoResponse as missing:
+        if not missing.left or not odd:
             raise
-        await stage.renew()
+        await run.renew()
         return None
 
 
-async def _culprits(stage: AgentRun, refused: PeerResponse | None) -> PeerResponse | None:
+async def _culprits(run: AgentRun, refused: PeerResponse | None) -> PeerResponse | None:
     """Find out which of them it is: the one without which the rest is taken. A refused `initialize` may be tried again."""
-    answer = refused
+    response = refused
     for culprit in ODD:
-        answer = await _introduced_with(stage, *(one for one in ODD if one != culprit))
-        if answer is not None and answer.error is None:
+        response = await _introduced_with(run, *(one for one in ODD if one != culprit))
+        if response is not None and response.error is None:
             for one in ODD:
-                stage.holds(
-                    one, one != culprit, "`initialize` is refused with it and answered without", refused, answer
+                run.holds(
+                    one, one != culprit, "`initialize` is refused with it and answered without", refused, response
                 )
-            return answer
-    answer = await _introduced_with(stage)
-    if answer is not None and answer.error is None:
+            return response
+    response = await _introduced_with(run)
+    if response is not None and response.error is None:
         for one in ODD:
-            stage.holds(one, False, "`initialize` is refused with two or more of these and answered without", refused)
-    return answer
+            run.holds(one, False, "`initialize` is refused with two or more of these and answered without", refused)
+    return response
 
 
 # --- Versions that the agent does not speak, and how it says which one it does
@@ -225,8 +225,8 @@ HIGH: Final = 65535
 NEGOTIATION: Final = "initialization#version-negotiation"
 
 
-def _number(answer: PeerResponse) -> int | None:
-    version = answer.get("protocolVersion")
+def _number(response: PeerResponse) -> int | None:
+    version = response.get("protocolVersion")
     return version if isinstance(version, int) and not isinstance(version, bool) else None
 
 
@@ -256,14 +256,14 @@ def _number(answer: PeerResponse) -> int | None:
         ),
     ),
 )
-async def future(stage: AgentRun) -> None:
-    answer = await stage.introduce(HIGH, {})
-    if stage.holds("version.answers", answer.error is None, "it was answered with an error", answer):
-        spoken = _is_real(answer) and _number(answer) != HIGH
-        stage.holds("version.no-echo", spoken, _said(answer), answer)
+async def future(run: AgentRun) -> None:
+    response = await run.introduce(HIGH, {})
+    if run.holds("version.answers", response.error is None, "it was answered with an error", response):
+        spoken = _is_real(response) and _number(response) != HIGH
+        run.holds("version.no-echo", spoken, _said(response), response)
     else:
-        answer = await stage.introduce(1, {})
-    stage.holds("init.empty-capabilities", answer.error is None, "it was answered with an error", answer)
+        response = await run.introduce(1, {})
+    run.holds("init.empty-capabilities", response.error is None, "it was answered with an error", response)
 
 
 @SUITE.scenario(
@@ -279,7 +279,7 @@ async def future(stage: AgentRun) -> None:
         ),
     ),
 )
-async def two(stage: AgentRun) -> None:
+async def two(run: AgentRun) -> None:
     told = {"name": "antiphon-check", "version": "1"}
     params = {
         "protocolVersion": 2,
@@ -288,12 +288,12 @@ async def two(stage: AgentRun) -> None:
         "clientInfo": told,
         "clientCapabilities": {"terminal": False},
     }
-    answer = await stage.ask("initialize", params)
-    version = _number(answer)
-    in_shape = isinstance(answer.get("info"), dict) and isinstance(answer.get("capabilities"), dict)
-    text = "it was answered with an error" if answer.error else _said(answer)
+    response = await run.request("initialize", params)
+    version = _number(response)
+    in_shape = isinstance(response.get("info"), dict) and isinstance(response.get("capabilities"), dict)
+    text = "it was answered with an error" if response.error else _said(response)
     shape = " in the shapes of version 1" if version == 2 else ""
-    stage.holds("version.two", version == 1 or (version == 2 and in_shape), text + shape, answer)
+    run.holds("version.two", version == 1 or (version == 2 and in_shape), text + shape, response)
 
 
 @SUITE.scenario(
@@ -309,9 +309,9 @@ async def two(stage: AgentRun) -> None:
         ),
     ),
 )
-async def zero(stage: AgentRun) -> None:
-    answer = await stage.ask("initialize", {"protocolVersion": 0, "clientCapabilities": {"terminal": False}})
-    stage.holds("version.zero", answer.error is not None or _is_real(answer), _said(answer), answer)
+async def zero(run: AgentRun) -> None:
+    response = await run.request("initialize", {"protocolVersion": 0, "clientCapabilities": {"terminal": False}})
+    run.holds("version.zero", response.error is not None or _is_real(response), _said(response), response)
 
 
 @SUITE.scenario(
@@ -334,23 +334,23 @@ async def zero(stage: AgentRun) -> None:
         ),
     ),
 )
-async def word(stage: AgentRun) -> None:
-    answer = await stage.ask("initialize", {"protocolVersion": "one", "clientCapabilities": {}})
-    stage.holds("version.word", answer.error is not None or _is_real(answer), _said(answer), answer)
-    if answer.error is None:
+async def word(run: AgentRun) -> None:
+    response = await run.request("initialize", {"protocolVersion": "one", "clientCapabilities": {}})
+    run.holds("version.word", response.error is not None or _is_real(response), _said(response), response)
+    if response.error is None:
         raise NotSeen("the agent took a word for a version, so nothing was refused")
     try:
-        again = await stage.ask("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
-    except NoAnswer as silence:
-        if silence.left:
-            stage.holds("version.again", False, "it left after it had refused the first", answer, silence.asked)
+        again = await run.request("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+    except NoResponse as missing:
+        if missing.left:
+            run.holds("version.again", False, "it left after it had refused the first", response, missing.request)
         raise
-    stage.holds("version.again", again.error is None, "it was answered with an error", answer, again)
+    run.holds("version.again", again.error is None, "it was answered with an error", response, again)
 
 
-def _is_real(answer: PeerResponse) -> bool:
-    return (_number(answer) or 0) > 0
+def _is_real(response: PeerResponse) -> bool:
+    return (_number(response) or 0) > 0
 
 
-def _said(answer: PeerResponse) -> str:
-    return f"the answer says version {answer.get('protocolVersion')!r}"
+def _said(response: PeerResponse) -> str:
+    return f"the answer says version {response.get('protocolVersion')!r}"

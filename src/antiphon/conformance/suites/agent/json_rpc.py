@@ -4,7 +4,7 @@ from contextlib import suppress
 from typing import Final
 
 from antiphon.conformance.agent_run import AgentRun
-from antiphon.conformance.requirements import Blocked, NoAnswer, NotSeen, Requirement, advice, must, should
+from antiphon.conformance.requirements import Blocked, NoResponse, NotSeen, Requirement, advice, must, should
 from antiphon.conformance.suites.agent.suite import FENCE, SUITE, answers_to_nobody, breaks, same_id, settled
 from antiphon.conformance.wire import PeerClosed, PeerResponse, PendingRequest
 from antiphon.traffic.entries import Entry
@@ -44,29 +44,29 @@ def _comes_back(requirement: str, kind: str) -> Requirement:
     "a client asks with ids of all kinds",
     shows=[_comes_back(one, kind) for one, (kind, _) in IDS.items()],
 )
-async def ids(stage: AgentRun) -> None:
-    asked = {one: await stage.begin(FENCE, {}, id=id) for one, (_, id) in IDS.items()}
+async def ids(run: AgentRun) -> None:
+    asked = {one: await run.send_request(FENCE, {}, id=id) for one, (_, id) in IDS.items()}
     escaped = b'{"jsonrpc":"2.0","id":"\\ud83d\\ude00\\u2028","method":"_antiphon/fence","params":{}}'
-    also = await stage.wire.say_bytes(escaped)
-    await stage.fence()
-    await _all_answered(stage, [*(one.asked for one in asked.values()), also])
+    also = await run.wire.send_line(escaped)
+    await run.fence()
+    await _all_answered(run, [*(one.request for one in asked.values()), also])
     for one, pending in asked.items():
-        wanted = [pending.asked, also] if one == "id.unicode" else [pending.asked]
-        late = next((each for each in wanted if not same_id(stage, each)), None)
-        strays = answers_to_nobody(stage, pending.asked)[:1]
-        back = all(len(same_id(stage, each)) == 1 for each in wanted)
-        stage.holds(one, back, "no answer with that id came", late or pending.asked, *strays, awaited=late)
+        wanted = [pending.request, also] if one == "id.unicode" else [pending.request]
+        late = next((each for each in wanted if not same_id(run, each)), None)
+        strays = answers_to_nobody(run, pending.request)[:1]
+        back = all(len(same_id(run, each)) == 1 for each in wanted)
+        run.holds(one, back, "no answer with that id came", late or pending.request, *strays, awaited=late)
 
 
-async def _all_answered(stage: AgentRun, asked: list[Entry]) -> None:
+async def _all_answered(run: AgentRun, asked: list[Entry]) -> None:
     """Until each has an answer with its own id, or as many answers have come with others, or no more come."""
 
     def is_last(entry: Entry) -> bool:
-        right = sum(bool(same_id(stage, one)) for one in asked)
-        return right == len(asked) or right + len(answers_to_nobody(stage, asked[0])) >= len(asked)
+        right = sum(bool(same_id(run, one)) for one in asked)
+        return right == len(asked) or right + len(answers_to_nobody(run, asked[0])) >= len(asked)
 
     with suppress(TimeoutError, PeerClosed):
-        await stage.wire.hear(is_last, after=asked[0].number, limit=stage.wishes.limit)
+        await run.wire.wait_for(is_last, after=asked[0].number, limit=run.options.limit)
 
 
 @SUITE.scenario(
@@ -81,22 +81,22 @@ async def _all_answered(stage: AgentRun, asked: list[Entry]) -> None:
         ),
     ),
 )
-async def at_once(stage: AgentRun) -> None:
-    opening = {"cwd": str(stage.cwd), "mcpServers": []}
+async def at_once(run: AgentRun) -> None:
+    opening = {"cwd": str(run.cwd), "mcpServers": []}
     asked = [
-        await stage.begin(FENCE, {"number": 1}),
-        await stage.begin("session/new", opening),
-        await stage.begin(FENCE, {"number": 2}),
-        await stage.begin("session/new", opening),
-        await stage.begin(FENCE, {"number": 3}),
+        await run.send_request(FENCE, {"number": 1}),
+        await run.send_request("session/new", opening),
+        await run.send_request(FENCE, {"number": 2}),
+        await run.send_request("session/new", opening),
+        await run.send_request(FENCE, {"number": 3}),
     ]
     for one in asked[1], asked[3], asked[0], asked[2], asked[4]:  # sessions first: they take longest
-        await _in_time(one, stage.wishes.limit)
-    await stage.settle()
+        await _in_time(one, run.options.limit)
+    await run.settle()
     for pending in asked:
-        count = len(same_id(stage, pending.asked))
-        told, late = f"one of them was answered {count} times", None if count else pending.asked
-        stage.holds("rpc.in-flight", count == 1, told, pending.asked, awaited=late)
+        count = len(same_id(run, pending.request))
+        told, late = f"one of them was answered {count} times", None if count else pending.request
+        run.holds("rpc.in-flight", count == 1, told, pending.request, awaited=late)
 
 
 TOLD: Final = {
@@ -133,18 +133,18 @@ def _quiet(requirement: str, kind: str) -> Requirement:
         ),
     ],
 )
-async def notifications(stage: AgentRun) -> None:
+async def notifications(run: AgentRun) -> None:
     told = {}
     for one, (_, method) in TOLD.items():
-        told[one] = await stage.tell(method, {"sessionId": "nobody", "text": "hello"})
-        await stage.fence()
-    told["rpc.stray-answer"] = await stage.wire.say({"jsonrpc": "2.0", "id": "nobody-asked", "result": {}})
-    await stage.wire.say({"jsonrpc": "2.0", "id": 987654321, "error": {"code": -32603, "message": "nobody asked"}})
-    await stage.settle()
-    ends = [*(entry.number for entry in told.values()), len(stage.wire.trace) + 1][1:]
+        told[one] = await run.notify(method, {"sessionId": "nobody", "text": "hello"})
+        await run.fence()
+    told["rpc.stray-answer"] = await run.wire.send({"jsonrpc": "2.0", "id": "nobody-asked", "result": {}})
+    await run.wire.send({"jsonrpc": "2.0", "id": 987654321, "error": {"code": -32603, "message": "nobody asked"}})
+    await run.settle()
+    ends = [*(entry.number for entry in told.values()), len(run.wire.trace) + 1][1:]
     for (one, said), end in zip(told.items(), ends, strict=True):
-        answers = [answer for answer in answers_to_nobody(stage, said) if answer.number < end]
-        stage.holds(one, not answers, "it was answered", said, *answers[:1])
+        responses = [response for response in answers_to_nobody(run, said) if response.number < end]
+        run.holds(one, not responses, "it was answered", said, *responses[:1])
 
 
 @SUITE.scenario(
@@ -171,45 +171,45 @@ async def notifications(stage: AgentRun) -> None:
         ),
     ),
 )
-async def busy(stage: AgentRun) -> None:
-    session = await stage.session()
-    turn = await stage.prompt(session, stage.words("long"))
-    await stage.first_sign(session, turn)
-    asked = await stage.begin(FENCE, {"during": "a turn"})
-    answer = await _in_time(asked, _busy(stage))
+async def busy(run: AgentRun) -> None:
+    session = await run.session()
+    turn = await run.prompt(session, run.words("long"))
+    await run.first_sign(session, turn)
+    asked = await run.send_request(FENCE, {"during": "a turn"})
+    response = await _in_time(asked, _busy(run))
     if turn.peek() is not None:
         raise NotSeen("the turn was over before anything could be asked")
-    if not stage.holds("rpc.while-busy", answer is not None, "it was not answered in time", asked.asked):
-        await _end(stage, session, turn)
+    if not run.holds("rpc.while-busy", response is not None, "it was not answered in time", asked.request):
+        await _end(run, session, turn)
         return
-    said = await stage.tell("$/cancel_request", {"requestId": turn.asked.msg["id"]})
-    ended = await _in_time(turn, _busy(stage))
-    answers = await settled(stage, said)
-    stage.holds("cancel-request.quiet", not answers, "it was answered", said, *answers[:1])
-    await _end(stage, session, turn)
+    said = await run.notify("$/cancel_request", {"requestId": turn.request.msg["id"]})
+    ended = await _in_time(turn, _busy(run))
+    responses = await settled(run, said)
+    run.holds("cancel-request.quiet", not responses, "it was answered", said, *responses[:1])
+    await _end(run, session, turn)
     honoured = ended is not None and (ended.code == CANCELLED or ended.get("stopReason") == "cancelled")
     if ended is not None and not honoured:
         raise NotSeen("the turn ended by itself before it could be withdrawn")
-    stage.holds("cancel-request.honoured", honoured, "the turn went on", said, ended)
+    run.holds("cancel-request.honoured", honoured, "the turn went on", said, ended)
 
 
-def _busy(stage: AgentRun) -> float:
-    return min(max(BUSY * stage.wishes.patience, AT_LEAST), stage.wishes.limit)
+def _busy(run: AgentRun) -> float:
+    return min(max(BUSY * run.options.silence, AT_LEAST), run.options.limit)
 
 
 async def _in_time(pending: PendingRequest, limit: float) -> PeerResponse | None:
     try:
-        return await pending.answer(limit)
-    except NoAnswer as silence:
+        return await pending.response(limit)
+    except NoResponse as silence:
         if silence.left:
             raise
         return None
 
 
-async def _end(stage: AgentRun, session: str, turn: PendingRequest) -> None:
+async def _end(run: AgentRun, session: str, turn: PendingRequest) -> None:
     if turn.peek() is None:
-        await stage.cancel(session)
-        await turn.answer()
+        await run.cancel(session)
+        await turn.response()
 
 
 # --- What is wrong is answered with an error that says what, and does no harm to what comes after
@@ -251,14 +251,14 @@ TRACES: Final = ("Traceback (most recent call last)", '\n  File "', "\n    at ",
         ),
     ),
 )
-async def unknown(stage: AgentRun) -> None:
-    answer = await stage.ask("session/antiphon_check", {})
-    if stage.holds("error.unknown-method", answer.error is not None, "it was answered with a result", answer):
-        said = f"the code is {answer.code}"
-        stage.holds("error.unknown-method-code", answer.code == METHOD_NOT_FOUND, said, answer)
-    extension = await stage.ask("_antiphon/unknown", {})
+async def unknown(run: AgentRun) -> None:
+    response = await run.request("session/antiphon_check", {})
+    if run.holds("error.unknown-method", response.error is not None, "it was answered with a result", response):
+        said = f"the code is {response.code}"
+        run.holds("error.unknown-method-code", response.code == METHOD_NOT_FOUND, said, response)
+    extension = await run.request("_antiphon/unknown", {})
     said = "it was answered with a result" if extension.error is None else f"the code is {extension.code}"
-    stage.holds("error.unknown-extension", extension.code == METHOD_NOT_FOUND, said, extension)
+    run.holds("error.unknown-extension", extension.code == METHOD_NOT_FOUND, said, extension)
 
 
 @SUITE.scenario(
@@ -317,62 +317,62 @@ async def unknown(stage: AgentRun) -> None:
         ),
     ),
 )
-async def wrong(stage: AgentRun) -> None:
-    await stage.session()  # so that it is the params that are refused, and not everybody
-    missing = [await _refused(stage, "error.missing", "session/new", {})]
-    session = await _again(stage)
-    missing.append(await _refused(stage, "error.missing", "session/prompt", {"sessionId": session}))
-    for answer in missing:
-        if answer is not None and answer.error is not None:
-            stage.holds("error.missing-code", answer.code == INVALID_PARAMS, f"the code is {answer.code}", answer)
+async def wrong(run: AgentRun) -> None:
+    await run.session()  # so that it is the params that are refused, and not everybody
+    missing = [await _refused(run, "error.missing", "session/new", {})]
+    session = await _again(run)
+    missing.append(await _refused(run, "error.missing", "session/prompt", {"sessionId": session}))
+    for response in missing:
+        if response is not None and response.error is not None:
+            run.holds("error.missing-code", response.code == INVALID_PARAMS, f"the code is {response.code}", response)
     others = [
-        await _refused(stage, "error.wrong-type", "session/new", {"cwd": 7, "mcpServers": "none"}),
-        await _refused(stage, "error.list", "session/new", [str(stage.cwd), []]),
-        await _refused(stage, "error.no-params", "session/new"),
+        await _refused(run, "error.wrong-type", "session/new", {"cwd": 7, "mcpServers": "none"}),
+        await _refused(run, "error.list", "session/new", [str(run.cwd), []]),
+        await _refused(run, "error.no-params", "session/new"),
     ]
-    answers = [answer for answer in (*missing, *others) if answer is not None]
-    for answer in answers:
-        told = answer.error is not None and _tells_where(answer)
-        stage.holds("error.private", not told, "the error has a stack trace in it", answer)
+    responses = [response for response in (*missing, *others) if response is not None]
+    for response in responses:
+        told = response.error is not None and _tells_where(response)
+        run.holds("error.private", not told, "the error has a stack trace in it", response)
     try:
-        opened = await stage.new_session()
-    except NoAnswer as silence:
+        opened = await run.new_session()
+    except NoResponse as silence:
         if silence.left:
-            stage.holds("error.stays", False, "it left after it had answered", *answers[-1:], silence.asked)
+            run.holds("error.stays", False, "it left after it had answered", *responses[-1:], silence.request)
             raise Blocked("the agent leaves after errors") from None
         raise
-    stage.holds("error.stays", not stage.left, "it left after it had answered", *stage.left)
+    run.holds("error.stays", not run.left, "it left after it had answered", *run.left)
     usable = isinstance(opened.get("sessionId"), str)
-    stage.holds("error.usable", usable, "no session could be opened", *answers[-1:], opened)
+    run.holds("error.usable", usable, "no session could be opened", *responses[-1:], opened)
 
 
-async def _refused(stage: AgentRun, requirement: str, method: str, params: object = None) -> PeerResponse | None:
+async def _refused(run: AgentRun, requirement: str, method: str, params: object = None) -> PeerResponse | None:
     """The answer to what has to be refused; None where there is none, because the agent left."""
     try:
-        answer = await stage.provoke(method, params)
-    except NoAnswer as silence:
+        response = await run.provoke(method, params)
+    except NoResponse as silence:
         if not silence.left:
             raise
-        stage.holds(requirement, False, "the agent left without an answer", silence.asked)
-        await stage.renew()
+        run.holds(requirement, False, "the agent left without an answer", silence.request)
+        await run.renew()
         return None
-    stage.holds(requirement, answer.error is not None, "it was answered with a result", answer)
-    return answer
+    run.holds(requirement, response.error is not None, "it was answered with a result", response)
+    return response
 
 
-async def _again(stage: AgentRun) -> str:
+async def _again(run: AgentRun) -> str:
     """A session, of another agent if this one has left."""
     try:
-        return await stage.session()
-    except NoAnswer as silence:
-        if not silence.left or stage.wire.provocation is None:
+        return await run.session()
+    except NoResponse as silence:
+        if not silence.left or run.wire.provocation is None:
             raise
-    await stage.renew()
-    return await stage.session()
+    await run.renew()
+    return await run.session()
 
 
-def _tells_where(answer: PeerResponse) -> bool:
-    return any(trace in text for text in _texts(answer.error) for trace in TRACES)
+def _tells_where(response: PeerResponse) -> bool:
+    return any(trace in text for text in _texts(response.error) for trace in TRACES)
 
 
 def _texts(value: object) -> list[str]:
@@ -395,12 +395,12 @@ def _texts(value: object) -> list[str]:
         ),
     ),
 )
-async def nowhere(stage: AgentRun) -> None:
+async def nowhere(run: AgentRun) -> None:
     """That it is an error at all is a rule of all traffic."""
-    await stage.session()
+    await run.session()
     params = {"sessionId": "antiphon-check-nobody", "prompt": [{"type": "text", "text": "Hello"}]}
-    answer = await stage.ask("session/prompt", params)
-    if answer.error is None:
+    response = await run.request("session/prompt", params)
+    if response.error is None:
         raise Blocked("it was answered with a result")
-    known = answer.code in (NOT_FOUND, INVALID_PARAMS)
-    stage.holds("error.unknown-session-code", known, f"the code is {answer.code}", answer)
+    known = response.code in (NOT_FOUND, INVALID_PARAMS)
+    run.holds("error.unknown-session-code", known, f"the code is {response.code}", response)

@@ -17,11 +17,11 @@ PERMISSION = "session/request_permission"
 TEXT = "written by the check"
 
 
-async def _asked(stage: AgentRun, session: str, *others: str) -> tuple[PendingRequest, Entry, Path]:
+async def _asked(run: AgentRun, session: str, *others: str) -> tuple[PendingRequest, Entry, Path]:
     """A turn that asks whether it may write a file."""
-    file = stage.cwd / "wanted.txt"
-    stage.editor.allows = "reject_once"  # whatever else it asks
-    pending, asked = await hold(stage, PERMISSION, session, "write", *others, file=file, text=TEXT)
+    file = run.cwd / "wanted.txt"
+    run.client.allows = "reject_once"  # whatever else it asks
+    pending, asked = await hold(run, PERMISSION, session, "write", *others, file=file, text=TEXT)
     return pending, asked, file
 
 
@@ -43,8 +43,8 @@ def _over(id: str, how: str) -> Requirement:
     )
 
 
-def _judge(stage: AgentRun, requirement: str, file: Path, asked: Entry, answer: PeerResponse) -> None:
-    stage.holds(requirement, not file.exists(), f"{file.name} was written all the same", asked, answer)
+def _judge(run: AgentRun, requirement: str, file: Path, asked: Entry, response: PeerResponse) -> None:
+    run.holds(requirement, not file.exists(), f"{file.name} was written all the same", asked, response)
 
 
 @SUITE.scenario(
@@ -67,20 +67,20 @@ def _judge(stage: AgentRun, requirement: str, file: Path, asked: Entry, answer: 
         _over("permission.refused-ends", "the user refuses"),
     ),
 )
-async def refused(stage: AgentRun) -> None:
-    other = await stage.session()  # so that there are two to choose from
-    session = await stage.session()
-    pending, asked, file = await _asked(stage, session, other)
-    stage.holds("permission.first", not file.exists(), f"{file.name} was there before it asked", asked)
+async def refused(run: AgentRun) -> None:
+    other = await run.session()  # so that there are two to choose from
+    session = await run.session()
+    pending, asked, file = await _asked(run, session, other)
+    run.holds("permission.first", not file.exists(), f"{file.name} was there before it asked", asked)
     where = asked.params.get("sessionId")
-    stage.holds("permission.session", where == session, f"it was asked for in {where}", pending.asked, asked)
-    await stage.editor.respond(asked)
+    run.holds("permission.session", where == session, f"it was asked for in {where}", pending.request, asked)
+    await run.client.handle(asked)
     if not any(str(one.get("kind")).startswith("reject_") for one in objects_in(asked.params.get("options"))):
-        await pending.answer()
+        await pending.response()
         raise NotSeen("the agent lets nobody refuse")
-    answer = await ended(stage, "permission.refused-ends", pending, "the turn did not end")
-    _judge(stage, "permission.refused", file, asked, answer)
-    stage.holds("permission.refused-ends", True, "", answer)
+    response = await ended(run, "permission.refused-ends", pending, "the turn did not end")
+    _judge(run, "permission.refused", file, asked, response)
+    run.holds("permission.refused-ends", True, "", response)
 
 
 @SUITE.scenario(
@@ -91,13 +91,13 @@ async def refused(stage: AgentRun) -> None:
         _over("permission.dismissed-ends", "the question is answered with the outcome `cancelled`"),
     ),
 )
-async def dismissed(stage: AgentRun) -> None:
-    session = await stage.session()
-    pending, asked, file = await _asked(stage, session)
-    await stage.editor.answer(asked, {"outcome": {"outcome": "cancelled"}})
-    answer = await ended(stage, "permission.dismissed-ends", pending, "the turn did not end")
-    stage.holds("permission.dismissed-ends", True, "", answer)
-    _judge(stage, "permission.dismissed", file, asked, answer)
+async def dismissed(run: AgentRun) -> None:
+    session = await run.session()
+    pending, asked, file = await _asked(run, session)
+    await run.client.respond(asked, {"outcome": {"outcome": "cancelled"}})
+    response = await ended(run, "permission.dismissed-ends", pending, "the turn did not end")
+    run.holds("permission.dismissed-ends", True, "", response)
+    _judge(run, "permission.dismissed", file, asked, response)
 
 
 @SUITE.scenario(
@@ -115,14 +115,14 @@ async def dismissed(stage: AgentRun) -> None:
         ),
     ),
 )
-async def error(stage: AgentRun) -> None:
-    session = await stage.session()
-    pending, asked, file = await _asked(stage, session)
-    await stage.editor.refuse(asked, -32603, "There is nobody to ask")
-    answer = await ended(stage, "permission.error-ends", pending, "the turn did not end")
-    stage.holds("permission.error-ends", True, "", answer)
-    _judge(stage, "permission.error", file, asked, answer)
-    await usable(stage, "permission.error-next", session)
+async def error(run: AgentRun) -> None:
+    session = await run.session()
+    pending, asked, file = await _asked(run, session)
+    await run.client.refuse(asked, -32603, "There is nobody to ask")
+    response = await ended(run, "permission.error-ends", pending, "the turn did not end")
+    run.holds("permission.error-ends", True, "", response)
+    _judge(run, "permission.error", file, asked, response)
+    await usable(run, "permission.error-next", session)
 
 
 @SUITE.scenario(
@@ -138,12 +138,12 @@ async def error(stage: AgentRun) -> None:
         ),
     ),
 )
-async def strange(stage: AgentRun) -> None:
-    session = await stage.session()
-    pending, asked, file = await _asked(stage, session)
-    await stage.editor.answer(asked, {"outcome": {"outcome": "selected", "optionId": "antiphon-no-such-option"}})
-    answer = await pending.answer()
-    _judge(stage, "permission.strange", file, asked, answer)
+async def strange(run: AgentRun) -> None:
+    session = await run.session()
+    pending, asked, file = await _asked(run, session)
+    await run.client.respond(asked, {"outcome": {"outcome": "selected", "optionId": "antiphon-no-such-option"}})
+    response = await pending.response()
+    _judge(run, "permission.strange", file, asked, response)
 
 
 breaks_off("permission.refused-ends", "permission.dismissed-ends", "permission.error-ends")

@@ -38,13 +38,13 @@ __all__: list[str] = []
         ),
     ),
 )
-async def turn(stage: AgentRun) -> None:
-    session = await stage.session()
-    answer = await stage.turn(session)
-    stage.holds("turn.ends", reason(answer) in STOP_REASONS, "the answer has no such stop reason", answer)
-    await stage.settle()
-    await usable(stage, "turn.again", session)
-    await stage.settle()
+async def turn(run: AgentRun) -> None:
+    session = await run.session()
+    response = await run.turn(session)
+    run.holds("turn.ends", reason(response) in STOP_REASONS, "the answer has no such stop reason", response)
+    await run.settle()
+    await usable(run, "turn.again", session)
+    await run.settle()
 
 
 @SUITE.scenario(
@@ -65,19 +65,19 @@ async def turn(stage: AgentRun) -> None:
         ),
     ),
 )
-async def beside(stage: AgentRun) -> None:
-    one, other = await stage.session(), await stage.session()
-    pending = {session: await stage.prompt(session, stage.words("say")) for session in (one, other)}
+async def beside(run: AgentRun) -> None:
+    one, other = await run.session(), await run.session()
+    pending = {session: await run.prompt(session, run.words("say")) for session in (one, other)}
     for each in pending.values():
-        answer = await ended(stage, "turn.beside", each, "one of two turns did not end")
-        right = answer.error is None
-        stage.holds("turn.beside", right, "one of two turns was answered with an error", answer)
-    begun = pending[one].asked.number
-    updates = {session: _in_turn(stage.updates(session, after=begun)) for session in pending}
+        response = await ended(run, "turn.beside", each, "one of two turns did not end")
+        right = response.error is None
+        run.holds("turn.beside", right, "one of two turns was answered with an error", response)
+    begun = pending[one].request.number
+    updates = {session: _in_turn(run.updates(session, after=begun)) for session in pending}
     if not any(updates.values()):
         raise NotSeen("neither turn said anything")
     missing = [session for session, found in updates.items() if not found]
-    stage.holds("turn.apart", not missing, f"nothing was said in {missing}, all of it in the other", pending[one].asked)
+    run.holds("turn.apart", not missing, f"nothing was said in {missing}, all of it in the other", pending[one].request)
 
 
 def _in_turn(updates: list[Entry]) -> list[Entry]:
@@ -110,17 +110,17 @@ def _kind(entry: Entry) -> object:
         ),
     ),
 )
-async def second(stage: AgentRun) -> None:
-    session = await stage.session()
-    pending = await busy(stage, session)
-    more = await stage.prompt(session, stage.words("say"))
-    await early(more, stage.wishes.patience)
-    await stage.cancel(session)
+async def second(run: AgentRun) -> None:
+    session = await run.session()
+    pending = await busy(run, session)
+    more = await run.prompt(session, run.words("say"))
+    await early(more, run.options.silence)
+    await run.cancel(session)
     for each in (pending, more):
-        answer = await ended(stage, "turn.second", each, "one of two prompts in a session was not answered")
-        stage.holds("turn.second", True, "", answer)
-    await stage.settle()
-    await usable(stage, "turn.after-second", session)
+        response = await ended(run, "turn.second", each, "one of two prompts in a session was not answered")
+        run.holds("turn.second", True, "", response)
+    await run.settle()
+    await usable(run, "turn.after-second", session)
 
 
 @SUITE.scenario(
@@ -136,11 +136,11 @@ async def second(stage: AgentRun) -> None:
         ),
     ),
 )
-async def odd(stage: AgentRun) -> None:
-    session = await stage.session()
-    empty = await stage.begin("session/prompt", {"sessionId": session, "prompt": []})
-    await ended(stage, "turn.empty", empty, "it was not answered")
-    await usable(stage, "turn.empty", session)
+async def odd(run: AgentRun) -> None:
+    session = await run.session()
+    empty = await run.send_request("session/prompt", {"sessionId": session, "prompt": []})
+    await ended(run, "turn.empty", empty, "it was not answered")
+    await usable(run, "turn.empty", session)
 
 
 @SUITE.scenario(
@@ -155,16 +155,16 @@ async def odd(stage: AgentRun) -> None:
         ),
     ),
 )
-async def plan(stage: AgentRun) -> None:
-    session = await stage.session()
-    answer = await stage.turn(session, "plan")
-    plans = [one for one in stage.updates(session, after=answer.asked.number) if _kind(one) == "plan"]
+async def plan(run: AgentRun) -> None:
+    session = await run.session()
+    response = await run.turn(session, "plan")
+    plans = [one for one in run.updates(session, after=response.request.number) if _kind(one) == "plan"]
     if len(plans) < 2:
         raise NotSeen("the agent sent no plan twice: a prompt file can name words that make it")
     for before, after in pairwise(plans):
         left = _open_entries(before) - _entries(after)
         partial = bool(left) and _entries(after) < _entries(before)
-        stage.holds("plan.whole", not partial, f"entries that were not done are missing: {sorted(left)}", before, after)
+        run.holds("plan.whole", not partial, f"entries that were not done are missing: {sorted(left)}", before, after)
 
 
 def _entries(entry: Entry) -> set[str]:
@@ -191,18 +191,18 @@ def _listed(entry: Entry) -> list[dict[str, object]]:
         ),
     ),
 )
-async def commands(stage: AgentRun) -> None:
-    session = await stage.session()
-    await stage.turn(session)
-    await stage.settle()
-    lists = [one for one in stage.updates(session) if _kind(one) == "available_commands_update"]
+async def commands(run: AgentRun) -> None:
+    session = await run.session()
+    await run.turn(session)
+    await run.settle()
+    lists = [one for one in run.updates(session) if _kind(one) == "available_commands_update"]
     if not lists:
         raise NotSeen("the agent offers no commands")
     for entry in lists:
         listed = objects_in(as_object(entry.params.get("update")).get("availableCommands"))
         names = [str(one.get("name")) for one in listed]
         wrong = {name for name in names if name.startswith("/") or names.count(name) > 1}
-        stage.holds("commands.names", not wrong, f"there is a slash in front, or two have it: {sorted(wrong)}", entry)
+        run.holds("commands.names", not wrong, f"there is a slash in front, or two have it: {sorted(wrong)}", entry)
 
 
 breaks_off("turn.second")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from antiphon.conformance.agent_run import AgentRun
-from antiphon.conformance.requirements import Blocked, NoAnswer, Requirement, advice, must, should
+from antiphon.conformance.requirements import Blocked, NoResponse, Requirement, advice, must, should
 from antiphon.conformance.suites.agent.suite import (
     FENCE,
     SUITE,
@@ -37,9 +37,9 @@ def _stays(requirement: str, what: str) -> Requirement:
     )
 
 
-def _refuses(answer: Entry, code: int) -> bool:
+def _refuses(response: Entry, code: int) -> bool:
     """Whether it refuses a line as JSON-RPC wants it: with that code, and null for the id that could not be read."""
-    return PeerResponse(answer, answer).code == code and answer.msg.get("id", 0) is None
+    return PeerResponse(response, response).code == code and response.msg.get("id", 0) is None
 
 
 breaks("rpc.answer-to-notification", by=("junk.answer", "blank.ignored"))
@@ -61,16 +61,16 @@ breaks("rpc.answer-to-notification", by=("junk.answer", "blank.ignored"))
         _stays("utf8.survives", "a line that is no UTF-8"),
     ),
 )
-async def junk(stage: AgentRun) -> None:
-    said = await stage.wire.say_bytes(b"{this is no JSON")
-    if not await survived(stage, "junk.survives", said):
+async def junk(run: AgentRun) -> None:
+    said = await run.wire.send_line(b"{this is no JSON")
+    if not await survived(run, "junk.survives", said):
         return
-    await stage.wire.silence(stage.wishes.patience)
-    answers = answers_to_nobody(stage, said)
-    fine = all(_refuses(one, PARSE_ERROR) for one in answers)
-    stage.holds("junk.answer", fine, "it was answered with something else", said, *answers[:1])
-    said = await stage.wire.say_bytes(b'{"jsonrpc":"2.0","method":"_antiphon/check","params":{"text":"\xff\xfe\xc3"}}')
-    await survived(stage, "utf8.survives", said)
+    await run.wire.silence(run.options.silence)
+    responses = answers_to_nobody(run, said)
+    fine = all(_refuses(one, PARSE_ERROR) for one in responses)
+    run.holds("junk.answer", fine, "it was answered with something else", said, *responses[:1])
+    said = await run.wire.send_line(b'{"jsonrpc":"2.0","method":"_antiphon/check","params":{"text":"\xff\xfe\xc3"}}')
+    await survived(run, "utf8.survives", said)
 
 
 @SUITE.scenario(
@@ -89,15 +89,15 @@ async def junk(stage: AgentRun) -> None:
         ),
     ),
 )
-async def nonsense(stage: AgentRun) -> None:
-    first = await stage.wire.say({"foo": 1})
-    if not await survived(stage, "nonsense.survives", first):
+async def nonsense(run: AgentRun) -> None:
+    first = await run.wire.send({"foo": 1})
+    if not await survived(run, "nonsense.survives", first):
         return
-    answers = answers_to_nobody(stage, first) or await settled(stage, first)
-    refused = any(_refuses(one, INVALID_REQUEST) for one in answers)
-    stage.holds("nonsense.refused", refused, "no such answer came", first, *answers[:1])
+    responses = answers_to_nobody(run, first) or await settled(run, first)
+    refused = any(_refuses(one, INVALID_REQUEST) for one in responses)
+    run.holds("nonsense.refused", refused, "no such answer came", first, *responses[:1])
     for one in ("hello", 7, None):
-        if not await survived(stage, "scalar.survives", await stage.wire.say(one)):
+        if not await survived(run, "scalar.survives", await run.wire.send(one)):
             return
 
 
@@ -114,14 +114,14 @@ async def nonsense(stage: AgentRun) -> None:
         ),
     ),
 )
-async def blank(stage: AgentRun) -> None:
-    await stage.ask(FENCE, {"next": "blank lines"})
-    said = await stage.wire.say_bytes(b"")
-    await stage.wire.say_bytes(b"  \t ")
-    await stage.wire.say_bytes(b"\r")
-    if await survived(stage, "blank.ignored", said):
-        answers = await settled(stage, said)
-        stage.holds("blank.ignored", not answers, "they were answered", said, *answers[:1])
+async def blank(run: AgentRun) -> None:
+    await run.request(FENCE, {"next": "blank lines"})
+    said = await run.wire.send_line(b"")
+    await run.wire.send_line(b"  \t ")
+    await run.wire.send_line(b"\r")
+    if await survived(run, "blank.ignored", said):
+        responses = await settled(run, said)
+        run.holds("blank.ignored", not responses, "they were answered", said, *responses[:1])
 
 
 @SUITE.scenario(
@@ -139,24 +139,24 @@ async def blank(stage: AgentRun) -> None:
         ),
     ),
 )
-async def batch(stage: AgentRun) -> None:
+async def batch(run: AgentRun) -> None:
     asked = [
         {"jsonrpc": "2.0", "id": f"batch-{number}", "method": FENCE, "params": {"number": number}}
         for number in range(2)
     ]
-    said = await stage.wire.say(asked)
-    if not await survived(stage, "batch.survives", said):
+    said = await run.wire.send(asked)
+    if not await survived(run, "batch.survives", said):
         return
-    told = _told_of_batch(stage, said)
+    told = _told_of_batch(run, said)
     if not told:
-        await stage.wire.silence(stage.wishes.patience)
-        told = _told_of_batch(stage, said)
-    stage.holds("batch.answered", told, "nothing came for it", said)
+        await run.wire.silence(run.options.silence)
+        told = _told_of_batch(run, said)
+    run.holds("batch.answered", told, "nothing came for it", said)
 
 
-def _told_of_batch(stage: AgentRun, said: Entry) -> bool:
-    listed = any(isinstance(one.msg, list) for one in stage.wire.heard if one.number > said.number)
-    return listed or bool(answers_to_nobody(stage, said))
+def _told_of_batch(run: AgentRun, said: Entry) -> bool:
+    listed = any(isinstance(one.msg, list) for one in run.wire.received if one.number > said.number)
+    return listed or bool(answers_to_nobody(run, said))
 
 
 @SUITE.scenario(
@@ -180,22 +180,22 @@ def _told_of_batch(stage: AgentRun, said: Entry) -> bool:
         ),
     ),
 )
-async def half(stage: AgentRun) -> None:
-    extra = await stage.begin(FENCE, {}, antiphonCheck={"unknown": True})
-    if not await survived(stage, "rpc.extra-member", extra.asked):
+async def half(run: AgentRun) -> None:
+    extra = await run.send_request(FENCE, {}, antiphonCheck={"unknown": True})
+    if not await survived(run, "rpc.extra-member", extra.request):
         return
-    answer = await soon(stage, extra)
-    stage.holds("rpc.extra-member", answer is not None, "it was not answered", extra.asked, awaited=extra.asked)
+    response = await soon(run, extra)
+    run.holds("rpc.extra-member", response is not None, "it was not answered", extra.request, awaited=extra.request)
     odd: dict[str, JsonObject] = {
         "id-null.survives": {"jsonrpc": "2.0", "id": None, "method": FENCE, "params": {}},
-        "nameless.survives": {"id": stage.wire.new_id(), "method": FENCE, "params": {}},
+        "nameless.survives": {"id": run.wire.new_id(), "method": FENCE, "params": {}},
     }
     for one, message in odd.items():
-        if not await survived(stage, one, await stage.wire.say(message)):
+        if not await survived(run, one, await run.wire.send(message)):
             return
     deep = b"[" * 500 + b"]" * 500
-    said = await stage.wire.say_bytes(b'{"jsonrpc":"2.0","method":"_antiphon/check","params":{"deep":' + deep + b"}}")
-    await survived(stage, "nesting.survives", said)
+    said = await run.wire.send_line(b'{"jsonrpc":"2.0","method":"_antiphon/check","params":{"deep":' + deep + b"}}")
+    await survived(run, "nesting.survives", said)
 
 
 LINES: Final = {
@@ -227,33 +227,33 @@ def _read(requirement: str, level: Callable[..., Requirement] = should) -> Requi
         _read("line.huge"),
     ),
 )
-async def lines(stage: AgentRun) -> None:
-    if stage.manners.silent:
+async def lines(run: AgentRun) -> None:
+    if run.traits.silent:
         raise Blocked("the agent does not answer methods that it does not know, so it cannot be told")
 
     def question(params: object) -> JsonObject:
-        return {"jsonrpc": "2.0", "id": stage.wire.new_id(), "method": FENCE, "params": params}
+        return {"jsonrpc": "2.0", "id": run.wire.new_id(), "method": FENCE, "params": params}
 
-    crlf = await stage.wire.say_bytes(b'{"jsonrpc":"2.0","id":"crlf","method":"_antiphon/fence","params":{}}\r')
-    pieces = await stage.wire.say_in_pieces(question({"pieces": "é" * 20}), 7)
-    together = await stage.wire.say_together([question({"line": number}) for number in range(5)])
+    crlf = await run.wire.send_line(b'{"jsonrpc":"2.0","id":"crlf","method":"_antiphon/fence","params":{}}\r')
+    pieces = await run.wire.send_in_pieces(question({"pieces": "é" * 20}), 7)
+    together = await run.wire.send_together([question({"line": number}) for number in range(5)])
     asked = {"line.crlf": [crlf], "line.pieces": [pieces], "line.together": together}
     for one, entries in asked.items():
-        await _answered(stage, one, entries)
+        await _answered(run, one, entries)
     for one, size in ("line.long", 1 << 20), ("line.huge", 1 << 23):
-        said = await stage.wire.say(question({"text": "x" * size}))
-        if not await _answered(stage, one, [said]):
+        said = await run.wire.send(question({"text": "x" * size}))
+        if not await _answered(run, one, [said]):
             return
 
 
-async def _answered(stage: AgentRun, requirement: str, asked: list[Entry]) -> bool:
+async def _answered(run: AgentRun, requirement: str, asked: list[Entry]) -> bool:
     """Judge whether all of these are answered. An agent that answers nothing any more is given up."""
     try:
-        found = [await soon(stage, PendingRequest(stage, one)) for one in asked]
-    except NoAnswer as silent:
-        text = "the agent left" if stage.wire.closed else "the agent answers no more"
-        await stage.wire.close()
-        stage.holds(requirement, False, text, asked[0])
+        found = [await soon(run, PendingRequest(run, one)) for one in asked]
+    except NoResponse as silent:
+        text = "the agent left" if run.wire.closed else "the agent answers no more"
+        await run.wire.close()
+        run.holds(requirement, False, text, asked[0])
         raise silent
-    missing = next((one for one, answer in zip(asked, found, strict=True) if answer is None), None)
-    return stage.holds(requirement, missing is None, "no answer came", missing or asked[0], awaited=missing)
+    missing = next((one for one, response in zip(asked, found, strict=True) if response is None), None)
+    return run.holds(requirement, missing is None, "no answer came", missing or asked[0], awaited=missing)

@@ -24,10 +24,10 @@ NOBODY_LISTENS = "http://127.0.0.1:9/"
         ),
     ),
 )
-async def opening(stage: AgentRun) -> None:
-    answer = await stage.new_session()
-    found = answer.get("sessionId")
-    stage.holds("session.opens", isinstance(found, str) and bool(found), "there is no id in the answer", answer)
+async def opening(run: AgentRun) -> None:
+    response = await run.new_session()
+    found = response.get("sessionId")
+    run.holds("session.opens", isinstance(found, str) and bool(found), "there is no id in the answer", response)
 
 
 @SUITE.scenario(
@@ -43,10 +43,10 @@ async def opening(stage: AgentRun) -> None:
         ),
     ),
 )
-async def refused(stage: AgentRun) -> None:
-    await stage.session()  # so that it is this one that is refused, and not everybody
-    relative = await stage.ask("session/new", {"cwd": "some/where", "mcpServers": []})
-    stage.holds("session.relative-directory", is_refused(relative), "it was accepted", relative)
+async def refused(run: AgentRun) -> None:
+    await run.session()  # so that it is this one that is refused, and not everybody
+    relative = await run.request("session/new", {"cwd": "some/where", "mcpServers": []})
+    run.holds("session.relative-directory", is_refused(relative), "it was accepted", relative)
 
 
 @SUITE.scenario(
@@ -61,18 +61,18 @@ async def refused(stage: AgentRun) -> None:
         ),
     ),
 )
-async def servers(stage: AgentRun) -> None:
-    lost = {"name": "lost", "command": str(stage.cwd / "no-such-program"), "args": [], "env": []}
-    answer = await stage.new_session(mcpServers=[lost])
-    stage.holds("session.lost-server", not is_refused(answer), "the session was refused", answer)
+async def servers(run: AgentRun) -> None:
+    lost = {"name": "lost", "command": str(run.cwd / "no-such-program"), "args": [], "env": []}
+    response = await run.new_session(mcpServers=[lost])
+    run.holds("session.lost-server", not is_refused(response), "the session was refused", response)
 
 
-async def _far(stage: AgentRun, kind: str) -> None:
+async def _far(run: AgentRun, kind: str) -> None:
     """A session with a server that has an address, for an agent that offers to take one. Nobody listens there."""
-    stage.need("mcpCapabilities", kind)
+    run.need("mcpCapabilities", kind)
     far: dict[str, object] = {"type": kind, "name": "far", "url": NOBODY_LISTENS, "headers": []}
-    answer = await stage.new_session(mcpServers=[far])
-    stage.holds(f"session.{kind}-server", answer.code != INVALID_PARAMS, "it calls such a server invalid", answer)
+    response = await run.new_session(mcpServers=[far])
+    run.holds(f"session.{kind}-server", response.code != INVALID_PARAMS, "it calls such a server invalid", response)
 
 
 def _taken(kind: str) -> Requirement:
@@ -85,13 +85,13 @@ def _taken(kind: str) -> Requirement:
 
 
 @SUITE.scenario("session-http", "a client has an MCP server with an address", shows=(_taken("http"),))
-async def http_server(stage: AgentRun) -> None:
-    await _far(stage, "http")
+async def http_server(run: AgentRun) -> None:
+    await _far(run, "http")
 
 
 @SUITE.scenario("session-sse", "a client has an MCP server of the older kind", shows=(_taken("sse"),))
-async def sse_server(stage: AgentRun) -> None:
-    await _far(stage, "sse")
+async def sse_server(run: AgentRun) -> None:
+    await _far(run, "sse")
 
 
 @SUITE.scenario(
@@ -106,12 +106,12 @@ async def sse_server(stage: AgentRun) -> None:
         ),
     ),
 )
-async def directories(stage: AgentRun) -> None:
-    stage.need("sessionCapabilities", "additionalDirectories")
-    more = stage.cwd / "more"
+async def directories(run: AgentRun) -> None:
+    run.need("sessionCapabilities", "additionalDirectories")
+    more = run.cwd / "more"
     more.mkdir(exist_ok=True)
-    answer = await stage.new_session(additionalDirectories=[str(more)])
-    stage.holds("session.directories", not is_refused(answer), "the session was refused", answer)
+    response = await run.new_session(additionalDirectories=[str(more)])
+    run.holds("session.directories", not is_refused(response), "the session was refused", response)
 
 
 @SUITE.scenario(
@@ -126,11 +126,11 @@ async def directories(stage: AgentRun) -> None:
         ),
     ),
 )
-async def directory(stage: AgentRun) -> None:
-    session = await stage.session()
-    turn = await stage.turn(session, "run", command="pwd")
-    made = next(iter(requests(stage, "terminal/create", after=turn.asked.number)), None)
+async def directory(run: AgentRun) -> None:
+    session = await run.session()
+    turn = await run.turn(session, "run", command="pwd")
+    made = next(iter(requests(run, "terminal/create", after=turn.request.number)), None)
     where = None if made is None else made.params.get("cwd")
     if not isinstance(where, str):
         raise NotSeen("the agent created no terminal, or left its directory to the client")
-    stage.holds("session.directory", where == str(stage.cwd), f"the terminal was wanted in {where}", made)
+    run.holds("session.directory", where == str(run.cwd), f"the terminal was wanted in {where}", made)

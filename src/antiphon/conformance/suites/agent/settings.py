@@ -15,9 +15,9 @@ MOST_SETTINGS = 50
 """More than these are not tried: an agent may have new ones in each answer."""
 
 
-def options(answer: PeerResponse) -> list[Option]:
+def options(response: PeerResponse) -> list[Option]:
     """The settings in an answer."""
-    return objects_in(answer.get("configOptions"))
+    return objects_in(response.get("configOptions"))
 
 
 def other_value(option: Option) -> str | bool | None:
@@ -32,20 +32,20 @@ def other_value(option: Option) -> str | bool | None:
     return next((value for value in texts_in(flat, "value") if value != now), None)
 
 
-async def _choosing(stage: AgentRun, session: str, option: object, value: object) -> PendingRequest:
+async def _choosing(run: AgentRun, session: str, option: object, value: object) -> PendingRequest:
     params: dict[str, object] = {"sessionId": session, "configId": option, "value": value}
     if isinstance(value, bool):
         params["type"] = "boolean"
-    return await stage.begin("session/set_config_option", params)
+    return await run.send_request("session/set_config_option", params)
 
 
-async def choose(stage: AgentRun, session: str, option: object, value: object) -> PeerResponse:
+async def choose(run: AgentRun, session: str, option: object, value: object) -> PeerResponse:
     """`session/set_config_option`."""
-    return await (await _choosing(stage, session, option, value)).answer()
+    return await (await _choosing(run, session, option, value)).response()
 
 
-def _value(answer: PeerResponse, id: object) -> object:
-    return next((one.get("currentValue") for one in options(answer) if one.get("id") == id), None)
+def _value(response: PeerResponse, id: object) -> object:
+    return next((one.get("currentValue") for one in options(response) if one.get("id") == id), None)
 
 
 @SUITE.scenario(
@@ -74,27 +74,27 @@ def _value(answer: PeerResponse, id: object) -> object:
         ),
     ),
 )
-async def modes(stage: AgentRun) -> None:
-    session, made = await stage.opened()
+async def modes(run: AgentRun) -> None:
+    session, made = await run.opened()
     listed = made.get("modes", "availableModes")
     if not isinstance(listed, list):
         raise NotOffered("the session has no modes")
-    unknown = await stage.ask("session/set_mode", {"sessionId": session, "modeId": NOTHING})
-    stage.holds("mode.unknown", is_refused(unknown), "it was accepted", unknown)
+    unknown = await run.request("session/set_mode", {"sessionId": session, "modeId": NOTHING})
+    run.holds("mode.unknown", is_refused(unknown), "it was accepted", unknown)
     now = made.get("modes", "currentModeId")
     other = next((one.get("id") for one in listed if isinstance(one, dict) and one.get("id") != now), None)
     if other is None:
         raise NotSeen("the session has no other mode")
-    answer = await stage.ask("session/set_mode", {"sessionId": session, "modeId": other})
-    stage.holds("mode.switches", not is_refused(answer), "it was refused", answer)
+    response = await run.request("session/set_mode", {"sessionId": session, "modeId": other})
+    run.holds("mode.switches", not is_refused(response), "it was refused", response)
     twin = next((one for one in options(made) if one.get("category") == "mode"), None)
-    if twin is None or is_refused(answer):
+    if twin is None or is_refused(response):
         raise NotOffered("the modes are no setting too")
-    told = await choose(stage, session, *_something(options(made), twin))
+    told = await choose(run, session, *_something(options(made), twin))
     if is_refused(told):
         raise Blocked("`session/set_config_option` was answered with an error")
     seen = _value(told, twin.get("id"))
-    stage.holds("mode.in-step", seen == other, f"the mode is {other}, and the setting says {seen}", answer, told)
+    run.holds("mode.in-step", seen == other, f"the mode is {other}, and the setting says {seen}", response, told)
 
 
 def _something(listed: list[Option], twin: Option) -> tuple[object, object]:
@@ -141,25 +141,25 @@ def _something(listed: list[Option], twin: Option) -> tuple[object, object]:
         ),
     ),
 )
-async def settings(stage: AgentRun) -> None:
-    session, made = await stage.opened()
+async def settings(run: AgentRun) -> None:
+    session, made = await run.opened()
     listed = options(made)
     if not listed:
         raise NotOffered("the session has no settings")
-    unknown = await choose(stage, session, NOTHING, NOTHING)
-    stage.holds("config.unknown", is_refused(unknown), "it was accepted", unknown)
+    unknown = await choose(run, session, NOTHING, NOTHING)
+    run.holds("config.unknown", is_refused(unknown), "it was accepted", unknown)
     tried: set[object] = set()
     while (found := _untried(listed, tried)) is not None and len(tried) < MOST_SETTINGS:
         id, value = found
         tried.add(id)
         requirement = "config.switched" if isinstance(value, bool) else "config.chosen"
-        if requirement == "config.chosen" and "config.unknown-value" not in stage.verdicts:
-            wrong = await choose(stage, session, id, NOTHING)
-            stage.holds("config.unknown-value", is_refused(wrong), f"`{id}` took it", wrong)
-        answer = await choose(stage, session, id, value)
-        seen = _value(answer, id)
-        stage.holds(requirement, seen == value, f"`{id}` was set to {value!r}, and the answer says {seen!r}", answer)
-        listed = options(answer) or listed  # which others there are, and what they offer, may depend on it
+        if requirement == "config.chosen" and "config.unknown-value" not in run.verdicts:
+            wrong = await choose(run, session, id, NOTHING)
+            run.holds("config.unknown-value", is_refused(wrong), f"`{id}` took it", wrong)
+        response = await choose(run, session, id, value)
+        seen = _value(response, id)
+        run.holds(requirement, seen == value, f"`{id}` was set to {value!r}, and the answer says {seen!r}", response)
+        listed = options(response) or listed  # which others there are, and what they offer, may depend on it
     raise NotSeen("there is no such setting with another value")
 
 
@@ -184,21 +184,21 @@ def _untried(listed: list[Option], tried: set[object]) -> tuple[str, str | bool]
         ),
     ),
 )
-async def while_busy(stage: AgentRun) -> None:
-    session, made = await stage.opened()
+async def while_busy(run: AgentRun) -> None:
+    session, made = await run.opened()
     option = next((one for one in options(made) if other_value(one) is not None), None)
     if option is None:
         raise NotOffered("the session has no settings with another value")
-    pending = await busy(stage, session)
-    choosing = await _choosing(stage, session, option.get("id"), other_value(option))
-    answer = await early(choosing, stage.wishes.limit)
+    pending = await busy(run, session)
+    choosing = await _choosing(run, session, option.get("id"), other_value(option))
+    response = await early(choosing, run.options.limit)
     over = pending.peek()
-    await stage.cancel(session)
-    await pending.answer()
-    if answer is None:
-        late = await choosing.answer()
-        stage.holds("config.busy", False, "it was answered only after the turn", late)
-    elif over is not None and not is_refused(answer):
+    await run.cancel(session)
+    await pending.response()
+    if response is None:
+        late = await choosing.response()
+        run.holds("config.busy", False, "it was answered only after the turn", late)
+    elif over is not None and not is_refused(response):
         raise NotSeen("the turn ended meanwhile")
     else:
-        stage.holds("config.busy", not is_refused(answer), "it was refused", answer)
+        run.holds("config.busy", not is_refused(response), "it was refused", response)

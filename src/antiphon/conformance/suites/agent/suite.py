@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from antiphon.conformance.agent_run import FENCE, AgentRun
-from antiphon.conformance.requirements import NoAnswer, Suite, must
+from antiphon.conformance.requirements import NoResponse, Suite, must
 from antiphon.conformance.wire import PeerResponse, PendingRequest
 from antiphon.traffic.checker import Side
 from antiphon.traffic.entries import Entry
@@ -43,59 +43,59 @@ def breaks(*rules: str, by: Iterable[str]) -> None:
         SUITE.follows[one] = (*SUITE.follows.get(one, ()), *rules)
 
 
-async def survived(stage: AgentRun, requirement: str, said: Entry) -> bool:
+async def survived(run: AgentRun, requirement: str, said: Entry) -> bool:
     """Judge whether the agent still answers after something odd was said to it. One that does not is given up: whoever comes next gets
     another."""
-    stage.odd = True
+    run.odd = True
     try:
-        await stage.fence()
-    except NoAnswer as silent:
-        if silent.left and stage.inherited:
+        await run.fence()
+    except NoResponse as silent:
+        if silent.left and run.inherited:
             raise  # it is played again, with another agent
         text = "the agent left" if silent.left else "the agent answers no more"
-        await stage.wire.close()
-        return stage.holds(requirement, False, text, said)
-    return stage.holds(requirement, True, "", said)
+        await run.wire.close()
+        return run.holds(requirement, False, text, said)
+    return run.holds(requirement, True, "", said)
 
 
-async def soon(stage: AgentRun, pending: PendingRequest) -> PeerResponse | None:
+async def soon(run: AgentRun, pending: PendingRequest) -> PeerResponse | None:
     """The answer to something that takes no thought, None where it does not come.
 
     Raises:
-        NoAnswer: the agent left, or answers nothing at all any more.
+        NoResponse: the agent left, or answers nothing at all any more.
     """
-    await stage.fence()
+    await run.fence()
     try:
-        return await pending.answer()
-    except NoAnswer as silence:
+        return await pending.response()
+    except NoResponse as silence:
         if silence.left:
             raise
         return None
 
 
-async def settled(stage: AgentRun, said: Entry) -> list[Entry]:
+async def settled(run: AgentRun, said: Entry) -> list[Entry]:
     """All answers that nobody waits for, from a line of ours until all is quiet."""
-    await stage.settle()
-    return answers_to_nobody(stage, said)
+    await run.settle()
+    return answers_to_nobody(run, said)
 
 
-def answers_to_nobody(stage: AgentRun, said: Entry) -> list[Entry]:
+def answers_to_nobody(run: AgentRun, said: Entry) -> list[Entry]:
     """Answers after a line of ours whose id is none of a question of ours; those to broken lines have null or nothing for one."""
-    ours = {_key(one.msg["id"]) for one in stage.wire.trace if one.dir is stage.wire.says and one.is_request}
+    ours = {_key(one.msg["id"]) for one in run.wire.trace if one.dir is run.wire.says and one.is_request}
     return [
         one
-        for one in stage.wire.heard
-        if one.number > said.number and one.is_answer and _key(one.msg.get("id")) not in ours
+        for one in run.wire.received
+        if one.number > said.number and one.is_response and _key(one.msg.get("id")) not in ours
     ]
 
 
-def same_id(stage: AgentRun, asked: Entry) -> list[Entry]:
+def same_id(run: AgentRun, asked: Entry) -> list[Entry]:
     """The answers after a question that have its id exactly, type and all."""
     return [
         one
-        for one in stage.wire.heard
+        for one in run.wire.received
         if one.number > asked.number
-        and one.is_answer
+        and one.is_response
         and "id" in one.msg
         and _key(one.msg["id"]) == _key(asked.msg["id"])
     ]

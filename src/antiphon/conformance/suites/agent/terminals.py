@@ -25,14 +25,14 @@ WORD = "antiphonprinted"
         ),
     ),
 )
-async def run(stage: AgentRun) -> None:
-    session = await stage.session()
-    answer = await stage.turn(session, "run", command=f"echo {WORD}")
-    made = requests(stage, CREATE, after=answer.asked.number)
+async def shows_output(run: AgentRun) -> None:
+    session = await run.session()
+    response = await run.turn(session, "run", command=f"echo {WORD}")
+    made = requests(run, CREATE, after=response.request.number)
     if not made:
         raise NotSeen("the agent created no terminal: a prompt file can name words that make it")
-    shown = [one for one in stage.updates(session, after=made[0].number) if _shows(one)]
-    stage.holds("terminal.shown", bool(shown), "no update shows the terminal or its output", *made)
+    shown = [one for one in run.updates(session, after=made[0].number) if _shows(one)]
+    run.holds("terminal.shown", bool(shown), "no update shows the terminal or its output", *made)
 
 
 def _shows(entry: Entry) -> bool:
@@ -54,12 +54,12 @@ def _shows(entry: Entry) -> bool:
         ),
     ),
 )
-async def failing(stage: AgentRun) -> None:
-    session = await stage.session()
-    answer = await stage.turn(session, "run", command="false")
-    if not requests(stage, CREATE, after=answer.asked.number):
+async def failing(run: AgentRun) -> None:
+    session = await run.session()
+    response = await run.turn(session, "run", command="false")
+    if not requests(run, CREATE, after=response.request.number):
         raise NotSeen("the agent created no terminal: a prompt file can name words that make it")
-    stage.holds("terminal.failing", answer.error is None, "it was answered with an error", answer)
+    run.holds("terminal.failing", response.error is None, "it was answered with an error", response)
 
 
 @SUITE.scenario(
@@ -81,13 +81,13 @@ async def failing(stage: AgentRun) -> None:
         ),
     ),
 )
-async def refused(stage: AgentRun) -> None:
-    session = await stage.session()
-    pending, asked = await hold(stage, CREATE, session, "run", command=f"echo {WORD}")
-    await stage.editor.refuse(asked, -32603, "There are too many terminals")
-    answer = await ended(stage, "terminal.refused", pending, "the turn did not end")
-    stage.holds("terminal.refused", True, "", answer)
-    await usable(stage, "terminal.refused-next", session)
+async def refused(run: AgentRun) -> None:
+    session = await run.session()
+    pending, asked = await hold(run, CREATE, session, "run", command=f"echo {WORD}")
+    await run.client.refuse(asked, -32603, "There are too many terminals")
+    response = await ended(run, "terminal.refused", pending, "the turn did not end")
+    run.holds("terminal.refused", True, "", response)
+    await usable(run, "terminal.refused-next", session)
 
 
 breaks_off("terminal.refused")

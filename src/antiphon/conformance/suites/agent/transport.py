@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from antiphon.conformance.agent_run import AgentRun
-from antiphon.conformance.requirements import Blocked, NoAnswer, NotSeen, advice, must, should
+from antiphon.conformance.requirements import Blocked, NoResponse, NotSeen, advice, must, should
 from antiphon.conformance.suites.agent.suite import FENCE, SUITE, breaks
 from antiphon.conformance.wire import PendingRequest
 from antiphon.traffic.entries import Entry
@@ -21,19 +21,19 @@ END_FIX: Final = "Leave when stdin ends: a client that crashed cannot tell you t
 breaks("init.speaks-after", "wire.json", by=("process.silent",))
 
 
-def _process(stage: AgentRun) -> ProcessTransport:
-    if not isinstance(stage.wire.transport, ProcessTransport):
+def _process(run: AgentRun) -> ProcessTransport:
+    if not isinstance(run.wire.transport, ProcessTransport):
         raise Blocked("there is no process to look at")
-    return stage.wire.transport
+    return run.wire.transport
 
 
-async def _ends(stage: AgentRun, requirement: str, *evidence: Entry) -> bool:
+async def _ends(run: AgentRun, requirement: str, *evidence: Entry) -> bool:
     """Judge whether the agent leaves by itself when its input ends."""
-    process = _process(stage)
+    process = _process(run)
     await process.end_input()
-    limit = stage.wishes.limit
+    limit = run.options.limit
     gone = await process.exited(limit)
-    return stage.holds(requirement, gone, f"it still ran {limit:g} s after the end of its input", *evidence)
+    return run.holds(requirement, gone, f"it still ran {limit:g} s after the end of its input", *evidence)
 
 
 @SUITE.scenario(
@@ -62,15 +62,15 @@ async def _ends(stage: AgentRun, requirement: str, *evidence: Entry) -> bool:
         ),
     ),
 )
-async def silent(stage: AgentRun) -> None:
-    process = _process(stage)
-    gone = await _ends(stage, "process.ends")
+async def silent(run: AgentRun) -> None:
+    process = _process(run)
+    gone = await _ends(run, "process.ends")
     if gone:
-        stage.holds("process.status", process.status == 0, f"it left with status {process.status}")
+        run.holds("process.status", process.status == 0, f"it left with status {process.status}")
     else:
         await process.close()
-    await stage.wire.silence(stage.wishes.patience)
-    stage.holds("process.silent", not stage.wire.heard, "it said something", *stage.wire.heard[:1])
+    await run.wire.silence(run.options.silence)
+    run.holds("process.silent", not run.wire.received, "it said something", *run.wire.received[:1])
 
 
 @SUITE.scenario(
@@ -93,16 +93,16 @@ async def silent(stage: AgentRun) -> None:
         ),
     ),
 )
-async def during_a_turn(stage: AgentRun) -> None:
-    await stage.introduce(capabilities={})  # without our terminals it has to run commands by itself
-    session = await stage.session()
-    turn, runs = await _running(stage, session)
-    if not await _ends(stage, "process.ends-busy", turn.asked):
+async def during_a_turn(run: AgentRun) -> None:
+    await run.introduce(capabilities={})  # without our terminals it has to run commands by itself
+    session = await run.session()
+    turn, runs = await _running(run, session)
+    if not await _ends(run, "process.ends-busy", turn.request):
         raise Blocked("it did not leave by itself")
     if not runs:
         raise NotSeen("the agent started no process: a prompt file can name words that make it run a command")
-    left = await _process(stage).left_behind(stage.wishes.limit)
-    stage.holds("process.children", not left, f"{len(left)} processes that it had started still ran", turn.asked)
+    left = await _process(run).left_behind(run.options.limit)
+    run.holds("process.children", not left, f"{len(left)} processes that it had started still ran", turn.request)
 
 
 def _sleeps(pid: int) -> bool:
@@ -113,24 +113,24 @@ def _sleeps(pid: int) -> bool:
         return not Path("/proc/self").exists()
 
 
-async def _running(stage: AgentRun, session: str) -> tuple[PendingRequest, bool]:
+async def _running(run: AgentRun, session: str) -> tuple[PendingRequest, bool]:
     """A turn that runs, and whether the agent runs a command in it; if it does not want to, it works by itself."""
-    process = _process(stage)
+    process = _process(run)
     before = set(await process.left_behind(0))
-    command = stage.wishes.prompts.text("long_run", command="sleep 300")
+    command = run.options.prompts.text("long_run", command="sleep 300")
     if command:
-        turn = await stage.prompt(session, command)
-        for _ in range(int(stage.wishes.limit / stage.wishes.patience)):
+        turn = await run.prompt(session, command)
+        for _ in range(int(run.options.limit / run.options.silence)):
             if any(_sleeps(pid) for pid in set(await process.left_behind(0)) - before):
                 return turn, True
-            with suppress(NoAnswer):
-                await turn.answer(stage.wishes.patience)
+            with suppress(NoResponse):
+                await turn.response(run.options.silence)
                 break
         if turn.peek() is None:
-            await stage.cancel(session)
-            await turn.answer()
-    turn = await stage.prompt(session, stage.words("long"))
-    await stage.first_sign(session, turn)
+            await run.cancel(session)
+            await turn.response()
+    turn = await run.prompt(session, run.words("long"))
+    await run.first_sign(session, turn)
     return turn, False
 
 
@@ -160,22 +160,22 @@ async def _running(stage: AgentRun, session: str) -> tuple[PendingRequest, bool]
         ),
     ),
 )
-async def two(stage: AgentRun) -> None:
-    if stage.another is None:
+async def two(run: AgentRun) -> None:
+    if run.another is None:
         raise Blocked("no second agent can be started")
-    other = await stage.another()
-    for one in stage, other:
+    other = await run.another()
+    for one in run, other:
         await one.introduce()
         await one.session()
     process = _process(other)
     with suppress(ProcessLookupError):  # it may have left by itself
         os.killpg(process.pid, signal.SIGTERM)
-    gone = await process.exited(stage.wishes.limit)
-    stage.holds("process.terminates", gone, f"it still ran {stage.wishes.limit:g} s after TERM")
+    gone = await process.exited(run.options.limit)
+    run.holds("process.terminates", gone, f"it still ran {run.options.limit:g} s after TERM")
     try:
-        answer = await stage.ask(FENCE, {})
-    except NoAnswer as silent:
-        stage.holds("process.beside", False, "the other one answered no more", silent.asked)
+        response = await run.request(FENCE, {})
+    except NoResponse as silent:
+        run.holds("process.beside", False, "the other one answered no more", silent.request)
         raise Blocked("it ended together with another one") from None
-    stage.holds("process.beside", True, "", answer)
-    await _ends(stage, "process.ends-idle")
+    run.holds("process.beside", True, "", response)
+    await _ends(run, "process.ends-idle")

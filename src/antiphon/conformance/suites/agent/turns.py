@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from antiphon.conformance.agent_run import AgentRun
-from antiphon.conformance.requirements import Blocked, NoAnswer, NotSeen
+from antiphon.conformance.requirements import Blocked, NoResponse, NotSeen
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.wire import PeerResponse, PendingRequest
 from antiphon.traffic.entries import Entry
@@ -50,39 +50,39 @@ def breaks_off(*requirements: str) -> None:
         SUITE.follows[one] = (*SUITE.follows.get(one, ()), "rpc.answered", "process.stays")
 
 
-def reason(answer: PeerResponse) -> object:
+def reason(response: PeerResponse) -> object:
     """Why a turn ended, as it was answered; None where that is an error."""
-    return answer.get("stopReason")
+    return response.get("stopReason")
 
 
-def is_refused(answer: PeerResponse) -> bool:
+def is_refused(response: PeerResponse) -> bool:
     """Whether it was answered with an error."""
-    return answer.error is not None
+    return response.error is not None
 
 
-async def ended(stage: AgentRun, requirement: str, pending: PendingRequest, otherwise: str) -> PeerResponse:
+async def ended(run: AgentRun, requirement: str, pending: PendingRequest, otherwise: str) -> PeerResponse:
     """The answer to something that a careless agent never answers: if it does not come, the requirement is broken.
 
     Raises:
-        NoAnswer: it did not come.
+        NoResponse: it did not come.
     """
     try:
-        return await pending.answer()
-    except NoAnswer as silence:
-        if not (silence.left and stage.inherited):  # else it is played again with another agent
-            awaited = pending.asked
-            stage.holds(requirement, False, f"{otherwise}: {silence.reason}", awaited, awaited=awaited)
+        return await pending.response()
+    except NoResponse as silence:
+        if not (silence.left and run.inherited):  # else it is played again with another agent
+            awaited = pending.request
+            run.holds(requirement, False, f"{otherwise}: {silence.reason}", awaited, awaited=awaited)
         raise
 
 
-def is_cancelled(stage: AgentRun, requirement: str, answer: PeerResponse) -> None:
+def is_cancelled(run: AgentRun, requirement: str, response: PeerResponse) -> None:
     """Judge whether a turn ended with `cancelled`."""
-    seen = f"it ended with {reason(answer)}" if answer.error is None else "it was answered with an error"
-    stage.holds(requirement, reason(answer) == "cancelled", seen, answer)
+    seen = f"it ended with {reason(response)}" if response.error is None else "it was answered with an error"
+    run.holds(requirement, reason(response) == "cancelled", seen, response)
 
 
 async def interrupted(
-    stage: AgentRun,
+    run: AgentRun,
     requirement: str,
     begun: Callable[[], Awaitable[PendingRequest]],
     stop: Callable[[str], Awaitable[Entry]],
@@ -91,57 +91,57 @@ async def interrupted(
     crossings = 0
     while True:
         pending = await begun()
-        said = await stop(pending.asked.params["sessionId"])
-        answer = await ended(stage, requirement, pending, "the turn went on")
+        said = await stop(pending.request.params["sessionId"])
+        response = await ended(run, requirement, pending, "the turn went on")
         crossings += 1
-        if reason(answer) == "cancelled" or answer.entry.t - said.t > CROSSING_SECONDS or crossings == CROSSINGS:
-            is_cancelled(stage, requirement, answer)
+        if reason(response) == "cancelled" or response.entry.t - said.t > CROSSING_SECONDS or crossings == CROSSINGS:
+            is_cancelled(run, requirement, response)
             return
-        await stage.settle()
+        await run.settle()
 
 
-async def usable(stage: AgentRun, requirement: str, session: str) -> bool:
+async def usable(run: AgentRun, requirement: str, session: str) -> bool:
     """Whether another turn works, as the requirement says that it does."""
-    pending = await stage.prompt(session, stage.words("say"))
-    answer = await ended(stage, requirement, pending, "the next turn did not end")
-    return stage.holds(requirement, answer.error is None, "the next turn was answered with an error", answer)
+    pending = await run.prompt(session, run.words("say"))
+    response = await ended(run, requirement, pending, "the next turn did not end")
+    return run.holds(requirement, response.error is None, "the next turn was answered with an error", response)
 
 
 async def early(pending: PendingRequest, seconds: float) -> PeerResponse | None:
     """The answer, if it comes within that time."""
-    with suppress(NoAnswer):
-        return await pending.answer(seconds)
+    with suppress(NoResponse):
+        return await pending.response(seconds)
     return None
 
 
-async def still_runs(stage: AgentRun, session: str, pending: PendingRequest) -> None:
+async def still_runs(run: AgentRun, session: str, pending: PendingRequest) -> None:
     """Go on only if a turn goes on by itself: one that ends at once would cross with whatever we do to it.
 
     Raises:
         Unseen: it has ended.
     """
-    if await early(pending, stage.wishes.patience) is not None:
+    if await early(pending, run.options.silence) is not None:
         raise NotSeen(
             "the turn ended by itself, so there was nothing to interrupt: a prompt file can name a longer one"
         )
-    if stage.wire.closed:
+    if run.wire.closed:
         raise Blocked("the agent had left")
 
 
-async def busy(stage: AgentRun, session: str, purpose: str = "long", **places: object) -> PendingRequest:
+async def busy(run: AgentRun, session: str, purpose: str = "long", **places: object) -> PendingRequest:
     """A turn that runs until it is cancelled.
 
     Raises:
         Unseen: the agent does not do anything that takes so long.
     """
-    pending = await stage.prompt(session, stage.words(purpose, **places))
-    await stage.first_sign(session, pending)
-    await still_runs(stage, session, pending)
+    pending = await run.prompt(session, run.words(purpose, **places))
+    await run.first_sign(session, pending)
+    await still_runs(run, session, pending)
     return pending
 
 
 async def hold(
-    stage: AgentRun, method: str, session: str, purpose: str, *others: str, **places: object
+    run: AgentRun, method: str, session: str, purpose: str, *others: str, **places: object
 ) -> tuple[PendingRequest, Entry]:
     """A turn that waits for our answer to a question of that kind, in its session or one of the others, and the question. What else is
     asked meanwhile is answered: an agent may ask several things at once.
@@ -149,20 +149,20 @@ async def hold(
     Raises:
         Unseen: it did not ask.
     """
-    stage.editor.held.add(method)
-    pending = await stage.prompt(session, stage.words(purpose, **places))
-    asked = await stage.asked_for(method, pending, *others)
-    stage.editor.held.discard(method)
-    besides = [one for one in stage.editor.waiting if one is not asked]
-    stage.editor.waiting.clear()
+    run.client.held.add(method)
+    pending = await run.prompt(session, run.words(purpose, **places))
+    asked = await run.next_from_agent(method, pending, *others)
+    run.client.held.discard(method)
+    besides = [one for one in run.client.waiting if one is not asked]
+    run.client.waiting.clear()
     for one in besides:
-        await stage.editor.respond(one)
+        await run.client.handle(one)
     return pending, asked
 
 
-def requests(stage: AgentRun, method: str, *, after: int) -> list[Entry]:
+def requests(run: AgentRun, method: str, *, after: int) -> list[Entry]:
     """The agent's questions of a kind since a line of the trace."""
-    return [entry for entry in stage.wire.heard if entry.number > after and entry.method == method]
+    return [entry for entry in run.wire.received if entry.number > after and entry.method == method]
 
 
 def said(updates: Collection[Entry], kind: str = "agent_message_chunk") -> str:
@@ -202,10 +202,10 @@ class SeenCall:
         return any(text.encode() in one.raw for one in self.entries)
 
 
-def calls(stage: AgentRun, session: str, *, after: int, before: int | None = None) -> dict[str, SeenCall]:
+def calls(run: AgentRun, session: str, *, after: int, before: int | None = None) -> dict[str, SeenCall]:
     """The calls of a session, as they stood between two lines of the trace."""
     found: dict[str, SeenCall] = {}
-    for entry in stage.wire.heard:
+    for entry in run.wire.received:
         if entry.number > after and (before is None or entry.number < before):
             told = _told(entry) if entry.params.get("sessionId") == session else {}
             if (id := as_text(told.get("toolCallId"))) is not None:

@@ -6,7 +6,7 @@ from antiphon.conformance.client_run import ClientRun, NotAsked
 from antiphon.conformance.requirements import NotSeen, should
 from antiphon.conformance.standin_agent import StandinAgent
 from antiphon.conformance.suites.client.suite import SUITE
-from antiphon.conformance.wire import RequestRefused
+from antiphon.conformance.wire import PeerRefusal
 from antiphon.errors import Code
 from antiphon.traffic.values import JsonObject
 
@@ -38,7 +38,7 @@ LINK = "authentication"
         ),
     ),
 )
-async def signing_in(stage: ClientRun) -> None:
+async def signing_in(run: ClientRun) -> None:
     signed_in: list[str] = []
     refused: list[str] = []
 
@@ -46,32 +46,34 @@ async def signing_in(stage: ClientRun) -> None:
         if signed_in:
             return await agent.usual("session/new", params)
         refused.append(params["cwd"])
-        raise RequestRefused(Code.AUTH_REQUIRED, "Authentication required")
+        raise PeerRefusal(Code.AUTH_REQUIRED, "Authentication required")
 
     async def authenticate(agent: StandinAgent, params: JsonObject) -> object:
         signed_in.append(params["methodId"])
         return {}
 
-    stage.script.introduction["authMethods"] = METHODS
-    stage.script.does |= {"session/new": new, "authenticate": authenticate}
-    await stage.start("auth" if stage.place.has("auth") else "prompt")
+    run.script.introduction["authMethods"] = METHODS
+    run.script.does |= {"session/new": new, "authenticate": authenticate}
+    await run.start("auth" if run.place.has("auth") else "prompt")
     try:
-        turn = await stage.prompted()
+        turn = await run.prompted()
     except NotAsked as problem:
-        if not refused and any(one.wire.judge.ledger.initialized for one in stage.meetings):
+        if not refused and any(one.wire.checker.state.initialized for one in run.connections):
             raise NotSeen("the client did not ask for a session: it gave up when it saw that one can sign in") from None
         if not refused:
             raise
-        asked = [one for meeting in stage.meetings for one in meeting.wire.heard if one.method == "session/new"]
+        asked = [
+            one for connection in run.connections for one in connection.wire.received if one.method == "session/new"
+        ]
         otherwise = f"`session/new` was sent {len(refused)} times before a sign-in"
-        stage.holds("auth.no-loop", len(refused) <= ENOUGH, otherwise, *asked[:5])
+        run.holds("auth.no-loop", len(refused) <= ENOUGH, otherwise, *asked[:5])
         if signed_in:
-            stage.holds("auth.again", False, str(problem), *stage.meetings[-1].wire.trace[-3:])
+            run.holds("auth.again", False, str(problem), *run.connections[-1].wire.trace[-3:])
             return
         raise NotSeen("the client did not sign in: a command for `auth` can make it") from None
-    stage.holds("auth.no-loop", len(refused) <= ENOUGH, f"`session/new` was sent {len(refused)} times", turn.entry)
+    run.holds("auth.no-loop", len(refused) <= ENOUGH, f"`session/new` was sent {len(refused)} times", turn.entry)
     if signed_in:
-        stage.holds("auth.again", True, "", turn.entry)
+        run.holds("auth.again", True, "", turn.entry)
     await turn.end()
     if not signed_in:
         raise NotSeen("the client went on with a session that it had not opened")

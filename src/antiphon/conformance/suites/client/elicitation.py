@@ -34,30 +34,30 @@ SCHEMA = {
         ),
     ),
 )
-async def elicitation(stage: ClientRun) -> None:
-    await stage.start()
-    turn = await stage.prompted()
-    if stage.offers("elicitation", "form"):
-        answer = await stage.here("elicitation/create", mode="form", message="Who?", requestedSchema=SCHEMA)
-        problem = _problem(answer)
-        content = answer.get("content")
-        if answer.get("action") == "accept" and not (
+async def elicitation(run: ClientRun) -> None:
+    await run.start()
+    turn = await run.prompted()
+    if run.offers("elicitation", "form"):
+        response = await run.here("elicitation/create", mode="form", message="Who?", requestedSchema=SCHEMA)
+        problem = _problem(response)
+        content = response.get("content")
+        if response.get("action") == "accept" and not (
             isinstance(content, dict) and isinstance(content.get("name"), str)
         ):
             problem = "it was accepted without the field `name`, which is required"
-        stage.holds("elicitation.form", not problem, problem, answer)
-    if stage.offers("elicitation", "url"):
+        run.holds("elicitation.form", not problem, problem, response)
+    if run.offers("elicitation", "url"):
         address = "https://agentclientprotocol.com/"
-        answer = await stage.here("elicitation/create", mode="url", message="Look", url=address, elicitationId="e-1")
-        problem = _problem(answer)
-        stage.holds("elicitation.url", not problem, problem, answer)
+        response = await run.here("elicitation/create", mode="url", message="Look", url=address, elicitationId="e-1")
+        problem = _problem(response)
+        run.holds("elicitation.url", not problem, problem, response)
     await turn.end()
-    if len(stage.verdicts) < 2:
+    if len(run.verdicts) < 2:
         raise NotOffered("the client does not offer `elicitation`, or not of this kind")
 
 
-def _problem(answer: PeerResponse) -> str:
-    if answer.error is not None:
-        return f"it was answered with the error {answer.code}"
-    action = answer.get("action")
+def _problem(response: PeerResponse) -> str:
+    if response.error is not None:
+        return f"it was answered with the error {response.code}"
+    action = response.get("action")
     return "" if action in ACTIONS else f"the action is {action!r}, none of {', '.join(ACTIONS)}"

@@ -6,7 +6,7 @@ from antiphon.conformance.client_run import ClientRun, NotAsked
 from antiphon.conformance.requirements import Blocked, advice, should
 from antiphon.conformance.shim_socket import AgentProcessStart
 from antiphon.conformance.suites.client.suite import SUITE
-from antiphon.conformance.wire import RequestRefused
+from antiphon.conformance.wire import PeerRefusal
 from antiphon.errors import Code
 from antiphon.traffic.values import JsonObject
 
@@ -42,24 +42,24 @@ def _ended(status: int | None) -> str:
         ),
     ),
 )
-async def no_session(stage: ClientRun) -> None:
+async def no_session(run: ClientRun) -> None:
     async def new(agent: object, params: JsonObject) -> object:
-        raise RequestRefused(Code.INTERNAL_ERROR, "there is no room")
+        raise PeerRefusal(Code.INTERNAL_ERROR, "there is no room")
 
-    stage.script.does["session/new"] = new
-    await stage.start()
+    run.script.does["session/new"] = new
+    await run.start()
     try:
-        turn = await stage.asked("session/prompt")
+        turn = await run.next_request("session/prompt")
     except NotAsked:
-        if not any(one.wire.judge.ledger.initialized for one in stage.meetings):
+        if not any(one.wire.checker.state.initialized for one in run.connections):
             raise
     else:
-        stage.holds("errors.session", False, "the client sent a prompt without a session", turn.entry)
+        run.holds("errors.session", False, "the client sent a prompt without a session", turn.entry)
         return
-    status = await stage.ended()
-    evidence = stage.meetings[0].wire.trace[-2:]
-    if stage.holds("errors.session", status is not None, _ended(status), *evidence):
-        stage.holds("errors.session-status", status != 0, _ended(status), *evidence)
+    status = await run.ended()
+    evidence = run.connections[0].wire.trace[-2:]
+    if run.holds("errors.session", status is not None, _ended(status), *evidence):
+        run.holds("errors.session-status", status != 0, _ended(status), *evidence)
 
 
 @SUITE.scenario(
@@ -81,14 +81,14 @@ async def no_session(stage: ClientRun) -> None:
         ),
     ),
 )
-async def failing_turn(stage: ClientRun) -> None:
-    await stage.start()
-    turn = await stage.prompted()
-    await stage.say("so far so good")
-    said = await turn.meeting.agent.refuse(turn.entry, Code.INTERNAL_ERROR, "the model is not there")
-    status = await stage.ended()
-    if stage.holds("errors.prompt", status is not None, _ended(status), said):
-        stage.holds("errors.prompt-status", status != 0, _ended(status), said)
+async def failing_turn(run: ClientRun) -> None:
+    await run.start()
+    turn = await run.prompted()
+    await run.send_text("so far so good")
+    said = await turn.connection.agent.refuse(turn.entry, Code.INTERNAL_ERROR, "the model is not there")
+    status = await run.ended()
+    if run.holds("errors.prompt", status is not None, _ended(status), said):
+        run.holds("errors.prompt-status", status != 0, _ended(status), said)
 
 
 @SUITE.scenario(
@@ -103,15 +103,15 @@ async def failing_turn(stage: ClientRun) -> None:
         ),
     ),
 )
-async def agent_leaves(stage: ClientRun) -> None:
-    await stage.start()
-    turn = await stage.prompted()
-    said = await stage.say("I have to")
-    await stage.settle()
-    stage.script.held.clear()  # a client that starts it again finds it well
-    await turn.meeting.visit.leave()
-    status = await stage.ended()
-    stage.holds("ends.agent-gone", status is not None, "the client did not end", said)
+async def agent_leaves(run: ClientRun) -> None:
+    await run.start()
+    turn = await run.prompted()
+    said = await run.send_text("I have to")
+    await run.settle()
+    run.script.held.clear()  # a client that starts it again finds it well
+    await turn.connection.agent_start.leave()
+    status = await run.ended()
+    run.holds("ends.agent-gone", status is not None, "the client did not end", said)
 
 
 @SUITE.scenario(
@@ -140,21 +140,21 @@ async def agent_leaves(stage: ClientRun) -> None:
         ),
     ),
 )
-async def agent_stays(stage: ClientRun) -> None:
-    await stage.start()
-    turn = await stage.prompted()
-    visit = turn.meeting.visit
-    if not isinstance(visit, AgentProcessStart):
+async def agent_stays(run: ClientRun) -> None:
+    await run.start()
+    turn = await run.prompted()
+    agent_start = turn.connection.agent_start
+    if not isinstance(agent_start, AgentProcessStart):
         raise Blocked("there is no process to look at")
-    limit = stage.wishes.limit
-    flooded = await visit.flood(FLOOD, limit)
-    if not stage.holds("stderr.flood", flooded, "writing 1 MiB to stderr took too long", turn.entry):
+    limit = run.options.limit
+    flooded = await agent_start.flood(FLOOD, limit)
+    if not run.holds("stderr.flood", flooded, "writing 1 MiB to stderr took too long", turn.entry):
         return
-    if not await visit.outlive_input(limit):
+    if not await agent_start.outlive_input(limit):
         raise Blocked("the agent left")
     said = await turn.end()
-    status = await stage.ended()
-    gone = await visit.is_gone(limit if status is not None else 0)
-    stage.holds("ends.input", gone or "eof" in visit.events, "the agent's stdin is still open", said)
+    status = await run.ended()
+    gone = await agent_start.is_gone(limit if status is not None else 0)
+    run.holds("ends.input", gone or "eof" in agent_start.events, "the agent's stdin is still open", said)
     otherwise = "the agent still runs" if status is not None else "the agent still runs, and so does the client"
-    stage.holds("ends.no-orphan", gone, otherwise, said)
+    run.holds("ends.no-orphan", gone, otherwise, said)

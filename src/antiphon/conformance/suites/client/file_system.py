@@ -28,42 +28,42 @@ def _write(id: str, text: str, fix: str, needs: tuple[str, ...] = ()) -> Require
     return capability(id, text, link=WRITING, fix=fix, needs=needs)
 
 
-def workspace(stage: ClientRun) -> Path:
+def workspace(run: ClientRun) -> Path:
     """The directory of the session, if it is the one that the check made for it: no other is written into.
 
     Raises:
         Blocked: it is another.
     """
-    cwd = Path(stage.script.folders.get(stage.session, "/"))
-    if cwd.resolve() != stage.cwd:
+    cwd = Path(run.script.folders.get(run.session, "/"))
+    if cwd.resolve() != run.cwd:
         raise Blocked(
             f"the client works in {cwd}, not in the directory that it was started in: {{cwd}} in its command names that"
         )
-    return stage.cwd
+    return run.cwd
 
 
-def allowed(answer: PeerResponse, how: str) -> PeerResponse:
+def allowed(response: PeerResponse, how: str) -> PeerResponse:
     """Go on unless somebody said no: a policy is no fault. An error that says something else about a correct request is one.
 
     Raises:
         Unseen: the client does not let the agent do this.
     """
-    if answer.error is not None and answer.code not in FAULTS:
-        raise NotSeen(f"the client said no: {answer.error.get('message')} {how}")
-    return answer
+    if response.error is not None and response.code not in FAULTS:
+        raise NotSeen(f"the client said no: {response.error.get('message')} {how}")
+    return response
 
 
-def _same(stage: ClientRun, id: str, answer: PeerResponse, wanted: str) -> None:
-    content = answer.get("content")
-    if answer.error is not None:
-        problem = f"it was answered with the error {answer.code}. {ALLOW}"
+def _same(run: ClientRun, id: str, response: PeerResponse, wanted: str) -> None:
+    content = response.get("content")
+    if response.error is not None:
+        problem = f"it was answered with the error {response.code}. {ALLOW}"
     else:
         problem = f"the content is {str(content)[:80]!r}, not {wanted[:80]!r}"
-    stage.holds(id, content == wanted, problem, answer)
+    run.holds(id, content == wanted, problem, response)
 
 
-def _refused(stage: ClientRun, id: str, answer: PeerResponse) -> None:
-    stage.holds(id, answer.error is not None, "it was answered with a result", answer)
+def _refused(run: ClientRun, id: str, response: PeerResponse) -> None:
+    run.holds(id, response.error is not None, "it was answered with a result", response)
 
 
 @SUITE.scenario(
@@ -86,24 +86,24 @@ def _refused(stage: ClientRun, id: str, answer: PeerResponse) -> None:
         _read("files.folder", "A directory is an error.", "Answer with an error."),
     ),
 )
-async def reading(stage: ClientRun) -> None:
-    await stage.start()
-    turn = await stage.prompted()
-    stage.need("fs", "readTextFile")
-    folder = workspace(stage)
+async def reading(run: ClientRun) -> None:
+    await run.start()
+    turn = await run.prompted()
+    run.need("fs", "readTextFile")
+    folder = workspace(run)
     path = folder / "a song.txt"
     path.write_text(TEXT, encoding="utf-8", newline="")
-    _same(stage, "files.read", await stage.here("fs/read_text_file", path=str(path)), TEXT)
-    part = await stage.here("fs/read_text_file", path=str(path), line=2, limit=2)
+    _same(run, "files.read", await run.here("fs/read_text_file", path=str(path)), TEXT)
+    part = await run.here("fs/read_text_file", path=str(path), line=2, limit=2)
     wanted = "".join(TEXT.splitlines(keepends=True)[1:3])
     content = part.get("content")  # whether the last of the lines keeps its end is not said anywhere
     trimmed = isinstance(content, str) and content.rstrip("\n") == wanted.rstrip("\n")
-    stage.holds("files.part", trimmed, f"lines 2 and 3 are {content!r:.80}, not {wanted!r:.80}", part)
+    run.holds("files.part", trimmed, f"lines 2 and 3 are {content!r:.80}, not {wanted!r:.80}", part)
     large = "0123456789abcde\n" * (64 * 1024)
     (folder / "large.txt").write_text(large, encoding="utf-8")
-    _same(stage, "files.large", await stage.here("fs/read_text_file", path=str(folder / "large.txt")), large)
-    _refused(stage, "files.missing", await stage.here("fs/read_text_file", path=str(folder / "nothing.txt")))
-    _refused(stage, "files.folder", await stage.here("fs/read_text_file", path=str(folder)))
+    _same(run, "files.large", await run.here("fs/read_text_file", path=str(folder / "large.txt")), large)
+    _refused(run, "files.missing", await run.here("fs/read_text_file", path=str(folder / "nothing.txt")))
+    _refused(run, "files.folder", await run.here("fs/read_text_file", path=str(folder)))
     await turn.end()
 
 
@@ -131,29 +131,27 @@ async def reading(stage: ClientRun) -> None:
         ),
     ),
 )
-async def writing(stage: ClientRun) -> None:
-    await stage.start()
-    turn = await stage.prompted()
-    stage.need("fs", "writeTextFile")
-    folder = workspace(stage)
+async def writing(run: ClientRun) -> None:
+    await run.start()
+    turn = await run.prompted()
+    run.need("fs", "writeTextFile")
+    folder = workspace(run)
     path = folder / "new song.txt"
-    answer = allowed(await stage.here("fs/write_text_file", path=str(path), content=TEXT), ALLOW)
+    response = allowed(await run.here("fs/write_text_file", path=str(path), content=TEXT), ALLOW)
     found = path.read_text(encoding="utf-8") if path.exists() else None
-    stage.holds("files.answered-last", found is not None or answer.error is not None, "there is no file yet", answer)
-    await stage.settle()
-    _written(stage, "files.write", path, answer, TEXT)
+    run.holds("files.answered-last", found is not None or response.error is not None, "there is no file yet", response)
+    await run.settle()
+    _written(run, "files.write", path, response, TEXT)
     path.write_text("something that is longer than what comes\n" * 9, encoding="utf-8")
-    _written(
-        stage, "files.replace", path, await stage.here("fs/write_text_file", path=str(path), content="short"), "short"
-    )
-    _refused(stage, "files.unwritable", await stage.here("fs/write_text_file", path=str(folder), content="x"))
+    _written(run, "files.replace", path, await run.here("fs/write_text_file", path=str(path), content="short"), "short")
+    _refused(run, "files.unwritable", await run.here("fs/write_text_file", path=str(folder), content="x"))
     await turn.end()
 
 
-def _written(stage: ClientRun, id: str, path: Path, answer: PeerResponse, wanted: str) -> None:
+def _written(run: ClientRun, id: str, path: Path, response: PeerResponse, wanted: str) -> None:
     found = path.read_bytes().decode("utf-8", "replace") if path.exists() else None
-    if answer.error is not None:
-        problem = f"it was answered with the error {answer.code}. {ALLOW}"
+    if response.error is not None:
+        problem = f"it was answered with the error {response.code}. {ALLOW}"
     else:
         problem = f"the file has {found!r:.80}, not {wanted!r:.80}"
-    stage.holds(id, answer.error is None and found == wanted, problem, answer)
+    run.holds(id, response.error is None and found == wanted, problem, response)

@@ -56,32 +56,32 @@ __all__: list[str] = []
         ),
     ),
 )
-async def introduction(stage: ClientRun) -> None:
-    await stage.start()
+async def introduction(run: ClientRun) -> None:
+    await run.start()
     try:
-        turn = await stage.prompted()
+        turn = await run.prompted()
     except NotAsked as problem:
-        stage.holds("prompt.comes", False, str(problem))
+        run.holds("prompt.comes", False, str(problem))
         return
-    stage.holds("prompt.comes", True, "", turn.entry)
-    hello = stage.wire.judge.ledger.initialize
+    run.holds("prompt.comes", True, "", turn.entry)
+    hello = run.wire.checker.state.initialize
     said = hello.params if hello is not None else {}
     version = said.get("protocolVersion")
     proper = isinstance(version, int) and not isinstance(version, bool) and version >= 1
-    stage.holds("hello.version", proper, f"`protocolVersion` is {version!r}", hello)
+    run.holds("hello.version", proper, f"`protocolVersion` is {version!r}", hello)
     able = isinstance(said.get("clientCapabilities"), dict)
-    stage.holds("hello.capabilities", able, "`initialize` has no `clientCapabilities`", hello)
+    run.holds("hello.capabilities", able, "`initialize` has no `clientCapabilities`", hello)
     info = said.get("clientInfo")
     told = isinstance(info, dict) and all(isinstance(info.get(key), str) and info[key] for key in ("name", "version"))
-    stage.holds("hello.info", told, "`initialize` has no `clientInfo` with a name and a version", hello)
-    cwd = stage.script.folders.get(turn.session, "")
-    opened = next((one for one in stage.wire.heard if one.method == "session/new"), None)
-    stage.holds("session.folder", _is_folder(cwd), f"there is no directory `{cwd}`", opened)
-    await stage.say("hello")
+    run.holds("hello.info", told, "`initialize` has no `clientInfo` with a name and a version", hello)
+    cwd = run.script.folders.get(turn.session, "")
+    opened = next((one for one in run.wire.received if one.method == "session/new"), None)
+    run.holds("session.folder", _is_folder(cwd), f"there is no directory `{cwd}`", opened)
+    await run.send_text("hello")
     ended = await turn.end()
-    status = await stage.ended()
+    status = await run.ended()
     otherwise = "the client did not end" if status is None else f"the client ended with status {status}"
-    stage.holds("ends.well", status == 0, otherwise, ended)
+    run.holds("ends.well", status == 0, otherwise, ended)
 
 
 def _is_folder(path: str) -> bool:
@@ -100,18 +100,18 @@ def _is_folder(path: str) -> bool:
         ),
     ),
 )
-async def another_version(stage: ClientRun) -> None:
-    stage.script.introduction["protocolVersion"] = 99
-    stage.script.held.add("session/new")
-    await stage.start()
+async def another_version(run: ClientRun) -> None:
+    run.script.introduction["protocolVersion"] = 99
+    run.script.held.add("session/new")
+    await run.start()
     try:
-        turn = await stage.asked("session/new")
+        turn = await run.next_request("session/new")
     except NotAsked:
-        if not stage.meetings or stage.meetings[0].wire.judge.ledger.initialized is None:
+        if not run.connections or run.connections[0].wire.checker.state.initialized is None:
             raise
-        stage.holds("hello.other-version", True, "")
+        run.holds("hello.other-version", True, "")
     else:
-        stage.holds("hello.other-version", False, "the client opened a session with version 99", turn.entry)
+        run.holds("hello.other-version", False, "the client opened a session with version 99", turn.entry)
 
 
 @SUITE.scenario(
@@ -127,22 +127,22 @@ async def another_version(stage: ClientRun) -> None:
         ),
     ),
 )
-async def bare_agent(stage: ClientRun) -> None:
-    stage.script.introduction = {"protocolVersion": 1}
+async def bare_agent(run: ClientRun) -> None:
+    run.script.introduction = {"protocolVersion": 1}
 
     async def new(agent: object, params: dict[str, str]) -> object:
-        stage.script.folders["bare"] = params["cwd"]
+        run.script.folders["bare"] = params["cwd"]
         return {"sessionId": "bare"}
 
-    stage.script.does["session/new"] = new
-    await stage.start()
+    run.script.does["session/new"] = new
+    await run.start()
     try:
-        turn = await stage.prompted()
+        turn = await run.prompted()
     except NotAsked as problem:
-        if stage.meetings:
-            stage.holds("hello.bare-agent", False, str(problem), *stage.meetings[0].wire.trace[-2:])
+        if run.connections:
+            run.holds("hello.bare-agent", False, str(problem), *run.connections[0].wire.trace[-2:])
         raise
-    await stage.survives("hello.bare-agent", "a bare introduction", turn.entry)
+    await run.survives("hello.bare-agent", "a bare introduction", turn.entry)
     await turn.end()
 
 
@@ -186,25 +186,25 @@ STRANGE_OFFER = {
         ),
     ),
 )
-async def strange_introduction(stage: ClientRun) -> None:
-    stage.script.introduction |= STRANGE_INTRODUCTION
-    stage.script.held.add("session/new")
-    await stage.start()
+async def strange_introduction(run: ClientRun) -> None:
+    run.script.introduction |= STRANGE_INTRODUCTION
+    run.script.held.add("session/new")
+    await run.start()
     try:
-        opening = await stage.asked("session/new")
+        opening = await run.next_request("session/new")
     except NotAsked as problem:
-        if stage.meetings:
-            stage.holds("tolerates.introduction", False, str(problem), *stage.meetings[0].wire.trace[-1:])
+        if run.connections:
+            run.holds("tolerates.introduction", False, str(problem), *run.connections[0].wire.trace[-1:])
         raise
-    stage.holds("tolerates.introduction", True, "")
-    agent = opening.meeting.agent
+    run.holds("tolerates.introduction", True, "")
+    agent = opening.connection.agent
     usual = agent.new_session(opening.entry.params)
     usual["configOptions"].append(STRANGE_OPTION)
-    said = await agent.answer(opening.entry, usual | STRANGE_OFFER)
+    said = await agent.respond(opening.entry, usual | STRANGE_OFFER)
     try:
-        turn = await stage.prompted()
+        turn = await run.prompted()
     except NotAsked as problem:
-        stage.holds("tolerates.session", False, str(problem), said)
+        run.holds("tolerates.session", False, str(problem), said)
         raise
-    await stage.survives("tolerates.session", "a strange session", said)
+    await run.survives("tolerates.session", "a strange session", said)
     await turn.end()

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from antiphon.conformance.client_run import ClientRun
-from antiphon.conformance.requirements import NoAnswer, NotOffered, advice, must, should
+from antiphon.conformance.requirements import NoResponse, NotOffered, advice, must, should
 from antiphon.conformance.suites.client.suite import SUITE
 from antiphon.conformance.wire import PeerClosed, PendingRequest
 from antiphon.errors import Code
@@ -85,71 +85,71 @@ ERRORS = "overview#error-handling"
         ),
     ),
 )
-async def requests(stage: ClientRun) -> None:
-    await stage.start()
-    turn = await stage.prompted()
-    await _ids(stage)
-    several = range(BURST if stage.manners.fences else FEW)
-    pending = [PendingRequest(stage, await stage.wire.say(stage.question(f"burst-{n}", f"burst {n}"))) for n in several]
+async def requests(run: ClientRun) -> None:
+    await run.start()
+    turn = await run.prompted()
+    await _ids(run)
+    several = range(BURST if run.traits.fences else FEW)
+    pending = [PendingRequest(run, await run.wire.send(run.question(f"burst-{n}", f"burst {n}"))) for n in several]
     for one in pending:
-        await _answered(stage, "requests.many", one)
-    asked = PendingRequest(stage, await stage.wire.say(stage.question("slow", "slow")))
-    await stage.wire.say(
-        {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": asked.asked.msg["id"]}}
+        await _answered(run, "requests.many", one)
+    asked = PendingRequest(run, await run.wire.send(run.question("slow", "slow")))
+    await run.wire.send(
+        {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": asked.request.msg["id"]}}
     )
-    await _answered(stage, "requests.cancelled", asked)
-    await _answered(stage, "requests.extension", await stage.begin("_antiphon.example/own_method", {"a": [1]}))
+    await _answered(run, "requests.cancelled", asked)
+    await _answered(run, "requests.extension", await run.send_request("_antiphon.example/own_method", {"a": [1]}))
     # From here on what no correct agent sends.
-    await _unknown(stage)
-    said = await stage.wire.say({"jsonrpc": "2.0", "method": "antiphon/unknown_notice", "params": {"a": 1}})
-    own = await stage.wire.say({"jsonrpc": "2.0", "method": "_antiphon/own_notice"})
-    await stage.survives("requests.notification", "a notification that it does not know", said, own)
-    wrong = await stage.ask("session/request_permission", {"sessionId": 7, "options": "none"})
-    stage.holds("requests.invalid", wrong.error is not None, "it was answered with a result", wrong)
-    await _not_offered(stage)
+    await _unknown(run)
+    said = await run.wire.send({"jsonrpc": "2.0", "method": "antiphon/unknown_notice", "params": {"a": 1}})
+    own = await run.wire.send({"jsonrpc": "2.0", "method": "_antiphon/own_notice"})
+    await run.survives("requests.notification", "a notification that it does not know", said, own)
+    wrong = await run.request("session/request_permission", {"sessionId": 7, "options": "none"})
+    run.holds("requests.invalid", wrong.error is not None, "it was answered with a result", wrong)
+    await _not_offered(run)
     await turn.end()
-    if "requests.not-offered" not in stage.verdicts:
+    if "requests.not-offered" not in run.verdicts:
         raise NotOffered("the client offers all that could be asked for")
 
 
-async def _answered(stage: ClientRun, id: str, pending: PendingRequest) -> None:
+async def _answered(run: ClientRun, id: str, pending: PendingRequest) -> None:
     try:
-        answer = await pending.answer()
-    except NoAnswer as problem:
-        stage.holds(id, False, str(problem), problem.asked, awaited=problem.asked)
+        response = await pending.response()
+    except NoResponse as problem:
+        run.holds(id, False, str(problem), problem.request, awaited=problem.request)
     else:
-        stage.holds(id, True, "", answer)
+        run.holds(id, True, "", response)
 
 
-async def _ids(stage: ClientRun) -> None:
+async def _ids(run: ClientRun) -> None:
     for id in IDS:
-        asked = await stage.wire.say(stage.question(id))
+        asked = await run.wire.send(run.question(id))
         wanted = msgspec.json.encode(id)
         with suppress(TimeoutError, PeerClosed):
-            await stage.wire.hear(lambda one: one.is_answer, after=asked.number, limit=stage.wishes.limit)
-        await stage.settle()
-        answers = [one for one in stage.wire.heard if one.is_answer and one.number > asked.number]
-        same = [one for one in answers if msgspec.json.encode(one.msg.get("id")) == wanted]
+            await run.wire.wait_for(lambda one: one.is_response, after=asked.number, limit=run.options.limit)
+        await run.settle()
+        responses = [one for one in run.wire.received if one.is_response and one.number > asked.number]
+        same = [one for one in responses if msgspec.json.encode(one.msg.get("id")) == wanted]
         otherwise = f"the question with the id {wanted.decode()} got {len(same)} answers with that id"
         late = None if same else asked
-        stage.holds("requests.ids", len(same) == 1, otherwise, asked, *answers, awaited=late)
+        run.holds("requests.ids", len(same) == 1, otherwise, asked, *responses, awaited=late)
 
 
-async def _unknown(stage: ClientRun) -> None:
-    unknown = await stage.begin("antiphon/unknown_method", {"a": [1]})
+async def _unknown(run: ClientRun) -> None:
+    unknown = await run.send_request("antiphon/unknown_method", {"a": [1]})
     try:
-        answer = await unknown.answer()
-    except NoAnswer as problem:
-        stage.holds("requests.unknown", False, str(problem), unknown.asked, awaited=unknown.asked)
+        response = await unknown.response()
+    except NoResponse as problem:
+        run.holds("requests.unknown", False, str(problem), unknown.request, awaited=unknown.request)
     else:
-        stage.holds("requests.unknown", answer.error is not None, "it was answered with a result", answer)
-        coded = answer.code == Code.METHOD_NOT_FOUND
-        stage.holds("requests.unknown-code", coded, f"the code is {answer.code}", answer)
+        run.holds("requests.unknown", response.error is not None, "it was answered with a result", response)
+        coded = response.code == Code.METHOD_NOT_FOUND
+        run.holds("requests.unknown-code", coded, f"the code is {response.code}", response)
 
 
-async def _not_offered(stage: ClientRun) -> None:
+async def _not_offered(run: ClientRun) -> None:
     asking: dict[tuple[str, ...], tuple[str, dict[str, object]]] = {
-        ("fs", "readTextFile"): ("fs/read_text_file", {"path": str(stage.cwd / "antiphon.txt")}),
+        ("fs", "readTextFile"): ("fs/read_text_file", {"path": str(run.cwd / "antiphon.txt")}),
         ("terminal",): ("terminal/create", {"command": "true"}),
         ("elicitation",): (
             "elicitation/create",
@@ -157,7 +157,7 @@ async def _not_offered(stage: ClientRun) -> None:
         ),
     }
     for path, (method, params) in asking.items():
-        if not stage.offers(*path):
-            answer = await stage.here(method, **params)
-            refused = answer.error is not None or answer.get("action") in ("decline", "cancel")
-            stage.holds("requests.not-offered", refused, f"`{method}` was answered with a result", answer)
+        if not run.offers(*path):
+            response = await run.here(method, **params)
+            refused = response.error is not None or response.get("action") in ("decline", "cancel")
+            run.holds("requests.not-offered", refused, f"`{method}` was answered with a result", response)

@@ -13,25 +13,25 @@ LINK = "tool-calls#requesting-permission"
 CALL = {"toolCallId": "p-1", "title": "Look at the time", "kind": "other", "status": "pending"}
 
 
-def _outcome(answer: PeerResponse) -> str:
+def _outcome(response: PeerResponse) -> str:
     """What is wrong with an answer, if anything is. Whether the option was offered is a rule of all traffic."""
-    if answer.error is not None:
-        return f"it was answered with the error {answer.code}"
-    outcome = answer.get("outcome", "outcome")
+    if response.error is not None:
+        return f"it was answered with the error {response.code}"
+    outcome = response.get("outcome", "outcome")
     if outcome not in ("selected", "cancelled"):
         return f"its outcome is {outcome!r}, neither `selected` nor `cancelled`"
     return ""
 
 
-async def _begin(stage: ClientRun, call: JsonObject, options: list[dict[str, str]]) -> PendingRequest:
-    params = {"sessionId": stage.session, "toolCall": call, "options": options}
-    return await stage.begin("session/request_permission", params)
+async def _begin(run: ClientRun, call: JsonObject, options: list[dict[str, str]]) -> PendingRequest:
+    params = {"sessionId": run.session, "toolCall": call, "options": options}
+    return await run.send_request("session/request_permission", params)
 
 
-async def _asks(stage: ClientRun, id: str, call: JsonObject, options: list[dict[str, str]]) -> None:
-    answer = await (await _begin(stage, call, options)).answer()
-    problem = _outcome(answer)
-    stage.holds(id, not problem, problem, answer)
+async def _asks(run: ClientRun, id: str, call: JsonObject, options: list[dict[str, str]]) -> None:
+    response = await (await _begin(run, call, options)).response()
+    problem = _outcome(response)
+    run.holds(id, not problem, problem, response)
 
 
 @SUITE.scenario(
@@ -74,21 +74,21 @@ async def _asks(stage: ClientRun, id: str, call: JsonObject, options: list[dict[
         ),
     ),
 )
-async def permission(stage: ClientRun) -> None:
-    await stage.start()
-    turn = await stage.prompted()
-    await stage.update({"sessionUpdate": "tool_call", **CALL})
-    await _asks(stage, "permission.outcome", CALL, OPTIONS)
-    await _asks(stage, "permission.unannounced", {"toolCallId": "p-unannounced"}, OPTIONS)
+async def permission(run: ClientRun) -> None:
+    await run.start()
+    turn = await run.prompted()
+    await run.update({"sessionUpdate": "tool_call", **CALL})
+    await _asks(run, "permission.outcome", CALL, OPTIONS)
+    await _asks(run, "permission.unannounced", {"toolCallId": "p-unannounced"}, OPTIONS)
     twins = [*reversed(OPTIONS), {"optionId": "yes-2", "name": "Allow, and say so", "kind": "allow_once"}]
-    await _asks(stage, "permission.same-kind", {**CALL, "toolCallId": "p-twins"}, twins)
+    await _asks(run, "permission.same-kind", {**CALL, "toolCallId": "p-twins"}, twins)
     strange = [{"optionId": "maybe", "name": "Maybe", "kind": "antiphon_maybe"}, *OPTIONS]
-    await _asks(stage, "permission.unknown-kind", {**CALL, "toolCallId": "p-strange"}, strange)
-    several = [await _begin(stage, {**CALL, "toolCallId": f"p-many-{n}"}, OPTIONS) for n in range(3)]
+    await _asks(run, "permission.unknown-kind", {**CALL, "toolCallId": "p-strange"}, strange)
+    several = [await _begin(run, {**CALL, "toolCallId": f"p-many-{n}"}, OPTIONS) for n in range(3)]
     for one in several:
-        answer = await one.answer()
-        problem = _outcome(answer)
-        stage.holds("permission.many", not problem, problem, answer)
+        response = await one.response()
+        problem = _outcome(response)
+        run.holds("permission.many", not problem, problem, response)
     await turn.end()
 
 
@@ -104,14 +104,14 @@ async def permission(stage: ClientRun) -> None:
         ),
     ),
 )
-async def refusal(stage: ClientRun) -> None:
-    await stage.start("refuse")
-    turn = await stage.prompted()
+async def refusal(run: ClientRun) -> None:
+    await run.start("refuse")
+    turn = await run.prompted()
     kinds = {one["optionId"]: one["kind"] for one in OPTIONS}
-    answer = await (await _begin(stage, CALL, OPTIONS)).answer()
-    chosen = answer.get("outcome", "optionId")
+    response = await (await _begin(run, CALL, OPTIONS)).response()
+    chosen = response.get("outcome", "optionId")
     kind = kinds.get(chosen, "") if isinstance(chosen, str) else ""
-    stage.holds("permission.refuses", not kind.startswith("allow"), f"the option `{chosen}` was chosen", answer)
+    run.holds("permission.refuses", not kind.startswith("allow"), f"the option `{chosen}` was chosen", response)
     await turn.end()
 
 
@@ -154,29 +154,29 @@ CANCEL_LINK = "prompt-turn#cancellation"
         ),
     ),
 )
-async def cancellation(stage: ClientRun) -> None:
-    await stage.start("cancel")
-    turn = await stage.prompted()
+async def cancellation(run: ClientRun) -> None:
+    await run.start("cancel")
+    turn = await run.prompted()
     # A client with a user has this open when the turn is cancelled; a rule of all traffic knows what it has to answer then.
     permission = {"sessionId": turn.session, "toolCall": CALL, "options": OPTIONS}
-    asked = await stage.begin("session/request_permission", permission)
-    said = await stage.say("this takes a while")
-    stage.running.interrupt()
+    asked = await run.send_request("session/request_permission", permission)
+    said = await run.send_text("this takes a while")
+    run.running.interrupt()
     try:
-        cancel = await stage.wire.hear(lambda one: one.method == "session/cancel", limit=stage.wishes.limit)
+        cancel = await run.wire.wait_for(lambda one: one.method == "session/cancel", limit=run.options.limit)
     except (TimeoutError, PeerClosed) as problem:
         what = "the client left" if isinstance(problem, PeerClosed) else "the client sent none"
-        stage.holds("cancel.told", False, f"{what} while the turn ran", said)
+        run.holds("cancel.told", False, f"{what} while the turn ran", said)
         raise Blocked("the turn was not cancelled") from None
-    stage.holds("cancel.told", True, "", cancel)
+    run.holds("cancel.told", True, "", cancel)
     proper = cancel.is_notification and cancel.params.get("sessionId") == turn.session
-    stage.holds("cancel.notification", proper, "it is a request, or names another session", cancel)
-    await stage.wire.silence(stage.wishes.patience)
-    if not stage.holds("cancel.waits", not stage.wire.closed, "the client left at once", cancel):
+    run.holds("cancel.notification", proper, "it is a request, or names another session", cancel)
+    await run.wire.silence(run.options.silence)
+    if not run.holds("cancel.waits", not run.wire.closed, "the client left at once", cancel):
         return
-    await asked.answer()
+    await asked.response()
     late = {"sessionUpdate": "tool_call", "toolCallId": "late", "title": "What was done", "status": "failed"}
-    said = await stage.update(late)
-    await stage.wire.silence(stage.wishes.patience)
-    stage.holds("cancel.updates", not stage.wire.closed, "the client left when an update came", cancel, said)
+    said = await run.update(late)
+    await run.wire.silence(run.options.silence)
+    run.holds("cancel.updates", not run.wire.closed, "the client left when an update came", cancel, said)
     await turn.end("cancelled")

@@ -17,44 +17,44 @@ def _uses(id: str, text: str, link: str, method: str, needs: tuple[str, ...] = (
     return capability(id, text, link=link, fix=fix, needs=needs)
 
 
-def _sent(stage: ClientRun, method: str) -> list[Entry]:
-    return [one for meeting in stage.meetings for one in meeting.wire.heard if one.method == method]
+def _sent(run: ClientRun, method: str) -> list[Entry]:
+    return [one for connection in run.connections for one in connection.wire.received if one.method == method]
 
 
-def _need(stage: ClientRun, purpose: str, method: str) -> list[Entry]:
+def _need(run: ClientRun, purpose: str, method: str) -> list[Entry]:
     """The requests of this kind.
 
     Raises:
         Unseen: the command for the purpose does not make the client send any, which is not the client's fault.
     """
-    sent = _sent(stage, method)
+    sent = _sent(run, method)
     if not sent:
         raise NotSeen(f"the command for `{purpose}` did not make the client send `{method}`")
     return sent
 
 
-async def _prompted_after(stage: ClientRun, id: str, purpose: str, method: str) -> HeldRequest | None:
+async def _prompted_after(run: ClientRun, id: str, purpose: str, method: str) -> HeldRequest | None:
     """The prompt that comes behind a request of this kind; prompts before it, of commands that prepare it, just end."""
-    await stage.start(purpose)
+    await run.start(purpose)
     try:
         while True:
-            turn = await stage.asked("session/prompt")
-            if _sent(stage, method):
+            turn = await run.next_request("session/prompt")
+            if _sent(run, method):
                 return turn
             await turn.end()
     except NotAsked as problem:
-        stage.holds(id, False, str(problem), *_need(stage, purpose, method))
+        run.holds(id, False, str(problem), *_need(run, purpose, method))
         return None
 
 
-async def _goes_on(stage: ClientRun, name: str) -> None:
-    turn = await _prompted_after(stage, f"sessions.{name}", name, f"session/{name}")
+async def _goes_on(run: ClientRun, name: str) -> None:
+    turn = await _prompted_after(run, f"sessions.{name}", name, f"session/{name}")
     if turn is None:
         return
-    reopened = _sent(stage, f"session/{name}")[-1]
+    reopened = _sent(run, f"session/{name}")[-1]
     session = reopened.params.get("sessionId")
     otherwise = f"`session/{name}` names `{session}`, the prompt behind it `{turn.session}`"
-    stage.holds(f"sessions.{name}", session == turn.session, otherwise, reopened, turn.entry)
+    run.holds(f"sessions.{name}", session == turn.session, otherwise, reopened, turn.entry)
     await turn.end()
 
 
@@ -65,9 +65,9 @@ async def _goes_on(stage: ClientRun, name: str) -> None:
         _uses("sessions.load", "A session is loaded and then used.", "session-setup#loading-sessions", "session/load"),
     ),
 )
-async def loading(stage: ClientRun) -> None:
-    del stage.script.introduction["agentCapabilities"]["sessionCapabilities"]["resume"]
-    await _goes_on(stage, "load")
+async def loading(run: ClientRun) -> None:
+    del run.script.introduction["agentCapabilities"]["sessionCapabilities"]["resume"]
+    await _goes_on(run, "load")
 
 
 @SUITE.scenario(
@@ -82,9 +82,9 @@ async def loading(stage: ClientRun) -> None:
         ),
     ),
 )
-async def resuming(stage: ClientRun) -> None:
-    del stage.script.introduction["agentCapabilities"]["loadSession"]
-    await _goes_on(stage, "resume")
+async def resuming(run: ClientRun) -> None:
+    del run.script.introduction["agentCapabilities"]["loadSession"]
+    await _goes_on(run, "resume")
 
 
 @SUITE.scenario(
@@ -106,37 +106,35 @@ async def resuming(stage: ClientRun) -> None:
         ),
     ),
 )
-async def listing(stage: ClientRun) -> None:
+async def listing(run: ClientRun) -> None:
     async def pages(agent: StandinAgent, params: JsonObject) -> object:
-        page = {
-            "sessions": [{"sessionId": LISTED if params.get("cursor") else "stand-in-first", "cwd": str(stage.cwd)}]
-        }
+        page = {"sessions": [{"sessionId": LISTED if params.get("cursor") else "stand-in-first", "cwd": str(run.cwd)}]}
         return page if params.get("cursor") else {**page, "nextCursor": CURSOR}
 
-    stage.script.does["session/list"] = pages
-    stage.script.held.clear()
-    await stage.start("list")
-    status = await stage.ended()
-    listed = _need(stage, "list", "session/list")
-    stage.holds("sessions.list", status == 0, f"the client ended with status {status}", *listed)
+    run.script.does["session/list"] = pages
+    run.script.held.clear()
+    await run.start("list")
+    status = await run.ended()
+    listed = _need(run, "list", "session/list")
+    run.holds("sessions.list", status == 0, f"the client ended with status {status}", *listed)
     cursors = [one for one in listed if one.params.get("cursor") is not None]
     if not cursors:
         raise NotSeen("the client did not ask for the next page")
     proper = all(one.params["cursor"] == CURSOR for one in cursors)
-    stage.holds("sessions.cursor", proper, f"the cursor was {CURSOR!r}", *cursors)
+    run.holds("sessions.cursor", proper, f"the cursor was {CURSOR!r}", *cursors)
 
 
-async def _ends_with(stage: ClientRun, purpose: str, id: str) -> None:
+async def _ends_with(run: ClientRun, purpose: str, id: str) -> None:
     """A command that asks for one thing of a session."""
-    stage.script.held.clear()
-    await stage.start(purpose)
-    await stage.ended()
-    sent = _need(stage, purpose, f"session/{purpose}")
-    known = {LISTED, *stage.script.folders, *(one.params.get("sessionId") for one in _sent(stage, "session/load"))}
+    run.script.held.clear()
+    await run.start(purpose)
+    await run.ended()
+    sent = _need(run, purpose, f"session/{purpose}")
+    known = {LISTED, *run.script.folders, *(one.params.get("sessionId") for one in _sent(run, "session/load"))}
     if purpose == "delete":
         known |= {f"stand-in-{n}" for n in range(1, 10)}
     proper = any(one.params.get("sessionId") in known for one in sent)
-    stage.holds(id, proper, f"`session/{purpose}` names no session that there is", *sent)
+    run.holds(id, proper, f"`session/{purpose}` names no session that there is", *sent)
 
 
 @SUITE.scenario(
@@ -151,8 +149,8 @@ async def _ends_with(stage: ClientRun, purpose: str, id: str) -> None:
         ),
     ),
 )
-async def closing(stage: ClientRun) -> None:
-    await _ends_with(stage, "close", "sessions.close")
+async def closing(run: ClientRun) -> None:
+    await _ends_with(run, "close", "sessions.close")
 
 
 @SUITE.scenario(
@@ -160,8 +158,8 @@ async def closing(stage: ClientRun) -> None:
     "the client deletes a session",
     shows=(_uses("sessions.delete", "A session is deleted.", "session-list", "session/delete"),),
 )
-async def deleting(stage: ClientRun) -> None:
-    await _ends_with(stage, "delete", "sessions.delete")
+async def deleting(run: ClientRun) -> None:
+    await _ends_with(run, "delete", "sessions.delete")
 
 
 @SUITE.scenario(
@@ -176,11 +174,11 @@ async def deleting(stage: ClientRun) -> None:
         ),
     ),
 )
-async def modes(stage: ClientRun) -> None:
-    turn = await _prompted_after(stage, "sessions.mode", "set_mode", "session/set_mode")
+async def modes(run: ClientRun) -> None:
+    turn = await _prompted_after(run, "sessions.mode", "set_mode", "session/set_mode")
     if turn is not None:
-        mode = stage.script.modes.get(turn.session)
-        stage.holds(
+        mode = run.script.modes.get(turn.session)
+        run.holds(
             "sessions.mode", mode == "plan", f"the mode is {mode!r} when the prompt comes, not `plan`", turn.entry
         )
         await turn.end()
@@ -198,11 +196,11 @@ async def modes(stage: ClientRun) -> None:
         ),
     ),
 )
-async def options(stage: ClientRun) -> None:
-    turn = await _prompted_after(stage, "sessions.option", "set_option", "session/set_config_option")
+async def options(run: ClientRun) -> None:
+    turn = await _prompted_after(run, "sessions.option", "set_option", "session/set_config_option")
     if turn is not None:
-        length = stage.script.lengths.get(turn.session)
-        stage.holds(
+        length = run.script.lengths.get(turn.session)
+        run.holds(
             "sessions.option", length == "long", f"`length` is {length!r} when the prompt comes, not `long`", turn.entry
         )
         await turn.end()
@@ -221,17 +219,17 @@ async def options(stage: ClientRun) -> None:
         ),
     ),
 )
-async def two_prompts(stage: ClientRun) -> None:
-    await stage.start("two_prompts")
-    first = await stage.prompted()
+async def two_prompts(run: ClientRun) -> None:
+    await run.start("two_prompts")
+    first = await run.prompted()
     await first.end()
     try:
-        second = await stage.prompted()
+        second = await run.prompted()
     except NotAsked as problem:
-        stage.holds("turn.second", False, str(problem), first.entry)
+        run.holds("turn.second", False, str(problem), first.entry)
         return
     same = first.session == second.session
-    stage.holds(
+    run.holds(
         "turn.second", same, f"the first went to `{first.session}`, the second to `{second.session}`", second.entry
     )
     await second.end()

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from antiphon.conformance.client_run import ClientRun
-from antiphon.conformance.requirements import Blocked, NoAnswer, advice, must, should
+from antiphon.conformance.requirements import Blocked, NoResponse, advice, must, should
 from antiphon.conformance.suites.client.suite import SUITE
 from antiphon.conformance.wire import PendingRequest
 
@@ -41,41 +41,41 @@ GO_ON = "Log what you cannot use, and read the next line."
         advice("lines.huge", "A message of 8 MiB is taken.", link=STDIO, fix=READ),
     ),
 )
-async def lines(stage: ClientRun) -> None:
-    await stage.start()
-    turn = await stage.prompted()
+async def lines(run: ClientRun) -> None:
+    await run.start()
+    turn = await run.prompted()
     try:
-        await _cut(stage)
+        await _cut(run)
     except Blocked as blocked:
-        if stage.wire.closed:
+        if run.wire.closed:
             raise
         unseen: Blocked | None = blocked
     else:
         unseen = None
-    burst = await stage.wire.say_together([_update(turn.session, f"{n} ") for n in range(1000)])
-    await stage.survives("lines.burst", "a thousand updates at once", burst[-1])
-    large = await stage.wire.say(_update(turn.session, "large " * (MEBIBYTE // 6)))
-    await stage.survives("lines.large", "a message of 1 MiB", large)
-    huge = await stage.wire.say(_update(turn.session, "huge " * (8 * MEBIBYTE // 5)))
-    await stage.survives("lines.huge", "a message of 8 MiB", huge)
+    burst = await run.wire.send_together([_update(turn.session, f"{n} ") for n in range(1000)])
+    await run.survives("lines.burst", "a thousand updates at once", burst[-1])
+    large = await run.wire.send(_update(turn.session, "large " * (MEBIBYTE // 6)))
+    await run.survives("lines.large", "a message of 1 MiB", large)
+    huge = await run.wire.send(_update(turn.session, "huge " * (8 * MEBIBYTE // 5)))
+    await run.survives("lines.huge", "a message of 8 MiB", huge)
     await turn.end()
     if unseen is not None:
         raise unseen
 
 
-async def _cut(stage: ClientRun) -> None:
+async def _cut(run: ClientRun) -> None:
     """Lines in pieces, lines together and lines with other line ends in them, each of which has an answer if it was read.
 
     Raises:
         Blocked: nothing has.
     """
-    said = await stage.wire.say_in_pieces(stage.question("in-pieces", "ä" * 40), 33, PAUSE)
-    await _comes(stage, "lines.pieces", "a message in pieces", PendingRequest(stage, said))
-    several = await stage.wire.say_together([stage.question(f"together-{n}") for n in range(3)])
+    said = await run.wire.send_in_pieces(run.question("in-pieces", "ä" * 40), 33, PAUSE)
+    await _comes(run, "lines.pieces", "a message in pieces", PendingRequest(run, said))
+    several = await run.wire.send_together([run.question(f"together-{n}") for n in range(3)])
     for one in several:
-        await _comes(stage, "lines.together", "messages in one piece", PendingRequest(stage, one))
-    odd = await stage.wire.say_bytes(msgspec.json.encode(stage.question("unicode", "a\u2028b\u2029c\u0085d\u000be")))
-    await _comes(stage, "lines.unicode", "a message with other line ends", PendingRequest(stage, odd))
+        await _comes(run, "lines.together", "messages in one piece", PendingRequest(run, one))
+    odd = await run.wire.send_line(msgspec.json.encode(run.question("unicode", "a\u2028b\u2029c\u0085d\u000be")))
+    await _comes(run, "lines.unicode", "a message with other line ends", PendingRequest(run, odd))
 
 
 def _update(session: str, words: str) -> dict[str, object]:
@@ -83,14 +83,14 @@ def _update(session: str, words: str) -> dict[str, object]:
     return {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": session, "update": update}}
 
 
-async def _comes(stage: ClientRun, id: str, what: str, pending: PendingRequest) -> None:
+async def _comes(run: ClientRun, id: str, what: str, pending: PendingRequest) -> None:
     try:
-        answer = await pending.answer()
-    except NoAnswer as problem:
-        stage.holds(id, False, f"{what}: {problem}", pending.asked, awaited=pending.asked)
-        await stage.settle()
+        response = await pending.response()
+    except NoResponse as problem:
+        run.holds(id, False, f"{what}: {problem}", pending.request, awaited=pending.request)
+        await run.settle()
     else:
-        stage.holds(id, True, "", answer)
+        run.holds(id, True, "", response)
 
 
 @SUITE.scenario(
@@ -118,25 +118,25 @@ async def _comes(stage: ClientRun, id: str, what: str, pending: PendingRequest) 
         ),
     ),
 )
-async def noise(stage: ClientRun) -> None:
-    await stage.start()
-    turn = await stage.prompted()
+async def noise(run: ClientRun) -> None:
+    await run.start()
+    turn = await run.prompted()
     said = [
-        await stage.wire.say_bytes(line)
+        await run.wire.send_line(line)
         for line in (b"Loading model...", b"\x1b[32mINFO\x1b[0m {ready", b'{"jsonrpc":"2.0","method":', b"")
     ]
-    await stage.survives("noise.lines", "lines that are no JSON", *said)
-    said = [await stage.wire.say(one) for one in ({"foo": 1}, 7, None, "text", {"level": "info", "msg": "ready"})]
-    await stage.survives("noise.objects", "JSON that is no message", *said)
+    await run.survives("noise.lines", "lines that are no JSON", *said)
+    said = [await run.wire.send(one) for one in ({"foo": 1}, 7, None, "text", {"level": "info", "msg": "ready"})]
+    await run.survives("noise.objects", "JSON that is no message", *said)
     said = [
-        await stage.wire.say({"jsonrpc": "2.0", "id": 987654, "result": {}}),
-        await stage.wire.say({"jsonrpc": "2.0", "id": "nobody", "error": {"code": -32603, "message": "?"}}),
+        await run.wire.send({"jsonrpc": "2.0", "id": 987654, "result": {}}),
+        await run.wire.send({"jsonrpc": "2.0", "id": "nobody", "error": {"code": -32603, "message": "?"}}),
     ]
-    await stage.survives("noise.stray", "answers that nobody asked for", *said)
+    await run.survives("noise.stray", "answers that nobody asked for", *said)
     problem = {"code": -32700, "message": "Parse error"}
     said = [
-        await stage.wire.say({"jsonrpc": "2.0", "error": problem}),
-        await stage.wire.say({"jsonrpc": "2.0", "id": None, "error": problem}),
+        await run.wire.send({"jsonrpc": "2.0", "error": problem}),
+        await run.wire.send({"jsonrpc": "2.0", "id": None, "error": problem}),
     ]
-    await stage.survives("noise.no-id", "errors without an id", *said)
+    await run.survives("noise.no-id", "errors without an id", *said)
     await turn.end()

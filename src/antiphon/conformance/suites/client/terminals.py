@@ -28,33 +28,33 @@ CREATING = "executing-commands"
 ALLOW = "(The command has to let the agent run programs.)"
 
 
-async def _create(stage: ClientRun, command: str, *args: str, **more: object) -> str:
+async def _create(run: ClientRun, command: str, *args: str, **more: object) -> str:
     """The id of a terminal in which this runs.
 
     Raises:
         Unseen: the client does not let the agent run it.
         Blocked: it does not run.
     """
-    answer = allowed(await stage.here("terminal/create", command=command, args=list(args), **more), ALLOW)
-    terminal = answer.get("terminalId")
+    response = allowed(await run.here("terminal/create", command=command, args=list(args), **more), ALLOW)
+    terminal = response.get("terminalId")
     if not isinstance(terminal, str):
-        raise Blocked(f"`terminal/create` gave no terminal but the error {answer.error}. {ALLOW}")
+        raise Blocked(f"`terminal/create` gave no terminal but the error {response.error}. {ALLOW}")
     return terminal
 
 
-async def _ran(stage: ClientRun, command: str, *args: str, **more: object) -> tuple[PeerResponse, PeerResponse]:
+async def _ran(run: ClientRun, command: str, *args: str, **more: object) -> tuple[PeerResponse, PeerResponse]:
     """Run it to its end: how it ended, and its output."""
-    terminal = await _create(stage, command, *args, **more)
-    exit = await stage.here("terminal/wait_for_exit", terminalId=terminal)
-    output = await stage.here("terminal/output", terminalId=terminal)
-    await stage.here("terminal/release", terminalId=terminal)
+    terminal = await _create(run, command, *args, **more)
+    exit = await run.here("terminal/wait_for_exit", terminalId=terminal)
+    output = await run.here("terminal/output", terminalId=terminal)
+    await run.here("terminal/release", terminalId=terminal)
     return exit, output
 
 
-def _output(stage: ClientRun, id: str, output: PeerResponse, wanted: str) -> None:
+def _output(run: ClientRun, id: str, output: PeerResponse, wanted: str) -> None:
     found = output.get("output")
     held = isinstance(found, str) and found.strip() == wanted
-    stage.holds(id, held, f"the output is {found!r:.80}, not {wanted!r:.80}", output)
+    run.holds(id, held, f"the output is {found!r:.80}, not {wanted!r:.80}", output)
 
 
 @SUITE.scenario(
@@ -104,53 +104,53 @@ def _output(stage: ClientRun, id: str, output: PeerResponse, wanted: str) -> Non
         ),
     ),
 )  # fmt: skip
-async def commands(stage: ClientRun) -> None:
-    await stage.start()
-    turn = await stage.prompted()
-    stage.need("terminal")
-    folder = workspace(stage)
+async def commands(run: ClientRun) -> None:
+    await run.start()
+    turn = await run.prompted()
+    run.need("terminal")
+    folder = workspace(run)
     try:
-        exit, output = await _ran(stage, SHELL, "-c", "printf out; printf err >&2; exit 3")
+        exit, output = await _ran(run, SHELL, "-c", "printf out; printf err >&2; exit 3")
     except Blocked as problem:
-        stage.holds("terminals.runs", False, str(problem), *stage.wire.trace[-2:])
+        run.holds("terminals.runs", False, str(problem), *run.wire.trace[-2:])
         return
-    stage.holds("terminals.runs", True, "")
-    stage.holds("terminals.exit", exit.get("exitCode") == 3, f"the exit code is {exit.get('exitCode')}, not 3", exit)
+    run.holds("terminals.runs", True, "")
+    run.holds("terminals.exit", exit.get("exitCode") == 3, f"the exit code is {exit.get('exitCode')}, not 3", exit)
     found, status = output.get("output"), output.get("exitStatus", "exitCode")
     whole = isinstance(found, str) and "out" in found and "err" in found and status == 3
-    stage.holds("terminals.output", whole, f"the output is {found!r:.80}, the status {status}", output)
-    _, output = await _ran(stage, "printf", "<%s>", "two  words", "$HOME", "*", "a'b")
-    _output(stage, "terminals.arguments", output, "<two  words><$HOME><*><a'b>")
+    run.holds("terminals.output", whole, f"the output is {found!r:.80}, the status {status}", output)
+    _, output = await _ran(run, "printf", "<%s>", "two  words", "$HOME", "*", "a'b")
+    _output(run, "terminals.arguments", output, "<two  words><$HOME><*><a'b>")
     variable = [{"name": "ANTIPHON_CHECK", "value": "sung aloud"}]
-    _, output = await _ran(stage, SHELL, "-c", 'printf "%s" "$ANTIPHON_CHECK"', env=variable)
-    _output(stage, "terminals.environment", output, "sung aloud")
+    _, output = await _ran(run, SHELL, "-c", 'printf "%s" "$ANTIPHON_CHECK"', env=variable)
+    _output(run, "terminals.environment", output, "sung aloud")
     (folder / "sub").mkdir()
-    _, output = await _ran(stage, SHELL, "-c", "pwd -P", cwd=str(folder / "sub"))
-    _output(stage, "terminals.folder", output, str(folder / "sub"))
-    await _limits(stage)
-    await _mistakes(stage)
+    _, output = await _ran(run, SHELL, "-c", "pwd -P", cwd=str(folder / "sub"))
+    _output(run, "terminals.folder", output, str(folder / "sub"))
+    await _limits(run)
+    await _mistakes(run)
     await turn.end()
 
 
-async def _limits(stage: ClientRun) -> None:
-    _, output = await _ran(stage, SHELL, "-c", f"printf '%s' 'BEGIN {'é' * 40}END'", outputByteLimit=LIMIT)
+async def _limits(run: ClientRun) -> None:
+    _, output = await _ran(run, SHELL, "-c", f"printf '%s' 'BEGIN {'é' * 40}END'", outputByteLimit=LIMIT)
     found = output.get("output")
     text = found if isinstance(found, str) else ""
     proper = text.endswith("END") and len(text.encode()) <= LIMIT and output.get("truncated") is True
     otherwise = f"the output is {text!r:.80}, with truncated: {output.get('truncated')}"
-    stage.holds("terminals.limit", proper, otherwise, output)
-    stage.holds("terminals.boundary", "\ufffd" not in text and not text.startswith("\u00a9"), otherwise, output)
+    run.holds("terminals.limit", proper, otherwise, output)
+    run.holds("terminals.boundary", "\ufffd" not in text and not text.startswith("\u00a9"), otherwise, output)
 
 
-async def _mistakes(stage: ClientRun) -> None:
-    answer = await stage.here("terminal/create", command="antiphon-no-such-program", args=["x"])
-    missed = answer.error is not None
+async def _mistakes(run: ClientRun) -> None:
+    response = await run.here("terminal/create", command="antiphon-no-such-program", args=["x"])
+    missed = response.error is not None
     if not missed:
-        exit = await stage.here("terminal/wait_for_exit", terminalId=answer.get("terminalId"))
+        exit = await run.here("terminal/wait_for_exit", terminalId=response.get("terminalId"))
         missed = exit.error is not None or exit.get("exitCode") != 0
-    stage.holds("terminals.missing", missed, "it was started, and ended well", answer)
-    unknown = await stage.here("terminal/output", terminalId="antiphon-nobody")
-    stage.holds("terminals.unknown", unknown.error is not None, "it was answered with a result", unknown)
+    run.holds("terminals.missing", missed, "it was started, and ended well", response)
+    unknown = await run.here("terminal/output", terminalId="antiphon-nobody")
+    run.holds("terminals.unknown", unknown.error is not None, "it was answered with a result", unknown)
 
 
 @SUITE.scenario(
@@ -183,56 +183,56 @@ async def _mistakes(stage: ClientRun) -> None:
         ),
     ),
 )  # fmt: skip
-async def long_commands(stage: ClientRun) -> None:
-    await stage.start()
-    turn = await stage.prompted()
-    stage.need("terminal")
-    workspace(stage)
-    terminal, _ = await _started(stage)
-    waiting = [await stage.begin("terminal/wait_for_exit", _of(stage, terminal)) for _ in range(2)]
-    await stage.settle()
+async def long_commands(run: ClientRun) -> None:
+    await run.start()
+    turn = await run.prompted()
+    run.need("terminal")
+    workspace(run)
+    terminal, _ = await _started(run)
+    waiting = [await run.send_request("terminal/wait_for_exit", _of(run, terminal)) for _ in range(2)]
+    await run.settle()
     early = [one for one in (each.peek() for each in waiting) if one is not None]
-    stage.holds("terminals.waits", not early, "it was answered while the command ran", *early)
-    killed = await stage.here("terminal/kill", terminalId=terminal)
-    ended = [await one.answer() for one in waiting]
+    run.holds("terminals.waits", not early, "it was answered while the command ran", *early)
+    killed = await run.here("terminal/kill", terminalId=terminal)
+    ended = [await one.response() for one in waiting]
     told = killed.error is None and all(one.error is None for one in ended)
-    stage.holds("terminals.kill", told, "it was answered with an error", killed, *ended)
-    stage.holds("terminals.signal", ended[0].get("exitCode") != 0, "the exit code is 0", ended[0])
-    output = await stage.here("terminal/output", terminalId=terminal)
+    run.holds("terminals.kill", told, "it was answered with an error", killed, *ended)
+    run.holds("terminals.signal", ended[0].get("exitCode") != 0, "the exit code is 0", ended[0])
+    output = await run.here("terminal/output", terminalId=terminal)
     text = output.get("output")
     kept = isinstance(text, str) and "pid" in text
-    stage.holds("terminals.after-kill", kept, f"the output is {text!r:.80}", output)
-    await stage.here("terminal/release", terminalId=terminal)
-    await _release(stage)
+    run.holds("terminals.after-kill", kept, f"the output is {text!r:.80}", output)
+    await run.here("terminal/release", terminalId=terminal)
+    await _release(run)
     await turn.end()
 
 
-def _of(stage: ClientRun, terminal: str) -> JsonObject:
-    return {"sessionId": stage.session, "terminalId": terminal}
+def _of(run: ClientRun, terminal: str) -> JsonObject:
+    return {"sessionId": run.session, "terminalId": terminal}
 
 
-async def _started(stage: ClientRun) -> tuple[str, int]:
+async def _started(run: ClientRun) -> tuple[str, int]:
     """A command that takes long and has said something: its terminal and its number."""
-    terminal = await _create(stage, SHELL, "-c", "echo pid $$; exec sleep 60")
+    terminal = await _create(run, SHELL, "-c", "echo pid $$; exec sleep 60")
     for _ in range(LOOKS):
-        output = (await stage.here("terminal/output", terminalId=terminal)).get("output")
+        output = (await run.here("terminal/output", terminalId=terminal)).get("output")
         words = output.split() if isinstance(output, str) else []
         if len(words) == 2 and words[1].isdecimal():
             return terminal, int(words[1])
-        await stage.wire.silence(stage.wishes.patience)
+        await run.wire.silence(run.options.silence)
     raise Blocked("a command that prints something did not")
 
 
-async def _release(stage: ClientRun) -> None:
-    terminal, pid = await _started(stage)
-    released = await stage.here("terminal/release", terminalId=terminal)
+async def _release(run: ClientRun) -> None:
+    terminal, pid = await _started(run)
+    released = await run.here("terminal/release", terminalId=terminal)
     looks = 0
     while (running := _runs(pid)) and looks < LOOKS:
         looks += 1
-        await stage.wire.silence(stage.wishes.patience)
-    stage.holds("terminals.release", not running and released.error is None, "the command still runs", released)
-    again = await stage.here("terminal/output", terminalId=terminal)
-    stage.holds("terminals.forgets", again.error is not None, "its output could still be read", again)
+        await run.wire.silence(run.options.silence)
+    run.holds("terminals.release", not running and released.error is None, "the command still runs", released)
+    again = await run.here("terminal/output", terminalId=terminal)
+    run.holds("terminals.forgets", again.error is not None, "its output could still be read", again)
 
 
 def _runs(pid: int) -> bool:

@@ -88,10 +88,10 @@ def _told(id: str, what: str, link: str) -> Requirement:
         ),
     ),
 )
-async def updates(stage: ClientRun) -> None:
-    await stage.start()
-    turn = await stage.prompted()
-    options = turn.meeting.agent.options(turn.session)
+async def updates(run: ClientRun) -> None:
+    await run.start()
+    turn = await run.prompted()
+    options = turn.connection.agent.options(turn.session)
     told: dict[str, list[Update]] = {
         "messages": MESSAGES,
         "tool-calls": CALLS,
@@ -103,13 +103,13 @@ async def updates(stage: ClientRun) -> None:
         "session": [{"sessionUpdate": "session_info_update", "title": "A title", "updatedAt": "2026-01-01T00:00:00Z"},
                     {"sessionUpdate": "usage_update", "used": 10, "size": 100, "cost": {"amount": 0.1, "currency": "USD"}}],
     }  # fmt: skip
-    if stage.offers("session", "notices"):
+    if run.offers("session", "notices"):
         told["notices"] = NOTICES
-    if stage.offers("session", "compaction"):
+    if run.offers("session", "compaction"):
         told["compaction"] = COMPACTION
     for name, several in told.items():
-        said = [await stage.update(one) for one in several]
-        await stage.survives(f"updates.{name}", f"updates of the kind `{several[-1]['sessionUpdate']}`", *said)
+        said = [await run.update(one) for one in several]
+        await run.survives(f"updates.{name}", f"updates of the kind `{several[-1]['sessionUpdate']}`", *said)
     await turn.end()
     if left := [name for name in ("notices", "compaction") if name not in told]:
         raise NotOffered(f"the client does not offer `session.{'` and `session.'.join(left)}`")
@@ -206,36 +206,36 @@ STRANGE: list[tuple[Requirement, str, list[JsonObject]]] = [
         ),
     ),
 )
-async def strange_updates(stage: ClientRun) -> None:
+async def strange_updates(run: ClientRun) -> None:
     async def new(agent: StandinAgent, params: JsonObject) -> object:
         made = await agent.usual("session/new", params)
-        session = list(stage.script.folders)[-1]
+        session = list(run.script.folders)[-1]
         await agent.update(session, {"sessionUpdate": "available_commands_update", "availableCommands": []})
         await agent.update(session, {"sessionUpdate": "usage_update", "used": 1, "size": 2})
         return made
 
-    stage.script.does["session/new"] = new
-    await stage.start()
+    run.script.does["session/new"] = new
+    await run.start()
     try:
-        turn = await stage.prompted()
+        turn = await run.prompted()
     except NotAsked as problem:
-        if stage.meetings:
-            stage.holds("updates.early", False, str(problem), *stage.meetings[0].wire.trace[-3:])
+        if run.connections:
+            run.holds("updates.early", False, str(problem), *run.connections[0].wire.trace[-3:])
         raise
-    stage.holds("updates.early", True, "")
+    run.holds("updates.early", True, "")
     for requirement, what, several in STRANGE:
-        said = [await stage.update(one) for one in several]
-        await stage.survives(requirement.id, what, *said)
+        said = [await run.update(one) for one in several]
+        await run.survives(requirement.id, what, *said)
     foreign = {"sessionUpdate": "agent_message_chunk", "content": text("not for you")}
-    said = [await stage.update(foreign, session="antiphon-somebody-else")]
-    await stage.survives("updates.other-session", "an update of another session", *said)
-    answer = {"jsonrpc": "2.0", "id": turn.entry.msg["id"], "result": {"stopReason": "end_turn"}}
+    said = [await run.update(foreign, session="antiphon-somebody-else")]
+    await run.survives("updates.other-session", "an update of another session", *said)
+    response = {"jsonrpc": "2.0", "id": turn.entry.msg["id"], "result": {"stopReason": "end_turn"}}
     params = {"sessionId": turn.session, "update": _change("never-announced", title="Later")}
     late = {"jsonrpc": "2.0", "method": "session/update", "params": params}
-    said = await stage.wire.say_together([answer, late, late])
-    status = await stage.ended()
+    said = await run.wire.send_together([response, late, late])
+    status = await run.ended()
     otherwise = "the client did not end" if status is None else f"the client ended with status {status}"
-    stage.holds("updates.late", status == 0, otherwise, *said)
+    run.holds("updates.late", status == 0, otherwise, *said)
 
 
 SIGN_INS = [{"type": "antiphon_tomorrow", "id": "tomorrow", "name": "Tomorrow", "vars": [1]}]
@@ -260,16 +260,16 @@ SIGN_INS = [{"type": "antiphon_tomorrow", "id": "tomorrow", "name": "Tomorrow", 
         ),
     ),
 )
-async def strange_end(stage: ClientRun) -> None:
-    stage.script.introduction["authMethods"] = SIGN_INS
-    await stage.start()
+async def strange_end(run: ClientRun) -> None:
+    run.script.introduction["authMethods"] = SIGN_INS
+    await run.start()
     try:
-        turn = await stage.prompted()
+        turn = await run.prompted()
     except NotAsked as problem:
-        if stage.meetings:
-            stage.holds("tolerates.sign-ins", False, str(problem), *stage.meetings[0].wire.trace[1:2])
+        if run.connections:
+            run.holds("tolerates.sign-ins", False, str(problem), *run.connections[0].wire.trace[1:2])
         raise
-    stage.holds("tolerates.sign-ins", True, "")
+    run.holds("tolerates.sign-ins", True, "")
     said = await turn.end("antiphon_tomorrow", antiphonUsage={"tokens": 1}, _meta={"a.example": 1})
-    status = await stage.ended()
-    stage.holds("turn.unknown-reason", status is not None, "the client did not end", said)
+    status = await run.ended()
+    run.holds("turn.unknown-reason", status is not None, "the client did not end", said)
