@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs" / "features.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "evidence" / "features.md").read_text(encoding="utf-8")
 ROWS = [*range(1, 13), 14, 15]
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 

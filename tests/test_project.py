@@ -150,7 +150,7 @@ def test_npm_lock_files_have_no_addresses() -> None:
 
 DOCUMENTS = [
     "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/adr/README.md", "docs/agents.md", "docs/clients.md", "docs/core.md",
-    "docs/config.md", "docs/demo.md", "docs/doctor.md", "docs/editors.md", "docs/interop.md", "docs/sessions.md",
+    "docs/config.md", "docs/demo.md", "docs/doctor.md", "docs/editors.md", "docs/evidence/interop.md", "docs/sessions.md",
 ]  # fmt: skip
 PATH = re.compile(r"[\w.*-]*(/[\w.*-]*)+|[\w*-]+\.(in|md|py|toml|txt)")
 

@@ -55,7 +55,7 @@ class Book:
 
     def __init__(self, engine: str, bullets: Mapping[str, str], chapters: Mapping[str, str], usual: str) -> None:
         self.engine = engine
-        self.page = ROOT / "docs" / "engines" / f"{engine}.md"
+        self.page = ROOT / "docs" / "evidence" / f"{engine}.md"
         self.bullets = bullets
         self.chapters = chapters
         self.usual = usual

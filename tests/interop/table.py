@@ -1,4 +1,4 @@
-"""The tables of `docs/interop.md`: the tests put their results in, one test compares them with the page or writes it."""
+"""The tables of `docs/evidence/interop.md`: the tests put their results in, one test compares them with the page or writes it."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from typing import Final
 from tests.interop.faults import FAULTS
 from tests.interop.who import ROOT, everybody
 
-PAGE: Final = ROOT / "docs" / "interop.md"
+PAGE: Final = ROOT / "docs" / "evidence" / "interop.md"
 REWRITE: Final = os.environ.get("ANTIPHON_INTEROP") == "write"
 
 OK: Final = "ok"

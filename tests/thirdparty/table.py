@@ -1,4 +1,4 @@
-"""The table of `docs/thirdparty.md`: the tests put their results in, one test compares it with the page or writes it."""
+"""The table of `docs/evidence/thirdparty.md`: the tests put their results in, one test compares it with the page or writes it."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from tests.thirdparty.who import ROOT, agents
 
 __all__ = ["CHAT", "LAST", "NAME", "OK", "PAGE", "REWRITE", "RUN", "complete", "note", "on_page", "put", "render"]
 
-PAGE: Final = ROOT / "docs" / "thirdparty.md"
+PAGE: Final = ROOT / "docs" / "evidence" / "thirdparty.md"
 NAME: Final = "third-party agents"
 RUN: Final = "`antiphon run`: "
 CHAT: Final = "`antiphon chat`: "

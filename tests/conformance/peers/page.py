@@ -1,4 +1,4 @@
-"""The tables of `docs/conformance.md`: the checks put their results in, and a test compares them with the page or writes it."""
+"""The tables of `docs/evidence/conformance.md`: the checks put their results in, and a test compares them with the page or writes it."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -10,7 +10,7 @@ from antiphon.traffic.checker import Level
 from tests.interop.table import REWRITE, on_page, put, row
 from tests.interop.who import ROOT
 
-PAGE: Final = ROOT / "docs" / "conformance.md"
+PAGE: Final = ROOT / "docs" / "evidence" / "conformance.md"
 
 RESULTS: dict[str, dict[str, ReportDocument]] = {"agents": {}, "clients": {}}
 """Side → who was checked, by title → what was found."""

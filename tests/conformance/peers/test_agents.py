@@ -1,4 +1,4 @@
-"""Agents that others wrote, checked. What is found is on the page `docs/conformance.md`, which the tool writes."""
+"""Agents that others wrote, checked. What is found is on the page `docs/evidence/conformance.md`, which the tool writes."""
 
 from pathlib import Path
 

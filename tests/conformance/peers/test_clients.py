@@ -1,4 +1,4 @@
-"""Clients that others wrote, checked. What is found is on the page `docs/conformance.md`, which the tool writes."""
+"""Clients that others wrote, checked. What is found is on the page `docs/evidence/conformance.md`, which the tool writes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which test proves which bullet on which Claude Code, and the table of that in `docs/engines/claude.md`."""
+"""Which test proves which bullet on which Claude Code, and the table of that in `docs/evidence/claude.md`."""
 
 from typing import Final
 
