@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import antiphon.engines.claude.driver
-import antiphon.engines.codex.session
+import antiphon.engines.codex.driver
 import antiphon.engines.process
 from antiphon.agent.prompts import STEERING
 from antiphon.connection.connection import Connection
@@ -218,8 +218,8 @@ def spawned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Cli]:
         program.chmod(0o755)
         monkeypatch.setenv(f"{name}_EXECUTABLE", str(program))
     monkeypatch.setattr(antiphon.engines.claude.driver, "INTERRUPT_LIMIT", 0.5)
-    monkeypatch.setattr(antiphon.engines.codex.session, "INTERRUPT_LIMIT", 0.5)
-    monkeypatch.setattr(antiphon.engines.codex.session, "END_LIMIT", 0.1)
+    monkeypatch.setattr(antiphon.engines.codex.driver, "INTERRUPT_LIMIT", 0.5)
+    monkeypatch.setattr(antiphon.engines.codex.driver, "END_LIMIT", 0.1)
     os.makedirs(tmp_path / "work")
     return []
 

@@ -26,6 +26,10 @@ class ConnectedClient:
         self.info: Implementation | None = asked.client_info if asked is not None else None
         self.capabilities = asked.client_capabilities if asked is not None else ClientCapabilities()
 
+    def gather(self) -> None:
+        """Send what is written in this turn of the event loop together, at its end: each write wakes the client."""
+        self.connection.transport.gather()
+
     @property
     def name(self) -> str:
         """What it calls itself; empty if it does not say."""

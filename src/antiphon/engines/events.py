@@ -147,13 +147,13 @@ class UpdateSender:
             EngineNotice: self._notice,
             TitleChanged: self._title,
             Mirror: self._mirror,
-            SignInNeeded: self._sign_in,
+            SignInNeeded: self.send_sign_in,
             v1.CompactionUpdate: self._compaction,
             v1.CompactionSummaryChunk: self._summary,
             **special,
         }
 
-    def tell(self, each: Any) -> "Awaitable[None]":
+    def send(self, each: Any) -> "Awaitable[None]":
         """Await it: it waits while the client is slow."""
         special = self._special.get(type(each))
         return self._session.update(each) if special is None else special(each)
@@ -167,7 +167,8 @@ class UpdateSender:
     async def _mirror(self, command: Mirror) -> None:
         await mirror(self._session, command.call_id, command.output, command.exit_code)
 
-    async def _sign_in(self, needed: SignInNeeded) -> None:
+    async def send_sign_in(self, needed: SignInNeeded) -> None:
+        """Send a notice that the user has to sign in."""
         await self._session.notice("Sign in first", needed.text, v1.NoticeSeverity.WARNING)
 
     async def _compaction(self, update: v1.CompactionUpdate) -> None:

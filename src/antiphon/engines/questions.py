@@ -2,31 +2,35 @@
 
 import asyncio
 import enum
+import logging
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 
-from antiphon.agent.questions import QUESTION, Permission, misfits, why_refused
+from antiphon.agent.questions import QUESTION, Permission, UserQuestions, misfits, why_refused
 from antiphon.aio import ignore_result
 from antiphon.engines.labels import prose, sentence
-from antiphon.errors import AcpError, RequestError
+from antiphon.errors import AcpError, Code, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.base import JsonObject, encode
 from antiphon.protocol.salvage import salvage
 from antiphon.protocol.v1 import methods as m
 
 if TYPE_CHECKING:
-    from antiphon.agent.questions import PageVisit, UserQuestions
+    from antiphon.agent.questions import PageVisit
+    from antiphon.agent.session import AgentSession
+    from antiphon.engines.events import UpdateSender
+    from antiphon.engines.process import CliProcess
 
 __all__ = [
     "CANCEL",
     "DECLINE",
     "MAX_NOTE",
     "AnswerChoice",
-    "Body",
+    "CliQuestions",
     "NoAnswer",
     "OpenQuestions",
     "QuestionCancelled",
@@ -48,10 +52,10 @@ __all__ = [
     "words",
 ]
 
-# --- What every question of a program needs on its way to the user and back. Nothing that is not understood is ever an approval
+Q = TypeVar("Q")
+_log = logging.getLogger(__name__)
 
-Body: TypeAlias = dict[str, Any]
-"""What the program gets to read as the answer."""
+# What every question needs on its way to the user and back. An answer that is not understood is never an approval.
 
 MAX_NOTE: Final = 2000
 """Most characters of what a program says about a question that are shown with it. A reason is a sentence."""
@@ -69,7 +73,7 @@ class RefusedByPolicy(AcpError):
 
 
 async def pick(
-    stage: "UserQuestions", call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
+    stage: UserQuestions, call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
 ) -> v1.PermissionOption | None:
     """Which of the options the user chose; None if the answer was none of them. `question`: it is not about permission, and only they can say.
 
@@ -88,7 +92,7 @@ async def pick(
 
 
 async def pick_alone(
-    stage: "UserQuestions", call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
+    stage: UserQuestions, call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
 ) -> v1.PermissionOption | None:
     """The same for a question about no call that the client knows: it begins and ends with the question.
 
@@ -110,7 +114,7 @@ async def pick_alone(
     return chosen
 
 
-async def words(stage: "UserQuestions", message: str, title: str, about: str) -> str | None:
+async def words(stage: UserQuestions, message: str, title: str, about: str) -> str | None:
     """What the user has to say, by a form with one field; None if that is nothing, or the form failed."""
     try:
         answers = await stage.ask(message, v1.Form(properties={_WORDS: v1.StringProperty(title=title)}), about=about)
@@ -154,7 +158,7 @@ CANCEL: Final = {"action": "cancel"}
 _PAGES: Final = ("https://", "http://")
 
 
-async def fill_in_form(stage: "UserQuestions", message: str, schema: dict[str, Any] | None) -> Body:
+async def fill_in_form(stage: UserQuestions, message: str, schema: dict[str, Any] | None) -> JsonObject:
     """Have the user fill in the server's form."""
     form = form_of(schema)
     if form is None or not stage.session.client.shows_forms:
@@ -169,7 +173,7 @@ async def fill_in_form(stage: "UserQuestions", message: str, schema: dict[str, A
             return dict(CANCEL)
 
 
-async def ask_on_page(stage: "UserQuestions", message: str, url: str | None) -> "tuple[Body, PageVisit | None]":
+async def ask_on_page(stage: UserQuestions, message: str, url: str | None) -> "tuple[JsonObject, PageVisit | None]":
     """Have the user go to the server's page. Whoever knows that they are done there completes the visit."""
     if not stage.session.client.opens_pages:
         return dict(DECLINE), None
@@ -246,7 +250,7 @@ class NoAnswer(enum.Enum):
 
 
 async def ask_by_form(
-    stage: "UserQuestions", questions: Sequence[UserQuestion], who: str, about: str | None
+    stage: UserQuestions, questions: Sequence[UserQuestion], who: str, about: str | None
 ) -> list[UserAnswer] | NoAnswer:
     """All at once; one answer for each question. `about` is the id of a call that the client knows."""
     asked = v1.FormElicitation(
@@ -317,7 +321,7 @@ def _texts(value: v1.ContentValue | None) -> list[str]:
 
 
 async def ask_one_by_one(
-    stage: "UserQuestions", questions: Sequence[UserQuestion], call: v1.ToolCallPatch
+    stage: UserQuestions, questions: Sequence[UserQuestion], call: v1.ToolCallPatch
 ) -> list[UserAnswer] | NoAnswer:
     """One answer for each question. Those without choices cannot be asked like this, and stay unanswered."""
     answers = list[UserAnswer]()
@@ -329,7 +333,7 @@ async def ask_one_by_one(
     return answers if any(answer.picked for answer in answers) else NoAnswer.DECLINED
 
 
-async def _one(question: UserQuestion, stage: "UserQuestions", call: v1.ToolCallPatch) -> list[str]:
+async def _one(question: UserQuestion, stage: UserQuestions, call: v1.ToolCallPatch) -> list[str]:
     ids = _ids(question.choices)
     if not ids:
         return []
@@ -338,7 +342,7 @@ async def _one(question: UserQuestion, stage: "UserQuestions", call: v1.ToolCall
     return [ids[chosen].label] if chosen in ids else []
 
 
-async def _several(question: UserQuestion, stage: "UserQuestions", call: v1.ToolCallPatch) -> list[str]:
+async def _several(question: UserQuestion, stage: UserQuestions, call: v1.ToolCallPatch) -> list[str]:
     """Again and again, until the user is done. None of these takes back what was chosen."""
     left, labels = _ids(question.choices), list[str]()
     while left:
@@ -361,7 +365,7 @@ def _ids(choices: Iterable[AnswerChoice]) -> dict[str, AnswerChoice]:
 async def _pick(
     question: UserQuestion,
     choices: Iterable[AnswerChoice],
-    stage: "UserQuestions",
+    stage: UserQuestions,
     call: v1.ToolCallPatch,
     options: Sequence[v1.PermissionOption],
     labels: Sequence[str] = (),
@@ -381,11 +385,11 @@ def _described(choice: AnswerChoice) -> str:
     return f"{about}\n\n{choice.preview}" if choice.preview else about
 
 
-# --- Questions of a program that wait for the user: each is a task, several at a time, and any of them may be withdrawn
+# The questions of a CLI that wait for the user.
 
 
 class OpenQuestions:
-    """The open questions of one session, by the key that the program knows them by."""
+    """The open questions of one session, by the key that the CLI knows them by. Each is a task, and any of them may be withdrawn."""
 
     def __init__(self) -> None:
         self._open: dict[Hashable, asyncio.Task[None]] = {}
@@ -393,24 +397,87 @@ class OpenQuestions:
     def __len__(self) -> int:
         return len(self._open)
 
-    def begin(self, key: Hashable, asking: "Coroutine[object, object, None]") -> None:
-        """Ask, beside everything else."""
+    def begin(self, key: Hashable, asking: Coroutine[object, object, None]) -> None:
+        """Begin to ask, beside everything else."""
         task = asyncio.get_running_loop().create_task(asking, name=f"ask {key}")
         self._open[key] = task
         task.add_done_callback(ignore_result)
         task.add_done_callback(partial(self._over, key))
 
     def _over(self, key: Hashable, task: "asyncio.Task[None]") -> None:
-        if self._open.get(key) is task:  # the program may have asked again by the same key
+        if self._open.get(key) is task:  # the CLI may have asked again by the same key
             del self._open[key]
 
     def withdraw(self, key: Hashable) -> None:
-        """The program does not want to know any more; nor does the client have to ask."""
+        """Cancel a question that the CLI needs no answer to any more; the client need not ask it either."""
         if (asking := self._open.get(key)) is not None:
             asking.cancel()
 
     def withdraw_all(self, which: Callable[[Hashable], bool] = lambda _: True) -> None:
-        """Nor any other, or any of these."""
+        """Cancel all questions, or those with such a key."""
         for key, asking in list(self._open.items()):
             if which(key):
                 asking.cancel()
+
+
+class CliQuestions(Generic[Q]):
+    """What a CLI asks in one session: permission, forms of MCP servers, questions of the model. Each request gets a response.
+
+    Questions belong to the session and not to a turn, because sub-agents ask between turns too.
+    """
+
+    def __init__(self, session: "AgentSession", updates: "UpdateSender") -> None:
+        self._session = session
+        self._user = UserQuestions(session)
+        self._updates = updates
+        self._open = OpenQuestions()
+
+    # What a subclass fills in.
+
+    def _id_of(self, request: Q) -> Hashable:
+        """The id of a request of the CLI."""
+        raise NotImplementedError
+
+    async def _result_of(self, request: Q) -> JsonObject | None:
+        """Ask the user, and return the result for the CLI. None: requests of this kind are not supported."""
+        raise NotImplementedError
+
+    # For the driver.
+
+    def ask(self, process: "CliProcess[Any]", request: Q) -> None:
+        """Begin to ask the user, and respond to the CLI when there is an answer."""
+        self._open.begin((process.pid, self._id_of(request)), self._respond(process, request))
+
+    async def _respond(self, process: "CliProcess[Any]", request: Q) -> None:
+        id = self._id_of(request)
+        try:
+            result = await self._result_of(request)
+        except Exception as error:  # a question that cannot be asked must not leave the CLI waiting
+            _log.exception("a question of %s could not be asked", process.title)
+            process.refuse(id, f"the question could not be asked: {type(error).__name__}")
+            return
+        if result is None:
+            process.refuse(id, "not supported here", Code.METHOD_NOT_FOUND)
+        else:
+            process.answer(id, result)
+
+    async def _send_allowed(self, events: Iterable[object]) -> None:
+        """Send what follows for the client from an answer that lets a tool call run."""
+        for each in events:
+            await self._updates.send(each)
+
+    def withdraw(self, process: "CliProcess[Any]", id: Hashable) -> None:
+        """Cancel a question that the CLI needs no answer to any more."""
+        self._open.withdraw((process.pid, id))
+
+    def withdraw_all(self, process: "CliProcess[Any] | None" = None) -> None:
+        """Cancel all questions, or those of one process."""
+        if process is None:
+            self._open.withdraw_all()
+        else:
+            self._open.withdraw_all(lambda key: isinstance(key, tuple) and key[0] == process.pid)
+
+    def close(self) -> None:
+        """Cancel all questions: the session is closed."""
+        self._open.withdraw_all()
+        self._user.end()

@@ -4,7 +4,7 @@ from antiphon.engines.claude.launch import ClaudeLaunch, command_of, environment
 
 
 def words(**fields: object) -> str:
-    return " ".join(command_of(ClaudeLaunch(program="claude", conversation="id", **fields)))  # type: ignore[arg-type]
+    return " ".join(command_of(ClaudeLaunch(program="claude", session="id", **fields)))  # type: ignore[arg-type]
 
 
 def test_a_new_conversation_is_given_its_id() -> None:

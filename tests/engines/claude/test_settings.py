@@ -2,7 +2,14 @@
 
 from typing import Any
 
-from antiphon.engines.claude.settings import ClaudeOffer, choices_of, commands_of, forbids_bypass, model_shown, offer_of
+from antiphon.engines.claude.settings import (
+    ClaudeOffer,
+    commands_of,
+    forbids_bypass,
+    model_shown,
+    offer_of,
+    shown_settings,
+)
 from antiphon.protocol import v1
 
 INITIALIZED: dict[str, Any] = {
@@ -27,7 +34,7 @@ def offer(**applied: object) -> ClaudeOffer:
 def shown(
     of: ClaudeOffer, *, bypass: bool = False, mode: str = "default", model: str = "default", effort: str = ""
 ) -> Any:
-    return choices_of(of, bypass=bypass, mode=mode, model=model, effort=effort)
+    return shown_settings(of, bypass=bypass, mode=mode, model=model, effort=effort)
 
 
 def test_what_the_cli_says_is_on_offer() -> None:

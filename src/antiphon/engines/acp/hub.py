@@ -12,7 +12,7 @@ from antiphon.aio import ignore_result
 from antiphon.client.relay import Life, Relay
 from antiphon.engines.acp.errors import AgentIdentity, need_method, request_errors
 from antiphon.engines.acp.requests import AnyCall, ClientRequest
-from antiphon.engines.bounded import trim
+from antiphon.engines.bounded import SessionIds, trim
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call, Notice
@@ -36,8 +36,8 @@ class AcpSessions:
         self._by_id: dict[str, AcpSession] = {}
         """By the agent's own ids."""
         self._opening: list[AcpSession] = []
-        self._other_names: dict[str, str] = {}
-        """Our client's id → the agent's, where it forgot a session and has a new one in its place."""
+        self._ids = SessionIds()
+        """The agent's ids where it forgot a session and has a new one in its place."""
 
     def all(self) -> "list[AcpSession]":
         """Every one."""
@@ -65,20 +65,19 @@ class AcpSessions:
 
     def id_of(self, session_id: str) -> str:
         """The agent's id of a session that our client names."""
-        return self._other_names.get(session_id, session_id)
+        return self._ids.own_id(session_id)
 
     def known_as(self, id: str) -> str:
         """Our client's id of a session that the agent names."""
-        return next((ours for ours, theirs in self._other_names.items() if theirs == id), id)
+        return self._ids.session_id(id)
 
     def rename(self, session_id: str, id: str) -> None:
         """What our client knows by its id has another one at the agent now."""
-        self._other_names[session_id] = id
-        trim(self._other_names)
+        self._ids.move(session_id, id)
 
     def deleted(self, session_id: str) -> None:
         """Nobody will name it again."""
-        self._other_names.pop(session_id, None)
+        self._ids.forget(session_id)
 
     # Whom a message concerns.
 

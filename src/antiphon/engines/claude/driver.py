@@ -1,6 +1,6 @@
-"""A conversation with Claude Code: the process that has it, what the prompts come to, and what is told of it.
+"""Drives `claude` for one session: starts the process, sends prompts, translates its output, and answers its questions.
 
-One process per session, one pump for all that it says; so what it tells by itself, between prompts, is told in the same order.
+One process per session, one pump for all of its output; so what it does by itself, between prompts, is sent in the same order.
 Nothing here is needed to answer `session/new`: it is imported while the CLI starts.
 """
 
@@ -11,7 +11,7 @@ import uuid
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -23,7 +23,6 @@ from antiphon.engines.claude.login import sign_in_needed
 from antiphon.engines.claude.process import ClaudeProcess
 from antiphon.engines.claude.prompt import ClaudePrompt, message_of
 from antiphon.engines.claude.translate.events import (
-    ClaudeEvent,
     ClaudeTurnEnded,
     CliStarted,
     CommandsChanged,
@@ -31,38 +30,33 @@ from antiphon.engines.claude.translate.events import (
     ModeChanged,
     ModelChanged,
     SignInNeeded,
-    TitleChanged,
 )
-from antiphon.engines.events import UpdateSender, mirrors
-from antiphon.engines.labels import title_of
+from antiphon.engines.cli_driver import INTERRUPT_LIMIT, CliDriver, EngineSessionEvent, EngineSessionState
+from antiphon.engines.events import UpdateSender
 from antiphon.engines.process import TRIES, CliRefused, KeptProcess
-from antiphon.engines.project import Project, is_trust, trust_by_command
+from antiphon.engines.project import Project
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
-from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Callable
 
-    from antiphon.agent.agent import Outcome
     from antiphon.agent.session import AgentSession
     from antiphon.agent.turn import AgentTurn
+    from antiphon.engines.bounded import SessionIds
     from antiphon.engines.claude.history import History
     from antiphon.engines.claude.questions import ClaudeQuestions
-    from antiphon.engines.claude.session import Place
     from antiphon.engines.claude.settings import ClaudeSettings
     from antiphon.engines.claude.translate.translator import ClaudeTranslator
-    from antiphon.engines.events import TurnEnd, TurnFailure
+    from antiphon.engines.cli_program import CliMemory
+    from antiphon.engines.events import TurnFailure
 
 __all__ = ["ClaudeDriver"]
 
 START_LIMIT: Final = 60.0
-"""Seconds that the CLI may take until it says what it has on offer. It takes half of one, or many behind a slow proxy."""
-
-INTERRUPT_LIMIT: Final = 2.0
-"""Seconds that a turn may take to end after it was interrupted, before the process counts as hung. Real ones take 40 ms."""
+"""Seconds that the CLI may take until it says what it offers. It takes half of one, or many behind a slow proxy."""
 
 STEERABLE: Final = frozenset({"msg_lifecycle_v1", "interrupt_cancel_queued_v1"})
-"""What the CLI says it can, if something can be added to a turn."""
+"""The capabilities that the CLI reports if something can be added to a turn."""
 
 BATCH: Final = 200
 """Updates of a history that are read at a time."""
@@ -70,34 +64,47 @@ BATCH: Final = 200
 _log = logging.getLogger(__name__)
 
 
-class ClaudeDriver:
-    """What one session talks about."""
+class ClaudeDriver(CliDriver[ClaudePrompt]):
+    """The work of Claude Code in one session. Owns the process."""
 
-    def __init__(self, session: "AgentSession", place: "Place", history: "History", choosing: "ClaudeSettings") -> None:
-        self._session = session
-        self._place = place
+    title = "Claude Code"
+
+    def __init__(
+        self,
+        session: "AgentSession",
+        chosen: "ClaudeSettings",
+        history: "History",
+        *,
+        program: str,
+        memory: "CliMemory",
+        ids: "SessionIds",
+        source: str | None,
+    ) -> None:
+        self._handlers: dict[type, Callable[..., Awaitable[None]]] = {
+            ModeChanged: lambda changed: chosen.mode_is(changed.mode),
+            ModelChanged: lambda changed: chosen.model_is(changed.model),
+            CommandsChanged: lambda changed: chosen.commands_are(changed.commands),
+            CliStarted: self._started,
+        }
+        live: dict[type, Callable[..., Awaitable[None]]] = {
+            ClaudeTurnEnded: self._turn_ended,
+            ConversationReset: self._conversation_reset,
+            SignInNeeded: self._sign_in,
+        }
+        super().__init__(session, {**self._handlers, **live}, titled=source == session.id)
+        self._settings = chosen
         self._history = history
-        self._choosing = choosing
-        self._telling = UpdateSender(
-            session,
-            {
-                ModeChanged: lambda changed: choosing.mode_is(changed.mode),
-                ModelChanged: lambda changed: choosing.model_is(changed.model),
-                CommandsChanged: lambda changed: choosing.commands_are(changed.commands),
-                CliStarted: self._started,
-                ClaudeTurnEnded: _nothing,  # of a history
-                ConversationReset: _nothing,
-            },
-        )
+        self._program = program
+        self._memory = memory
+        self._ids = ids
+        self._source = source
         self._servers = ServerFile(session.mcp_servers)
-        self._project = Project(session, "Claude Code", CLAUDE)
+        self._project = Project(session, self.title, CLAUDE)
         self._trusted = False
         """Whether the process was started with the settings of the project."""
-        self._running: KeptProcess[ClaudeProcess] = KeptProcess(self)
-        self._waiting: ClaudePrompt | None = None
+        self._kept: KeptProcess[ClaudeProcess] = KeptProcess(self)
         self._last_error: TurnFailure | None = None
         self._can: frozenset[str] = frozenset()
-        self._titled = place.source == place.id
 
     # The larger half of the imports: they are made while the CLI starts, which takes longer.
 
@@ -106,67 +113,61 @@ class ClaudeDriver:
         return self._new_translator()
 
     @cached_property
-    def _answering(self) -> "ClaudeQuestions":
+    def _questions(self) -> "ClaudeQuestions":
         from antiphon.engines.claude.questions import ClaudeQuestions
 
-        return ClaudeQuestions(self._session, self._translator, self._telling)
+        return ClaudeQuestions(self._session, self._updates, self._translator)
 
     def _new_translator(self, replay: bool = False) -> "ClaudeTranslator":
         from antiphon.engines.claude.translate.translator import ClaudeTranslator
 
-        client = self._session.client
-        meta = client.capabilities.meta or {}
-        return ClaudeTranslator(
-            self._session.cwd,
-            terminals=meta.get("terminal_output") is True,
-            mirror=mirrors(client),
-            replay=replay,
-        )
+        return ClaudeTranslator(self._session.cwd, terminals=self._terminals, mirror=self._mirror, replay=replay)
 
-    def start_soon(self) -> None:
-        """Begin to start the process: the first prompt will not have to wait for it."""
-        self._running.start_soon()
-
-    async def tell_history(self) -> None:
-        """All that was said, again, out of Claude's own files."""
-        story = self._history.replay(self._session.id, self._new_translator(replay=True))
-        while batch := await asyncio.to_thread(lambda: list(islice(story, BATCH))):
+    async def send_history(self) -> None:
+        """Send the history of the session to the client, out of Claude's own files."""
+        replayed = UpdateSender(self._session, {**self._handlers, ClaudeTurnEnded: _ignore, ConversationReset: _ignore})
+        events = self._history.replay(self._session.id, self._new_translator(replay=True))
+        while batch := await asyncio.to_thread(lambda: list(islice(events, BATCH))):
             for each in batch:
-                await self._telling.tell(each)
+                await replayed.send(each)
 
     # Being the owner of a process.
 
+    def start_soon(self) -> None:
+        """Begin to start the process: the first prompt will not have to wait for it."""
+        self._kept.start_soon()
+
     async def start(self) -> ClaudeProcess:
-        """A process for its own conversation if there is one by now, else for where it comes from."""
-        place = self._place
-        own = await asyncio.to_thread(self._history.find, place.id)
-        if own is not None and await asyncio.to_thread(self._history.cwd_of, place.id) is None:
-            own, place.id = (
-                None,
-                str(uuid.uuid4()),
-            )  # nothing was said in it, and the CLI neither resumes it nor begins it again
+        """Start a process that resumes the session if the CLI has stored it by now, else the one that it goes on with."""
+        session, own_id = self._session, self._ids.own_id(self._session.id)
+        stored = await asyncio.to_thread(self._history.find, own_id)
+        if stored is not None and await asyncio.to_thread(self._history.cwd_of, own_id) is None:
+            # It has no message: the CLI neither resumes such a session nor begins it again.
+            stored, own_id = None, str(uuid.uuid4())
+            self._ids.move(session.id, own_id)
         self._trusted = await self._project.look()
         launch = ClaudeLaunch(
-            program=place.program,
-            cwd=self._session.cwd,
+            program=self._program,
+            cwd=session.cwd,
             trusted=self._trusted,
-            conversation=place.id,
-            source=place.source if own is None else place.id,
-            directories=self._session.directories,
+            session=own_id,
+            source=self._source if stored is None else own_id,
+            directories=session.directories,
             servers=self._servers.path(),
-            settings=self._settings(),
-            bypass=self._choosing.bypass,
-            **self._choosing.chosen(),
+            settings=self._launch_settings(),
+            bypass=self._settings.bypass,
+            **self._settings.chosen(),
         )
-        # What comes in together leaves together: words of the model are small, and each write wakes the client.
-        gather = self._session.client.connection.transport.gather
         try:
-            return await ClaudeProcess.start(command_of(launch), self._session.cwd, environment_of(os.environ), gather)
+            # `gather`: what comes in together leaves together. Words of the model are small, and each write wakes the client.
+            return await ClaudeProcess.start(
+                command_of(launch), session.cwd, environment_of(os.environ), session.client.gather
+            )
         except BaseException:
             self._servers.remove()
             raise
 
-    def _settings(self) -> str | None:
+    def _launch_settings(self) -> str | None:
         if self._session.rules is None:
             return settings_with(self._session.cwd)
         from antiphon.engines.claude.rules import settings_for  # late: most sessions have none
@@ -174,10 +175,10 @@ class ClaudeDriver:
         return settings_for(self._session)
 
     async def began(self, process: ClaudeProcess) -> None:
-        """Ask what it has on offer, show where that differs from what was remembered, and remember it."""
-        _ = self._answering  # imported now, while the CLI starts
+        """Ask what the CLI offers, show where that differs from what was remembered, and remember it."""
+        _ = self._questions  # imported now, while the CLI starts
         self._last_error = None
-        # Also where there is no rule yet that stops anything: it may be told to look only.
+        # Also where there is no rule yet that stops anything: the session may become read-only.
         hooks = {"hooks": EDIT_HOOKS if self._session.rules is None else HOOKS}
         try:
             initialized = await process.control("initialize", {"forwardSubagentText": True, **hooks}, START_LIMIT)
@@ -189,99 +190,85 @@ class ClaudeDriver:
         self._servers.remove()  # it has been read: what is secret in it is not kept
         try:
             told = await process.control("get_settings")
-        except CliRefused:  # an older one
+        except CliRefused:  # an older CLI
             told = {}
         if settings.forbids_bypass(told):
-            self._choosing.bypass = False
-        await self._choosing.learn(settings.offer_of(initialized, told))
-        if self._place.source is None:  # what a session goes on with is its own
-            offer: dict[str, Any] = msgspec.to_builtins(self._choosing.offer)
-            await asyncio.to_thread(self._place.remembered.save, offer)
+            self._settings.bypass = False
+        await self._settings.learn(settings.offer_of(initialized, told))
+        if self._source is None:  # what a resumed session offers is its own
+            await asyncio.to_thread(self._memory.save, msgspec.to_builtins(self._settings.offer))
 
     def hear(self, process: ClaudeProcess, line: wire.Line) -> "Awaitable[None]":
-        """One line of it. Nearly all are a word of the model, which is told without a coroutine."""
+        """Handle a line. Nearly all are a token of the model, which is sent without a coroutine."""
         if type(line) is not wire.StreamEvent:
             return self._hear_line(process, line)
-        told = self._translator.feed(line)
-        return self._telling.tell(told[0]) if len(told) == 1 else self._hear_all(told)
+        events = self._translator.feed(line)
+        return self._updates.send(events[0]) if len(events) == 1 else self._send_all(events)
 
     async def _hear_line(self, process: ClaudeProcess, line: wire.Line) -> None:
         match line:
             case wire.ControlRequest():
-                self._answering.ask(process, line)
+                self._questions.ask(process, line)
             case wire.ControlCancel(request_id=id):
-                self._answering.withdraw(process, id)
+                self._questions.withdraw(process, id)
             case wire.ElicitationComplete(elicitation_id=id):
-                await self._answering.page_done(id)
-            case wire.Lifecycle(command_uuid=id, state="cancelled") if self._waiting and self._waiting.owns(id):
-                self._waiting.answered([id], None)
+                await self._questions.page_done(id)
+            case wire.Lifecycle(command_uuid=id, state="cancelled") if self._pending and self._pending.owns(id):
+                self._pending.answered([id], None)
             case wire.ResultLine():
                 await self._hear_result(line)
             case _:
-                await self._hear_all(self._translator.feed(line))
+                await self._send_all(self._translator.feed(line))
 
     async def _hear_result(self, line: wire.ResultLine) -> None:
-        """Somebody waits for this one: whatever is wrong with it, the prompt ends."""
+        """Handle the end of a turn: whatever is wrong with it, the prompt ends."""
         try:
-            told = self._translator.feed(line)
+            events = self._translator.feed(line)
         except Exception as error:
-            if self._waiting is not None:
-                wrong = f"the end of the turn could not be read: {type(error).__name__}"
-                self._waiting.fail(RequestError(Code.INTERNAL_ERROR, f"Claude Code: {wrong}"))
+            if self._pending is not None:
+                self._pending.fail(self._end_unreadable(error))
             raise
-        await self._hear_all(told)
+        await self._send_all(events)
 
-    async def _hear_all(self, told: "Sequence[ClaudeEvent]") -> None:
-        for each in told:
-            try:
-                await self._hear_news(each)
-            except ConnectionClosed as error:  # the client is gone
-                _log.debug("news of Claude Code were not told: %s", error)
-            except Exception:  # what follows in the line may be what somebody waits for
-                if self._session.closed:
-                    raise
-                _log.exception("news of Claude Code could not be told: %.200r", each)
+    async def _turn_ended(self, ended: ClaudeTurnEnded) -> None:
+        pending, ids = self._pending, ended.user_message_uuids
+        if pending is not None and (any(map(pending.owns, ids)) or not (ids or ended.origin)):
+            pending.answered(ids, ended.end)
+        elif not ended.origin:
+            self._last_error = ended.end.error  # of a process that could not begin, say
 
-    async def _hear_news(self, each: "ClaudeEvent") -> None:
-        match each:
-            case ClaudeTurnEnded():
-                self._turn_ended(each)
-            case ConversationReset(new_id=str() as id):
-                self._place.id, self._place.source = id, None
-            case SignInNeeded(text=text) if self._waiting:
-                self._waiting.fail(sign_in_needed(said=text))
-            case TitleChanged():
-                self._titled = True
-                await self._telling.tell(each)
-            case _:
-                await self._telling.tell(each)
+    async def _conversation_reset(self, reset: ConversationReset) -> None:
+        """The user cleared the session: the CLI goes on with an empty one, under another id."""
+        self._ids.move(self._session.id, reset.new_id)
+        self._source = None
 
-    async def _started(self, started: "CliStarted") -> None:
+    async def _sign_in(self, needed: SignInNeeded) -> None:
+        if self._pending is not None:
+            self._pending.fail(sign_in_needed(said=needed.text))
+        else:
+            await self._updates.send_sign_in(needed)
+
+    async def _started(self, started: CliStarted) -> None:
         self._can = frozenset(started.capabilities)
         if started.mode is not None:
-            await self._choosing.mode_is(started.mode)
+            await self._settings.mode_is(started.mode)
         if started.model is not None:
-            await self._choosing.model_is(started.model)
+            await self._settings.model_is(started.model)
 
     async def ended(self, process: ClaudeProcess) -> None:
-        """It is gone: whoever waits for it is told, and what it left open is closed."""
-        self._answering.withdraw_all(process)
-        if self._translator.unknown:
-            _log.info("Claude Code said things that nobody here knows: %s", dict(self._translator.unknown))
+        """Fail the prompt that waits for the process, and close the tool calls that it left open."""
+        self._questions.withdraw_all(process)
+        self._log_unknown(self._translator.unknown)
         if self._session.closed:
             return
         try:
-            await self._close_calls(background=True)
+            await self._send_strictly(self._translator.close_open(background=True))
         finally:
-            if self._waiting is not None and self._waiting.process is process:
-                self._waiting.fail(self._gone(process.end or ConnectionClosed("Claude Code ended")))
-
-    async def _close_calls(self, *, background: bool = False) -> None:
-        for each in self._translator.close_open(background=background):
-            await self._telling.tell(each)
+            if self._pending is not None and self._pending.process is process:
+                self._pending.fail(self._gone(process.end or ConnectionClosed("Claude Code ended")))
 
     def _gone(self, error: AcpError) -> RequestError:
-        """What kept the CLI from doing its work, for the user."""
+        """The error of a prompt or a setting for which the CLI does not run."""
         said, self._last_error = self._last_error, None
         if said is not None and said.kind == "session_not_found":
             return RequestError(
@@ -299,76 +286,83 @@ class ClaudeDriver:
 
     # Working.
 
-    async def prompt(self, turn: "AgentTurn") -> "Outcome":
-        """Say what the user says, and wait for the end of it."""
-        if is_trust(turn):
-            await trust_by_command(turn)
-            return None
+    async def _begin(self, turn: "AgentTurn") -> ClaudePrompt:
         content = await message_of(turn)
         await self._entitle(turn.text)
         process = await self._ready_for_project()
         self._last_error = None  # of what it did by itself
-        # No await from here to the end of `Waiting`: `ended` is called once, and fails the prompt that waits at that moment.
-        waiting = self._waiting = ClaudePrompt(process, str(uuid.uuid4()))
-        process.prompt(content, waiting.id)
-        try:
-            end = await asyncio.shield(waiting.end)  # it is still waited for when the turn is called off
-        except asyncio.CancelledError:
-            await self._call_off(process, waiting)
-            raise
-        finally:
-            self._waiting = None
-            await self._close_calls()
-        return _outcome(end)
+        # No await from here on: `ended` is called once, and fails the prompt that waits at that moment.
+        pending = self._expect(ClaudePrompt(process, str(uuid.uuid4())))
+        process.prompt(content, pending.id)
+        return pending
 
     async def steer(self, turn: "AgentTurn") -> bool:
         """Add to the turn that runs: the CLI takes it in between two steps, or answers it next.
 
-        An older one names no prompts in its answers and does not call off what waits, so it is not asked to.
+        An older CLI names no prompts in its answers and does not cancel those that wait, so it is not asked to.
         """
         content = await message_of(turn)
-        waiting = self._waiting
-        if waiting is None or waiting.end.done() or not self._can >= STEERABLE:
+        pending = self._steerable
+        if pending is None or pending.end.done() or not self._can >= STEERABLE:
             return False
         id = str(uuid.uuid4())
-        waiting.add(id)
-        waiting.process.prompt(content, id)
+        pending.add(id)
+        pending.process.prompt(content, id)
         return True
 
-    async def interrupt(self) -> None:
-        """Call off what it does by itself: there is no prompt that waits for its end."""
-        process = self._running.process
-        if process is not None and self._waiting is None:
+    async def cancel(self) -> None:
+        """Interrupt what the CLI does by itself, between prompts."""
+        process = self._kept.process
+        if process is not None and self.state is EngineSessionState.IDLE:
             with suppress(CliRefused, ConnectionClosed):
                 await process.control("interrupt", {"cancel_queued": True})
-            self._answering.withdraw_all(process)
+            self._questions.withdraw_all(process)
+
+    async def _interrupt(self, pending: ClaudePrompt) -> None:
+        process = pending.process
+        try:
+            async with asyncio.timeout(INTERRUPT_LIMIT):
+                response = await process.control("interrupt", {"cancel_queued": True})
+                if pending.id not in response.get("cancelled", ()):
+                    await asyncio.wait([pending.end])
+        except (TimeoutError, CliRefused, ConnectionClosed) as error:
+            _log.warning("Claude Code (pid %d) does not stop, so it is ended: %s", process.pid, error)
+            self._kept.give_up(process)
+        finally:
+            self._questions.withdraw_all(process)
+
+    async def _turn_over(self, pending: ClaudePrompt) -> None:
+        await self._send_strictly(self._translator.close_open(background=False))
+
+    def _sign_in_needed(self, said: str) -> RequestError:
+        return sign_in_needed(said=said)
 
     async def _ready_for_project(self) -> ClaudeProcess:
-        """The process; another one, if it was started with other settings of the project than those that are trusted now.
+        """Return the process; a new one, if it was started with other settings of the project than those that are trusted now.
 
         Raises:
-            RequestError: it does not start, or each one dies before it can be spoken to.
+            RequestError: it does not start, or each one ends before it can be used.
         """
         death = ConnectionClosed("Claude Code ended")
         for _ in range(TRIES):
             process = await self.ready()
             if await self._project.look() != self._trusted:
-                self._running.give_up(process)
+                self._kept.give_up(process)
                 process = await self.ready()
             await self._project.tell()  # in the turn: a client may not listen before it
-            if process.end is None:  # it may have died while we looked
+            if process.end is None:  # it may have ended while we looked
                 return process
             death = process.end
         raise self._gone(death)
 
     async def ready(self) -> ClaudeProcess:
-        """The process, once it can be spoken to.
+        """Return the process once it can be used.
 
         Raises:
             RequestError: it does not start, with what to do about it.
         """
         try:
-            return await self._running.ready()
+            return await self._kept.ready()
         except (ConnectionClosed, CliRefused) as error:
             raise self._gone(error) from error
         except RequestError:
@@ -376,46 +370,13 @@ class ClaudeDriver:
         except AcpError as error:
             raise RequestError(Code.INTERNAL_ERROR, "Claude Code does not start", str(error)) from error
 
-    async def _call_off(self, process: ClaudeProcess, waiting: ClaudePrompt) -> None:
-        """Interrupt the turn and wait for its end. One that does not end has a process that hangs: it is replaced."""
-        try:
-            async with asyncio.timeout(INTERRUPT_LIMIT):
-                answer = await process.control("interrupt", {"cancel_queued": True})
-                if waiting.id not in answer.get("cancelled", ()):
-                    await asyncio.wait([waiting.end])
-        except (TimeoutError, CliRefused, ConnectionClosed) as error:
-            _log.warning("Claude Code (pid %d) does not stop, so it is ended: %s", process.pid, error)
-            self._running.give_up(process)
-        finally:
-            self._answering.withdraw_all(process)
-
-    def _turn_ended(self, ended: "ClaudeTurnEnded") -> None:
-        waiting, ids = self._waiting, ended.user_message_uuids
-        if waiting is not None and (any(map(waiting.owns, ids)) or not (ids or ended.origin)):
-            waiting.answered(ids, ended.end)
-        elif not ended.origin:
-            self._last_error = ended.end.error  # of a process that could not begin, say
-
-    async def _entitle(self, text: str) -> None:
-        """Until the CLI finds a better one, the first prompt is the title."""
-        if not self._titled and (title := title_of(text)):
-            self._titled = True
-            await self._session.entitle(title)
-
     async def close(self) -> None:
-        """End it, and free what it holds."""
-        self._answering.close()
-        await self._running.close()
+        """End the process and the questions, and remove what it was given."""
+        self._happens(EngineSessionEvent.CLOSE)
+        self._questions.close()
+        await self._kept.close()
         self._servers.remove()
 
 
-async def _nothing(_: object) -> None:
-    """For the session alone."""
-
-
-def _outcome(end: "TurnEnd | None") -> "Outcome":
-    if end is None:
-        return v1.StopReason.CANCELLED
-    if end.error is None:
-        return v1.PromptResult(end.stop_reason or v1.StopReason.END_TURN, end.usage)
-    raise sign_in_needed(said=end.error.message) if end.error.kind == "auth" else end.error.refusal()
+async def _ignore(_: object) -> None:
+    """Do nothing: the event concerns a live session."""

@@ -56,10 +56,10 @@ class ClaudeLaunch(msgspec.Struct, frozen=True, kw_only=True):
     program: str
     cwd: str = ""
     """Where it works."""
-    conversation: str
-    """The id that it writes under."""
+    session: str
+    """The id under which it stores the session."""
     source: str | None = None
-    """The conversation that it goes on with, if any: the same one, or another that it then copies."""
+    """The stored session that it goes on with, if any: the same one, or another that it then copies."""
     directories: Sequence[str] = ()
     servers: str | None = None
     """The file that names the MCP servers."""
@@ -78,11 +78,11 @@ def command_of(launch: ClaudeLaunch) -> list[str]:
     """The words of the command line."""
     words = [launch.program, *STREAMING]
     if launch.source is None:
-        words += ["--session-id", launch.conversation]
+        words += ["--session-id", launch.session]
     else:
         words += ["--resume", launch.source]
-        if launch.source != launch.conversation:
-            words += ["--fork-session", "--session-id", launch.conversation]
+        if launch.source != launch.session:
+            words += ["--fork-session", "--session-id", launch.session]
     if launch.bypass:
         words.append("--allow-dangerously-skip-permissions")
     for flag, value in (

@@ -1,13 +1,12 @@
-"""A prompt as the CLI takes it.
+"""A prompt as Claude Code takes it, and as it waits for its end.
 
 The CLI looks for a slash command and for `@path` in one place only: the last block, if that is text. So the words come last, and context
-before them, where an `@` in somebody's file is just an `@`; and the end of a longer prompt that happens to look like a command is none.
+before them, where an `@` in a file is just an `@`; and the end of a longer prompt that happens to look like a command is none.
 """
 
-import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from antiphon.aio import ignore_result
+from antiphon.engines.cli_driver import PendingPrompt
 from antiphon.engines.content import (
     ContextPiece,
     DocumentPiece,
@@ -26,18 +25,18 @@ if TYPE_CHECKING:
     from antiphon.agent.turn import AgentTurn
     from antiphon.engines.claude.process import ClaudeProcess
     from antiphon.engines.events import TurnEnd
-    from antiphon.errors import AcpError
+    from antiphon.protocol.base import JsonObject
 
 __all__ = ["DOCUMENTS", "PICTURES", "ClaudePrompt", "message_of"]
 
 PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""What the model sees. The CLI itself makes smaller what has too many pixels or bytes."""
+"""Types that the model is shown. The CLI itself shrinks what has too many pixels or bytes."""
 
 DOCUMENTS: Final = frozenset({"application/pdf"})
 
 
-async def message_of(turn: "AgentTurn") -> "str | list[dict[str, Any]]":
-    """The content of the message that a prompt becomes."""
+async def message_of(turn: "AgentTurn") -> "str | list[JsonObject]":
+    """Return the content of the message for a prompt."""
     pieces = await pieces_of(
         turn.prompt, read=reader_of(turn), cwd=turn.session.cwd, pictures=PICTURES, documents=DOCUMENTS
     )
@@ -58,7 +57,7 @@ def _words_last(pieces: list[Piece]) -> list[Piece]:
     return [*(piece for piece in pieces if not isinstance(piece, TextPiece)), TextPiece("\n\n".join(words))]
 
 
-def _block(piece: Piece) -> dict[str, Any]:
+def _block(piece: Piece) -> "JsonObject":
     match piece:
         case TextPiece(text=text) | ContextPiece(text=text):
             return {"type": "text", "text": text}
@@ -68,45 +67,34 @@ def _block(piece: Piece) -> dict[str, Any]:
             return {"type": "document", "source": {"type": "base64", "media_type": mime, "data": data}}
 
 
-# --- A prompt that waits for its end, with what the user added to it meanwhile: all of it has to be answered, by the process it was said to
-
-
-class ClaudePrompt:
-    """For one prompt. `end` is None if it never began, because it was called off."""
+class ClaudePrompt(PendingPrompt):
+    """A prompt with what the user added to it meanwhile: all of it has to be answered, by the process that it was sent to."""
 
     def __init__(self, process: "ClaudeProcess", id: str) -> None:
+        super().__init__()
         self.process = process
         self.id = id
         self._ids = {id}
         self._worst: TurnEnd | None = None
-        self.end: asyncio.Future[TurnEnd | None] = asyncio.get_running_loop().create_future()
-        self.end.add_done_callback(
-            ignore_result
-        )  # a turn that is cancelled waits for its end, and not for how it ended
 
     def add(self, id: str) -> None:
-        """The user adds something."""
+        """The user adds a message, which has this id."""
         self._ids.add(id)
 
     def owns(self, id: str) -> bool:
-        """Whether it was said here."""
+        """Whether the message with this id belongs to the prompt and is not answered yet."""
         return id in self._ids
 
     def answered(self, ids: "Sequence[str]", end: "TurnEnd | None") -> None:
-        """These have been answered, or, without ids, all of them: an older CLI does not tell.
+        """The messages with these ids have been answered; without ids, all of them: an older CLI does not tell.
 
         Of several ends the first one counts that is not a plain one, so that no trouble is hidden by what came after it.
         """
         self._ids -= set(ids or self._ids)
         if self._worst is None or _is_plain(self._worst):
             self._worst = end or self._worst
-        if not self._ids and not self.end.done():
-            self.end.set_result(self._worst)
-
-    def fail(self, error: "AcpError") -> None:
-        """There will be no end."""
-        if not self.end.done():
-            self.end.set_exception(error)
+        if not self._ids:
+            self.finish(self._worst)
 
 
 def _is_plain(end: "TurnEnd") -> bool:

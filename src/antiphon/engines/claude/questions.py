@@ -5,14 +5,12 @@ An answer is a text by the question's own words: the label that was chosen, seve
 
 import asyncio
 import json
-import logging
 import os.path
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from antiphon.agent.questions import UserQuestions
 from antiphon.engines.bounded import trim
 from antiphon.engines.claude import wire
 from antiphon.engines.claude.grants import Grant, grants, keep_rules
@@ -23,9 +21,8 @@ from antiphon.engines.questions import (
     DECLINE,
     MAX_NOTE,
     AnswerChoice,
-    Body,
+    CliQuestions,
     NoAnswer,
-    OpenQuestions,
     QuestionCancelled,
     RefusedByPolicy,
     UserAnswer,
@@ -44,29 +41,29 @@ from antiphon.engines.questions import (
 )
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
+from antiphon.protocol.base import JsonObject
 from antiphon.text import exact
 
 if TYPE_CHECKING:
-    from antiphon.agent.questions import PageVisit
+    from antiphon.agent.questions import PageVisit, UserQuestions
     from antiphon.agent.session import AgentSession
-    from antiphon.engines.claude.process import ClaudeProcess
     from antiphon.engines.claude.translate.translator import ClaudeTranslator
     from antiphon.engines.events import UpdateSender
 
-__all__ = ["Asker", "ClaudeQuestions", "allow", "ask_about_plan", "ask_for_server", "ask_questions", "deny"]
+__all__ = ["ClaudeAsker", "ClaudeQuestions", "allow", "ask_about_plan", "ask_for_server", "ask_questions", "deny"]
 
 # --- What the CLI is told: a tool may run, or it may not and why
 
 
-def allow(input: Mapping[str, Any], *permissions: Mapping[str, Any]) -> Body:
+def allow(input: JsonObject, *permissions: JsonObject) -> JsonObject:
     """The tool may run. The input is always there: 2.1.197 takes an answer without it for a refusal."""
-    body: Body = {"behavior": "allow", "updatedInput": dict(input)}
+    body: JsonObject = {"behavior": "allow", "updatedInput": dict(input)}
     return {**body, "updatedPermissions": [dict(each) for each in permissions]} if permissions else body
 
 
-def deny(message: str, *, interrupt: bool = False) -> Body:
+def deny(message: str, *, interrupt: bool = False) -> JsonObject:
     """The tool may not run; the model reads the message. With `interrupt` the turn ends instead."""
-    body: Body = {"behavior": "deny", "message": message}
+    body: JsonObject = {"behavior": "deny", "message": message}
     return {**body, "interrupt": True} if interrupt else body
 
 
@@ -94,7 +91,7 @@ class _Asked(msgspec.Struct, frozen=True):
     questions: list[_Question]
 
 
-async def ask_questions(request: "wire.CanUseTool", stage: "UserQuestions", call: v1.ToolCallPatch) -> Body:
+async def ask_questions(request: "wire.CanUseTool", stage: "UserQuestions", call: v1.ToolCallPatch) -> JsonObject:
     """Ask all of them."""
     try:
         asked = msgspec.convert(request.input, _Asked).questions
@@ -126,7 +123,9 @@ def _choice(offered: _Choice) -> AnswerChoice:
     return AnswerChoice(offered.label, offered.description, offered.preview, meta)
 
 
-def _answered(request: "wire.CanUseTool", questions: Sequence[UserQuestion], answers: Sequence[UserAnswer]) -> Body:
+def _answered(
+    request: "wire.CanUseTool", questions: Sequence[UserQuestion], answers: Sequence[UserAnswer]
+) -> JsonObject:
     texts, notes = dict[str, str](), dict[str, dict[str, str]]()
     for question, answer in zip(questions, answers, strict=True):
         own = [answer.own] if answer.own is not None else []
@@ -162,7 +161,7 @@ STAYS: Final = (
 )
 
 
-async def ask_about_plan(request: "wire.CanUseTool", stage: "UserQuestions", call: v1.ToolCallPatch) -> Body:
+async def ask_about_plan(request: "wire.CanUseTool", stage: "UserQuestions", call: v1.ToolCallPatch) -> JsonObject:
     """Show the plan and ask."""
     options = [_ASKING, _STAYING] if request.mended else [_ACCEPTING, _ASKING, _STAYING]
     if stage.session.client.shows_forms:
@@ -183,7 +182,7 @@ async def ask_about_plan(request: "wire.CanUseTool", stage: "UserQuestions", cal
     return deny(STAYS)
 
 
-def _mode(mode: str) -> dict[str, Any]:
+def _mode(mode: str) -> JsonObject:
     return {"type": "setMode", "mode": mode, "destination": "session"}
 
 
@@ -195,7 +194,7 @@ MOST_PAGES: Final = 64
 
 async def ask_for_server(
     request: "wire.ElicitationRequest", stage: "UserQuestions", pages: "dict[str, PageVisit]"
-) -> Body:
+) -> JsonObject:
     """Ask by a form or on a page. The pages that the user agreed to go to are remembered by the server's id for them."""
     if request.mode != "url":
         return await fill_in_form(stage, _message(request), request.requested_schema)
@@ -232,14 +231,14 @@ _COMMONPLACE: Final = "This command requires approval"
 """What the CLI gives as a reason when there is none."""
 
 
-class Asker:
+class ClaudeAsker:
     """Asks for one session. Several questions may be open at once; whoever cancels one withdraws it at the client."""
 
     def __init__(self, session: "AgentSession") -> None:
         self._session = session
         self._pages: dict[str, PageVisit] = {}
 
-    async def answer(self, request: "wire.CanUseTool", stage: "UserQuestions", call: v1.ToolCallPatch) -> Body:
+    async def answer(self, request: "wire.CanUseTool", stage: "UserQuestions", call: v1.ToolCallPatch) -> JsonObject:
         """What the CLI is told: it may, or it may not and why."""
         ask = _ASKED_THEIR_OWN_WAY.get(request.tool_name, self._ask)
         try:
@@ -255,7 +254,7 @@ class Asker:
         except AcpError as error:
             return deny(f"The user could not be asked, so this did not run: {why(error)}")
 
-    async def elicit(self, request: "wire.ElicitationRequest", stage: "UserQuestions") -> Body:
+    async def elicit(self, request: "wire.ElicitationRequest", stage: "UserQuestions") -> JsonObject:
         """What an MCP server is told that wants something from the user."""
         try:
             return await ask_for_server(request, stage, self._pages)
@@ -272,7 +271,7 @@ class Asker:
         if visit is not None:
             await visit.complete()
 
-    async def _ask(self, request: "wire.CanUseTool", stage: "UserQuestions", call: v1.ToolCallPatch) -> Body:
+    async def _ask(self, request: "wire.CanUseTool", stage: "UserQuestions", call: v1.ToolCallPatch) -> JsonObject:
         session = self._session
         roots = (session.cwd, *session.directories)
         # The CLI says where things really are, whatever link led it there.
@@ -339,67 +338,32 @@ def _texts(call: v1.ToolCallPatch) -> Iterator[str]:
                 pass
 
 
-# --- Answers to what the CLI asks: may this tool run, what does this server want to know
+class ClaudeQuestions(CliQuestions[wire.ControlRequest]):
+    """The control requests of the CLI in one session that are answered here."""
 
-_log = logging.getLogger(__name__)
-
-
-class ClaudeQuestions:
-    """Of one session. Questions belong to it and not to a turn, because sub-agents ask between turns too."""
-
-    def __init__(self, session: "AgentSession", translator: "ClaudeTranslator", telling: "UpdateSender") -> None:
-        self._session = session
-        self._stage = UserQuestions(session)
-        self._asker = Asker(session)
+    def __init__(self, session: "AgentSession", updates: "UpdateSender", translator: "ClaudeTranslator") -> None:
+        super().__init__(session, updates)
+        self._asker = ClaudeAsker(session)
         self._translator = translator
-        self._telling = telling
-        self._pending = OpenQuestions()
 
-    def ask(self, process: "ClaudeProcess", line: wire.ControlRequest) -> None:
-        """Begin to ask the user, and answer the CLI when they have."""
-        self._pending.begin((process.pid, line.request_id), self._answer(process, line))
+    def _id_of(self, request: wire.ControlRequest) -> str:
+        return request.request_id
 
-    async def _answer(self, process: "ClaudeProcess", line: wire.ControlRequest) -> None:
-        try:
-            body = await self._body(line)
-        except Exception as error:  # a question that cannot be asked must not leave the CLI waiting
-            _log.exception("a question of Claude Code could not be asked")
-            process.refuse(line.request_id, f"the question could not be asked: {type(error).__name__}")
-            return
-        if body is None:
-            process.refuse(line.request_id, "not supported here")
-        else:
-            process.answer(line.request_id, body)
-
-    async def _body(self, line: wire.ControlRequest) -> dict[str, Any] | None:
-        match line.request:
+    async def _result_of(self, request: wire.ControlRequest) -> JsonObject | None:
+        match request.request:
             case wire.CanUseTool() as asked:
-                body = await self._asker.answer(asked, self._stage, self._translator.patch_of(asked))
-                if body.get("behavior") == "allow" and asked.tool_use_id is not None:
-                    for news in self._translator.allowed(asked.tool_use_id):
-                        await self._telling.tell(news)
-                return body
+                result = await self._asker.answer(asked, self._user, self._translator.patch_of(asked))
+                if result.get("behavior") == "allow" and asked.tool_use_id is not None:
+                    await self._send_allowed(self._translator.allowed(asked.tool_use_id))
+                return result
             case wire.ElicitationRequest() as asked_by_server:
-                return await self._asker.elicit(asked_by_server, self._stage)
+                return await self._asker.elicit(asked_by_server, self._user)
             case wire.OtherControl(subtype=subtype, fields=fields) if subtype == HOOK:
                 return before_tool(self._session, fields)
             case _:
                 return None
 
     async def page_done(self, elicitation_id: str | None) -> None:
-        """The user has done what a server wanted on a page: the client may stop waiting."""
+        """The user has done what an MCP server wanted on a page: the client may stop waiting."""
         if elicitation_id is not None:
             await self._asker.page_done(elicitation_id)
-
-    def withdraw(self, process: "ClaudeProcess", request_id: str) -> None:
-        """The CLI does not want to know any more."""
-        self._pending.withdraw((process.pid, request_id))
-
-    def withdraw_all(self, process: "ClaudeProcess") -> None:
-        """Nor anything else that this process asked."""
-        self._pending.withdraw_all(lambda key: isinstance(key, tuple) and key[0] == process.pid)
-
-    def close(self) -> None:
-        """The session ends."""
-        self._pending.withdraw_all()
-        self._stage.end()

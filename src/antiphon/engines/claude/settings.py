@@ -1,16 +1,26 @@
-"""What the user can choose in a session with Claude Code: mode, model, effort. Pure values, made from what the CLI says it has.
+"""The settings of a session with Claude Code (mode, model, effort) and its slash commands.
 
-The CLI tells its models and commands only once it runs, and a client wants them at once. So what one version told the last time is
-shown first, and corrected when it differs.
+The CLI tells its models and commands only once it runs, and a client wants them at once. So what the same version of the CLI offered the
+last time is shown first, and corrected when it differs.
 """
 
 import re
 from collections.abc import Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
+from antiphon.engines.cli_session import (
+    EFFORT,
+    MODE,
+    MODEL,
+    SettingsSync,
+    ShownSettings,
+    effort_option,
+    mode_option,
+    model_option,
+)  # fmt: skip
 from antiphon.engines.project import TRUST
 from antiphon.errors import Code, ConnectionClosed, RequestError
 from antiphon.protocol import v1
@@ -21,25 +31,19 @@ if TYPE_CHECKING:
     from antiphon.agent.session import AgentSession
     from antiphon.engines.claude import wire
     from antiphon.engines.claude.process import ClaudeProcess
+    from antiphon.protocol.base import JsonObject
 
 __all__ = [
-    "EFFORT",
-    "MODE",
-    "MODEL",
     "MODES",
     "ClaudeOffer",
     "ClaudeSettings",
     "CliModel",
-    "choices_of",
     "commands_of",
+    "forbids_bypass",
     "model_shown",
     "offer_of",
+    "shown_settings",
 ]
-
-MODE: Final = "mode"
-MODEL: Final = "model"
-EFFORT: Final = "effort"
-"""The ids of the settings."""
 
 BYPASS: Final = "bypassPermissions"
 
@@ -86,16 +90,8 @@ class ClaudeOffer(msgspec.Struct, frozen=True):
     effort: str = ""
 
 
-class Choice(msgspec.Struct, frozen=True):
-    """All that a session shows."""
-
-    modes: v1.ModeState
-    models: v1.ModelState
-    options: list[v1.ConfigOption]
-
-
-def offer_of(initialized: dict[str, Any], told: dict[str, Any]) -> ClaudeOffer:
-    """From the CLI's answers to `initialize` and `get_settings`."""
+def offer_of(initialized: "JsonObject", told: "JsonObject") -> ClaudeOffer:
+    """Read the offer from the CLI's responses to `initialize` and `get_settings`."""
     applied = _object(told.get("applied"))
     models = _each(initialized.get("models"), CliModel) or ClaudeOffer().models
     resolved = applied.get("model")
@@ -108,7 +104,7 @@ def offer_of(initialized: dict[str, Any], told: dict[str, Any]) -> ClaudeOffer:
     )
 
 
-def forbids_bypass(told: dict[str, Any]) -> bool:
+def forbids_bypass(told: "JsonObject") -> bool:
     """Whether the user's settings, or an administrator's, forbid the mode without questions."""
     permissions = _object(_object(told.get("effective")).get("permissions"))
     return permissions.get("disableBypassPermissionsMode") == "disable"
@@ -122,8 +118,8 @@ def model_shown(models: Sequence[CliModel], name: str, current: str) -> str:
     return meant[0] if meant else name
 
 
-def choices_of(offer: ClaudeOffer, *, bypass: bool, mode: str, model: str, effort: str) -> Choice:
-    """Modes, models and settings, with what is chosen."""
+def shown_settings(offer: ClaudeOffer, *, bypass: bool, mode: str, model: str, effort: str) -> ShownSettings:
+    """Modes, models and options as the client is shown them. `bypass`: whether the mode without questions is on offer."""
     models = _with(offer.models, model)
     chosen = next(each for each in models if each.value == model)
     modes = [
@@ -131,42 +127,16 @@ def choices_of(offer: ClaudeOffer, *, bypass: bool, mode: str, model: str, effor
         for each in MODES
         if each.id == mode or ((each.id != BYPASS or bypass) and (each.id != "auto" or chosen.supports_auto_mode))
     ]
-    if mode not in [each.id for each in modes]:  # one from tomorrow
+    if mode not in [each.id for each in modes]:  # a mode of a newer CLI
         modes.append(v1.Mode(mode, mode))
-    options: list[v1.ConfigOption] = [
-        v1.SelectConfig(
-            id=MODE,
-            name="Mode",
-            description="When Claude asks you",
-            category=v1.ConfigCategory.MODE,
-            current_value=mode,
-            options=[v1.SelectOption(each.id, each.name, each.description) for each in modes],
-        ),
-        v1.SelectConfig(
-            id=MODEL,
-            name="Model",
-            category=v1.ConfigCategory.MODEL,
-            current_value=model,
-            options=[v1.SelectOption(each.value, _name(each), each.description or None) for each in models],
-        ),
+    offered = [
+        v1.SessionModel(each.value, each.display_name or each.value, each.description or None) for each in models
     ]
-    levels = chosen.supported_effort_levels
-    if levels:
-        options.append(
-            v1.SelectConfig(
-                id=EFFORT,
-                name="Effort",
-                description="How much the model thinks",
-                category=v1.ConfigCategory.THOUGHT_LEVEL,
-                current_value=effort if effort in levels else _middle(levels),
-                options=[v1.SelectOption(level, level.capitalize()) for level in levels],
-            )
-        )
-    return Choice(
-        v1.ModeState(mode, modes),
-        v1.ModelState([v1.SessionModel(each.value, _name(each), each.description or None) for each in models], model),
-        options,
-    )
+    options: list[v1.ConfigOption] = [mode_option(modes, mode, "When Claude asks you"), model_option(offered, model)]
+    if levels := chosen.supported_effort_levels:
+        usual = "medium" if "medium" in levels else levels[0]
+        options.append(effort_option([(level, None) for level in levels], effort, usual))
+    return ShownSettings(v1.ModeState(mode, modes), v1.ModelState(offered, model), options)
 
 
 def commands_of(offer: ClaudeOffer) -> list[v1.Command]:
@@ -214,15 +184,7 @@ def _with(models: Sequence[CliModel], value: str) -> list[CliModel]:
     return known
 
 
-def _name(model: CliModel) -> str:
-    return model.display_name or model.value
-
-
-def _middle(levels: Sequence[str]) -> str:
-    return "medium" if "medium" in levels else levels[0]
-
-
-def _object(value: object) -> dict[str, Any]:
+def _object(value: object) -> "JsonObject":
     return value if isinstance(value, dict) else {}
 
 
@@ -241,143 +203,118 @@ def _each(values: object, kind: type[T]) -> list[T]:
     return understood
 
 
-# --- What is chosen in a session, kept the same on both sides: the client changes it, the CLI changes it, each hears of the other
-
-
-class ClaudeSettings:
-    """Mode, model and effort of one session."""
+class ClaudeSettings(SettingsSync):
+    """Mode, model and effort of one session. The CLI takes a change at once, in the running process."""
 
     def __init__(self, session: "AgentSession", *, bypass: bool) -> None:
-        self._session = session
+        super().__init__(session, "default")
         self.bypass = bypass
         """Whether the mode without questions is on offer."""
         self.offer = ClaudeOffer()
-        self._mode = self._model = "default"
-        self._effort = ""
-        self._told = {MODE: False, MODEL: False, EFFORT: False}
         self._setting: str | None = None
+        """The mode that the CLI is being told: its own report of it is no change."""
 
-    async def begin(self, remembered: dict[str, Any] | None, kept: "Mapping[str, str]" = MappingProxyType({})) -> None:
-        """Show what the CLI had on offer the last time, with the model and effort that were chosen in this session before."""
+    async def begin(self, remembered: "JsonObject | None", kept: "Mapping[str, str]" = MappingProxyType({})) -> None:
+        """Show what the CLI offered the last time, with the model and effort that were chosen in this session before."""
         try:
             self.offer = msgspec.convert(remembered, ClaudeOffer)
         except msgspec.ValidationError:
             self.offer = ClaudeOffer()
-        self._mode, self._model, self._effort = self.offer.mode, self.offer.model, self.offer.effort
+        self.mode, self.model, self.effort = self.offer.mode, self.offer.model, self.offer.effort
         if model := kept.get(MODEL):
-            self._model, self._told[MODEL] = model, True
+            self.model = model
+            self._chosen.add(MODEL)
         if effort := kept.get(EFFORT):
-            self._effort, self._told[EFFORT] = effort, True
+            self.effort = effort
+            self._chosen.add(EFFORT)
         self._show()
-        await self._offer_commands()
+        await self._send_commands()
 
     def chosen(self) -> dict[str, str]:
         """What a process is started with: only what was chosen here, or the user's own settings would not count."""
-        values = {MODE: self._mode, MODEL: self._model, EFFORT: self._effort}
-        return {name: value for name, value in values.items() if self._told[name] and value}
+        values = {MODE: self.mode, MODEL: self.model, EFFORT: self.effort}
+        return {name: value for name, value in values.items() if name in self._chosen and value}
 
     async def learn(self, offer: ClaudeOffer) -> None:
-        """What it really has on offer, and what it begins with."""
+        """Take over what the CLI really offers, and the settings that it begins with."""
         new_commands = offer.commands != self.offer.commands
         self.offer = offer
-        if not self._told[MODE]:
-            self._mode = offer.mode
-        if not self._told[MODEL]:
-            self._model = offer.model
-        if not self._told[EFFORT]:
-            self._effort = offer.effort
-        await self._show_and_tell()
+        if MODE not in self._chosen:
+            self.mode = offer.mode
+        if MODEL not in self._chosen:
+            self.model = offer.model
+        if EFFORT not in self._chosen:
+            self.effort = offer.effort
+        await self._show_and_send()
         if new_commands:
-            await self._offer_commands()
+            await self._send_commands()
 
-    # The client changes something.
+    # The client changes a setting.
 
-    async def set_mode(self, process: "ClaudeProcess", mode: str) -> None:
-        """Another mode, now."""
+    async def set_option(self, process: "ClaudeProcess", name: str, value: str) -> None:
+        """Change a setting in the CLI.
+
+        Raises:
+            RequestError: the CLI refuses, or ended.
+        """
+        if name == MODE:
+            await self._set_mode(process, value)
+            self.mode = value
+        elif name == MODEL:
+            await _set(process, "set_model", {"model": value})
+            self.model = value
+        elif name == EFFORT:
+            await _set(process, "apply_flag_settings", {"settings": {"effortLevel": value}})
+            self.effort = value
+        else:
+            return
+        self._chosen.add(name)
+        self._show()
+
+    async def _set_mode(self, process: "ClaudeProcess", mode: str) -> None:
         self._setting = mode
         try:
             await _set(process, "set_permission_mode", {"mode": mode})
         except RequestError:
             if mode == BYPASS:  # the user's or an administrator's settings forbid it
                 self.bypass = False
-                await self._show_and_tell()
+                await self._show_and_send()
             raise
         finally:
             self._setting = None
-        self._mode = mode
-        self._told[MODE] = True
-        self._show()
 
-    async def set_model(self, process: "ClaudeProcess", model: str) -> None:
-        """Another model, from the next step on."""
-        await _set(process, "set_model", {"model": model})
-        self._model = model
-        self._told[MODEL] = True
-        self._show()
-
-    async def set_option(self, process: "ClaudeProcess", name: str, value: str) -> None:
-        """A setting, in the way of newer clients."""
-        if name == MODE:
-            await self.set_mode(process, value)
-        elif name == MODEL:
-            await self.set_model(process, value)
-        elif name == EFFORT:
-            await _set(process, "apply_flag_settings", {"settings": {"effortLevel": value}})
-            self._effort = value
-            self._told[EFFORT] = True
-            self._show()
-
-    # The CLI changes something.
+    # The CLI changes a setting.
 
     async def mode_is(self, mode: str) -> None:
-        """It works in this mode."""
-        if mode == self._mode or mode == self._setting:
+        """The CLI works in this mode."""
+        if mode == self.mode or mode == self._setting:
             return
-        self._mode = mode
-        self._told[MODE] = True
-        await self._show_and_tell()
+        self.mode = mode
+        self._chosen.add(MODE)
+        await self._show_and_send()
 
     async def model_is(self, name: str) -> None:
-        """It uses the model of this name."""
-        model = model_shown(self.offer.models, name, self._model)
-        if model != self._model:
-            self._model = model
-            self._told[MODEL] = True
-            await self._show_and_tell()
+        """The CLI uses the model of this name."""
+        model = model_shown(self.offer.models, name, self.model)
+        if model != self.model:
+            self.model = model
+            self._chosen.add(MODEL)
+            await self._show_and_send()
 
     async def commands_are(self, commands: "Sequence[wire.SlashCommand]") -> None:
-        """It has these slash commands now."""
+        """The CLI offers these slash commands now."""
         known = [CliCommand(each.name, each.description, each.argument_hint) for each in commands]
         self.offer = msgspec.structs.replace(self.offer, commands=known)
-        await self._offer_commands()
+        await self._send_commands()
 
-    # Showing.
-
-    async def _offer_commands(self) -> None:
+    async def _send_commands(self) -> None:
         await self._session.offer(*commands_of(self.offer))
 
-    def _show(self) -> None:
-        choice = choices_of(self.offer, bypass=self.bypass, mode=self._mode, model=self._model, effort=self._effort)
-        session = self._session
-        session.modes, session.models, session.config_options = choice.modes, choice.models, choice.options
-
-    async def _show_and_tell(self) -> None:
-        session = self._session
-        modes, models, options = session.modes, session.models, list(session.config_options)
-        self._show()
-        if session.config_options != options:
-            await session.tell_options()
-        if modes is not None and session.modes is not None and modes.current_mode_id != session.modes.current_mode_id:
-            await session.update(v1.CurrentModeUpdate(session.modes.current_mode_id))
-        if (
-            models is not None
-            and session.models is not None
-            and models.current_model_id != session.models.current_model_id
-        ):
-            await session.tell_model(session.models.current_model_id)
+    def shown(self) -> ShownSettings:
+        return shown_settings(self.offer, bypass=self.bypass, mode=self.mode, model=self.model, effort=self.effort)
 
 
-async def _set(process: "ClaudeProcess", subtype: str, fields: dict[str, Any]) -> None:
+async def _set(process: "ClaudeProcess", subtype: str, fields: "JsonObject") -> None:
     from antiphon.engines.process import CliRefused  # late: `session/new` needs no process
 
     try:
@@ -385,5 +322,5 @@ async def _set(process: "ClaudeProcess", subtype: str, fields: dict[str, Any]) -
     except CliRefused as error:
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", error.message) from error
     except ConnectionClosed as error:
-        hint = "choose it again: the conversation goes on in a new process"
+        hint = "choose it again: the session goes on in a new process"
         raise RequestError(Code.INTERNAL_ERROR, "Claude Code ended unexpectedly", error.sentence, hint=hint) from error

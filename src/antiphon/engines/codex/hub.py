@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from antiphon import __version__
 from antiphon.config.environment import environment_for, harmless_git
-from antiphon.engines.bounded import trim
+from antiphon.engines.bounded import SessionIds, trim
 from antiphon.engines.cli_program import home, notes_folder, read_notes, write_notes
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.login import Mark, kept_login
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from antiphon.engines.cli_program import FoundProgram
 
-__all__ = ["EARLY", "CodexHub", "ThreadListener", "ThreadNames"]
+__all__ = ["EARLY", "CodexHub", "ThreadListener"]
 
 INTRODUCTION: Final = {
     "clientInfo": {"name": "antiphon", "title": "Antiphon", "version": __version__},
@@ -76,26 +76,6 @@ class ThreadListener(Protocol):
         """Another session has the thread now."""
 
 
-class ThreadNames:
-    """Sessions that go on in another thread than the one that they are called after."""
-
-    def __init__(self) -> None:
-        self._threads: dict[str, str] = {}
-
-    def moved(self, session_id: str, thread_id: str) -> None:
-        """This one does, from now on."""
-        self._threads[session_id] = thread_id
-        trim(self._threads)
-
-    def thread_of(self, session_id: str) -> str:
-        """The thread of a session."""
-        return self._threads.get(session_id, session_id)
-
-    def session_of(self, thread_id: str) -> str:
-        """What the session of a thread is called."""
-        return next((session for session, thread in self._threads.items() if thread == thread_id), thread_id)
-
-
 class CodexHub:
     """For one engine."""
 
@@ -104,7 +84,8 @@ class CodexHub:
         self._running: KeptProcess[CodexServer] = KeptProcess(self)
         self._listeners: dict[str, ThreadListener] = {}
         self._parents: dict[str, str] = {}
-        self.names = ThreadNames()
+        self.ids = SessionIds()
+        """Sessions that go on in another thread than the one that they are called after."""
         self._early: dict[str, wire.ServerNotification] = {}
         self._models: tuple[CodexServer, list[wire.CodexModel]] | None = None
         self.login: Mark = None

@@ -1,18 +1,17 @@
-"""Signing in to Codex and out of it: what its server and its program say and do about it.
+"""The account of Codex: whether the user is signed in, signing in and out, by its server and its own commands.
 
-The login itself happens in a terminal, between the user and the CLI: there our program is run with `--login`, and becomes the CLI.
-Only an API key passes through here, from the environment to the server, which keeps it.
+Only an API key passes through here, from the environment to the server, which stores it.
 """
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from antiphon.engines.cli_program import CODEX, FoundProgram, ask, find_cli, home, version_of
+from antiphon.engines.cli_engine import run_login, sign_in_error
+from antiphon.engines.cli_program import CODEX, FoundProgram, ask, home
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.engine import API_KEY, KEYS, METHODS
-from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
+from antiphon.errors import Code, ConnectionClosed, RequestError
 
 if TYPE_CHECKING:
     from antiphon.engines.codex.hub import CodexHub
@@ -24,7 +23,7 @@ Mark = tuple[int, int, int] | None
 """A file's identity, time and size; None if there is no such file."""
 
 WAYS: Final = {"chatgpt": (), "device": ("--device-auth",)}
-"""How the user wants to sign in → what the CLI is told. The first is what it does unless told otherwise."""
+"""How the user wants to sign in → what the CLI is told. The first is the default."""
 
 
 def login(way: str = "") -> NoReturn:
@@ -33,36 +32,25 @@ def login(way: str = "") -> NoReturn:
     Raises:
         AcpError: there is no such way, no CLI, or one that is too old.
     """
-    way = way or "chatgpt"
-    if way not in WAYS:
-        raise AcpError(f"there is no login `{way}`", hint=f"choose one of {', '.join(WAYS)}")
-    found = find_cli(CODEX)
-    version_of(found)
-    sys.stdout.flush()
-    try:
-        os.execv(found.path, [found.path, "login", *WAYS[way]])  # noqa: S606 - it is meant to be this process
-    except OSError as error:
-        raise AcpError(
-            f"`{found.path}` cannot be started: {error.strerror}", hint="check that it is a program for this machine"
-        ) from error
+    run_login(CODEX, ("login",), WAYS, way)
 
 
 async def must_be_signed_in(hub: "CodexHub") -> "CodexServer":
-    """The server, if it may work: somebody is signed in, or the model's provider wants no login.
+    """Return the server if it may work: the user is signed in, or the model's provider wants no login.
 
     Raises:
-        RequestError: nobody is signed in (-32000, with what to do), or it does not start.
+        RequestError: the user is not signed in (-32000, with what to do), or it does not start.
     """
-    server, standing = await _standing(hub)
-    if not _may_work(standing):
-        server, standing = await _with_new_login(hub, server)
-    if not _may_work(standing):
+    server, account = await _server_and_account(hub)
+    if not _may_work(account):
+        server, account = await _with_new_login(hub, server)
+    if not _may_work(account):
         raise sign_in_needed()
     return server
 
 
 async def sign_in(hub: "CodexHub", method_id: str) -> None:
-    """What a client asks for once the user has chosen a way: take the key, or see whether the terminal's login has worked.
+    """Sign in by a way that the user has chosen: take the key, or see whether the login in the terminal has worked.
 
     Raises:
         RequestError: it has not (-32000, with what to do), there is no key, or the server refuses it.
@@ -76,10 +64,10 @@ async def sign_in(hub: "CodexHub", method_id: str) -> None:
                 raise sign_in_needed(method_id=method_id)
             await _request(hub, "account/login/start", {"type": "apiKey", "apiKey": key}, "sign you in")
             return
-        server, standing = await _standing(hub)
-        if _may_be_old(hub, standing):
-            _, standing = await _with_new_login(hub, server)
-        if not _may_work(standing):
+        server, account = await _server_and_account(hub)
+        if _may_be_old(hub, account):
+            _, account = await _with_new_login(hub, server)
+        if not _may_work(account):
             raise sign_in_needed(method_id=method_id)
 
 
@@ -96,7 +84,7 @@ async def sign_out(hub: "CodexHub") -> None:
 
 
 def kept_login() -> Mark:
-    """The file in which Codex keeps its login, to see whether somebody has signed in since."""
+    """Return the mark of the file in which Codex stores its login, to see whether the user has signed in since."""
     home = os.environ.get("CODEX_HOME") or Path.home() / ".codex"
     try:
         found = os.stat(Path(home, "auth.json"))
@@ -106,7 +94,7 @@ def kept_login() -> Mark:
 
 
 def sign_in_needed(said: str = "", method_id: str | None = None) -> RequestError:
-    """The refusal that tells a client to sign the user in, with the ways there are. `said`: what Codex says about it."""
+    """The error that tells a client to sign the user in, with the ways there are. `said`: what Codex says about it."""
     variables = " or ".join(KEYS)
     if method_id == API_KEY.id:
         what = f"set {variables} in the environment of the agent and start it again"
@@ -115,35 +103,30 @@ def sign_in_needed(said: str = "", method_id: str | None = None) -> RequestError
             f"run `antiphon agent --engine codex --login` in a terminal; or set {variables} in the environment of the agent"
             f" and sign in by `{API_KEY.id}`"
         )
-    details = f"Codex is not signed in{f' ({said})' if said else ''}: {what}"
-    return RequestError(
-        Code.AUTH_REQUIRED,
-        "Authentication required",
-        {"details": details, "authMethods": [method.id for method in METHODS]},
-    )
+    return sign_in_error("Codex", METHODS, what, said)
 
 
-def _may_be_old(hub: "CodexHub", standing: wire.AccountRead) -> bool:
-    """Whether there may be another login than the one that the server knows. Whoever works with that must not be disturbed for nothing."""
-    if not standing.requires_openai_auth or (standing.account is not None and standing.account.type == "chatgpt"):
+def _may_be_old(hub: "CodexHub", account: wire.AccountRead) -> bool:
+    """Whether there may be another login than the one that the server knows. Sessions that work with that must not be disturbed for nothing."""
+    if not account.requires_openai_auth or (account.account is not None and account.account.type == "chatgpt"):
         return False
-    return standing.account is None or hub.login is None or kept_login() != hub.login
+    return account.account is None or hub.login is None or kept_login() != hub.login
 
 
-def _may_work(standing: wire.AccountRead) -> bool:
-    return standing.account is not None or not standing.requires_openai_auth
+def _may_work(account: wire.AccountRead) -> bool:
+    return account.account is not None or not account.requires_openai_auth
 
 
-async def _standing(hub: "CodexHub") -> "tuple[CodexServer, wire.AccountRead]":
+async def _server_and_account(hub: "CodexHub") -> "tuple[CodexServer, wire.AccountRead]":
     server = await hub.ready()
     try:
-        return server, await _account(server)
+        return server, await _read_account(server)
     except ConnectionClosed:  # it has just been replaced, because of a new login
         server = await hub.ready()
-        return server, await _account(server)
+        return server, await _read_account(server)
 
 
-async def _account(server: "CodexServer") -> wire.AccountRead:
+async def _read_account(server: "CodexServer") -> wire.AccountRead:
     from antiphon.engines.process import CliRefused
 
     try:
@@ -155,16 +138,16 @@ async def _account(server: "CodexServer") -> wire.AccountRead:
 
 
 async def _with_new_login(hub: "CodexHub", server: "CodexServer") -> "tuple[CodexServer, wire.AccountRead]":
-    """The server, started again if somebody has signed in since: it reads its login when it starts, and never again."""
+    """Return the server, started again if the user has signed in since: it reads its login when it starts, and never again."""
     import asyncio
 
     if await asyncio.to_thread(_has_login, hub.found):
         hub.give_up(server)
-    return await _standing(hub)
+    return await _server_and_account(hub)
 
 
 def _has_login(found: FoundProgram) -> bool:
-    """Whether a new process would be signed in. It blocks."""
+    """Whether a new process would be signed in. Blocks."""
     return ask(found, "login", "status", cwd=home()).status == 0
 
 

@@ -1,12 +1,12 @@
-"""A prompt as Codex takes it: words and context as text, pictures as data or as the file that they are in."""
+"""A prompt as Codex takes it (text and context as text, pictures as data or as a file), and as it waits for its end."""
 
 import asyncio
 import mimetypes
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from antiphon.aio import ignore_result
+from antiphon.engines.cli_driver import PendingPrompt
 from antiphon.engines.content import (
     MEDIA_LIMIT,
     ContextPiece,
@@ -18,34 +18,35 @@ from antiphon.engines.content import (
     pieces_of,
     reader_of,
 )
+from antiphon.engines.events import TurnEnd
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from antiphon.agent.turn import AgentTurn
-    from antiphon.engines.events import TurnEnd
-    from antiphon.errors import AcpError
+    from antiphon.engines.codex.server import CodexServer
+    from antiphon.protocol.base import JsonObject
 
 __all__ = ["PICTURES", "CodexPrompt", "input_of", "text_input"]
 
 PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""What the model sees."""
+"""Types that the model is shown."""
 
 
-async def input_of(turn: "AgentTurn") -> list[dict[str, Any]]:
-    """The input of the turn that a prompt becomes."""
+async def input_of(turn: "AgentTurn") -> "list[JsonObject]":
+    """Return the input of the turn for a prompt."""
     pieces = await pieces_of(turn.prompt, read=reader_of(turn), cwd=turn.session.cwd, pictures=PICTURES)
     files = [{"type": "localImage", "path": path} for path in _linked(turn)]
     return [*(_input(piece) for piece in pieces), *files]
 
 
-def text_input(text: str) -> dict[str, Any]:
-    """Words."""
+def text_input(text: str) -> "JsonObject":
+    """Text as an input of a turn."""
     return {"type": "text", "text": text, "text_elements": []}
 
 
-def _input(piece: Piece) -> dict[str, Any]:
+def _input(piece: Piece) -> "JsonObject":
     match piece:
         case TextPiece(text=text) | ContextPiece(text=text):
             return text_input(text)
@@ -72,38 +73,34 @@ def _is_picture(named: str | None, path: str) -> bool:
         return False
 
 
-# --- A prompt that waits for the end of its turn. The server may tell the end before we know which turn is ours
+class CodexPrompt(PendingPrompt):
+    """A prompt that waits for the end of its turn. The server may report the end before we know which turn is ours."""
 
-
-class CodexPrompt:
-    """For one turn."""
-
-    def __init__(self) -> None:
-        loop = asyncio.get_running_loop()
-        self.end: asyncio.Future[TurnEnd] = loop.create_future()
-        self.end.add_done_callback(ignore_result)  # a prompt that was called off asks for no error
-        self._id: asyncio.Future[str | None] = loop.create_future()
+    def __init__(self, server: "CodexServer") -> None:
+        super().__init__()
+        self.server = server
+        self._id: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self._ends: dict[str, TurnEnd] = {}
         self._started: str | None = None
         self._next = False
+        self.beginning: asyncio.Task[None] | None = None
+        """Starts the turn. A task of its own: a turn that is cancelled while it begins must still be known, or it could not be interrupted."""
 
     async def id(self) -> str | None:
-        """The turn's id, once it is known."""
+        """Return the id of the turn once it is known; None if there is no turn."""
         return await asyncio.shield(self._id)
 
     def is_turn(self, id: str | None) -> None:
         """This is the turn. None: there is none, and all is done."""
         if not self._id.done():
             self._id.set_result(id)
-        if id in self._ends:
-            self._finish(self._ends[id])
-        elif id is None:
-            from antiphon.engines.events import TurnEnd
-
-            self._finish(TurnEnd())
+        if id is None:
+            self.finish(TurnEnd())
+        elif id in self._ends:
+            self.finish(self._ends[id])
 
     def is_next_turn(self) -> None:
-        """It is the turn that starts now: the server does not say which."""
+        """The turn is the one that starts now: the server does not say which."""
         self._next = True
         if self._started is not None:
             self.is_turn(self._started)
@@ -115,23 +112,17 @@ class CodexPrompt:
             self.is_turn(id)
 
     def ended(self, ids: "Sequence[str]", end: "TurnEnd") -> None:
-        """A turn of the thread is over."""
+        """Turns of the thread have ended."""
         self._ends.update(dict.fromkeys(ids, end))
         if self._id.done() and self._id.result() in ids:
-            self._finish(end)
+            self.finish(end)
 
-    def failed(self, id: str, error: "AcpError") -> None:
-        """A turn of the thread is over, in a way that nobody understands."""
+    def failed(self, id: str, error: Exception) -> None:
+        """A turn of the thread has ended, in a way that could not be read."""
         if not self._id.done() or self._id.result() == id:
             self.fail(error)
 
-    def fail(self, error: "AcpError") -> None:
-        """There will be no end."""
+    def fail(self, error: Exception) -> None:
         if not self._id.done():
             self._id.set_result(None)
-        if not self.end.done():
-            self.end.set_exception(error)
-
-    def _finish(self, end: "TurnEnd") -> None:
-        if not self.end.done():
-            self.end.set_result(end)
+        super().fail(error)

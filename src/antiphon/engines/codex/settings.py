@@ -1,9 +1,20 @@
-"""What the user can choose in a session with Codex: mode, model, effort, summary. Pure values, made from what the server says it has."""
+"""The settings of a session with Codex: mode, model, effort, summary.
 
-from typing import TYPE_CHECKING, Any, Final
+Codex takes them with every turn, so a change counts from the next prompt on, and is sent again after a restart of the server.
+"""
 
-import msgspec
+from typing import TYPE_CHECKING, Final
 
+from antiphon.engines.cli_session import (
+    EFFORT,
+    MODE,
+    MODEL,
+    SettingsSync,
+    ShownSettings,
+    effort_option,
+    mode_option,
+    model_option,
+)  # fmt: skip
 from antiphon.engines.codex.modes import (
     MODES,
     PROFILE,
@@ -28,14 +39,12 @@ if TYPE_CHECKING:
     from antiphon.engines.codex import wire
     from antiphon.engines.codex.server import CodexServer
     from antiphon.engines.codex.wire import CodexModel
+    from antiphon.protocol.base import JsonObject
 
-__all__ = ["EFFORT", "MODE", "MODEL", "SUMMARIES", "SUMMARY", "Choice", "CodexSettings", "choices_of"]
+__all__ = ["SUMMARIES", "SUMMARY", "CodexSettings", "shown_settings"]
 
-MODE: Final = "mode"
-MODEL: Final = "model"
-EFFORT: Final = "effort"
 SUMMARY: Final = "summary"
-"""The ids of the settings."""
+"""The id of the setting that only Codex has."""
 
 SUMMARIES: Final = {
     "auto": "As the model has it",
@@ -43,39 +52,20 @@ SUMMARIES: Final = {
     "detailed": "Detailed",
     "none": "None",
 }
-"""How much of its thinking the model tells."""
+"""How much of its thinking the model shows."""
 
 
-class Choice(msgspec.Struct, frozen=True):
-    """All that a session shows."""
-
-    modes: v1.ModeState
-    models: v1.ModelState
-    options: list[v1.ConfigOption]
-
-
-def choices_of(models: "Sequence[CodexModel]", *, mode: str, model: str, effort: str, summary: str) -> Choice:
-    """Modes, models and settings, with what is chosen."""
+def shown_settings(
+    models: "Sequence[CodexModel]", *, mode: str, model: str, effort: str, summary: str
+) -> ShownSettings:
+    """Modes, models and options as the client is shown them."""
     modes = modes_with(mode)
     offered = [v1.SessionModel(_id(each), each.display_name or _id(each), each.description or None) for each in models]
     if model not in [each.model_id for each in offered]:  # one that only the user's own configuration knows
         offered.insert(0, v1.SessionModel(model, model))
     options: list[v1.ConfigOption] = [
-        v1.SelectConfig(
-            id=MODE,
-            name="Mode",
-            description="When Codex asks you, and what it may do",
-            category=v1.ConfigCategory.MODE,
-            current_value=mode,
-            options=[v1.SelectOption(each.id, each.name, each.description) for each in modes],
-        ),
-        v1.SelectConfig(
-            id=MODEL,
-            name="CodexModel",
-            category=v1.ConfigCategory.MODEL,
-            current_value=model,
-            options=[v1.SelectOption(each.model_id, each.name, each.description) for each in offered],
-        ),
+        mode_option(modes, mode, "When Codex asks you, and what it may do"),
+        model_option(offered, model),
         *_effort(models, model, effort),
         v1.SelectConfig(
             id=SUMMARY,
@@ -86,70 +76,50 @@ def choices_of(models: "Sequence[CodexModel]", *, mode: str, model: str, effort:
             options=[v1.SelectOption(value, name) for value, name in SUMMARIES.items()],
         ),
     ]
-    return Choice(v1.ModeState(mode, modes), v1.ModelState(offered, model), options)
+    return ShownSettings(v1.ModeState(mode, modes), v1.ModelState(offered, model), options)
 
 
 def _effort(models: "Sequence[CodexModel]", model: str, effort: str) -> list[v1.ConfigOption]:
     known = next((each for each in models if _id(each) == model), None)
-    levels = known.supported_reasoning_efforts if known is not None else ()
-    names = [each.reasoning_effort for each in levels]
-    if not names or known is None:
+    if known is None or not known.supported_reasoning_efforts:
         return []
-    usual = known.default_reasoning_effort if known.default_reasoning_effort in names else names[0]
-    return [
-        v1.SelectConfig(
-            id=EFFORT,
-            name="Effort",
-            description="How much the model thinks",
-            category=v1.ConfigCategory.THOUGHT_LEVEL,
-            current_value=effort if effort in names else usual or names[0],
-            options=[
-                v1.SelectOption(each.reasoning_effort, each.reasoning_effort.capitalize(), each.description or None)
-                for each in levels
-            ],
-        )
-    ]
+    levels = [(each.reasoning_effort, each.description or None) for each in known.supported_reasoning_efforts]
+    usual = known.default_reasoning_effort
+    return [effort_option(levels, effort, usual if usual in [level for level, _ in levels] else levels[0][0])]
 
 
 def _id(model: "CodexModel") -> str:
     return model.model or model.id
 
 
-# --- What is chosen in a session. Codex takes it with every turn, so a choice counts from the next prompt on, and is sent again after a restart
-
 _NOT_KNOWN: Final = (
-    "Codex does not tell how the sandbox of the workspace is configured, and without that it might allow too much\n"
-    "hint: send your prompt again, or choose another mode"
+    "Codex does not tell how the sandbox of the workspace is configured, and without that it might allow too much"
 )
 _ACCEPTING: Final = frozenset({"acceptEdits", "dontAsk"})
 
 
-class CodexSettings:
+class CodexSettings(SettingsSync):
     """Mode, model, effort and summary of one session."""
 
     def __init__(self, session: "AgentSession") -> None:
-        self._session = session
-        self._models: Sequence[wire.CodexModel] = ()
-        self.mode = "default"
-        self.model = ""
-        self._effort = ""
+        super().__init__(session)
+        self._models: Sequence[CodexModel] = ()
         self._summary = "auto"
-        self._chosen: set[str] = set()
         self._may_plan = True
         """Codex may be in its plan mode: a thread keeps it until it is told otherwise, also from one server to the next."""
         self._learnt = False
         self._sent: tuple[str, str, str] = ("", "", "")
-        """Mode, model and effort as they were last sent: that Codex has taken them over is no news."""
+        """Mode, model and effort as they were last sent: Codex reports them, which is no change."""
         self._rights: tuple[object, object] | None = None
         """Approval and sandbox as they were last sent, where they are other than the mode's own."""
         self._own: ModeSetup | None = None
         """The user's own settings, if they match no mode and let Codex write the workspace without asking."""
-        self._workspace: dict[str, Any] | None = None
+        self._workspace: JsonObject | None = None
         self.has_profile = False
-        """Whether the thread was opened so that a turn can be kept to looking whatever Codex's own rules allow."""
+        """Whether the thread was opened so that a turn can be made read-only whatever Codex's own rules allow."""
 
     def begin(self, models: "Sequence[wire.CodexModel]", opened: "wire.ThreadOpened") -> None:
-        """Show how a thread was opened."""
+        """Show the settings that a thread was opened with."""
         self._models = models
         self._take(opened)
         self._show()
@@ -166,10 +136,10 @@ class CodexSettings:
         if MODEL not in self._chosen and model:
             self.model = model
         if EFFORT not in self._chosen and effort:
-            self._effort = effort
+            self.effort = effort
 
     async def learn(self, server: "CodexServer") -> None:
-        """Before the first turn: what the user has set up for Codex, so that our own words for it do not undo that.
+        """Read the user's own configuration before the first turn, so that what we send does not undo it.
 
         Raises:
             RequestError: that is not known, and the sandbox of the turn might be wider than the user's own.
@@ -182,21 +152,24 @@ class CodexSettings:
             setup = self._setup_of_turn
             if setup is not None and setup.sandbox == WORKSPACE and self._workspace is None:
                 raise RequestError(
-                    Code.INTERNAL_ERROR, _NOT_KNOWN, {"kind": "configuration", "details": str(error)}
+                    Code.INTERNAL_ERROR,
+                    _NOT_KNOWN,
+                    {"kind": "configuration", "details": str(error)},
+                    hint="send your prompt again, or choose another mode",
                 ) from error
             return  # and asked again before the next turn
         self._learnt = True
         self._workspace = self._workspace or found.workspace
         if SUMMARY not in self._chosen and found.model_reasoning_summary in SUMMARIES:
             self._summary = found.model_reasoning_summary
-            await self._show_and_tell()
+            await self._show_and_send()
 
     def follow(self, other: "CodexSettings") -> None:
-        """Choose what was chosen in another session."""
-        self.mode, self.model, self._effort, self._summary = other.mode, other.model, other._effort, other._summary
+        """Take over the settings of another session."""
+        self.mode, self.model, self.effort, self._summary = other.mode, other.model, other.effort, other._summary
         self._chosen, self._rights, self._own = set(other._chosen), other._rights, other._own
 
-    # For who answers in the user's place.
+    # For requests that are answered in the user's place.
 
     @property
     def accepts_edits(self) -> bool:
@@ -218,7 +191,7 @@ class CodexSettings:
 
     @property
     def _setup(self) -> "ModeSetup | None":
-        """What the mode is made of, if one was chosen."""
+        """The setup of the mode, if one was chosen."""
         setup = setup_of(self.mode) if MODE in self._chosen else None
         return None if setup is None else held(setup, self._session.rules)
 
@@ -228,7 +201,7 @@ class CodexSettings:
 
     @property
     def _setup_of_turn(self) -> "ModeSetup | None":
-        """The same for a turn, also where no mode was chosen: the user's own configuration may let Codex do anything unasked."""
+        """The setup of a turn, also where no mode was chosen: the user's own configuration may let Codex do anything unasked."""
         if self._setup is not None:
             return self._setup
         rules = self._session.rules
@@ -240,8 +213,8 @@ class CodexSettings:
             sent = ModeSetup(own.approval, sent.sandbox)
         return sent if is_held(rules) or sent != own else None
 
-    def begin_rights(self) -> dict[str, Any]:
-        """When Codex asks and what its sandbox lets it do in the turn that begins now; empty if the user's configuration says it."""
+    def begin_rights(self) -> "JsonObject":
+        """Return approval policy and sandbox of the turn that begins now; empty if the user's configuration has them."""
         setup = self._setup_of_turn
         if setup is None:
             return {}
@@ -250,9 +223,9 @@ class CodexSettings:
         self._rights = (setup.approval, sandbox["type"]) if setup != setup_of(self.mode) else None
         return {"approvalPolicy": setup.approval, "sandboxPolicy": sandbox}
 
-    def for_thread(self) -> dict[str, Any]:
-        """What a thread is opened with: only what was chosen here, or the user's own configuration would not count."""
-        chosen: dict[str, Any] = {}
+    def for_thread(self) -> "JsonObject":
+        """Return the settings that a thread is opened with: only those that were chosen here, or the user's own would not count."""
+        chosen: JsonObject = {}
         setup = self._setup
         if setup is not None:
             chosen |= {"approvalPolicy": setup.approval, "sandbox": setup.sandbox}
@@ -260,68 +233,68 @@ class CodexSettings:
             chosen["model"] = self.model
         return chosen
 
-    def begin_turn(self) -> dict[str, Any]:
-        """What the turn that begins now is started with. Codex keeps it for the turns that follow; it is sent again all the same."""
-        self._sent = self.mode, self.model, self._effort
-        chosen: dict[str, Any] = {"summary": self._summary}
+    def begin_turn(self) -> "JsonObject":
+        """Return the settings of the turn that begins now. Codex keeps them for the turns that follow; they are sent again all the same."""
+        self._sent = self.mode, self.model, self.effort
+        chosen: JsonObject = {"summary": self._summary}
         setup = self._setup_of_turn
         chosen |= self.begin_rights()
         if self._session.looking:
-            chosen |= self._only_looking(chosen)
+            chosen |= self._read_only(chosen)
         if MODEL in self._chosen:
             chosen["model"] = self.model
         if EFFORT in self._chosen:
-            chosen["effort"] = self._effort
+            chosen["effort"] = self.effort
         if setup is not None and (setup.plans or self._may_plan) and self.model:
             chosen["collaborationMode"] = {
                 "mode": "plan" if setup.plans else "default",
                 "settings": {
                     "model": self.model,
-                    "reasoning_effort": self._effort or None,
+                    "reasoning_effort": self.effort or None,
                     "developer_instructions": None,
                 },
             }
             self._may_plan = True
         return chosen
 
-    def _only_looking(self, chosen: dict[str, Any]) -> dict[str, Any]:
-        """The rights of somebody who changes nothing, whatever was chosen."""
+    def _read_only(self, chosen: "JsonObject") -> "JsonObject":
+        """Return the rights of a turn that changes nothing, whatever was chosen."""
         plan = MODES["plan"][1]
         if not self.has_profile:
             return {"approvalPolicy": plan.approval, "sandboxPolicy": sandbox_policy(plan, plan, [], None)}
         chosen.pop("sandboxPolicy", None)  # there is the one or the other
         return {"approvalPolicy": plan.approval, "permissions": PROFILE}
 
-    # The client changes something.
+    # The client changes a setting.
 
     def set_option(self, name: str, value: str) -> None:
-        """From the next turn on."""
+        """Change a setting from the next turn on."""
         self._chosen.add(name)
         if name == MODE:
             self.mode = value
         elif name == MODEL:
             self.model = value
         elif name == EFFORT:
-            self._effort = value
+            self.effort = value
         elif name == SUMMARY:
             self._summary = value
         self._show()
 
-    # Codex changes something.
+    # Codex changes a setting.
 
     async def model_is(self, model: str) -> None:
-        """It uses another model."""
+        """Codex uses this model."""
         if model and model != self.model:
             self.model = model
-            await self._show_and_tell()
+            await self._show_and_send()
 
     async def settings_are(self, now: "wire.ThreadSettings") -> None:
-        """The thread is set up like this. What somebody else has changed is taken over; what the user chose meanwhile stays."""
+        """The thread has these settings. What another program has changed is taken over; what the user chose meanwhile stays."""
         mode, model, effort = self._sent
         if now.model and now.model != model:
             self.model = now.model
         if now.effort and now.effort != effort:
-            self._effort = now.effort
+            self.effort = now.effort
         plans = _way_of(now.collaboration_mode) == "plan"
         self._may_plan |= plans
         approval, sandbox = now.approval_policy, now.sandbox_policy
@@ -329,30 +302,16 @@ class CodexSettings:
             found = mode_under(self._session.rules, approval, sandbox, plans)
             self.mode = found if found != mode else self.mode
             self._own = _unasked(approval, sandbox)
-        await self._show_and_tell()
+        await self._show_and_send()
 
     def _are_sent(self, approval: object, sandbox: object) -> bool:
         return self._rights is not None and self._rights == (approval, _kind_of(sandbox))
 
-    # Showing.
-
-    def _show(self) -> None:
-        choice = choices_of(self._models, mode=self.mode, model=self.model, effort=self._effort, summary=self._summary)
-        session = self._session
-        session.modes, session.models, session.config_options = choice.modes, choice.models, choice.options
-
-    async def _show_and_tell(self) -> None:
-        session = self._session
-        mode = session.modes.current_mode_id if session.modes is not None else None
-        options = list(session.config_options)
-        self._show()
-        if session.config_options != options:
-            await session.tell_options()
-        if session.modes is not None and mode is not None and session.modes.current_mode_id != mode:
-            await session.update(v1.CurrentModeUpdate(session.modes.current_mode_id))
+    def shown(self) -> ShownSettings:
+        return shown_settings(self._models, mode=self.mode, model=self.model, effort=self.effort, summary=self._summary)
 
 
-def _way_of(collaboration: Any) -> str | None:
+def _way_of(collaboration: object) -> str | None:
     """`plan`, `default` or what else there may be; None if the server does not say."""
     mode = collaboration.get("mode") if isinstance(collaboration, dict) else None
     return mode if isinstance(mode, str) else None

@@ -48,7 +48,7 @@ async def list_threads(hub: "CodexHub", query: v1.ListSessions) -> v1.ListSessio
             wrong = f"{error.message}: begin again without a cursor"
             raise RequestError(Code.INVALID_PARAMS, "Invalid params", wrong) from error
     return v1.ListSessionsResult(
-        [_info(thread, hub.names.session_of(thread.id)) for thread in page.data], page.next_cursor
+        [_info(thread, hub.ids.session_id(thread.id)) for thread in page.data], page.next_cursor
     )
 
 
@@ -61,7 +61,7 @@ async def delete_thread(hub: "CodexHub", session_id: str) -> None:
     with client_errors():
         server = await hub.ready()
         try:
-            await server.request("thread/delete", {"threadId": hub.names.thread_of(session_id)})
+            await server.request("thread/delete", {"threadId": hub.ids.own_id(session_id)})
         except CliRefused as error:
             if refusal_of(error).code != Code.RESOURCE_NOT_FOUND:
                 raise

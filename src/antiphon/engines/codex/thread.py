@@ -144,16 +144,15 @@ class OpenThread:
         self,
         session: "AgentSession",
         hub: "CodexHub",
-        choosing: "CodexSettings",
+        settings: "CodexSettings",
         unseen: "UnseenItems",
         listener: "ThreadListener",
     ) -> None:
-        self.id = ""
         self.server: CodexServer | None = None
         """Where it is open; None if it has to be opened again."""
         self._session = session
         self._hub = hub
-        self._choosing = choosing
+        self._settings = settings
         self._unseen = unseen
         self._listener = listener
         self.project = Project(session, "Codex", CODEX)
@@ -161,23 +160,31 @@ class OpenThread:
         """How far the thread that is open was told to trust the project."""
         self._distrusted = False
         """Whether the user distrusts the project in Codex's own file, which then holds whatever was trusted here."""
+        self._named = False
+        """Whether the client knows the session by its id already."""
         self._empty = False
+
+    @property
+    def id(self) -> str:
+        """The id of the thread."""
+        return self._hub.ids.own_id(self._session.id)
 
     # Opening.
 
     async def start(self) -> wire.ThreadOpened:
-        """A new one."""
+        """Start a new thread. The session is named after it."""
         opened = await self._first("thread/start", {})
         self._empty = True
         return opened
 
-    async def resume(self, id: str) -> wire.ThreadOpened:
-        """An earlier one."""
-        return await self._first("thread/resume", {"threadId": self._hub.names.thread_of(id)})
+    async def resume(self) -> wire.ThreadOpened:
+        """Open the thread of an earlier session."""
+        self._named = True
+        return await self._first("thread/resume", {"threadId": self.id})
 
-    async def fork(self, id: str) -> wire.ThreadOpened:
-        """A new one that begins where another stands."""
-        return await self._first("thread/fork", {"threadId": self._hub.names.thread_of(id)})
+    async def fork(self, source: str) -> wire.ThreadOpened:
+        """Start a new thread with the history of another session. The session is named after it."""
+        return await self._first("thread/fork", {"threadId": self._hub.ids.own_id(source)})
 
     async def _first(self, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
         with client_errors():
@@ -208,7 +215,6 @@ class OpenThread:
             if error.code != Code.RESOURCE_NOT_FOUND or not self._empty:
                 raise
             await self._open(server, "thread/start", {})
-            self._hub.names.moved(self._session.id, self.id)
 
     async def _open(self, server: CodexServer, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
         try:
@@ -243,7 +249,7 @@ class OpenThread:
             wanted["config"] = config
         if session.directories:
             wanted["runtimeWorkspaceRoots"] = [session.cwd, *session.directories]
-        wanted |= self._choosing.for_thread()
+        wanted |= self._settings.for_thread()
         left = False
 
         def at_once(opened: wire.ThreadOpened) -> None:
@@ -274,12 +280,12 @@ class OpenThread:
         trusts = found.trusts(places)
         self._distrusted = trusts is False
         self._level = level = await self._level_now()
-        self._choosing.has_profile = self._session.rules is not None and await asyncio.to_thread(
+        self._settings.has_profile = self._session.rules is not None and await asyncio.to_thread(
             has_rules, self._session.cwd
         )
         config: dict[str, Any] = {"projects": {place: {"trust_level": level} for place in places}}
         config |= found.rights(trusts)
-        if self._choosing.has_profile:
+        if self._settings.has_profile:
             config |= config_with_profile(found)
             if "default_permissions" in config:  # it takes the place of the sandbox's mode
                 config.pop("sandbox_mode", None)
@@ -306,7 +312,12 @@ class OpenThread:
         """Listen from now on: what the server says about it comes right behind its answer."""
         if self.id != thread.id:
             self._hub.forget(self.id, self._listener)
-        self.id, self.server = thread.id, server
+            if self._named:
+                self._hub.ids.move(self._session.id, thread.id)
+            else:
+                self._session.id = thread.id
+        self._named = True
+        self.server = server
         self._unseen.opened(thread, live=live)
         self._hub.listen(thread.id, self._listener)
 

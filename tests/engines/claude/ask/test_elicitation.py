@@ -7,7 +7,7 @@ import pytest
 
 from antiphon.agent.turn import AgentTurn
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.questions import MOST_PAGES, Asker
+from antiphon.engines.claude.questions import MOST_PAGES, ClaudeAsker
 from antiphon.engines.questions import form_of
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
@@ -77,7 +77,7 @@ async def test_a_client_that_shows_neither_is_not_asked(request_: wire.Elicitati
 async def test_a_page_is_opened_and_the_client_hears_when_it_is_done() -> None:
     user = User(v1.Accepted())
 
-    async def ask(asker: Asker, turn: AgentTurn) -> Any:
+    async def ask(asker: ClaudeAsker, turn: AgentTurn) -> Any:
         body = await asker.elicit(PAGE, turn)
         await asker.page_done("another")
         await asker.page_done("e-1")
@@ -93,7 +93,7 @@ async def test_a_page_is_opened_and_the_client_hears_when_it_is_done() -> None:
 async def test_pages_that_no_server_says_the_end_of_are_forgotten() -> None:
     user = User(*[v1.Accepted()] * (MOST_PAGES + 1))
 
-    async def ask(asker: Asker, turn: AgentTurn) -> Any:
+    async def ask(asker: ClaudeAsker, turn: AgentTurn) -> Any:
         for number in range(MOST_PAGES + 1):
             await asker.elicit(msgspec.structs.replace(PAGE, elicitation_id=f"e-{number}"), turn)
         await asker.page_done("e-0")

@@ -9,7 +9,7 @@ from antiphon.agent.questions import UserQuestions
 from antiphon.agent.turn import AgentTurn
 from antiphon.connection.router import Router
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.questions import CALLED_OFF, Asker
+from antiphon.engines.claude.questions import CALLED_OFF, ClaudeAsker
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, only_prompt, playing
@@ -61,7 +61,7 @@ async def test_a_question_that_the_cli_takes_back_is_withdrawn_at_the_client(
     slow = Slow()
 
     async def prompt(turn: AgentTurn) -> None:
-        asker = Asker(turn.session)
+        asker = ClaudeAsker(turn.session)
         if isinstance(request_, wire.ElicitationRequest):
             asking = asyncio.ensure_future(asker.elicit(request_, turn))
         else:
@@ -82,7 +82,7 @@ async def test_a_turn_that_ends_first_leaves_the_cli_an_answer() -> None:
     waiting: list[asyncio.Future[Any]] = []
 
     async def prompt(turn: AgentTurn) -> None:
-        asker = Asker(turn.session)
+        asker = ClaudeAsker(turn.session)
         waiting.append(asyncio.ensure_future(asker.answer(may(), turn, CALL)))
         waiting.append(asyncio.ensure_future(asker.elicit(FORM, turn)))
         await slow.asked(2)
@@ -98,7 +98,7 @@ async def test_a_question_in_a_turn_that_is_over_is_denied() -> None:
     stages: list[AgentTurn] = []
     async with playing(only_prompt(stages.append), FULL) as editor:
         await editor.turn()
-        body = await Asker(stages[0].session).answer(may(), stages[0], CALL)
+        body = await ClaudeAsker(stages[0].session).answer(may(), stages[0], CALL)
     assert body["behavior"] == "deny"
     assert "turn has been answered" in body["message"]
     assert "hint" not in body["message"]
@@ -108,7 +108,7 @@ async def test_two_at_once_get_their_own_answers() -> None:
     slow, bodies = Slow(), list[Body]()
 
     async def prompt(turn: AgentTurn) -> None:
-        asker = Asker(turn.session)
+        asker = ClaudeAsker(turn.session)
         calls = [v1.ToolCallPatch(name) for name in ("one", "two")]
         asked = [asker.answer(may(input={"command": call.tool_call_id}), turn, call) for call in calls]
         bodies.extend(await asyncio.gather(*asked))
@@ -128,7 +128,7 @@ async def test_questions_outside_of_a_turn_are_asked_too() -> None:
     user = User(v1.Selected("allow"))
     async with playing(only_prompt(lambda turn: sessions.append(turn.session)), FULL, user.router) as editor:
         await editor.turn()
-        body = await Asker(sessions[0]).answer(may(), UserQuestions(sessions[0]), CALL)
+        body = await ClaudeAsker(sessions[0]).answer(may(), UserQuestions(sessions[0]), CALL)
     assert body["behavior"] == "allow"
 
 
@@ -136,6 +136,6 @@ async def test_a_client_that_is_gone_allows_nothing() -> None:
     sessions: list[Any] = []
     async with playing(only_prompt(lambda turn: sessions.append(turn.session)), FULL) as editor:
         await editor.turn()
-    body = await Asker(sessions[0]).answer(may(), UserQuestions(sessions[0]), CALL)
+    body = await ClaudeAsker(sessions[0]).answer(may(), UserQuestions(sessions[0]), CALL)
     assert body["behavior"] == "deny"
     assert body["message"]

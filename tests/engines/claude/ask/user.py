@@ -8,7 +8,7 @@ import msgspec
 from antiphon.agent.turn import AgentTurn
 from antiphon.connection.router import Router
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.questions import Asker
+from antiphon.engines.claude.questions import ClaudeAsker
 from antiphon.errors import RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
@@ -16,7 +16,7 @@ from tests.agent.editor import FULL, only_prompt, playing
 
 Body = dict[str, Any]
 Reply = v1.CreateElicitationResult | v1.PermissionOutcome | v1.PermissionResult | RequestError
-Ask = Callable[[Asker, AgentTurn], Any]
+Ask = Callable[[ClaudeAsker, AgentTurn], Any]
 
 NO_FORMS = v1.ClientCapabilities()
 CALL = v1.ToolCallPatch("toolu_1", kind=v1.ToolKind.EXECUTE, title="git init x", name="Bash")
@@ -93,7 +93,7 @@ async def heard(ask: Ask, user: User, capabilities: v1.ClientCapabilities = FULL
     found: list[Any] = []
 
     async def prompt(turn: AgentTurn) -> None:
-        found.append(await ask(Asker(turn.session), turn))
+        found.append(await ask(ClaudeAsker(turn.session), turn))
 
     async with playing(only_prompt(prompt), capabilities, user.router) as editor:
         await editor.turn(cwd)

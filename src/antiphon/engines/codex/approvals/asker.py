@@ -33,7 +33,6 @@ from antiphon.engines.questions import (
     CANCEL,
     DECLINE,
     AnswerChoice,
-    Body,
     NoAnswer,
     QuestionCancelled,
     RefusedByPolicy,
@@ -79,7 +78,7 @@ __all__ = [
 
 # May the agent do more than its sandbox allows, in this turn or in all of the session? What is granted is what was shown.
 
-NOTHING: Final[Body] = {"permissions": {}, "scope": "turn"}
+NOTHING: Final[JsonObject] = {"permissions": {}, "scope": "turn"}
 
 _Kind = v1.PermissionOptionKind
 _TURN: Final = v1.PermissionOption("allow_turn", "Allow in this turn", _Kind.ALLOW_ONCE)
@@ -98,7 +97,7 @@ _PLACES: Final = {
 
 async def ask_for_permissions(
     asked: wire.PermissionsApproval, stage: "UserQuestions", call: v1.ToolCallPatch | None
-) -> Body:
+) -> JsonObject:
     """Ask for all of it at once. The server has no item for this, so the question is a call of its own."""
     wanted = described(asked.permissions)
     if not wanted:
@@ -172,13 +171,15 @@ def _as_it_is(value: object) -> str:
 
 # Questions of the model to the user. An answer is a list of texts by the question's id.
 
-NO_ANSWERS: Final[Body] = {"answers": {}}
+NO_ANSWERS: Final[JsonObject] = {"answers": {}}
 
 NOTE: Final = "user_note: "
 """What Codex puts before the words that a user adds to a choice."""
 
 
-async def ask_questions(asked: wire.UserInputRequest, stage: "UserQuestions", call: v1.ToolCallPatch | None) -> Body:
+async def ask_questions(
+    asked: wire.UserInputRequest, stage: "UserQuestions", call: v1.ToolCallPatch | None
+) -> JsonObject:
     """Ask all of them. The model goes on without the answers that it does not get."""
     questions = [_question(each) for each in asked.questions]
     if not questions:
@@ -243,7 +244,9 @@ _PERSIST: Final = {_TOOL_IN_SESSION.option_id: "session", _ALWAYS.option_id: "al
 _FORMS: Final = ("form", "openai/form", "openaiForm", None)
 
 
-async def ask_for_server(asked: wire.McpElicitation, stage: "UserQuestions", call: v1.ToolCallPatch | None) -> Body:
+async def ask_for_server(
+    asked: wire.McpElicitation, stage: "UserQuestions", call: v1.ToolCallPatch | None
+) -> JsonObject:
     """Ask whatever it is."""
     if asked.mode == "url":
         # Codex does not pass on when the user is done there, so the client is not told either.
@@ -263,7 +266,9 @@ def _message(asked: wire.McpElicitation) -> str:
     return prose(f"{asked.server_name or 'An MCP server'} asks: {asked.message}")
 
 
-async def _ask_about_tool(asked: wire.McpElicitation, stage: "UserQuestions", call: v1.ToolCallPatch | None) -> Body:
+async def _ask_about_tool(
+    asked: wire.McpElicitation, stage: "UserQuestions", call: v1.ToolCallPatch | None
+) -> JsonObject:
     options = [_ALLOW, *_lasting(asked, stage), _REJECT_TOOL]
     described = (asked.meta or {}).get("tool_description")
     notes = [asked.message, described if isinstance(described, str) else None]
@@ -300,7 +305,7 @@ def _tool_call(asked: wire.McpElicitation, stage: "UserQuestions") -> v1.ToolCal
     )
 
 
-async def _yes_or_no(asked: wire.McpElicitation, stage: "UserQuestions") -> Body:
+async def _yes_or_no(asked: wire.McpElicitation, stage: "UserQuestions") -> JsonObject:
     """A form with nothing to fill in, for clients without forms."""
     message = _message(asked)
     call = v1.ToolCallPatch(
@@ -315,7 +320,7 @@ async def _yes_or_no(asked: wire.McpElicitation, stage: "UserQuestions") -> Body
 
 async def ask_about_changes(
     asked: wire.FileApproval | wire.ApplyPatchApproval, stage: "UserQuestions", call: v1.ToolCallPatch | None
-) -> Body:
+) -> JsonObject:
     """Ask about changes to files, in either protocol."""
     words = NEW if isinstance(asked, wire.FileApproval) else OLD
     base = _change_call(asked) if call is None else call
@@ -361,7 +366,7 @@ def _change_call(asked: wire.FileApproval | wire.ApplyPatchApproval) -> v1.ToolC
 
 async def ask_about_command(
     asked: wire.CommandApproval | wire.ExecApproval, stage: "UserQuestions", call: v1.ToolCallPatch | None
-) -> Body:
+) -> JsonObject:
     """Ask about a command, in either protocol."""
     if isinstance(asked, wire.ExecApproval):
         offers, words, alone = offers_of_old(), OLD, call is None
@@ -414,10 +419,10 @@ class _ApprovalMethod(msgspec.Struct, frozen=True):
     """How a method is asked about, and what it is answered with if there is no answer."""
 
     params: type[Any]
-    ask: "Callable[[Any, UserQuestions, v1.ToolCallPatch | None], Awaitable[Body]]"
-    declined: Body
+    ask: "Callable[[Any, UserQuestions, v1.ToolCallPatch | None], Awaitable[JsonObject]]"
+    declined: JsonObject
     """Nobody could be asked: the turn goes on without."""
-    called_off: Body
+    called_off: JsonObject
     """The turn is being cancelled."""
 
 
@@ -448,7 +453,7 @@ class ApprovalAsker:
         params: "wire.Request | wire.UnreadParams",
         stage: "UserQuestions",
         call: v1.ToolCallPatch | None = None,
-    ) -> Body | None:
+    ) -> JsonObject | None:
         """What the server is told; None if it asks for something that no user is asked about. `call` is what the client knows of it."""
         way = _WAYS.get(method)
         if way is None:
@@ -488,7 +493,7 @@ def decided_by_mode(
     choosing: "CodexSettings",
     params: "wire.Request | wire.UnreadParams",
     call: "v1.ToolCallPatch | None",
-) -> "Body | None":
+) -> "JsonObject | None":
     """Return the answer to a request of Codex that the mode decides; None if the user is asked, or the guard of a joint session."""
     if not choosing.accepts_edits:
         return None

@@ -8,8 +8,9 @@ from typing import Final
 import msgspec
 
 from antiphon.engines.codex import wire
-from antiphon.engines.questions import Body, noted, shown, text
+from antiphon.engines.questions import noted, shown, text
 from antiphon.protocol import v1
+from antiphon.protocol.base import JsonObject
 from antiphon.text import exact, fenced
 
 __all__ = [
@@ -47,12 +48,12 @@ class DecisionForms(msgspec.Struct, frozen=True):
     stop: object
 
     @property
-    def declined(self) -> Body:
+    def declined(self) -> JsonObject:
         """It does not happen, and the turn goes on."""
         return {"decision": self.decline}
 
     @property
-    def stopped(self) -> Body:
+    def stopped(self) -> JsonObject:
         """It does not happen, and the turn ends."""
         return {"decision": self.stop}
 
@@ -70,7 +71,7 @@ class ApprovalOption(msgspec.Struct, frozen=True):
     note: str | None = None
 
 
-def decided(offers: list[ApprovalOption], chosen: v1.PermissionOption | None, words: DecisionForms) -> Body:
+def decided(offers: list[ApprovalOption], chosen: v1.PermissionOption | None, words: DecisionForms) -> JsonObject:
     """The answer. What was not on offer is no approval."""
     for offer in offers:
         if offer.option is chosen:
