@@ -20,8 +20,8 @@ from antiphon.duet.settings import (
     shown_id,
 )
 from antiphon.engines.claude.settings import ClaudeOffer as ClaudeOffer
-from antiphon.engines.claude.settings import choices_of as claude_choices
-from antiphon.engines.codex.settings import choices_of as codex_choices
+from antiphon.engines.claude.settings import shown_settings as claude_choices
+from antiphon.engines.codex.settings import shown_settings as codex_choices
 from antiphon.protocol import v1
 
 TITLES = {"claude": "Claude Code", "codex": "Codex"}
