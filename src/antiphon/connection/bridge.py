@@ -1,0 +1,552 @@
+"""A bridge: raw frames forwarded between two transports, with the ids of their requests kept apart.
+
+Nothing is decoded that need not be and nothing is encoded again: what passes is the very bytes that came, unknown members, formats of
+numbers, order and repetition of keys, escapes and white space included. Only ids are replaced, where they stand:
+
+Rule 1: a request gets a new id on the other side, and its response the old one, in the bytes that it was written in. A number stays a
+number and a string a string; the new ones are counted together, so a peer that takes 1 and "1" for the same does no harm.
+Rule 2: ids inside params that name a request follow it: those of `$/cancel_request`, and those that the version of the protocol knows
+(`Version.request_ids`, the scope of an elicitation). A cancellation of nothing that is open goes no further.
+Rule 3: a response that nothing waits for, a second request with the same id, and a line that speaks of an id without being a message
+are not forwarded: each could end a request that it does not belong to. They are reported; who can be answered is.
+Rule 4: what cannot hold an id is forwarded as it came, in whole blocks, valid or not: the other side judges it as it would without us.
+Rule 5: while one side does not read, the other is not read: at most one block and one frame wait in memory, and nothing is dropped.
+Rule 6: when one side ends, the requests of the other that it did not answer are answered with an error, its own that are still open
+are cancelled, what is on its way is sent, and then the other side is closed. A side that only stops sending gets its responses first,
+for `EOF_GRACE` seconds.
+"""
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Iterator
+from enum import Enum
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from antiphon.connection.outbox import ANSWERS_LIMIT
+from antiphon.connection.reports import Observer, Report
+from antiphon.errors import Code, ConnectionClosed
+from antiphon.life import Life
+from antiphon.protocol.version import Version
+from antiphon.rpc.envelope import (
+    ErrorObject,
+    Frame,
+    Line,
+    Malformed,
+    Noise,
+    Notification,
+    Overlong,
+    Request,
+    RequestId,
+    Response,
+    decode,
+    error_frame,
+)
+from antiphon.rpc.peer import CANCEL_REQUEST, FIRST_ID, Rejected, Stray, id_key
+from antiphon.transports.base import OUTPUT_HIGH, Transport
+
+__all__ = ["BRIDGE_LIFE", "EOF_GRACE", "MAX_OPEN", "Bridge", "BridgeEvent", "BridgeState", "bridge"]
+
+EOF_GRACE: Final = 0.5
+"""Seconds that a side which has sent its last frame may still get responses, as a connection gives its own handlers."""
+
+MAX_OPEN: Final = 10_000
+"""Requests of one side that may wait for their responses. Each costs some hundred bytes here; the next one is refused."""
+
+SCAN_LIMIT: Final = 64 * 1024
+"""Bytes of a value whose key is repeated beside it: to find its end is work in Python, for each of its parts."""
+
+MAX_MEMBERS: Final = 1000
+"""Members of an object in which an id is looked for one by one. Messages have five, their params some ten."""
+
+
+class BridgeState(Enum):
+    """How far the life of a bridge is."""
+
+    NEW = "new"
+    OPEN = "open"
+    HALF = "half open"
+    """One side has sent its last frame, and gets what is still owed to it."""
+    CLOSING = "closing"
+    CLOSED = "closed"
+
+
+class BridgeEvent(Enum):
+    """What can happen to a bridge."""
+
+    START = "start"
+    SIDE_ENDS = "lose a side"
+    CLOSE = "close"
+    FINISH = "finish"
+
+
+_S, _E = BridgeState, BridgeEvent
+BRIDGE_LIFE: Final = Life(
+    "bridge",
+    _S.NEW,
+    {
+        _S.NEW: {_E.START: _S.OPEN},
+        _S.OPEN: {_E.SIDE_ENDS: _S.HALF, _E.CLOSE: _S.CLOSING},
+        _S.HALF: {_E.SIDE_ENDS: _S.HALF, _E.CLOSE: _S.CLOSING},
+        _S.CLOSING: {_E.SIDE_ENDS: _S.CLOSING, _E.FINISH: _S.CLOSED},
+        _S.CLOSED: {},
+    },
+    "The second side that ends, and the time that a half-open side has, both lead to closing.",
+)
+
+
+async def bridge(left: Transport, right: Transport, *, version: Version, observer: Observer | None = None) -> None:
+    """Forward frames between two transports until one of them ends, then close both. Cancelling it closes both too."""
+    await Bridge(left, right, version=version, observer=observer).run()
+
+
+class Bridge:
+    """Two transports that are each other's peer. `run` it once."""
+
+    def __init__(
+        self, left: Transport, right: Transport, *, version: Version, observer: Observer | None = None
+    ) -> None:
+        self.version = version
+        self.counts: Counter[str] = Counter()
+        """How often each kind of report was made."""
+        self._observer = observer
+        self._left = _Side(self, left)
+        self._right = _Side(self, right)
+        self._left.other, self._right.other = self._right, self._left
+        self._state = BRIDGE_LIFE.start
+        self._ended = asyncio.Event()
+        self._settled = asyncio.Event()
+        """Whether nothing is owed any more to the side that ended first."""
+
+    @property
+    def state(self) -> BridgeState:
+        """How far its life is."""
+        return self._state
+
+    @property
+    def open_requests(self) -> tuple[int, int]:
+        """Requests that wait for their response: of the left side, and of the right one."""
+        return len(self._left.open), len(self._right.open)
+
+    async def run(self) -> None:
+        """Forward frames until one side ends, then close both."""
+        self._does(BridgeEvent.START)
+        try:
+            self._left.transport.attach(self._left)
+            self._right.transport.attach(self._right)
+            await self._ended.wait()
+            await self._pay_what_is_owed()
+        finally:
+            self._does(BridgeEvent.CLOSE)
+            for side in (self._left, self._right):
+                side.end()
+            # A task of its own: if our caller is cancelled once more, everything still comes to its end.
+            await asyncio.shield(asyncio.ensure_future(self._close()))
+
+    async def _close(self) -> None:
+        await asyncio.gather(self._left.transport.close(), self._right.transport.close())
+        self._does(BridgeEvent.FINISH)
+
+    async def _pay_what_is_owed(self) -> None:
+        """Wait until the responses for a side that only stopped sending are on their way."""
+        if self._left.lost and self._right.lost:
+            return
+        gone = self._left if self._left.lost else self._right
+        if gone.open and not gone.transport.deaf:
+            try:
+                async with asyncio.timeout(EOF_GRACE):
+                    await self._settled.wait()
+            except TimeoutError:
+                pass
+
+    def _does(self, event: BridgeEvent) -> None:
+        self._state = BRIDGE_LIFE.next(self._state, event)
+
+    # What the sides say.
+
+    def side_ended(self) -> None:
+        """One side sends no more."""
+        self._does(BridgeEvent.SIDE_ENDS)
+        self._ended.set()
+        self.look_if_settled()
+
+    def look_if_settled(self) -> None:
+        """Whether a side that ended has all its responses, or will get none because the other has ended too."""
+        for side in (self._left, self._right):
+            if side.lost and (not side.open or side.other.lost):
+                self._settled.set()
+
+    def report(self, report: Report) -> None:
+        """Count what would otherwise pass in silence, and tell the observer."""
+        self.counts[type(report).__name__] += 1
+        if self._observer is not None:
+            self._observer(report)
+
+
+class _Open:
+    """A request that waits for its response on the other side."""
+
+    __slots__ = ("id", "new", "written")
+
+    def __init__(self, id: RequestId, written: bytes, new: bytes) -> None:
+        self.id = id
+        self.written = written
+        """The id in the bytes of its sender."""
+        self.new = new
+        """The id that it has on the other side, as bytes."""
+
+
+class _Side:
+    """One of the two transports: takes what arrives on it and puts it, with other ids, into the other one."""
+
+    other: "_Side"
+
+    def __init__(self, owner: Bridge, transport: Transport) -> None:
+        self.transport = transport
+        self.lost = False
+        self.open: dict[object, _Open] = {}
+        """Requests of this side that the other has not answered, by the id that they have there."""
+        self._by_own: dict[object, _Open] = {}
+        """The same by the id that they have here."""
+        self._owner = owner
+        self._last_id = FIRST_ID - 1
+        self._held = False
+        self._over = False
+
+    # What arrives.
+
+    def block_received(self, block: Frame) -> None:
+        """Whole lines. Most blocks hold only notifications, and pass without a look at each line."""
+        if self.lost or self._over:
+            return
+        if isinstance(block, Overlong):
+            self._message(decode(block), b"")
+        elif self.other.transport.routed or _may_hold_id(block):
+            for line in bytes(block).split(b"\n"):
+                if line and not line.isspace():
+                    self._line(line)
+        else:
+            self.other.transport.out += block
+            self.other.transport.flush_soon()
+        self._hold_back()
+
+    def _line(self, line: bytes) -> None:
+        if not _may_hold_id(line):
+            self.other.put(line, line if self.other.transport.routed else None)
+            return
+        message = decode(line)
+        try:
+            self._message(message, line)
+        except (_Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            wrong = ErrorObject(Code.INVALID_REQUEST, "Invalid request", str(error))
+            id = message.id if isinstance(message, Request | Response) else UNSET
+            self._malformed(Malformed(wrong, id, line, tellable=isinstance(message, Request)))
+
+    def _message(self, message: Request | Response | Notification | Malformed | Noise, line: bytes) -> None:
+        match message:
+            case Request():
+                self._request(message, line)
+            case Response():
+                self._response(message, line)
+            case Notification():
+                self._notification(message, line)
+            case Noise():
+                self._owner.report(message)
+                if not self.transport.noisy:
+                    self._refuse(None, ErrorObject(Code.PARSE_ERROR, "Parse error", "not JSON"))
+            case Malformed():
+                self._malformed(message)
+
+    def _request(self, request: Request, line: bytes) -> None:
+        key = id_key(request.id)
+        if key in self._by_own:
+            # An error under this id would end the first one, which is still open: it keeps its response.
+            error = ErrorObject(Code.INVALID_REQUEST, "Invalid request", f"id {request.id!r} is already in use")
+            self._owner.report(Rejected(Malformed(error, request.id, bytes(request.params), tellable=False), None))
+            return
+        if len(self.open) >= MAX_OPEN:
+            wrong = f"more than {MAX_OPEN} requests wait for their response"
+            self._refuse(request.id, ErrorObject(Code.INTERNAL_ERROR, "Internal error", wrong))
+            return
+        if self.other.lost:
+            self._refuse(request.id, _GONE)
+            return
+        try:
+            spans = list(_values(line, "id"))
+            named = self._request_named_in(line, request.method)
+        except _Unknown as error:
+            self._refuse(request.id, ErrorObject(Code.INVALID_PARAMS, "Invalid params", str(error)))
+            return
+        self._last_id += 1
+        new = b'"%d"' % self._last_id if isinstance(request.id, str) else b"%d" % self._last_id
+        new_key: object = str(self._last_id) if isinstance(request.id, str) else self._last_id
+        begin, end = spans[-1]
+        opened = _Open(request.id, line[begin:end], new)
+        self.open[new_key] = self._by_own[key] = opened
+        self.other.put(_replaced(line, [*((span, new) for span in spans), *named]), request.params)
+
+    def _response(self, response: Response, line: bytes) -> None:
+        spans = list(_values(line, "id"))
+        waiting = self.other.take(response.id)
+        if waiting is None:
+            if response.id is None and response.error is not None and not self.other.has_open(None):
+                self.other.put(line, None)  # about something that could not be read: it ends no request
+            else:
+                self._owner.report(Stray(response.id, error=response.error))
+            return
+        self.other.put(_replaced(line, [(span, waiting.written) for span in spans]), None, waiting.id)
+        self._owner.look_if_settled()
+
+    def _notification(self, notification: Notification, line: bytes) -> None:
+        try:
+            if notification.method == CANCEL_REQUEST:
+                changes = [(span, self._open_for(line, span)) for span in _inner_values(line, "requestId")]
+            else:
+                changes = self._request_named_in(line, notification.method)
+        except _Unknown:
+            self._owner.report(Stray(None, late=True))
+            return
+        self.other.put(_replaced(line, changes), notification.params)
+
+    def _open_for(self, line: bytes, span: "_Span") -> bytes:
+        """The id on the other side of a request that this side names by its own id."""
+        found = self._by_own.get(_key_of(line[slice(*span)]))
+        if found is None:
+            raise _Unknown("it names a request that is not open")
+        return found.new
+
+    def _request_named_in(self, line: bytes, method: str) -> "list[_Change]":
+        """Where params name a request of the other side, with the id that it has there."""
+        member = self._owner.version.request_ids.get(method)
+        if member is None:
+            return []
+        changes: list[_Change] = []
+        for span in _inner_values(line, member):
+            written = line[slice(*span)]
+            if written != b"null":
+                found = self.other.open.get(_key_of(written))
+                if found is None:
+                    raise _Unknown(f"`{member}` names a request that is not open")
+                changes.append((span, found.written))
+        return changes
+
+    def _malformed(self, message: Malformed) -> None:
+        """A message that cannot be read. If it was meant as a response, the request is over; else its sender is told."""
+        waiting = None
+        if not isinstance(message.id, UnsetType) and not message.asks:
+            waiting = self.other.take(message.id)
+        if waiting is not None:
+            self.other.put(_error(waiting.written, message.error), None, waiting.id)
+            self._owner.look_if_settled()
+            return
+        reply = error_frame(message.id, message.error) if message.tellable else None
+        self._owner.report(Rejected(message, reply))
+        # This reply is not waited for. To a peer that does not even read it is not worth our memory.
+        if reply is not None and self.transport.unsent < OUTPUT_HIGH:
+            self.put(reply, None, message.id)
+
+    # What leaves.
+
+    def put(self, frame: bytes, params: "Line | Raw | None", answers: RequestId | UnsetType = UNSET) -> None:
+        """Send a frame to this side. `params` hold its session; `answers` is the id of the request that a response is for."""
+        transport = self.transport
+        if transport.routed:
+            transport.route(frame, _session_in(params), answers)
+            return
+        transport.out += frame
+        transport.out += b"\n"
+        transport.flush_soon()
+
+    def take(self, id: RequestId) -> _Open | None:
+        """The request of this side that has this id on the other: it is answered now."""
+        waiting = self.open.pop(id_key(id), None)
+        if waiting is not None:
+            del self._by_own[id_key(waiting.id)]
+        return waiting
+
+    def has_open(self, id: RequestId) -> bool:
+        """Whether a request that has this id here waits for its response."""
+        return id_key(id) in self._by_own
+
+    def forget(self) -> list[_Open]:
+        """All requests of this side that wait: they will have no response from the other."""
+        waiting = list(self.open.values())
+        self.open.clear()
+        self._by_own.clear()
+        return waiting
+
+    def _refuse(self, id: RequestId, error: ErrorObject) -> None:
+        self.put(error_frame(id, error), None, id)
+
+    # Back-pressure.
+
+    def _hold_back(self) -> None:
+        """Stop reading while the other side is slow, or while this side sends what we refuse and does not read that."""
+        if self._held or self.lost:
+            return
+        if self.other.transport.unsent >= OUTPUT_HIGH and not self.other.transport.deaf:
+            slow = self.other.transport
+        elif self.transport.unsent >= ANSWERS_LIMIT and not self.transport.deaf:
+            slow = self.transport
+        else:
+            return
+        self._held = True
+        self.transport.pause()
+        slow.when_drained(self._go_on)
+
+    def _go_on(self) -> None:
+        self._held = False
+        self._hold_back()
+        if not self._held:
+            self.transport.resume()
+
+    # The end.
+
+    def connection_lost(self, error: ConnectionClosed) -> None:
+        """Nothing more arrives here: the other side gets an error for each of its requests that were to be answered here."""
+        self.lost = True
+        for waiting in self.other.forget():
+            self.other.put(_error(waiting.written, _GONE), None, waiting.id)
+        self._owner.side_ended()
+
+    def end(self) -> None:
+        """Take nothing more. The requests of this side that are still open are cancelled: the other is not to work for nothing."""
+        self._over = True
+        for waiting in self.forget():
+            if not self.other.transport.deaf:
+                cancel = b'{"jsonrpc":"2.0","method":"%b","params":{"requestId":%b}}'
+                self.other.put(cancel % (CANCEL_REQUEST.encode(), waiting.new), None)
+            if not self.transport.deaf:
+                self.put(_error(waiting.written, _GONE), None, waiting.id)
+
+
+_GONE: Final = ErrorObject(
+    Code.INTERNAL_ERROR, "Internal error", "the connection to the peer behind the bridge is closed"
+)
+
+
+def _error(written: bytes, error: ErrorObject) -> bytes:
+    """A response with an error, under an id in the bytes of its sender."""
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (written, msgspec.json.encode(error))
+
+
+class _Unknown(Exception):
+    """Params that name a request which is not open."""
+
+
+class _Unreadable(Exception):
+    """A message in which the place of an id cannot be found."""
+
+
+# Where ids stand in a message.
+
+_Span = tuple[int, int]
+_Change = tuple[_Span, bytes]
+
+
+def _may_hold_id(lines: Line) -> bool:
+    """Whether a key of an id can be in there: as it is, or with a letter of it escaped (each begins with `\\u00`)."""
+    return lines.find(b'"id"') >= 0 or lines.find(b'requestId"') >= 0 or lines.find(b"\\u00") >= 0
+
+
+def _replaced(line: bytes, changes: list[_Change]) -> bytes:
+    for (begin, end), written in sorted(changes, reverse=True):
+        line = line[:begin] + written + line[end:]
+    return line
+
+
+_FIRST: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("[^"\\]*+"|-?\d+)\s*,')
+"""How nearly every message with an id begins."""
+# Possessive, so that nothing is kept to come back to: a string may have megabytes.
+_KEY: Final = re.compile(rb'\s*+("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+:\s*+')
+_SPACE: Final = re.compile(rb"\s*+")
+_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],]')
+
+
+def _values(line: bytes, name: str) -> Iterator[_Span]:
+    """Where the values of this member stand in a message. More than one if its key is repeated."""
+    first = _FIRST.match(line) if name == "id" else None
+    if first is not None and line.count(b'"id"') == 1 and b"\\u00" not in line:
+        yield first.span(1)
+        return
+    yield from (span for key, span in _members(line, (0, len(line))) if key == name)
+
+
+def _inner_values(line: bytes, name: str) -> Iterator[_Span]:
+    """The same in the params of a message."""
+    for params in _values(line, "params"):
+        if line[params[0] : params[0] + 1] == b"{":
+            yield from (span for key, span in _members(line, params) if key == name)
+
+
+def _members(line: bytes, within: _Span) -> Iterator[tuple[str, _Span]]:
+    """The members of an object, in their order, with the place of each value."""
+    begin, end = within
+    known: dict[str, Raw] = msgspec.json.decode(memoryview(line)[begin:end], type=dict[str, Raw])
+    at = _skip(line, begin) + 1
+    for _ in range(MAX_MEMBERS):
+        found = _KEY.match(line, at)
+        if found is None:
+            return
+        key = msgspec.json.decode(found[1], type=str)
+        start = found.end()
+        # Its value as the decoder has it, if it stands here: of a repeated key only the last value is known, and this may be another.
+        stop = start + len(known[key]) if line.startswith(bytes(known[key]), start) else -1
+        if stop < 0 or line[(after := _skip(line, stop)) : after + 1] not in (b",", b"}"):
+            stop = _end_of(line, start)
+        yield key, (start, stop)
+        at = _skip(line, stop) + 1
+    raise _Unreadable(f"more than {MAX_MEMBERS} members")
+
+
+def _skip(line: bytes, at: int) -> int:
+    found = _SPACE.match(line, at)
+    return found.end() if found is not None else at
+
+
+def _end_of(line: bytes, start: int) -> int:
+    """Where the value ends that begins there."""
+    depth = 0
+    for token in _TOKEN.finditer(line, start, start + SCAN_LIMIT):
+        kind = token[0][:1]
+        if not depth and kind in b"},]":  # a number or a word: it ends before what follows it
+            return start + len(line[start : token.start()].rstrip())
+        depth += 1 if kind in b"{[" else -1 if kind in b"}]" else 0
+        if not depth and kind != b",":
+            return token.end()
+    raise _Unreadable(f"a member of more than {SCAN_LIMIT} bytes whose name is repeated")
+
+
+def _key_of(written: bytes) -> object:
+    """What tells an id from others, by its bytes."""
+    try:
+        id: RequestId = msgspec.json.decode(written, type=int | float | str | None)
+    except msgspec.DecodeError:
+        return _Unknown
+    return id_key(id)
+
+
+class _Scope(msgspec.Struct):
+    session_id: str | UnsetType | None = msgspec.field(default=UNSET, name="sessionId")
+
+
+class _ScopeOfFrame(msgspec.Struct):
+    params: _Scope | UnsetType | None = UNSET
+
+
+def _session_in(params: "Line | Raw | None") -> str | None:
+    """The session that params, or a whole notification, are about."""
+    if params is None:
+        return None
+    try:
+        if isinstance(params, Raw):
+            found = msgspec.json.decode(params, type=_Scope).session_id
+        else:
+            inner = msgspec.json.decode(params, type=_ScopeOfFrame).params
+            found = inner.session_id if isinstance(inner, _Scope) else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return found if isinstance(found, str) else None
