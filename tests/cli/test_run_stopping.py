@@ -33,7 +33,7 @@ def heard(program: "subprocess.Popen[bytes]", wanted: bytes) -> None:
 def is_alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
+    except OSError:  # it ended before it was looked at, or while it was
         return False
 
 

@@ -141,5 +141,8 @@ async def test_what_was_chosen_is_there_too(at_codex: Place) -> None:
 
 
 def _is_agent(pid: int) -> bool:
-    words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:  # it has ended
+        return False
     return b"antiphon" in words and b"agent" in words

@@ -1,7 +1,7 @@
 """MCP servers that the client gives to a session."""
 
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from antiphon import v1
@@ -14,7 +14,11 @@ SONG = "la la la"
 
 
 def command_lines(at: Place) -> list[str]:
-    return [Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8") for pid in at.processes()]
+    found = []
+    for pid in at.processes():
+        with suppress(OSError):  # it has ended
+            found.append(Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8"))
+    return found
 
 
 @proves("mcp.stdio", "mcp.http", "mcp.failed", "turn.name", claude=["mcp.sse"], codex=["turn.mcp-call"])
