@@ -58,7 +58,7 @@ FAMILIES: Final = frozenset(
 )
 """Directories with a module for each chapter of the specification, or for each family of messages."""
 
-_LISTED: Final = re.compile(r"^ {2,}([a-z_][a-z0-9_]*)(?:\.py|/)(?= +\S)", re.MULTILINE)
+_LISTED: Final = re.compile(r"^ *([a-z_][a-z0-9_]*)(?:\.py|/)(?= +\S)", re.MULTILINE)
 _DOTTED: Final = re.compile(r"`(?:antiphon\.)?([a-z_0-9]+(?:\.[A-Za-z_][A-Za-z0-9_]*)+)(?:\(\))?`")
 
 

@@ -1,4 +1,4 @@
-"""Plays the scenarios for agents with an agent, and reports. How an agent is started is not its business: that is the place's."""
+"""Run all scenarios for agents with an agent, and report. How the agent is started is up to the `AgentSource`."""
 
 import asyncio
 import tempfile
@@ -378,7 +378,7 @@ def _name(introduced: PeerResponse | None) -> str:
     return " ".join(str(info[key]) for key in ("name", "version") if isinstance(info.get(key), str))
 
 
-# --- Where agents come from: a command that is started anew for each
+# --- agents that are commands
 
 
 class AgentCommand:

@@ -1,7 +1,7 @@
-"""Where scenarios for agents play: a client that says what it is told, a workspace, and the verdicts.
+"""One scenario with one agent: a client that sends what the scenario wants, a workspace, and the verdicts.
 
-A scenario asks, hears, and calls `holds` for each requirement that it shows. It may stop early by raising `NotOffered`, `Unseen` or
-`Blocked`; what it has not shown by then gets that for a verdict.
+A scenario sends requests, waits for messages, and calls `holds` for each requirement that it shows. It may stop early by raising
+`NotOffered`, `NotSeen` or `Blocked`; what it has not shown by then gets that for a verdict.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

@@ -1,4 +1,4 @@
-"""Plays the scenarios for clients with a client, and reports. How a client is started is not its business: that is the place's."""
+"""Run all scenarios for clients with a client, and report. How the client is started is up to the `ClientSource`."""
 
 import asyncio
 import logging

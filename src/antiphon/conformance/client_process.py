@@ -24,7 +24,7 @@ __all__ = [
     "RunningClient",
 ]
 
-# --- A client that runs, and its visits: the starts of an agent, in whose place it meets the check
+# --- clients in general
 # A place says how clients come about: commands, or tasks of this process in tests. Other transports can join as places of their own.
 
 

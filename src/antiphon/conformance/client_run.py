@@ -1,7 +1,7 @@
-"""Where scenarios for clients play: a client that is made to do something, and a stand-in for its agent, under the scenario's direction.
+"""One scenario with one client: a client that is made to do something, and a stand-in for its agent.
 
 A scenario writes into `script` what the agent is like, starts the client, takes over its turn with `prompted`, and calls `holds` for
-each requirement that it shows. Whatever it does not take over the stand-in does correctly, on every connection that the client opens.
+each requirement that it shows. What it does not take over the stand-in does correctly, on every connection that the client opens.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ __all__ = [
     "TurnRequester",
 ]
 
-# --- The turn of a client's in which a scenario speaks for the agent: it tells, asks, and sees whether the client bears it
+# --- a turn of the client in which the scenario acts for the agent
 
 PERMISSION: Final = "session/request_permission"
 OPTIONS: Final = [

@@ -1,4 +1,4 @@
-"""What is said to an agent to make it do something: defaults for those that understand anything, a file for those that do not."""
+"""Prompts that make an agent do something: defaults for agents with a model, a file for others, and those of our demo."""
 
 import tomllib
 from collections.abc import Mapping
@@ -72,7 +72,7 @@ class Prompts:
         return cls(found)
 
 
-# --- The words that make our demo agent do what each purpose wants
+# --- the prompts of our demo agent
 
 AUTH: Final = "demo"
 """How to sign in: it always works."""

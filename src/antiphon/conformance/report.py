@@ -1,4 +1,4 @@
-"""A report as data: what `--json` prints, and what the other forms are made of."""
+"""A report as data, which `--json` prints, as JUnit's XML and as a badge."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -123,7 +123,7 @@ def encode(document: ReportDocument) -> bytes:
     return msgspec.json.encode(document)
 
 
-# --- A report as JUnit's XML, which every CI reads: a test for each requirement, grouped by what its id begins with
+# --- JUnit's XML, which every CI reads: a test for each requirement, grouped by what its id begins with
 
 _FORBIDDEN = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 65534, 65535), 65533)
 """Characters that XML has no way to write."""
@@ -180,7 +180,7 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode().translate(_FORBIDDEN)
 
 
-# --- A badge for a README: one small picture that says how many requirements hold. Colour is never all that says it
+# --- a badge for a README: how many requirements hold, never by colour alone
 
 LETTER = 6.1
 """Pixels that a letter takes, on average, at 11 pixels of Verdana: text is stretched to it, so no font is needed to know the width."""

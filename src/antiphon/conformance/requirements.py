@@ -1,8 +1,8 @@
-"""Requirements as data, and the scenarios that show them.
+"""Requirements as data, the scenarios that show them, and the verdicts on them.
 
-A requirement is one sentence that an agent or a client keeps, with a link into the specification, a level and what to change. A scenario is
-a function that plays a scene with a real peer and says of each requirement it shows whether it held. The rules of `antiphon.traffic` are
-requirements too: they are judged on the traffic of every scenario.
+A requirement is one sentence that an agent or a client keeps, with a link into the specification, a level and what to change. A
+scenario is a function that talks to a real peer and says of each requirement it shows whether it held. The rules of
+`antiphon.traffic` are requirements too: they are checked on the traffic of every scenario.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -142,7 +142,7 @@ class Suite(Generic[S]):
         ]
 
 
-# --- What was found out about a requirement, with the messages that prove it
+# --- verdicts, with the messages that prove them
 
 
 class RequirementStatus(StrEnum):

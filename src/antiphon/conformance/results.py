@@ -1,4 +1,4 @@
-"""From what scenarios and judges found to one verdict for each requirement."""
+"""From the verdicts of scenarios and the deviations of traffic to one result for each requirement."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,8 +1,8 @@
-"""What a client starts in place of an agent: carries bytes between its stdio and the check, and tells what became of it.
+"""What a client starts in place of an agent: carries bytes between its stdio and the check, and reports what became of it.
 
-Run as `python -I -S pump.py SOCKET`, with nothing but the standard library, because a client may be impatient. It opens two
-connections: one carries stdio as it is, the other one line of JSON for each thing that happens: how it was started, the end of its
-input, signals. The check says on it what an agent may do besides talking: fill stderr, outlive its input, leave.
+Run as `python -I -S shim.py SOCKET`, with nothing but the standard library, because a client may have a short timeout. It opens
+two connections: one carries stdio as it is, the other one line of JSON for each event: how it was started, the end of its input,
+signals. The check sends on it what an agent may do besides talking: fill stderr, outlive its input, exit.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What stands for `{agent}` in a client's command: one small executable file, behind which the check waits on a socket."""
+"""The executable that `{agent}` stands for in a client's command, and the socket on which the check waits for it."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""A correct, minimal agent without a model, which does whatever it says it can. A scenario changes the parts that it is about."""
+"""A correct, minimal agent without a model, which does everything that it offers. A scenario changes the parts that it is about."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
-"""Answers what an agent asks, as a correct client does: files of a workspace, real commands, and a yes to what it may do.
+"""A correct client that handles the agent's requests: files of a workspace, real commands, and permission for everything.
 
-A scenario that wants to answer by itself, or not at all, holds a method back.
+A scenario that wants to respond itself, or not at all, holds a method back.
 """
 
 import os

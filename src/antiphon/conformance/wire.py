@@ -1,6 +1,6 @@
-"""One conversation from the checker's end: says exactly what it is told to say, hears everything, and believes nothing.
+"""Our end of a connection to a peer under check: sends exactly what a scenario wants, records everything, trusts nothing.
 
-Knows JSON-RPC only as far as telling questions from answers, because what it hears may be anything.
+It knows JSON-RPC only as far as telling requests from responses, because a peer may send anything.
 """
 
 import asyncio
@@ -193,7 +193,7 @@ class PeerWire:
         self.closed = True
 
 
-# --- Questions of ours to a peer, its answers to them, and the verdicts that come of it. Both kinds of stage are made of this
+# --- our requests to the peer, its responses, and the verdicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +331,7 @@ class Requester(VerdictRecorder, ABC):
         """Say why a question may go without an answer for so long, by raising it."""
 
 
-# --- Answers what a peer asks, one task for each question, and holds back what a scenario wants to answer by itself, or not at all
+# --- requests of the peer: a task handles each, but for those that a scenario holds back
 
 
 class PeerRefusal(Exception):

@@ -20,7 +20,7 @@ from antiphon.protocol.v1.tools import Diff, ToolCall, ToolCallPatch, ToolKind
 
 __all__ = ["Action", "FileWork", "file_work", "looks_like_file_work"]
 
-# --- Command lines of nothing but `mkdir`, `rm` and `mv` with plain paths: what `acceptEdits` lets pass inside the roots
+# --- plain file work: lines of nothing but `mkdir`, `rm` and `mv`, which `acceptEdits` allows inside the roots
 
 _OPTIONS: Final = {
     "mkdir": frozenset({"-p", "-v", "-pv", "-vp", "--parents", "--verbose"}),

@@ -268,7 +268,7 @@ _SPECIAL: Final[dict[str, Callable[[Words, Spot], dict[int, WordRisk]]]] = {
 }  # fmt: skip
 
 
-# --- Programs that run what they are fed: commands among their words, in a file, or on their standard input
+# --- input: programs that run what they read, and programs that take it for data
 # Two lists with opposite care. `runs_input` names programs that are known to run what they are fed; no "always" is offered for
 # them. `reads_data` names programs that are known to take their standard input for data; every other program behind a pipe may
 # take it for commands.

@@ -44,7 +44,7 @@ __all__ = [
     "suggest",
 ]
 
-# --- Decisions that were made once and hold until they are revoked or expire
+# --- remembered decisions: they hold until they are revoked or expire
 
 Scope = Literal["session", "project", "everywhere"]
 
@@ -236,9 +236,7 @@ def _hint(judge: RuleMatcher, rules: Rules) -> str:
     return f" No pattern covers it: {missing}." if missing else ""
 
 
-# --- What an "always" would remember: the narrowest rules that cover exactly what was shown, or none
-
-# --- Which "always" answers are honoured. Pure: the caller shows and ignores the others
+# --- "always" answers: which are honoured, and the narrowest rules that cover what was shown
 
 
 def closed_reason(rule: Rule) -> str | None:
@@ -314,7 +312,7 @@ def _command(words: tuple[str | None, ...]) -> str:
     return f"Bash({' '.join(quoted(word) for word in words if word is not None)})"
 
 
-# --- What somebody may do who only looks, as a reviewer does. Pure
+# --- read-only: what a reviewer may do
 # Rule 1: reading, searching and thinking, as far as no rule denies it or asks about it.
 # Rule 2: nothing else, whatever a rule, a memory or a mode allows; and nobody is asked.
 

@@ -1,8 +1,8 @@
-"""What a tool call says it will do, read off its raw input: a command, paths, an address. Never off its title.
+"""What the raw input of a tool call says it will do: a command, paths, an address. The title is never read.
 
 Agents agree on no names, so the common ones are known in any spelling (`file_path`, `filePath`, `FILE_PATH`), and whatever
-else looks like a path counts as one: a path too many makes an allow harder and a deny easier. What is not known is said to be
-there, so that an allow can ask about it.
+else looks like a path counts as one: a path too many makes an allow harder and a deny easier. What is not known is reported as
+unread, so that the user is asked about it.
 """
 
 import re
@@ -36,7 +36,7 @@ __all__ = [
     "what_it_says",
 ]
 
-# --- Unified diffs in raw inputs: which files one names, if they are files that the input names by itself
+# --- unified diffs: which files one names, if the input names them too
 # OpenCode, Kilo and Copilot put the diff of an edit beside its path. Such a diff can be read if all of its headers name that path.
 # Anything else that a program which applies patches could read as the name of a file, a rename, a mode or a deletion is not read here,
 # and the call is asked about.
@@ -88,7 +88,7 @@ def _stripped(name: str) -> str:
     return name[2:] if name.startswith(("a/", "b/")) else name
 
 
-# --- The names that agents use in raw inputs, without case, `_` and `-`: `file_path`, `filePath` and `FILE-PATH` are `filepath`
+# --- names in raw inputs, without case, `_` and `-`: `file_path`, `filePath` and `FILE-PATH` are `filepath`
 
 COMMANDS: Final = frozenset({"cmd", "command", "commandline", "script", "shellcommand"})
 HIDDEN_COMMANDS: Final = COMMANDS | {

@@ -1,4 +1,4 @@
-"""Whether rules match an action. Two questions with opposite care: does a deny perhaps match, does an allow surely cover?"""
+"""Whether rules match an action, with opposite care: a deny matches if it perhaps applies, an allow if it surely covers."""
 
 import posixpath
 import re
@@ -18,7 +18,7 @@ from antiphon.policy.rules import FILE_KINDS, KIND_OF, PathPattern, Rule, also_f
 
 __all__ = ["RuleMatcher", "host_of", "path_covered", "path_forbidden"]
 
-# --- Whether a path rule meets the paths of an action
+# --- paths
 
 
 def path_covered(pattern: PathPattern, path: str, action: Action) -> bool:

@@ -1,6 +1,6 @@
-"""Where an action happens: which folder, which roots, whose home. Turns paths as agents say them into absolute ones.
+"""Paths of an action: turns paths as agents write them into absolute ones, given directory, roots and home of a session.
 
-Links are the caller's business: `resolve` is given an absolute path and returns the real one.
+Links are followed by the caller: `resolve` is given an absolute path and returns the real one.
 """
 
 import posixpath

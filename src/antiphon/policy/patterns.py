@@ -1,7 +1,8 @@
-"""Patterns of Bash rules: the words of one simple command, some of them wildcards.
+"""Patterns on command lines and paths: globs, patterns of Bash rules, and the commands that they are matched with.
 
-`*` as a word of its own stands for any number of words, also none; inside a word it stands for any text of that word.
-Quotes and backslashes are read as the shell reads them, so `'*'` is a star. A pattern has no operators: it is one command.
+In the pattern of a command `*` as a word of its own stands for any number of words, also none; inside a word it stands for any
+text of that word. Quotes and backslashes are read as the shell reads them, so `'*'` is a star. A pattern has no operators: it is
+one command.
 """
 
 import re
@@ -30,7 +31,7 @@ __all__ = [
     "segments_match",
 ]
 
-# --- What is known about a shell line: its simple commands, and what about it is doubtful
+# --- command lines: simple commands, and what about a line is doubtful
 
 Words = tuple[str | None, ...]
 """The words of a command. None is one that only the shell knows: a variable, a substitution, a glob. It may become several."""
@@ -90,7 +91,7 @@ class CommandLine(msgspec.Struct, frozen=True):
         return cls((SimpleCommand(words, texts=words),))
 
 
-# --- Globs on paths and on single words. Text in, yes or no out; time grows with the lengths, never beyond (no backtracking)
+# --- globs: time grows with the lengths and no faster (no backtracking)
 # In a path glob `*` and `?` stay inside one name, `**` stands for any number of folders, `\\` takes the next character as it is.
 
 Piece = tuple[str | None, ...]

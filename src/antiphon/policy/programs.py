@@ -1,7 +1,7 @@
 """Programs that start other programs: shells, wrappers, interpreters, programs with commands of their own.
 
 A pattern with `*` never covers shells and wrappers. A program that is not here and starts others does so under its own name:
-who allows `Bash(make *)` or `Bash(python *)` allows whatever they are told to run.
+a user who allows `Bash(make *)` or `Bash(python *)` allows whatever these are told to run.
 """
 
 import re
@@ -26,7 +26,7 @@ __all__ = [
     "takes_commands",
 ]
 
-# --- Names of programs, as rules and lists know them
+# --- names of programs
 
 _VERSION: Final = re.compile(r"[-_.]?[0-9][0-9.]*[a-z]?$")
 
@@ -159,7 +159,7 @@ def interprets(word: str) -> bool:
     )
 
 
-# --- Environment variables that change how programs show things, and not what they run: an allow-list of names and plain values
+# --- variables that change how programs show things, and not what they run
 
 _HARMLESS: Final = frozenset({
     "CARGO_TERM_COLOR", "CGO_ENABLED", "CI", "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "COLUMNS", "DEBIAN_FRONTEND", "DEBUG", "FORCE_COLOR",

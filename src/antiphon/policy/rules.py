@@ -1,4 +1,7 @@
-"""Rules as people write them: `Bash(git *)`, `Edit(src/**)`, `Read`, `kind:edit`, `mcp__server__tool`."""
+"""Rules as people write them: `Bash(git *)`, `Edit(src/**)`, `Read`, `kind:edit`, `mcp__server__tool`.
+
+Also the terms that they are made of: modes and verdicts, and the names of tools with the kind of work that each does.
+"""
 
 import re
 from collections.abc import Iterable
@@ -29,7 +32,7 @@ __all__ = [
     "worst",
 ]
 
-# --- The words of the policy: modes, verdicts, and whether a rule matches
+# --- modes and verdicts
 
 
 class PolicyMode(StrEnum):
@@ -50,7 +53,7 @@ class Verdict(StrEnum):
     ASK = "ask"
 
 
-# --- Names of tools, as agents say them, and the sort of work each does. A table; who wants another name known adds a line
+# --- tools: their names as agents write them, and the kind of work each does
 
 KINDS: Final = ("think", "read", "search", "switch_mode", "fetch", "other", "edit", "move", "delete", "execute")
 """From what does least to what can do most. Where an agent says two things about a call, the later one counts."""

@@ -1,7 +1,7 @@
 """Read a shell line with a real grammar (tree-sitter-bash), and believe it only where a second reading agrees.
 
-The grammar says which commands there are; `words` reads every word again, and the text between words has to be blank. What
-has an error, a construct that is not listed here, or characters that do not add up, is `unclear`. Nothing is run or expanded.
+The grammar says which commands there are; `unquote` reads every word again, and the text between words has to be blank. A line
+with an error, a construct that is not listed here, or characters that do not add up, is `unclear`. Nothing is run or expanded.
 """
 
 import re
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["INSTALL", "MAX_DEPTH", "MAX_LINE", "Unclear", "read_line", "unquote"]
 
-# --- One word of a shell line, unquoted as bash does it. Knows characters; knows no grammar
+# --- words, unquoted as bash does it
 # This is a second reading: the grammar says where a word begins and ends, and here every character between has to make sense
 # as one word. Where the two disagree the line counts as unclear.
 

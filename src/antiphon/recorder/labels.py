@@ -1,4 +1,4 @@
-"""A few words for a message: what a person would want to know of it at a glance. Pure; believes nothing about the message's shape."""
+"""A few words for a message, and times, sizes and numbers for people. Pure; trusts nothing about a message's shape."""
 
 from typing import Final
 
@@ -21,7 +21,7 @@ __all__ = [
     "update_label",
 ]
 
-# --- Seconds, sizes and numbers in a few letters, for the terminal and for the page; `report/model.js` says them alike
+# --- times, sizes and numbers: the same for the terminal and the page; `report/model.js` has them too
 
 NOTHING: Final = "\u2013"
 """What stands where there is nothing to say."""

@@ -1,7 +1,7 @@
-"""What was said in one direction, as lines of a recording. Pure: is fed blocks of bytes, cut anywhere, and gives whole lines.
+"""The bytes of one direction as lines of a recording. Pure: takes blocks of bytes, cut anywhere, and returns whole lines.
 
-A line of the wire that is JSON stands in the recording byte for byte: its key order, its spaces and its numbers are facts too. Every line
-that is given is valid JSON in valid UTF-8, whatever was on the wire.
+A line of the wire that is JSON is recorded byte for byte: its key order, its spaces and its numbers are facts too. Every recorded
+line is valid JSON in valid UTF-8, whatever was on the wire.
 """
 
 from base64 import b64encode
@@ -158,7 +158,7 @@ def _is_text(line: bytes) -> bool:
     return True
 
 
-# --- The first line of a recording: who made it, when, and of which command
+# --- the first line of a recording: version, time and command
 
 
 def opening(command: list[str], started: str, part: int, redacted: frozenset[str]) -> bytes:

@@ -1,7 +1,8 @@
-"""Takes out of a recording what is not for everybody: secrets, home paths, contents of files. Pure, line by line.
+"""Take secrets, home paths and contents of files out of a recording. Pure, line by line.
 
-Only strings are changed, and numbers that are secrets, and only where they stand: the rest of a line stays byte for byte, and a line with
-nothing to hide stays as it is. So every message is as valid as it was, its ids are what they were, and numbers are written as they were sent.
+Only strings are changed, and numbers that are secrets, and only where they are: the rest of a line stays byte for byte, and a line
+with nothing to hide stays as it is. So every message is as valid as it was, its ids are what they were, and numbers are written as
+they were sent.
 """
 
 import os
@@ -291,7 +292,7 @@ def _home_pattern(home: str, user: str) -> re.Pattern[str]:
     return re.compile("|".join(ways))
 
 
-# --- A recording that was made without redaction, written once more with it
+# --- a whole file: a recording that was made without redaction, written once more with it
 
 
 def redact_file(source: str, target: str, what: frozenset[str]) -> tuple[int, int]:

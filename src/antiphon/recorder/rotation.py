@@ -1,6 +1,6 @@
-"""Where a recording stands: FILE, and beside it FILE.1, FILE.2 … with what was there before, the newest first.
+"""The files of a recording: FILE, and beside it FILE.1, FILE.2 … with what was there before, the newest first.
 
-Nothing that was recorded is ever written over: a file that is there already moves to FILE.1. A line is never cut in two by that.
+Nothing that was recorded is ever overwritten: a file that is there already moves to FILE.1. A line is never cut in two by that.
 """
 
 import fcntl

@@ -1,7 +1,7 @@
 """What a recording says, as data: turns, tool calls, waits, errors, deviations, sizes. Encoded, it is what `inspect --json` prints.
 
 Only shapes; `antiphon.recorder.story_builder` fills them. Times are seconds as the recording has them, or since its first message where it
-has times of day. Messages are named by their number, which counts what was on the wire from 1.
+has times of day. Messages are named by their number, which counts the messages on the wire from 1.
 """
 
 from msgspec import Struct, field

@@ -1,6 +1,6 @@
-"""Hears a recording message by message and tells what it says. Pure, and incremental: what is told is right at every moment.
+"""Build the story of a recording message by message. Pure, and incremental: the story is right after every message.
 
-Believes nothing: recordings come from other tools too, hold several conversations, end in the middle of a line, and tell of peers that
+Trusts nothing: recordings come from other tools too, hold several connections, end in the middle of a line, and are of peers that
 do everything wrong.
 """
 
@@ -42,7 +42,7 @@ from antiphon.traffic.values import JsonObject
 
 __all__ = ["SLOW", "StoryBuilder", "TurnTracker", "lasted", "tell"]
 
-# --- The turns of a conversation as they go: their tool calls, the questions in them, and the silences. Pure; fed by `Telling`
+# --- turns: their tool calls, waits and silences
 
 ENDED: Final = ("completed", "failed", "cancelled")
 ECHOES: Final = ("user_message", "user_message_chunk", "state_update")

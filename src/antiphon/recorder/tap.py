@@ -1,6 +1,6 @@
-"""A tap in place of an agent: starts it, passes everything on, hands a copy to the clerk, and ends as the agent ends.
+"""A tap in place of an agent: starts it, forwards every byte, gives a copy to the writer, and exits as the agent exits.
 
-The agent is started before anything else is loaded: whoever starts us waits for it. What can wait is imported while it starts.
+The agent is started before anything else is loaded, because the client waits for it. What can wait is imported while it starts.
 """
 
 import _thread
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Pipe", "let_go", "tap"]
 
-# --- One direction of a tap: reads what there is and writes it on, unchanged, with a copy for the clerk
+# --- one direction: reads what there is and writes it on unchanged, with a copy for the writer
 # Both block, in a thread of its own. So nothing is buffered here, a slow reader slows only who writes to it, two full directions cannot wait
 # for each other, and no file description that we share with an editor or a terminal is made non-blocking for the others. It is also the
 # cheapest: one read and one write for each block, and nothing is asked before.

@@ -1,7 +1,7 @@
-"""Writes down what passes, in a thread of its own: whatever the disk does, those who pass it on never wait for it.
+"""Write a recording in a thread of its own: whatever the disk does, forwarding never waits for it.
 
-What is handed in stands in a tray, in the order in which it was read, so that an answer never stands before its question. The tray is
-bounded. If the disk cannot keep up or is stuck, what does not fit is passed on and not recorded, and the recording says how much.
+Blocks stand in a queue, in the order in which they were read, so that a response never stands before its request. The queue is
+bounded. If the disk cannot keep up or is stuck, what does not fit is forwarded and not recorded, and the recording says how much.
 """
 
 import _thread

@@ -1,7 +1,7 @@
-"""Rules that every conversation keeps or breaks, whoever drives it: the machinery. The rules themselves are in `antiphon.traffic.rules`.
+"""The machinery of the rules that all traffic keeps or breaks. The rules themselves are in `antiphon.traffic.rules`.
 
-A rule is a function of the next line and of what has happened before it. It answers None where it has nothing to say, an empty list
-where it was kept, and a sentence for each way in which it was broken. So a rule that was never put to the test is not taken for kept.
+A rule is a function of the next message and of what has happened before it. It returns None where it does not apply, an empty
+list where it was kept, and a sentence for each way in which it was broken. So a rule that was never tested is not taken for kept.
 """
 
 from collections import Counter

@@ -1,8 +1,8 @@
-"""One line of a conversation: when, in which direction, and the bytes as they were. Reads the line format of recordings.
+"""One message on the wire: when, in which direction, and its bytes. Reads the line format of recordings.
 
 A line of a recording is a JSON object: `{"t": seconds, "dir": "c2a" | "a2c", "msg": the message as sent}`, where `raw` takes the
-place of `msg` for what was no JSON. Where even the text is not what was sent, because that was no UTF-8, `base64` holds the bytes.
-Other keys are allowed, and so are lines of other kinds (`"dir": "note"`): they are skipped.
+place of `msg` for a line that was no JSON. Where even the text is not what was sent, because that was no UTF-8, `base64` holds the
+bytes. Other keys are allowed, and so are lines of other kinds (`"dir": "note"`): they are skipped.
 """
 
 import binascii

@@ -1,7 +1,7 @@
-"""Whether a value is what the official schema says, told from the schema's facts and from nothing else.
+"""Whether a value is what the official schema says, decided by the schema's facts and by nothing else.
 
 `look` walks a value once and finds three things: faults (the schema forbids it), drafts (only the draft of the schema knows it) and
-strangers (fields that no schema knows; the schema lets them pass, the specification wants them in `_meta`).
+unknown fields (the schema lets them pass, the specification wants them in `_meta`).
 """
 
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ from antiphon.traffic.values import JsonObject, shown
 
 __all__ = ["Checks", "Fault", "Look", "SchemaMethod", "definitions", "look", "methods"]
 
-# --- The definitions of the schema as functions that look at a value: made once from the facts, then called for every message
+# --- the definitions of the schema as functions, made once from the facts and called for every message
 # A recording holds hundreds of thousands of messages, so nothing is looked up twice: each definition becomes one function, and a
 # definition with variants becomes one shape for each way of being it, with all the fields of that way in one table.
 

@@ -1,4 +1,4 @@
-"""What has happened so far in a conversation, as far as rules ask for it. Knows nothing about right and wrong."""
+"""What has happened so far between a client and an agent, as far as rules need it. Knows nothing about right and wrong."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ __all__ = [
     "is_malformed",
 ]
 
-# --- Who answered whom. Ids are compared as JSON: `1`, `1.0` and `"1"` are three ids, and each side counts for itself
+# --- requests and responses: ids are compared as JSON, so `1`, `1.0` and `"1"` are three ids
 
 Key = tuple[Direction, str, object]
 
@@ -73,7 +73,7 @@ def _key(direction: Direction, entry: Entry) -> Key:
     return direction, type(id).__name__, id if isinstance(id, str | int | float) else None
 
 
-# --- The sessions of a conversation: how they began, the turns that are open, the tool calls that were told, what can be set
+# --- sessions: how they began, open turns, tool calls, settings
 
 HISTORY = frozenset(
     {"user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update"}

@@ -1,4 +1,4 @@
-"""Values of strangers, read without trust: what is not what it should be is as good as nothing."""
+"""Decoded JSON of a peer, read without trust: a value of the wrong type counts as missing."""
 
 from collections import Counter
 from typing import Any, TypeAlias

@@ -1,1 +1,7 @@
-"""The scenarios, for agents and for clients: a module for each part of the protocol."""
+"""The scenarios, a module for each chapter of the specification.
+
+Modules in reading order:
+
+    agent/    scenarios for agents
+    client/   scenarios for clients
+"""

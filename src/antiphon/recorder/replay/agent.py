@@ -1,6 +1,6 @@
-"""What the two players of the agent's part have in common: what is fed to them and what they tell.
+"""The agent's side of a recording: a strict player for tests, a tolerant one for demos, and serving either on stdio.
 
-A player is pure. It hears a line and the time, and says what is to be sent by now and how long it has to be waited for the next.
+A player is pure. It receives a line and the time, and says what is to be sent by now and how long to wait for the next.
 """
 
 import os
@@ -120,7 +120,7 @@ def error_line(id: bytes, code: int, message: str) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (id or b"null", msgspec.json.encode(error))
 
 
-# --- The agent's part for tests: the client has to say exactly what was recorded, in the recorded order, or hears what differed
+# --- strict: the client has to send exactly what was recorded, in the recorded order
 # Order is that of cause and effect: what the client said between two answers or questions of the agent may come in any order, and
 # an answer may come as soon as it was asked for.
 
@@ -245,7 +245,7 @@ class StrictPlayer(Player):
                 self.problems.append(f"the {speaker} never sent: {what} (message {line.number})")
 
 
-# --- The agent's part for demos and for clients that differ: each question is answered as the recording answers such a question
+# --- tolerant: each request gets the response that the recording has for such a request
 # There is no fixed order. A question of the live client is matched with a recorded one of the same method, and what belonged to that
 # one is played: updates, questions to the client, the answer, with their pauses. What was recorded for questions that nobody asks is
 # never sent.
@@ -440,7 +440,7 @@ def _is_state(line: Entry) -> bool:
     return isinstance(update, dict) and update.get("sessionUpdate") == "state_update"
 
 
-# --- A player on stdin and stdout, as an editor starts it. A plain loop over two descriptors: the editor waits for the first answer
+# --- serving on stdin and stdout: a plain loop over two descriptors, because the editor waits for the first response
 
 CHUNK: Final = 256 * 1024
 """Bytes read at once."""

@@ -1,7 +1,7 @@
-"""The client's part: says what the client said, and compares what the live agent answers with what was recorded.
+"""The client's side of a recording: sends what the client sent, and compares the live agent's responses with the recorded ones.
 
-Before a line is sent, the answers and questions that came before it in the recording must have come. Updates need not: an agent
-may cut its words otherwise. They are paired with the recorded ones at the next answer or question, and what has no partner by the
+Before a line is sent, the responses and requests that came before it in the recording must have come. Updates need not: an agent
+may cut its text otherwise. They are paired with the recorded ones at the next response or request, and what has no partner by the
 end is missing, or too much.
 """
 
@@ -232,7 +232,7 @@ def _is_time(value: object) -> bool:
     return isinstance(value, str) and _TIME.fullmatch(value) is not None
 
 
-# --- The client's part against a real agent: started here, spoken to, and ended with everything it started
+# --- a real agent: started here, and ended with everything it started
 
 TAIL: Final = 1.0
 """Seconds in which updates may come that were recorded after the last answer."""

@@ -1,4 +1,4 @@
-"""Whether a message is the recorded one, and where it is not: the path, what was recorded, what came. Pure."""
+"""Whether a message is the recorded one, and where it differs: the path, the recorded value, the new one. Pure."""
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -154,7 +154,7 @@ def _below(path: str, key: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-# --- Which of the updates that came are which of the recorded ones, when some may be missing, new or in another place. Pure
+# --- alignment: which update is which of the recorded ones, when some are missing, new or in another place
 
 LARGEST: Final = 2000
 """Lines that differ in kind up to which the best alignment is looked for: it takes the square of it."""

@@ -1,7 +1,7 @@
-"""A recording as a script for one side: who says what in which order, what answers what, and what belongs to which question.
+"""A recording as a script for one side: what it sends in which order, which response belongs to which request.
 
-Pure, and fed with the entries of a recording. It interprets no more than JSON-RPC and a few names of the protocol, so it serves
-every version of it.
+Pure, and built from the entries of a recording. It interprets no more than JSON-RPC and a few names of the protocol, so it serves
+every version of it. Ids and paths that differ from run to run are put into recorded lines; all other bytes stay as they were.
 """
 
 import re
@@ -31,7 +31,7 @@ __all__ = [
     "written_id",
 ]
 
-# --- What differs from run to run, put into recorded lines: ids, paths, and nothing else. All other bytes stay as they were
+# --- names: ids and paths that differ from run to run
 
 MADE_UP: Final = frozenset((
     "sessionId", "terminalId", "toolCallId", "messageId", "userMessageId", "elicitationId", "compactionId", "planId",

@@ -1,11 +1,16 @@
-"""The report of `antiphon inspect --html`: one file to look at, with pictures, that asks nobody for anything.
+"""The report of `antiphon inspect --html`: one file with pictures that loads nothing from elsewhere.
 
-The page is written here, as far as it stands still: head, timeline, tables. So it says most of what it knows without a script, in
+The static parts of the page are written here: head, timeline, tables. So it shows most of what it knows without a script, in
 print and to a screen reader. The script beside it draws the messages on demand, since there may be tens of thousands of them.
 
-Everything in a recording was said by somebody who may mean harm. Words are escaped where they become HTML (`markup.py`), the script
-makes text nodes of them and nothing else, and the policy in the head of the page lets no script or style run but the ones whose
-hashes stand there.
+Everything in a recording may come from an attacker. Text is escaped where it becomes HTML (`markup.py`), the script makes text
+nodes of it and nothing else, and the policy in the head of the page lets no script or style run but the ones whose hashes are
+listed there.
+
+    markup.py     HTML in which everything is escaped that is no markup
+    timeline.py   the picture: turns, tool calls, waits and traffic over one axis of time
+    tables.py     the head of the page, and its tables
+    data.py       the messages as JSON for the script
 """
 
 from base64 import b64encode

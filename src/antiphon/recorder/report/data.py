@@ -1,4 +1,4 @@
-"""What the script of the report draws from: the messages, as JSON that no content can break out of."""
+"""The messages of a recording as JSON for the script of the report, in a form that no content can break out of."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""HTML that cannot be broken out of: whatever is not markup already is escaped on its way into an element."""
+"""HTML that no content can break out of: everything that is no markup is escaped when it goes into an element."""
 
 from html import escape
 from typing import Final

@@ -1,4 +1,4 @@
-"""The tables of the report. Each row leads to its message, and lengths are drawn beside their numbers."""
+"""The head of the report and its tables. Each row links to its message, and durations are drawn beside their numbers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
@@ -11,7 +11,7 @@ from antiphon.recorder.story import Party, RecordedDeviation, RecordedMessage, R
 
 __all__ = ["SECTIONS", "file_name", "head", "navigation", "party", "tables", "verdict"]
 
-# --- The top of the report: who spoke with whom, the counts, and what is to be said of it in one sentence
+# --- the head of the report: client and agent, the counts, and a summary in one sentence
 
 SECTIONS = (
     ("turns", "Turns"),

@@ -1,8 +1,8 @@
 """The picture of a recording: turns, tool calls, waits, marks and traffic over one axis of time, as SVG.
 
-Places are percent of the width and heights are pixels, so the picture fits every screen with letters that stay readable, and it is
-made wider by making it wider: that is all the script does to zoom. Colour never says anything alone: bars carry words, a failed
-call is crossed out, a wait is hatched, marks have shapes.
+Positions are percent of the width and heights are pixels, so the picture fits every screen with letters that stay readable; the
+script zooms by making it wider. Colour never says anything alone: bars carry words, a failed call is crossed out, a wait is
+hatched, marks have shapes.
 """
 
 from bisect import bisect_right
@@ -16,7 +16,7 @@ from antiphon.recorder.story import RecordedCall, RecordedMessage, RecordedTurn,
 
 __all__ = ["Axis", "FoldedSilence", "Tick", "family", "timeline"]
 
-# --- Time as a place on the page. Long silences between turns are folded, so that a lunch break does not squeeze the work into a corner
+# --- the axis: long silences between turns are folded, so that a lunch break does not squeeze the work into a corner
 
 _STEPS: Final = (
     *(base * 10.0**power for power in range(-3, 1) for base in (1, 2, 5)),

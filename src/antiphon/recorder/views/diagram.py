@@ -1,4 +1,7 @@
-"""The sequence diagram: the client on the left, the agent on the right, an arrow for each message. Runs of small pieces are one arrow."""
+"""The sequence diagram: the client on the left, the agent on the right, an arrow for each message, also while a file grows.
+
+Runs of chunks are one arrow.
+"""
 
 import os
 import sys
@@ -125,7 +128,7 @@ def _style(shown: RecordedMessage) -> Style:
     return "" if shown.kind == "notification" else "cyan" if shown.dir == "c2a" else "green"
 
 
-# --- A recording that is still being written: its lines as they come, whatever happens to the file
+# --- a recording that is still being written
 # Looks ten times a second whether there is more. A file that is replaced or cut is read again from its beginning, after what is left of
 # the old one; a file that is not there yet is waited for.
 

@@ -1,4 +1,4 @@
-"""Which messages of a recording are wanted: the filters of `antiphon inspect`."""
+"""The filters of `antiphon inspect`: which messages of a recording are shown."""
 
 import argparse
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a recording says, for people: who spoke with whom, the turns, what went wrong, what was big and what was slow."""
+"""The overview of a recording: client and agent, the turns, what went wrong, what was big and what was slow."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -18,7 +18,7 @@ from antiphon.text import Style, exact_line
 
 __all__ = ["deviation_lines", "error_lines", "head_lines", "overview", "turn_lines"]
 
-# --- The turns of a recording, each with its time as a bar, and below it the tool calls and the questions in it, drawn to the same scale
+# --- turns: each with its time as a bar, and below it its tool calls and waits, drawn to the same scale
 
 MOST_TURNS: Final = 40
 MOST_PARTS: Final = 12

@@ -1,4 +1,4 @@
-"""How `antiphon inspect` draws: the width there is, the signs that the terminal can show, and numbers as people read them."""
+"""How `antiphon inspect` draws: width, colours and characters of the terminal, and lists of numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

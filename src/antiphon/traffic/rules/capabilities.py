@@ -1,8 +1,8 @@
-"""What a side has not said it can do is not asked of it.
+"""What a side has not offered is not requested from it.
 
-Each of these rules is a row of a table. It is put to the test by every use of what it is about, and also by every prompt (for the
-client) and every finished turn in which something was said or done (for the agent) where there was a temptation: the other side
-cannot do it, and nobody asked.
+Each of these rules is a row of a table. It is tested by every use of what it is about, and also by every prompt (for the client)
+and every finished turn with an update (for the agent) in which it could have been broken: the other side cannot do it, and
+nothing was requested.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The conversation begins with `initialize`, and nobody talks before that is done."""
+"""A connection begins with `initialize`, and nothing else is sent before that is done."""
 
 from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Entry

@@ -1,4 +1,4 @@
-"""Questions for permission offer a choice, and get one of its options for an answer."""
+"""Permission requests offer options, and their response names one of these."""
 
 from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Entry

@@ -1,4 +1,4 @@
-"""Every message is one of JSON-RPC: a request, a notification or an answer, and answers find their question."""
+"""Every line is one message of JSON-RPC: a request, a notification or a response, and responses find their requests."""
 
 from antiphon.errors import Code
 from antiphon.traffic.checker import Level, Side, rule
@@ -6,7 +6,7 @@ from antiphon.traffic.entries import Entry
 from antiphon.traffic.state import TrafficState, id_shown, is_id
 from antiphon.traffic.values import as_object, shown
 
-# --- Every line is one message
+# --- lines
 
 
 @rule(

@@ -1,4 +1,4 @@
-"""Sessions are named by those who know them, and are what they were asked to be."""
+"""Session ids are those that the peer has given, and sessions are what was requested."""
 
 from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Entry

@@ -1,4 +1,4 @@
-"""Modes and options: what is current is one of those that there are, and what is set is one of those that were offered."""
+"""Modes and config options: the current value is one of those offered, and so is a value that is set."""
 
 from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Entry

@@ -1,4 +1,4 @@
-"""Terminals are the client's: the agent asks for them, uses those it got and gives them back."""
+"""Terminals belong to the client: the agent requests them, uses those it was given and releases them."""
 
 from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Entry

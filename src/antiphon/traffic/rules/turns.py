@@ -1,4 +1,4 @@
-"""A turn begins with a prompt and ends with its answer; what happens in it happens between the two."""
+"""A turn begins with a prompt and ends with its response; updates and tool calls come between the two."""
 
 from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Entry
@@ -137,7 +137,7 @@ def unasked(entry: Entry, state: TrafficState) -> list[str] | None:
     return [] if turn.cancelled is not None or turn.dismissed else ["the client has not cancelled this turn"]
 
 
-# --- Tool calls are announced, told about and finished
+# --- tool calls
 
 
 @rule(

@@ -1,4 +1,26 @@
-"""What an agent has to keep. Loading this package puts all of its scenarios into `SUITE`, in the order in which they are played."""
+"""The scenarios for agents. Loading this package puts them into `SUITE`, in the order in which they are run.
+
+Modules in reading order:
+
+    suite.py              the suite, and what scenarios with odd messages share
+    turns.py              what scenarios with turns share
+    initialization.py     `initialize`, and versions that the agent does not know
+    json_rpc.py           ids, requests at the same time, and errors
+    extensibility.py      `_meta`, unknown fields, nulls
+    authentication.py     signing in and out
+    session_setup.py      `session/new`
+    settings.py           modes and config options
+    prompt_turn.py        turns, plans and commands
+    content.py            the content of a prompt
+    permission.py         permission requests
+    file_system.py        the client's files
+    terminals.py          the client's terminals
+    cancellation.py       `session/cancel`
+    earlier_sessions.py   `session/list`, `delete`, `load`, `resume`, `fork` and `close`
+    capabilities.py       a client that offers nothing, and requests for what the agent does not offer
+    robustness.py         lines that are no messages
+    transport.py          the agent as a process
+"""
 
 # In the order of a session; what may end an agent comes last.
 # isort: off

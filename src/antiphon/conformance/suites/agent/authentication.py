@@ -1,4 +1,4 @@
-"""Signing in and out. What needs somebody's account is only done if whoever checks named a method that may be used."""
+"""Signing in and out. What needs an account is only done if the user has named a method that may be used."""
 
 from typing import Final
 

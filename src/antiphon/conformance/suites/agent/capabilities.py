@@ -1,4 +1,7 @@
-"""A client that offers nothing: the agent has to get along without it. What it may not call is judged by the rules of all traffic."""
+"""Capabilities: an agent gets along with a client that offers nothing, and refuses what it does not offer itself.
+
+What it may not request from such a client is checked by the rules of all traffic.
+"""
 
 from typing import Final
 
@@ -56,7 +59,7 @@ async def modest(run: AgentRun) -> None:
 breaks_off(*(f"modest.{purpose}" for purpose in PURPOSES))
 
 
-# --- A client that asks for what the agent does not offer. It should not; the answer has to be an error or a correct one all the same
+# --- requests for what the agent does not offer: the response is an error, or a correct one
 
 
 OFFERED: Final[dict[str, tuple[str, ...]]] = {

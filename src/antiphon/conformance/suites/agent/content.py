@@ -1,4 +1,4 @@
-"""What a prompt may consist of: the content that every agent takes, that which it offers to take, and that which nobody knows."""
+"""The content of a prompt: what every agent takes, what this one offers to take, and what is unknown."""
 
 from typing import Final
 

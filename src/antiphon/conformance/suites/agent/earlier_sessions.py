@@ -1,4 +1,4 @@
-"""Which sessions there are: `session/list`, and `session/delete`."""
+"""Earlier sessions: `session/list`, `session/delete`, `session/load`, `session/resume`, `session/close` and, a draft, `session/fork`."""
 
 from collections.abc import Iterable, Sequence
 
@@ -176,7 +176,7 @@ async def deleting(run: AgentRun) -> None:
     run.holds("delete.unlisted", session not in _ids(after), f"{session} is still listed", response, *after[:1])
 
 
-# --- Going on with a session: `session/load`, `session/resume` and, a draft, `session/fork`
+# --- `session/load`, `session/resume` and `session/fork`
 
 
 LINK = "session-setup#loading-sessions"
@@ -378,7 +378,7 @@ async def fork(run: AgentRun) -> None:
     await usable(run, "fork.original", session)
 
 
-# --- `session/close`: that it ends what runs, and that the session is closed then
+# --- `session/close`
 
 
 CLOSE_LINK = "session-setup#closing-active-sessions"

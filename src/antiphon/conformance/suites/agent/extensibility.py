@@ -1,4 +1,4 @@
-"""What others may add to the protocol: `_meta` in everything, fields that are not known yet, nulls for what is left out."""
+"""Additions to the protocol: `_meta` in everything, fields that are not known yet, nulls for what is left out."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The client's files: that what it says they hold is believed, and that its refusals are survived."""
+"""The client's files: an agent believes what the client says they hold, and survives its refusals."""
 
 from pathlib import Path
 

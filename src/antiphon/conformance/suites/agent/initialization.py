@@ -1,4 +1,4 @@
-"""`initialize`: the version, what the agent says of itself, and that nothing is assumed of a client that says little."""
+"""`initialize`: the version, what the agent says of itself, and that it assumes nothing of a client that says little."""
 
 from typing import Final
 
@@ -213,7 +213,7 @@ async def _culprits(run: AgentRun, refused: PeerResponse | None) -> PeerResponse
     return response
 
 
-# --- Versions that the agent does not speak, and how it says which one it does
+# --- versions that the agent does not know
 
 
 breaks("init.no-echo", by=("version.no-echo", "version.zero"))

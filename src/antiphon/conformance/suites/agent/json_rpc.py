@@ -1,4 +1,4 @@
-"""JSON-RPC as it should be: ids come back as they were, several questions may be open at once, and nobody is answered who did not ask."""
+"""JSON-RPC: ids come back as they were, several requests may be open at once, and errors say what is wrong."""
 
 from contextlib import suppress
 from typing import Final
@@ -212,7 +212,7 @@ async def _end(run: AgentRun, session: str, turn: PendingRequest) -> None:
         await turn.response()
 
 
-# --- What is wrong is answered with an error that says what, and does no harm to what comes after
+# --- errors: they say what is wrong, and do no harm to what follows
 
 
 METHOD_NOT_FOUND: Final = -32601

@@ -1,4 +1,4 @@
-"""Permission: that a no is a no, in all the ways in which a client may say it."""
+"""Permission requests: a no is a no, in all the ways in which a client may send it."""
 
 from pathlib import Path
 

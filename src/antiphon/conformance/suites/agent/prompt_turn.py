@@ -1,4 +1,4 @@
-"""Turns: that each has an answer, also beside others."""
+"""Turns: each has a response, also beside others."""
 
 from itertools import pairwise
 

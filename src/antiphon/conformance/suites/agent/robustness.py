@@ -1,4 +1,4 @@
-"""Lines that are no message, or not quite one: an agent may refuse them or pass over them, but it stays and goes on.
+"""Lines that are no message, or not quite one: an agent may refuse or ignore them, but it stays and goes on.
 
 No sentence of the specification says so: all of this is what should be, for the sake of those who work with the agent.
 """

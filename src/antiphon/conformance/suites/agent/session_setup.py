@@ -1,4 +1,4 @@
-"""Opening sessions: what `session/new` has to take, and what it has to refuse."""
+"""`session/new`: what it has to take, and what it has to refuse."""
 
 from antiphon.conformance.agent_run import AgentRun
 from antiphon.conformance.requirements import NotSeen, Requirement, advice, capability, must, should

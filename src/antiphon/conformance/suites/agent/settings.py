@@ -1,4 +1,4 @@
-"""Modes and settings: that those offered can be chosen, that others cannot, and that the answer says how things stand."""
+"""Modes and config options: those offered can be chosen, others cannot, and the response says what is current."""
 
 from antiphon.conformance.agent_run import AgentRun
 from antiphon.conformance.requirements import Blocked, NotOffered, NotSeen, capability, must, should

@@ -1,4 +1,4 @@
-"""The suite that the modules beside this one fill."""
+"""The suite for agents that the modules beside this one fill, and what their scenarios with odd messages share."""
 
 import json
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ SUITE.follows["wire.utf8"] = ("wire.json",)  # what is no UTF-8 is no JSON eithe
 SUITE.follows["capability.plan"] = SUITE.follows["capability.subagents"] = ("schema.draft",)  # only the draft has them
 
 
-# --- What scenarios share that say odd things to an agent: whether it still lives, whether it answered, and whom
+# --- odd messages: whether the agent still responds, and to which request
 
 
 def breaks(*rules: str, by: Iterable[str]) -> None:

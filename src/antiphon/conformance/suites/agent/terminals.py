@@ -1,4 +1,4 @@
-"""The client's terminals: that their failures are survived, and that the user sees what they print."""
+"""The client's terminals: an agent survives their failures, and the user sees what they print."""
 
 from antiphon.conformance.agent_run import AgentRun
 from antiphon.conformance.requirements import NotSeen, advice, must, should

@@ -1,4 +1,4 @@
-"""The agent as a process: silent until it is spoken to, gone when its input ends, with all that it started."""
+"""The agent as a process: silent until it gets a message, gone when its input ends, with all that it started."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What the scenes about sessions and turns have in common: a turn that runs, one that has ended, and what was said in it."""
+"""What scenarios about sessions and turns share: a turn that runs, one that has ended, its text and its tool calls."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
@@ -176,7 +176,7 @@ def said(updates: Collection[Entry], kind: str = "agent_message_chunk") -> str:
     return "".join(pieces)
 
 
-# --- The tool calls of a turn, each put together from all that was said of it
+# --- tool calls, each put together from all of its updates
 
 
 @dataclass

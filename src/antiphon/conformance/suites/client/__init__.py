@@ -1,4 +1,20 @@
-"""What a client has to keep. Loading this package puts all of its scenarios into `SUITE`."""
+"""The scenarios for clients. Loading this package puts them into `SUITE`.
+
+Modules in reading order:
+
+    suite.py            the suite
+    prompt_turn.py      permission requests, and `session/cancel`
+    elicitation.py      `elicitation/create`
+    failures.py         an agent that fails, exits, or does not exit
+    file_system.py      `fs/…`
+    initialization.py   `initialize` and the first session
+    stdio.py            lines in pieces, together, long, and lines that are no messages
+    json_rpc.py         ids of all kinds, unknown methods, and what the client did not offer
+    sessions.py         earlier sessions, modes and config options
+    authentication.py   an agent that wants a user to sign in
+    updates.py          updates as the specification has them, and as real agents send them
+    terminals.py        `terminal/…`
+"""
 
 # The order is that of every list of scenarios and requirements.
 # isort: off

@@ -1,4 +1,4 @@
-"""An agent that wants somebody to sign in before it opens a session."""
+"""An agent that wants a user to sign in before it opens a session."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""How it ends: when the agent fails, when it leaves, when it does not leave."""
+"""Failures of the agent: when it responds with errors, when it exits, when it does not exit."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What the agent asks beyond the usual: ids of all kinds, methods that nobody knows, and what the client did not offer."""
+"""Requests beyond the usual: ids of all kinds, unknown methods, and what the client did not offer."""
 
 from contextlib import suppress
 from typing import Final

@@ -1,4 +1,4 @@
-"""`session/request_permission`, in all the shapes that agents give it."""
+"""The turn: `session/request_permission` in all the shapes that agents give it, and `session/cancel`."""
 
 from antiphon.conformance.client_run import OPTIONS, ClientRun
 from antiphon.conformance.requirements import Blocked, advice, must, should

@@ -1,4 +1,4 @@
-"""Bytes: lines in pieces, lines together, long lines, and lines that are no messages."""
+"""Bytes on stdio: lines in pieces, lines together, long lines, and lines that are no messages."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The suite that the modules beside this one fill."""
+"""The suite for clients that the modules beside this one fill."""
 
 from typing import Final
 

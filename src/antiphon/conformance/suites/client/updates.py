@@ -1,4 +1,4 @@
-"""All that an agent tells while it works, as the specification has it."""
+"""Updates while an agent works, as the specification has them and as real agents send them: early, late, twice, of unknown kinds."""
 
 from antiphon.conformance.client_run import ClientRun, NotAsked
 from antiphon.conformance.requirements import NotOffered, Requirement, advice, capability, must, should
@@ -115,7 +115,7 @@ async def updates(run: ClientRun) -> None:
         raise NotOffered(f"the client does not offer `session.{'` and `session.'.join(left)}`")
 
 
-# --- Updates as real agents send them: early, late, twice, about what nobody knows of
+# --- updates as real agents send them
 
 
 SKIP = "Read what you do not know as an update of no interest; log it if you like, and go on."

@@ -5,7 +5,7 @@ import pytest
 from antiphon.conformance.suites.agent import SUITE as AGENTS
 from antiphon.conformance.suites.client import SUITE as CLIENTS
 from antiphon.traffic.checker import SPEC, rules
-from tests.traffic_rules.anchors import ANCHORS
+from tests.traffic.anchors import ANCHORS
 
 LINKS = {
     **{f"rule {one.id}": one.link for one in rules().values()},

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tests.traffic_rules.talk import (
+from tests.traffic.talk import (
     Line,
     agent,
     call,

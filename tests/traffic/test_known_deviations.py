@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from antiphon.conformance.suites.agent import SUITE
-from tests.traffic_rules.table import BEGIN, OLD, SET, WITH_OPTIONS, session_can
-from tests.traffic_rules.talk import (
+from tests.traffic.table import BEGIN, OLD, SET, WITH_OPTIONS, session_can
+from tests.traffic.talk import (
     Line,
     agent,
     call,

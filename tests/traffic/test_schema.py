@@ -8,7 +8,7 @@ import pytest
 
 from antiphon.traffic.schema import look, methods
 from tests.protocol.test_parity import INSTALLED
-from tests.traffic_rules.samples import changed, samples
+from tests.traffic.samples import changed, samples
 
 NAMES = sorted({name for method in methods().values() for name in (method.params, method.result) if name})
 EVERY = 16

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from antiphon.traffic.checker import SPEC, rules
 from antiphon.traffic.entries import Direction
-from tests.traffic_rules.table import BEGIN, CANCEL, MADE, RELEASE, ROWS, USAGE, Row
-from tests.traffic_rules.talk import (
+from tests.traffic.table import BEGIN, CANCEL, MADE, RELEASE, ROWS, USAGE, Row
+from tests.traffic.talk import (
     Line,
     agent,
     call,
