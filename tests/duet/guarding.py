@@ -105,5 +105,5 @@ def ids(request: v1.RequestPermission) -> list[str]:
 
 async def opened(work: Path, database: Database, mode: str = "default") -> Guard:
     guard = await Guard.open(str(work), [], database)
-    guard.mode = mode
+    guard.use_mode(lambda: mode)
     return guard

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from antiphon.duet.history import events
+from antiphon.duet.history import catch_up, events
 from antiphon.protocol import v1
 from antiphon.transcript.transcript import CallEntry, Message, Thought, fold
 
@@ -121,13 +121,11 @@ def theirs(turns: Sequence[Told]) -> list[v1.Update]:
 
 def told_by(kept: Sequence[events.Event], engine: str = "claude") -> list[v1.Update]:
     """What a client was shown of an engine, with what it was given as the user's words."""
-    from antiphon.duet.history.turns import updates_of
-
     found: list[v1.Update] = []
     for number, event in enumerate(kept):
         if isinstance(event, events.GivenEvent) and event.engine == engine:
             found.append(user(event.text, f"given {number}"))
-        found += updates_of([event], engine)
+        found += events.HistoryView([event]).updates(engine)
     return found
 
 
@@ -145,3 +143,13 @@ def looks(updates: Sequence[v1.Update]) -> list[Any]:
             case _:
                 pass
     return found
+
+
+def missed_updates(ours: Sequence[events.Event], theirs: Sequence[v1.Update], engine: str) -> list[v1.Update]:
+    """What an engine's own history has beyond these events."""
+    return catch_up.missed_updates(events.HistoryView(ours), theirs, engine)
+
+
+def ends_of_open_calls(ours: Sequence[events.Event], engine: str | None = None) -> list[v1.Update]:
+    """The ends of the calls that these events leave open."""
+    return catch_up.ends_of_open_calls(events.HistoryView(ours), engine)

@@ -6,7 +6,6 @@ from hypothesis import given as over
 from hypothesis import strategies as st
 
 from antiphon.duet.history import events
-from antiphon.duet.history.catch_up import ends_of_open_calls, missed_updates
 from antiphon.protocol import v1
 from tests.duet.histories import (
     Call,
@@ -16,9 +15,11 @@ from tests.duet.histories import (
     call,
     done,
     ended,
+    ends_of_open_calls,
     given,
     live,
     looks,
+    missed_updates,
     prompted,
     shown,
     theirs,

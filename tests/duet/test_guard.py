@@ -199,12 +199,11 @@ async def test_the_mode_decides_what_no_rule_does(
 ) -> None:
     guard = await opened(work, database)
     await guard.permission(CLAUDE, bash("make"), Editor("allow"))
-    guard.mode = mode  # also for those that have asked before
+    guard.use_mode(lambda: mode)  # also for engines that have asked before
     for request, expected in ((edit(work / "song"), edits), (bash("make all"), runs)):
         editor = Editor("allow")
         answer = chosen(await guard.permission(CLAUDE, request, editor))
         assert ("asked" if editor.asked else answer) == expected
-    assert guard.mode == mode
 
 
 async def test_a_deny_holds_in_every_mode(tmp_path: Path, work: Path, database: Database) -> None:

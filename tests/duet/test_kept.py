@@ -2,6 +2,8 @@
 
 import asyncio
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,10 +14,12 @@ import pytest
 from antiphon.agent.turn import AgentTurn
 from antiphon.duet.session_list import PAGE
 from antiphon.errors import Code, RequestRefused
+from antiphon.journal.sqlite import SqliteJournal
 from antiphon.protocol import v1
 from antiphon.protocol.base import decoder
 from antiphon.protocol.v1 import methods as m
 from antiphon.store.locks import SessionLock
+from antiphon.store.sessions import SessionStore
 from antiphon.transcript.transcript import CallEntry, Message, fold
 from tests.agent.editor import FULL, Editor, playing
 from tests.duet.choir import Singer, SingerSession, choir, state_of
@@ -106,6 +110,40 @@ async def test_another_process_tells_it_again_and_goes_on() -> None:
     assert ("Message", "1") in again and ("Message", "/bass 2") in again
     assert bass.given[-1].endswith("3"), "the route is kept, too"
     assert len(editor.updates("agent_message_chunk")) < 6, "pieces of one message come as one"
+
+
+async def test_a_load_reads_the_history_once_whatever_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    alto, bass = Singer("alto", work), Singer("bass")
+    async with playing(choir(alto, bass), FULL) as editor:
+        session = await editor.open()
+        await editor.prompt(session, "/duet 1")
+    for singer in (alto, bass):
+        singer.kept[f"{singer.name}-1"].append(v1.AgentMessageChunk(v1.TextBlock("in a terminal"), singer.name))
+    begun: list[str] = []
+    read, pages = SqliteJournal.read, SessionStore.pages
+
+    def counted_read(journal: SqliteJournal, id: str, after: int = 0, limit: int = 1000) -> Any:
+        if after == 0:
+            begun.append(id)
+        return read(journal, id, after, limit)
+
+    def counted_pages(store: SessionStore, id: str, **more: Any) -> Any:
+        begun.append(id)
+        return pages(store, id, **more)
+
+    monkeypatch.setattr(SqliteJournal, "read", counted_read)
+    monkeypatch.setattr(SessionStore, "pages", counted_pages)
+    async with playing(choir(alto, bass), FULL) as editor:
+        await load(editor, session)
+        assert [text for _, text in lines(editor)].count("in a terminal") == 2
+    assert begun == [session]
+
+
+def test_the_mode_of_a_session_is_kept_in_one_field() -> None:
+    counted = subprocess.run(
+        [sys.executable, "tools/mode_fields.py"], capture_output=True, text=True, encoding="utf-8", check=False
+    )
+    assert (counted.stdout, counted.returncode) == ("1 field: JointState.mode\n", 0), counted.stderr
 
 
 async def test_what_an_engine_did_elsewhere_comes_after_what_we_know() -> None:

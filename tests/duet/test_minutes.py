@@ -16,9 +16,15 @@ TITLES = {"claude": "Claude Code", "codex": "Codex"}
 def minutes(*heard: events.Event | list[events.Event]) -> SessionSummary:
     made = SessionSummary(TITLES)
     for each in heard:
-        for event in each if isinstance(each, list) else [each]:
-            made.hear(event)
+        take(made, *(each if isinstance(each, list) else [each]))
     return made
+
+
+def take(summary: SessionSummary, *taken: events.Event) -> None:
+    """Give events to a summary, as they are given when they happen: an update with its event."""
+    for event in taken:
+        updates = list(events.HistoryView([event]).updates())
+        summary.add(event, updates[0] if updates else None)
 
 
 def turn(said: str, answer: str, engine: str = "claude") -> list[events.Event]:
@@ -194,10 +200,8 @@ def test_older_parts_are_shortened_first_and_it_is_said() -> None:
 def test_memory_is_bounded_however_long_a_session_is() -> None:
     made = minutes()
     for number in range(300):
-        for event in turn(f"say {number}", "la " * 3000):
-            made.hear(event)
-        for event in shown(*(call(f"{number}.{each}", "x" * 1000) for each in range(10)), agent("z" * 100_000)):
-            made.hear(event)
+        take(made, *turn(f"say {number}", "la " * 3000))
+        take(made, *shown(*(call(f"{number}.{each}", "x" * 1000) for each in range(10)), agent("z" * 100_000)))
     kept = [*made._items, *(item for each in made._turns.values() for item in each)]
     assert sum(item.size for item in kept) < 3 * KEPT and len(made._calls) < 2000
     assert len(made.since("codex")) <= 16_000 and len(made.last("claude")) <= 24_000

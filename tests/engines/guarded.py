@@ -47,7 +47,7 @@ class Guarded(Host):
         await super().new_session(session)
 
     async def set_mode(self, session: AgentSession, mode_id: str) -> None:
-        self._guards[session].mode = mode_id
+        self._guards[session].use_mode(lambda: mode_id)
         await session.state.set_mode(mode_id)
 
 

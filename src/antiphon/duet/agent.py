@@ -177,39 +177,36 @@ class JointAgent(_Whole):
     async def close_session(self, session: "AgentSession") -> None:
         await _joint(session).close()
 
-    # Working.
+    # Turns.
 
     async def prompt(self, turn: "AgentTurn") -> "Outcome":
-        from antiphon.duet.prompt import prompt
+        from antiphon.duet.prompt import PromptHandler
 
-        return await clearly(prompt(_joint(turn.session), turn))
+        return await clearly(PromptHandler(_joint(turn.session)).prompt(turn))
 
     async def waits(self, turn: "AgentTurn", before: int) -> None:
         others = "one other prompt" if before == 1 else f"{before} other prompts"
-        await _joint(turn.session).saying.notice("Queued", f"It is next after {others}.", kept=False)
+        history = _joint(turn.session).history
+        await history.notice("Queued", f"It is next after {others}.", stored=False)
 
     async def steer(self, turn: "AgentTurn") -> bool:
-        from antiphon.duet.prompt import steer
+        from antiphon.duet.prompt import PromptHandler
 
-        return await steer(_joint(turn.session), turn)
+        return await PromptHandler(_joint(turn.session)).steer(turn)
 
     async def cancel(self, session: "AgentSession") -> None:
         await _joint(session).cancel()
 
-    async def set_mode(self, session: "AgentSession", mode_id: str) -> None:
-        from antiphon.duet.settings import set_mode
+    # Settings.
 
-        await clearly(set_mode(_joint(session), mode_id))
+    async def set_mode(self, session: "AgentSession", mode_id: str) -> None:
+        await clearly(_joint(session).set_mode(mode_id))
 
     async def set_model(self, session: "AgentSession", model_id: str) -> None:
-        from antiphon.duet.settings import set_model
-
-        await clearly(set_model(_joint(session), model_id))
+        await clearly(_joint(session).set_model(model_id))
 
     async def set_config_option(self, session: "AgentSession", config_id: str, value: bool | str) -> None:
-        from antiphon.duet.settings import set_option
-
-        await clearly(set_option(_joint(session), config_id, value))
+        await clearly(_joint(session).set_option(config_id, value))
 
 
 async def _closed(engine: "Engine") -> None:

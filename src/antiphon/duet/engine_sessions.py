@@ -1,12 +1,16 @@
-"""An engine's part in a joint session. To the engine it is the session; what it says and asks there goes to the joint one.
+"""The engines' sessions inside a joint session: what an engine is given as its session, and how these are opened, changed and closed.
 
-Its id is the engine's own name for the conversation, or one that we made if the engine leaves that to us. The client knows only the joint session, so what is asked of it carries that id.
+An `InnerSession` is the session to its engine; what the engine sends and asks there goes to the joint session. Its id is the engine's
+own, or one that we made if the engine leaves that to us. The client knows only the joint session, so what it is asked carries that id.
+
+An engine's own session may have gone on elsewhere, in a terminal: when it is opened again its history is read first, and what we did
+not know is shown.
 """
 
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
@@ -16,44 +20,52 @@ from msgspec import UNSET
 from antiphon.agent.session import AgentSession
 from antiphon.aio import NO_WAIT, maybe_await
 from antiphon.duet.history.catch_up import missed_updates
-from antiphon.duet.history.events import EndEvent, Event, GivenEvent, now
+from antiphon.duet.history.events import EndEvent, now
+from antiphon.duet.settings import EngineOffer
 from antiphon.errors import AcpError, Code, LocalProtocolError, RequestError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from antiphon.duet.history.writer import HistoryWriter
-    from antiphon.duet.session import JointSession
+    from antiphon.duet.history.writer import JointHistory
+    from antiphon.duet.limits import UsageTotals
+    from antiphon.duet.settings import JointSettings
     from antiphon.engines.base import Engine, EngineSession
     from antiphon.policy import Rules
     from antiphon.protocol.methods import Call, Notice
     from antiphon.protocol.timeouts import Timeout
 
-__all__ = ["EngineSessions", "InnerSession", "Labels", "Stage"]
+__all__ = ["EngineHost", "EngineSessions", "InnerSession", "Labels"]
 
-# --- Whose words they are, where more than one engine speaks: in `_meta` for clients, and for the eye. Pure
-# A message begins with the engine's name as a paragraph of its own, so that Markdown after it stays what it is. Ids of an engine that counts
-# from one are made its own, because another engine may count from one as well.
+_log = logging.getLogger(__name__)
+P = TypeVar("P")
+R = TypeVar("R")
 
 _TALK: Final = (v1.AgentMessageChunk, v1.AgentThoughtChunk)
 U = TypeVar("U", bound=v1.ToolCall | v1.ToolCallUpdate | v1.ToolCallPatch)
 
 
 class Labels:
-    """Of one engine in one session. `visible` is set while others speak, too."""
+    """The labels on the updates of one engine: in `_meta` for clients, and in the text for people where more than one engine speaks.
+
+    A message begins with the engine's name as a paragraph of its own, so that Markdown after it stays what it is. Ids of an engine that
+    counts from one get its name, because another engine may count from one as well.
+    """
 
     def __init__(self, engine: str, title: str, *, own_ids: bool) -> None:
         self._engine = engine
         self._title = title
-        self._own_ids = own_ids
+        self.own_ids = own_ids
+        """Whether the engine's ids get its name."""
         self.visible = False
+        """Whether other engines speak, too."""
         self.follows = False
-        """Whether words of somebody else stand before, which clients may join with ours."""
+        """Whether a message of another engine stands before, which clients may join with this one."""
         self._labelled: set[tuple[type, str]] = set()
 
     def on(self, update: v1.Update, *, fresh: bool) -> Iterator[tuple[v1.Update, bool]]:
-        """The update as it is told, after a label if one is due; with each, whether it is the label. `fresh`: somebody else, or something
-        else, was heard just before."""
-        if not self.visible and not self._own_ids:  # alone: there is nothing to tell apart
+        """The update as it is shown, after a label if one is due; with each, whether it is the label. `fresh`: the update before was of
+        another engine, or of another kind."""
+        if not self.visible and not self.own_ids:  # alone: there is nothing to tell apart
             yield update, False
         elif isinstance(update, v1.MessageChunk):
             yield from self._talk(update, fresh)
@@ -82,7 +94,7 @@ class Labels:
         return due
 
     def call(self, call: U) -> U:
-        """A tool call, or news of one, or the one that a question is about."""
+        """A tool call, an update of one, or the one that a permission request is about."""
         changes: dict[str, Any] = {"meta": self._meta(call.meta), "tool_call_id": self.own(call.tool_call_id)}
         title = call.title
         if self.visible and title and not title.startswith(f"{self._title}: "):
@@ -90,7 +102,7 @@ class Labels:
         return msgspec.structs.replace(call, **changes)
 
     def _marked(self, update: Any) -> Any:
-        if not hasattr(update, "meta"):  # a kind from tomorrow is told as it came
+        if not hasattr(update, "meta"):  # a kind from tomorrow is shown as it came
             return update
         return msgspec.structs.replace(update, meta=self._meta(update.meta))
 
@@ -103,54 +115,53 @@ class Labels:
 
     def own(self, id: str) -> str:
         """The id of a message or a call, as the client knows it."""
-        return f"{self._engine}:{id}" if self._own_ids else id
+        return f"{self._engine}:{id}" if self.own_ids else id
 
 
-P = TypeVar("P")
-R = TypeVar("R")
+class EngineHost(Protocol):
+    """The joint session, as the engines' sessions see it."""
 
+    def heard(self, inner: "InnerSession", update: v1.Update) -> Awaitable[None]:
+        """Handle an update of an engine."""
 
-class Stage(Protocol):
-    """The joint session, as its parts see it."""
+    async def asked(self, inner: "InnerSession", call: "Call[P, R]", params: P, timeout: "Timeout" = UNSET) -> R:
+        """Handle a request of an engine to the client."""
 
-    journal: "HistoryWriter"
-    cast: "EngineSessions"
+    async def admitted(self, inner: "InnerSession", call: "Call[P, R]", params: P) -> None:
+        """Let an engine do something on this machine that the client cannot do for it. Raises if it may not."""
 
-    def heard(self, part: "InnerSession", update: v1.Update) -> Awaitable[None]:
-        """An engine says something."""
+    def show_settings(self) -> None:
+        """Put together anew what the client may choose."""
 
-    async def asked(self, part: "InnerSession", call: "Call[P, R]", params: P, timeout: "Timeout" = UNSET) -> R:
-        """An engine asks the client something."""
-
-    async def admitted(self, part: "InnerSession", call: "Call[P, R]", params: P) -> None:
-        """An engine is about to do something on this machine that the client cannot do for it. Raises if it may not."""
+    async def save(self) -> None:
+        """Store what is needed to go on."""
 
 
 class InnerSession(AgentSession):
     """What one engine is given as its session."""
 
-    def __init__(self, stage: Stage, outer: AgentSession, name: str, engine: "Engine", rules: "Rules | None") -> None:
+    def __init__(self, sessions: "EngineSessions", outer: AgentSession, name: str, engine: "Engine") -> None:
         reached, self.unreached = _sorted(outer.mcp_servers, engine.mcp)
         super().__init__(os.urandom(16).hex(), outer.cwd, outer.client, outer.directories, reached)
         self.series = outer.series
-        self.rules = rules
+        self.rules = sessions.rules
         self.name = name
         """The engine's name in this session."""
         self.title = engine.title or name
         self.engine = engine
-        self.playing: EngineSession | None = None
+        self.engine_session: EngineSession | None = None
         """The engine at work, once it has been opened."""
         self.working = False
-        """Whether it has been given something that it has not ended yet."""
-        self.obeying = False
-        """Whether it is being told what mode to be in, and its news of that are no news."""
+        """Whether a turn of it runs."""
+        self.changing_mode = False
+        """Whether we are changing its mode, so that its update about that says nothing new."""
         self.knows_nothing = False
-        """Whether it has to be told the whole conversation with the next prompt."""
+        """Whether the next prompt has to bring a summary of the whole session."""
         self.briefed = False
-        """Whether it was told what others said: a title that it makes of that is none."""
+        """Whether it was given a summary: a title that it makes of that is none of the session."""
         self.spend: Callable[[v1.UsageUpdate], None] | None = None
         self.words: list[str] = []
-        """What it said in the turn that runs or ran last."""
+        """Its messages of the turn that runs or ran last."""
         self.calls: list[v1.Update] = []
         """The tool calls with changes of that turn."""
         self.known: dict[str, v1.ToolCall] = {}
@@ -158,11 +169,11 @@ class InnerSession(AgentSession):
         self.denied: set[str] = set()
         """The tool calls of that turn that the engine asked for and was not allowed, by the engine's ids."""
         self.collected: list[v1.Update] | None = None
-        """Where its words go instead, while its history is read."""
+        """Where its updates go instead, while its history is read or something is added to its turn."""
         self.offered: list[v1.Command] = []
         """Its slash commands."""
         self.labels = Labels(name, self.title, own_ids=not engine.unique_ids)
-        self._stage = stage
+        self._sessions = sessions
         self._outer = outer
 
     def update(self, update: v1.Update) -> Awaitable[None]:
@@ -171,46 +182,56 @@ class InnerSession(AgentSession):
         if self.collected is not None:
             self.collected.append(update)
             return NO_WAIT
-        return self._stage.heard(self, update)
+        return self._sessions.host.heard(self, update)
 
     async def request(self, call: "Call[P, R]", params: P, *, timeout: "Timeout" = UNSET) -> R:
         if self.closed:
             raise LocalProtocolError("the session is closed")
-        return await self._stage.asked(self, call, params, timeout)
+        return await self._sessions.host.asked(self, call, params, timeout)
 
     async def notify(self, notice: "Notice[P]", params: P) -> None:
-        await self._stage.journal.settled()
+        await self._sessions.settled()
         await self._outer.notify(notice, self.under(self._outer.id, params))
 
     async def lost_conversation(self, id: str) -> str:
-        return await self._stage.cast.forgot(self, id)
+        return await self._sessions.forgot(self, id)
 
     async def admit(self, call: "Call[P, R]", params: P) -> None:
-        await self._stage.admitted(self, call, params)
+        await self._sessions.host.admitted(self, call, params)
 
     def begins(self, spend: Callable[[v1.UsageUpdate], None]) -> None:
-        """Its turn begins. `spend` hears what it uses."""
+        """Begin a turn. `spend` is called with each update about what it uses."""
         self.working, self.spend = True, spend
         self.words, self.calls, self.known, self.denied = [], [], {}, set()
 
     def ends(self) -> None:
-        """Its turn is over."""
+        """End the turn."""
         self.working, self.spend = False, None
 
-    def remember(self, update: v1.Update) -> None:
-        """Keep what others may want of its turn."""
-        if isinstance(update, v1.ToolCall):
-            self.known[update.tool_call_id] = update
+    def noted(self, update: v1.Update) -> v1.Update:
+        """Remember what of the update is asked for later; return it as it is to be shown: a denied call that failed is marked as denied."""
         match update:
             case v1.AgentMessageChunk(content=v1.TextBlock(text=text)):
                 self.words.append(text)
-            case v1.ToolCall(content=[*_]) | v1.ToolCallUpdate(content=[*_]):
-                if any(isinstance(item, v1.Diff) for item in update.content or ()):
-                    self.calls.append(update)
+            case v1.ToolCall() | v1.ToolCallUpdate():
+                return self._noted_call(update)
             case v1.UsageUpdate() if self.spend is not None:
                 self.spend(update)
             case _:
                 pass
+        return update
+
+    def _noted_call(self, update: v1.ToolCall | v1.ToolCallUpdate) -> v1.ToolCall | v1.ToolCallUpdate:
+        if isinstance(update, v1.ToolCall):
+            self.known[update.tool_call_id] = update
+        if isinstance(update.content, list) and any(isinstance(item, v1.Diff) for item in update.content):
+            self.calls.append(update)
+        if update.tool_call_id not in self.denied or update.status is v1.UNSET or update.status != v1.ToolStatus.FAILED:
+            return update
+        meta = update.meta or {}
+        ours = meta.get("antiphon")
+        mark = {**(ours if isinstance(ours, dict) else {}), "denied": True}
+        return msgspec.structs.replace(update, meta={**meta, "antiphon": mark})
 
     def answered(self, request: v1.RequestPermission, result: v1.PermissionResult) -> None:
         """Remember whether a call was denied: the engine only says that it failed."""
@@ -220,17 +241,6 @@ class InnerSession(AgentSession):
             self.denied.add(request.tool_call.tool_call_id)
         else:
             self.denied.discard(request.tool_call.tool_call_id)
-
-    def marked(self, update: v1.Update) -> v1.Update:
-        """Return the update with `_meta.antiphon.denied` if it says that a denied call failed, so that it is also kept as denied."""
-        if not isinstance(update, v1.ToolCall | v1.ToolCallUpdate) or update.tool_call_id not in self.denied:
-            return update
-        if update.status is v1.UNSET or update.status != v1.ToolStatus.FAILED:
-            return update
-        meta = update.meta or {}
-        ours = meta.get("antiphon")
-        mark = {**(ours if isinstance(ours, dict) else {}), "denied": True}
-        return msgspec.structs.replace(update, meta={**meta, "antiphon": mark})
 
     def under(self, session_id: str, params: P) -> P:
         """The params of a question, as they leave: under the id that the client knows, with the ids of calls that it was told."""
@@ -246,6 +256,15 @@ class InnerSession(AgentSession):
             changes["tool_call_id"] = self.labels.own(about)
         return msgspec.structs.replace(params, **changes) if changes else params  # type: ignore[type-var]  # every params is a struct
 
+    @property
+    def mode(self) -> str:
+        """The mode that the engine is in; empty: it has none."""
+        return "" if self.modes is None else self.modes.current_mode_id
+
+    def has_mode(self, mode: str | None) -> bool:
+        """Whether the engine offers a mode."""
+        return self.modes is not None and any(each.id == mode for each in self.modes.available_modes)
+
 
 def _sorted(servers: Sequence[v1.McpServer], kinds: Collection[str]) -> tuple[list[v1.McpServer], list[str]]:
     """The MCP servers that an engine reaches, and the names of those that it does not."""
@@ -260,250 +279,254 @@ def _sorted(servers: Sequence[v1.McpServer], kinds: Collection[str]) -> tuple[li
     return reached, unreached
 
 
-# --- The engines' parts in one session: opened when they are needed, gone on with where their conversation stands, in the mode that holds
-# A conversation may have gone on elsewhere, in a terminal: whoever is opened again is heard out first, and what we did not know is told.
-
-_log = logging.getLogger(__name__)
-
-_LOST = (Code.RESOURCE_NOT_FOUND, Code.METHOD_NOT_FOUND)
-"""How an engine says that it cannot go on with a conversation."""
+_LOST: Final = (Code.RESOURCE_NOT_FOUND, Code.METHOD_NOT_FOUND)
+"""How an engine says that it cannot go on with a session of its own."""
 
 
 class EngineSessions:
-    """Of one joint session."""
+    """The engines' sessions of one joint session: each is opened when it is first needed."""
 
-    def __init__(self, joint: "JointSession", engines: "Mapping[str, Engine]") -> None:
-        self._joint = joint
-        self.engines = engines
-        self.parts: dict[str, InnerSession] = {}
-        """Those that are open."""
+    def __init__(
+        self,
+        host: EngineHost,
+        outer: AgentSession,
+        settings: "JointSettings",
+        history: "JointHistory",
+        usage: "UsageTotals",
+        rules: "Rules | None",
+    ) -> None:
+        self.host = host
+        self.rules = rules
+        """Rules of the policy that the engines have to keep too."""
+        self.opened: dict[str, InnerSession] = {}
         self.speaking: dict[str, InnerSession] = {}
-        """Those that may be heard: also while they are being opened."""
-        self._opening: dict[str, asyncio.Lock] = {}
+        """Those whose updates are shown: also while they are being opened."""
+        self._outer = outer
+        self._settings = settings
+        self._history = history
+        self._usage = usage
+        self._locks: dict[str, asyncio.Lock] = {}
 
-    def title(self, name: str) -> str:
-        """What people call an engine."""
-        return self.engines[name].title or name
+    def settled(self) -> Awaitable[None]:
+        """Wait until everything said so far is stored and shown."""
+        return self._history.settled()
 
-    async def part(self, name: str) -> InnerSession:
-        """The part of an engine, opened now if it is not open.
+    def offers(self) -> list[EngineOffer]:
+        """What the engines that are open offer to choose from."""
+        return [
+            EngineOffer(name, inner.title, inner.modes, inner.models, inner.config_options)
+            for name, inner in self.opened.items()
+        ]
+
+    def commands(self) -> dict[str, list[v1.Command]]:
+        """The slash commands of the engines that are open."""
+        return {name: inner.offered for name, inner in self.opened.items()}
+
+    # Opening.
+
+    async def get(self, name: str) -> InnerSession:
+        """The session of an engine, opened now if it is not open.
 
         Raises:
             AcpError: the engine cannot be opened.
         """
-        async with self._opening.setdefault(name, asyncio.Lock()):
-            if name not in self.parts:
-                self.parts[name] = await self._open(name)
-                self._joint.standing.show()
-            return self.parts[name]
+        async with self._locks.setdefault(name, asyncio.Lock()):
+            if name not in self.opened:
+                self.opened[name] = await self._open(name)
+                self.host.show_settings()
+            return self.opened[name]
 
     async def _open(self, name: str) -> InnerSession:
-        known = self._joint.state.of(name)
+        known = self._settings.of(name)
         if known.conversation:
-            part = await self._again(name, known.conversation)
+            inner = await self._reopen(name, known.conversation)
         elif known.source:
-            part = await self._copy(name, known.source)
+            inner = await self._copy(name, known.source)
         else:
-            part = await self._begin(name)
+            inner = await self._begin(name)
         try:
-            await self._furnish(part)
-        except BaseException:  # nobody else knows of it
-            await _end(part)
+            await self._furnish(inner)
+        except BaseException:  # nothing else knows of it
+            await _close(inner)
             raise
-        return part
+        return inner
 
-    async def _furnish(self, part: InnerSession) -> None:
-        """What the user chose before it was there."""
-        if part.unreached:
-            servers = ", ".join(f"`{each}`" for each in part.unreached)
-            title = f"{part.title} cannot reach the MCP servers {servers}"
-            await self._joint.saying.notice(title, "It works without them.", kept=False)
-        await self.align(part)
-        for option, value in self._joint.state.of(part.name).options.items():
-            await self._choose_again(part, option, value)
+    async def _furnish(self, inner: InnerSession) -> None:
+        """Set what the user chose before the engine was open."""
+        if inner.unreached:
+            servers = ", ".join(f"`{each}`" for each in inner.unreached)
+            title = f"{inner.title} cannot reach the MCP servers {servers}"
+            await self._history.notice(title, "It works without them.", stored=False)
+        await self.align(inner)
+        for option, value in self._settings.of(inner.name).options.items():
+            try:
+                await self.set_option(inner, option, value)
+            except AcpError as error:  # a model that is no more: the engine's own choice holds
+                _log.info("%s does not take %s = %s any more: %s", inner.name, option, value, error)
 
     async def _begin(self, name: str) -> InnerSession:
-        self._joint.ledger.begins(name)
-        part = self._part(name)
-        part.knows_nothing = self._joint.journal.minutes.was_given(name)
-        return await self._opened(part, lambda: maybe_await(part.engine.new(part)))
+        self._usage.begins(name)
+        inner = self._inner(name)
+        inner.knows_nothing = self._history.summary.was_given(name)
+        return await _opened(inner, lambda: maybe_await(inner.engine.new(inner)))
 
     async def _copy(self, name: str, source: str) -> InnerSession:
-        self._joint.ledger.unknown(name)
-        part = self._part(name)
-        if part.engine.does("fork"):
+        self._usage.unknown(name)
+        inner = self._inner(name)
+        if inner.engine.does("fork"):
             try:
-                return await self._opened(part, lambda: maybe_await(part.engine.fork(part, source)))
+                return await _opened(inner, lambda: maybe_await(inner.engine.fork(inner, source)))
             except RequestError as error:
                 if error.code not in _LOST:
                     raise
-        return await self._anew(name)
+        return await self._begin_anew(name)
 
-    async def _again(self, name: str, conversation: str) -> InnerSession:
-        self._joint.ledger.unknown(name)
-        part = self._part(name)
-        part.id = conversation
-        part.collected = []
-        engine = part.engine
-        hear = engine.load if engine.does("load") else engine.resume
+    async def _reopen(self, name: str, conversation: str) -> InnerSession:
+        self._usage.unknown(name)
+        inner = self._inner(name)
+        inner.id = conversation
+        inner.collected = []
+        engine = inner.engine
+        load = engine.load if engine.does("load") else engine.resume
         try:
-            await self._opened(part, lambda: maybe_await(hear(part)))
+            await _opened(inner, lambda: maybe_await(load(inner)))
         except RequestError as error:
             if error.code not in _LOST:
                 raise
             _log.info("%s cannot go on with %s: %s", name, conversation, error)
-            return await self._anew(name)
-        theirs, part.collected = part.collected, None
-        await self._catch_up(part, theirs)
-        return part
+            return await self._begin_anew(name)
+        theirs, inner.collected = inner.collected, None
+        await self._catch_up(inner, theirs)
+        return inner
 
-    async def _anew(self, name: str) -> InnerSession:
-        """The engine has lost its conversation: it begins another, and is told what was said."""
-        known = self._joint.state.of(name)
+    async def _begin_anew(self, name: str) -> InnerSession:
+        """Begin another session of an engine that has lost its own; its first prompt brings a summary."""
+        known = self._settings.of(name)
         known.conversation = known.source = ""
-        part = await self._begin(name)
-        title = f"{part.title} could not go on with its own conversation"
-        await self._joint.saying.notice(title, "It begins a new one, with a summary of what was said.")
-        return part
+        inner = await self._begin(name)
+        title = f"{inner.title} could not go on with its own conversation"
+        await self._history.notice(title, "It begins a new one, with a summary of what was said.")
+        return inner
 
-    def _part(self, name: str) -> InnerSession:
-        joint = self._joint
-        part = self.speaking[name] = InnerSession(joint, joint.outer, name, self.engines[name], joint.guard.rules)
-        return part
+    def _inner(self, name: str) -> InnerSession:
+        inner = self.speaking[name] = InnerSession(self, self._outer, name, self._settings.engines[name])
+        return inner
 
-    async def _opened(self, part: InnerSession, open: "Callable[[], Awaitable[EngineSession]]") -> InnerSession:
-        try:
-            part.playing = await open()
-        except BaseException:
-            part.close()  # what it left running has nobody to speak to
-            raise
-        return part
-
-    async def _catch_up(self, part: InnerSession, theirs: list[v1.Update]) -> None:
-        """What the engine's own history holds beyond ours is ours from now on."""
+    async def _catch_up(self, inner: InnerSession, theirs: list[v1.Update]) -> None:
+        """Show and store what the engine's own history has beyond ours."""
         said: list[v1.Update] = []
         for update in theirs:
             if isinstance(update, v1.StateUpdate):
-                await self._joint.heard(part, update)
+                await self.host.heard(inner, update)
             else:
-                said += [own for own, _ in part.labels.on(update, fresh=False)]
-        events = await self._joint.history()
-        missed = missed_updates(events, said, part.name)
-        if missed and _is_cut_off(events, part.name):
-            self._joint.journal.note(EndEvent(now(), part.name, v1.StopReason.CANCELLED.value))
+                said += [own for own, _ in inner.labels.on(update, fresh=False)]
+        view = await self._history.read()
+        missed = missed_updates(view, said, inner.name)
+        if missed and view.is_cut_off(inner.name):
+            self._history.note(EndEvent(now(), inner.name, v1.StopReason.CANCELLED.value))
         for update in missed:
-            await self._joint.journal.tell(update, part.name)
+            await self._history.tell(update, inner.name)
 
-    async def forgot(self, part: InnerSession, id: str) -> str:
-        """An engine has begun another conversation in the middle of this one, because it lost its own: what it has to be told."""
-        part.id = self._joint.state.of(part.name).conversation = id
-        self._joint.ledger.unknown(part.name)
-        await self._joint.save()
-        return self._joint.journal.minutes.everything()
+    async def forgot(self, inner: InnerSession, id: str) -> str:
+        """Handle that an engine lost its session in the middle of a turn and began another; return the summary to give it."""
+        inner.id = self._settings.of(inner.name).conversation = id
+        self._usage.unknown(inner.name)
+        await self.host.save()
+        return self._history.summary.everything()
 
-    # What is chosen.
+    # Settings.
 
-    async def align(self, part: InnerSession) -> None:
-        """Bring a part into the mode that the user chose for it or for all, if it has that."""
-        state = self._joint.state
-        wanted = state.of(part.name).mode or state.mode
-        if wanted and wanted != _mode(part) and wanted in _modes(part):
-            await self.set_mode(part, wanted)
+    async def align(self, inner: InnerSession) -> None:
+        """Bring an engine into the mode that the user chose for it or for all, if it has that."""
+        wanted = self._settings.mode_of(inner.name)
+        if wanted and wanted != inner.mode and inner.has_mode(wanted):
+            await self.set_mode(inner, wanted)
 
     @asynccontextmanager
-    async def looking(self, part: InnerSession) -> AsyncIterator[None]:
-        """In this block a part looks only; after it, it is in the mode that it was in.
+    async def reading_only(self, inner: InnerSession) -> AsyncIterator[None]:
+        """In this block an engine only reads; after it, it is in the mode that it was in.
 
         Raises:
-            RequestError: it has modes, and none in which it changes nothing unasked.
+            RequestError: it has modes, and none in which it changes nothing without asking.
         """
-        before, offered = _mode(part), _modes(part)
-        quiet = next((mode for mode in (part.engine.read_only, "plan", "default") if mode in offered), None)
-        if offered and quiet is None:
-            why = f"{part.title} has no mode in which it only looks: let another engine review"
+        before = inner.mode
+        quiet = next((mode for mode in (inner.engine.read_only, "plan", "default") if inner.has_mode(mode)), None)
+        if inner.modes is not None and inner.modes.available_modes and quiet is None:
+            why = f"{inner.title} has no mode in which it only looks: let another engine review"
             raise RequestError(Code.INVALID_REQUEST, "Invalid request", why)
-        part.looking = True
+        inner.looking = True
         try:
             if quiet is not None and quiet != before:
-                await self.set_mode(part, quiet)
+                await self.set_mode(inner, quiet)
             yield
         finally:
-            part.looking = False
-            if before and before != _mode(part) and not part.closed:
-                await self._back(part, before)
+            inner.looking = False
+            if before and before != inner.mode and not inner.closed:
+                try:
+                    await self.set_mode(inner, before)
+                except AcpError as error:
+                    _log.warning("%s stays in the mode in which it only reads: %s", inner.name, error)
 
-    async def _back(self, part: InnerSession, mode: str) -> None:
+    async def set_mode(self, inner: InnerSession, mode: str) -> None:
+        """Change the mode of one engine."""
+        inner.changing_mode = True
         try:
-            await self.set_mode(part, mode)
-        except AcpError as error:
-            _log.warning("%s stays in the mode in which it looks: %s", part.name, error)
-
-    async def set_mode(self, part: InnerSession, mode: str) -> None:
-        """Another mode, now."""
-        part.obeying = True
-        try:
-            await maybe_await(_playing(part).set_mode(mode))
-            part.settings.choose_mode(mode)
+            await maybe_await(_engine_session(inner).set_mode(mode))
+            inner.settings.choose_mode(mode)
         finally:
-            part.obeying = False
+            inner.changing_mode = False
+        self.host.show_settings()
 
-    async def set_model(self, part: InnerSession, model: str) -> None:
-        """Another model."""
-        part.settings.check_model(model)
-        await maybe_await(_playing(part).set_model(model))
-        part.settings.choose_model(model)
+    async def set_model(self, inner: InnerSession, model: str) -> None:
+        """Change the model of one engine."""
+        inner.settings.check_model(model)
+        await maybe_await(_engine_session(inner).set_model(model))
+        inner.settings.choose_model(model)
 
-    async def set_option(self, part: InnerSession, option: str, value: bool | str) -> None:
-        """Another value of one of the engine's own settings."""
-        part.settings.check_option(option, value)
-        await maybe_await(_playing(part).set_config_option(option, value))
-        part.settings.choose_option(option, value)
-
-    async def _choose_again(self, part: InnerSession, option: str, value: str) -> None:
-        try:
-            await self.set_option(part, option, value)
-        except AcpError as error:  # a model that is no more: the engine's own choice holds
-            _log.info("%s does not take %s = %s any more: %s", part.name, option, value, error)
+    async def set_option(self, inner: InnerSession, option: str, value: bool | str) -> None:
+        """Change one of an engine's own settings."""
+        inner.settings.check_option(option, value)
+        await maybe_await(_engine_session(inner).set_config_option(option, value))
+        inner.settings.choose_option(option, value)
 
     # The end.
 
-    async def drop(self) -> None:
-        """End all parts, also those that are just being opened. The next ones begin new conversations if nothing is known of the old."""
-        await asyncio.gather(*(self._drop(name) for name in tuple(self._opening)))
+    async def cancel_idle(self) -> None:
+        """Cancel what engines do outside of a turn."""
+        for inner in tuple(self.opened.values()):
+            if inner.engine_session is not None and not inner.working:
+                await maybe_await(inner.engine_session.cancel())
 
-    async def _drop(self, name: str) -> None:
-        async with self._opening[name]:
-            part = self.parts.pop(name, None)
-            if part is not None:
-                await _end(part)
+    async def close(self) -> None:
+        """Close all of them, also those that are just being opened. They can be opened again."""
+        await asyncio.gather(*(self._close(name) for name in tuple(self._locks)))
 
-
-def _is_cut_off(events: Sequence[Event], name: str) -> bool:
-    """Whether the engine's last turn never ended before our eyes."""
-    for event in reversed(events):
-        if isinstance(event, GivenEvent | EndEvent) and event.engine == name:
-            return isinstance(event, GivenEvent)
-    return False
+    async def _close(self, name: str) -> None:
+        async with self._locks[name]:
+            inner = self.opened.pop(name, None)
+            if inner is not None:
+                await _close(inner)
 
 
-async def _end(part: InnerSession) -> None:
+async def _opened(inner: InnerSession, open: "Callable[[], Awaitable[EngineSession]]") -> InnerSession:
     try:
-        if part.playing is not None:
-            await maybe_await(part.playing.close())
+        inner.engine_session = await open()
+    except BaseException:
+        inner.close()  # what the engine left running has no session any more
+        raise
+    return inner
+
+
+async def _close(inner: InnerSession) -> None:
+    try:
+        if inner.engine_session is not None:
+            await maybe_await(inner.engine_session.close())
     except Exception:
-        _log.exception("closing %s failed", part.name)
+        _log.exception("closing %s failed", inner.name)
     finally:
-        part.close()
+        inner.close()
 
 
-def _mode(part: InnerSession) -> str:
-    return "" if part.modes is None else part.modes.current_mode_id
-
-
-def _modes(part: InnerSession) -> list[str]:
-    return [] if part.modes is None else [mode.id for mode in part.modes.available_modes]
-
-
-def _playing(part: InnerSession) -> "EngineSession":
-    assert part.playing is not None  # noqa: S101 - only open parts are in the cast
-    return part.playing
+def _engine_session(inner: InnerSession) -> "EngineSession":
+    assert inner.engine_session is not None  # noqa: S101 - only sessions that are open are given out
+    return inner.engine_session

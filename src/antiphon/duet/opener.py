@@ -1,7 +1,7 @@
-"""How joint sessions are opened: from nothing, where the last one ended, as they were left, as a copy, or from an engine's own list.
+"""How joint sessions are opened: new, where the last one ended, as they were left, as a copy, or from an engine's own list.
 
-One writer per session: whoever opens it holds its lock until it is closed. What is told of its history is on the disk already, so it goes to
-the client straight.
+One writer per session: who opens a session claims it in the journal until it is closed. What is replayed of its history is stored already,
+so it goes to the client straight.
 """
 
 import logging
@@ -16,22 +16,23 @@ from antiphon.catalogue.known import DEMO
 from antiphon.config.places import state_dir
 from antiphon.config.shapes import SCRIPTS, is_script
 from antiphon.duet.history.catch_up import ends_of_open_calls
-from antiphon.duet.history.events import PromptEvent, replayed
 from antiphon.duet.history.writer import OURS
 from antiphon.duet.permission import Guard
 from antiphon.duet.preferences import JOINT_ROUTES, preferences, start_route
 from antiphon.duet.session import JointSession
 from antiphon.duet.session_list import has_session, normal_directory
-from antiphon.duet.settings import EngineState, JointState, put_away
+from antiphon.duet.settings import EngineState, JointSettings, JointState
 from antiphon.errors import AcpError, Advice, Code, RequestError
+from antiphon.journal.sqlite import SqliteJournal
 from antiphon.protocol import v1
-from antiphon.store.locks import LiveElsewhere, SessionLock
+from antiphon.store.locks import LiveElsewhere
 from antiphon.store.sessions import ConversationStore, SessionStore
 
 if TYPE_CHECKING:
     from antiphon.agent.client import ConnectedClient
     from antiphon.agent.session import AgentSession
     from antiphon.engines.base import Engine
+    from antiphon.journal.base import Lease
     from antiphon.store.database import Database
     from antiphon.store.sessions import SessionRow
 
@@ -39,7 +40,7 @@ __all__ = ["SessionOpener", "continue_session"]
 
 _log = logging.getLogger(__name__)
 
-NOBODY: Final = "No engine is installed, so the demo answers"
+NO_ENGINE: Final = "No engine is installed, so the demo answers"
 
 
 class SessionOpener:
@@ -50,23 +51,25 @@ class SessionOpener:
         self._absent = absent
         self._database = database
         self.store = SessionStore(database)
+        self._journal = SqliteJournal(self.store, state_dir())
         self._begun: WeakKeyDictionary[ConnectedClient, set[str]] = WeakKeyDictionary()
         """Clients → the directories in which each has begun a session."""
         self.conversations = ConversationStore(database)
 
     async def new(self, outer: "AgentSession") -> JointSession:
-        """From nothing; or, if the user wants that, where this client's last session in this directory ended."""
+        """Open a new session; or, if the user wants that, this client's last session in this directory."""
         outer.cwd = normal_directory(outer.cwd)
         guard = await Guard.open(outer.cwd, outer.directories, self._database)
         row = await self.store.last(OURS, outer.cwd)
         state = JointState() if row is None else JointState.read(await self.store.state(row.id))
         wanted = preferences(guard.settings, os.environ).auto_resume if state.auto_resume is None else state.auto_resume
         last = await self._to_resume(outer) if wanted else None
-        if last is not None and (lock := await _free(last.id, outer)) is not None:
+        if last is not None and (lease := await self._claim_if_free(last.id, outer)) is not None:
             outer.id = last.id
-            return await self._again(outer, guard, lock, tell=True, unasked=True)
-        async with self._opened(outer, guard, await _lock(outer), JointState(auto_resume=state.auto_resume)) as joint:
-            await self._cast(joint)
+            return await self._load(outer, guard, lease, tell=True, unasked=True)
+        lease = await self._claim(outer)
+        async with self._opened(outer, guard, lease, JointState(auto_resume=state.auto_resume)) as joint:
+            await joint.open_lead()
         return joint
 
     async def _to_resume(self, outer: "AgentSession") -> "SessionRow | None":
@@ -90,7 +93,7 @@ class SessionOpener:
         row = await self.store.get(outer.id)
         if row is not None and row.engine == OURS:
             guard = await Guard.open(outer.cwd, outer.directories, self._database)
-            return await self._again(outer, guard, await _lock(outer), tell=tell)
+            return await self._load(outer, guard, await self._claim(outer), tell=tell)
         if row is not None:
             raise _not_found(
                 f"the session `{outer.id}` is one of `antiphon agent --engine {row.engine}`: open it there"
@@ -99,42 +102,39 @@ class SessionOpener:
             raise _not_found(f"the conversation `{outer.id}` belongs to the session `{ours}`: open that one")
         return await self._adopt(outer, tell=tell)
 
-    async def _again(
-        self, outer: "AgentSession", guard: Guard, lock: SessionLock, *, tell: bool, unasked: bool = False
+    async def _load(
+        self, outer: "AgentSession", guard: Guard, lease: "Lease", *, tell: bool, unasked: bool = False
     ) -> JointSession:
-        """One of ours: first what we kept, then what the engines know beyond it, then the ends of what nobody will end any more."""
+        """Open one of our sessions: first what we stored, then what the engines know beyond it, then the ends of calls that nothing
+        will end any more. The history is read once for all of it."""
         try:
             state = JointState.read(await self.store.state(outer.id))
-        except BaseException:
-            lock.release()
-            raise
-        async with self._opened(outer, guard, lock, state, kept=True) as joint:
-            joint.journal.silent = not tell
-            events = await joint.history()
-            for event in events:
-                joint.journal.minutes.hear(event)
-            for update in replayed(events) if tell else ():
-                await outer.update(update)
             row = await self.store.get(outer.id)
+        except BaseException:
+            await self._journal.release(lease)
+            raise
+        async with self._opened(outer, guard, lease, state, stored=True) as joint:
+            history = joint.history
+            history.silent = not tell
+            view = await history.begin_sharing()
+            for update in view.replayed() if tell else ():
+                await outer.update(update)
             if row is not None and row.title:
-                await joint.saying.entitled(row.title)
-            await self._cast(joint)
-            for name in joint.engines_of(joint.state.route)[1:]:  # they may have gone on elsewhere, too
-                if joint.state.of(name).conversation:
+                await history.entitle(row.title, stored=False)
+            await joint.open_lead()
+            settings = joint.settings
+            for name in settings.engines_of(settings.route)[1:]:  # they may have gone on elsewhere, too
+                if settings.of(name).conversation:
                     await joint.open(name)
-            for update in ends_of_open_calls(await joint.history()):
-                await joint.journal.tell(update)
-            await joint.journal.settled()
-            joint.journal.silent = False
+            for update in ends_of_open_calls(view):
+                await history.tell(update)
+            history.end_sharing()
+            await history.settled()
+            history.silent = False
             if unasked:
-                title = (
-                    f"Going on with “{joint.saying.title}”"
-                    if joint.saying.title
-                    else "Going on with the last session here"
-                )
-                await joint.saying.notice(
-                    title, "/clear begins afresh; the setting `auto_resume` turns this off.", kept=False
-                )
+                title = f"Going on with “{history.title}”" if history.title else "Going on with the last session here"
+                why = "/clear begins afresh; the setting `auto_resume` turns this off."
+                await history.notice(title, why, stored=False)
         return joint
 
     async def fork(self, outer: "AgentSession", source: str) -> JointSession:
@@ -145,10 +145,11 @@ class SessionOpener:
         ours = row is not None and row.engine == OURS
         try:
             state = await (self._copied(source, outer) if ours else self._of_engine(source))
-            async with self._opened(outer, guard, await _lock(outer), state, kept=ours) as joint:
-                for event in await joint.history():
-                    joint.journal.minutes.hear(event)
-                await self._cast(joint)
+            async with self._opened(outer, guard, await self._claim(outer), state, stored=ours) as joint:
+                history = joint.history
+                await history.begin_sharing()
+                await joint.open_lead()
+                history.end_sharing()
                 await joint.save()
         except BaseException:
             if ours:
@@ -179,12 +180,14 @@ class SessionOpener:
             await self._delete_of_engines(id)
             return
         try:
-            lock = await SessionLock.take_async(state_dir(), id, "")
+            lease = await self._journal.claim(id)
         except LiveElsewhere as error:
             raise RequestError(Code.INVALID_REQUEST, "Invalid request", str(error)) from error
-        with lock:
+        try:
             state = JointState.read(await self.store.state(id))
             await self.store.delete(id)
+        finally:
+            await self._journal.release(lease)
         for name, known in state.engines.items():
             if known.conversation and name in self._engines:
                 await self._forget(name, known.conversation)
@@ -205,26 +208,40 @@ class SessionOpener:
 
     # Parts of it.
 
+    async def _claim(self, outer: "AgentSession") -> "Lease":
+        try:
+            return await self._journal.claim(outer.id, by=_client_title(outer))
+        except LiveElsewhere as error:
+            raise RequestError(Code.INVALID_REQUEST, "Invalid request", str(error)) from error
+
+    async def _claim_if_free(self, id: str, outer: "AgentSession") -> "Lease | None":
+        try:
+            return await self._journal.claim(id, by=_client_title(outer))
+        except LiveElsewhere:
+            return None
+
     @asynccontextmanager
     async def _opened(
-        self, outer: "AgentSession", guard: Guard, lock: SessionLock, state: JointState, *, kept: bool = False
+        self, outer: "AgentSession", guard: Guard, lease: "Lease", state: JointState, *, stored: bool = False
     ) -> AsyncIterator[JointSession]:
-        """A session that is opened in this block. What fails, or is called off, leaves nothing open and nothing locked."""
+        """A session that is opened in this block. If the block fails or is cancelled, nothing stays open and nothing stays claimed."""
         try:
-            joint, problems = self._made(outer, guard, lock, state, kept=kept)
+            joint, problems = self._made(outer, guard, lease, state, stored=stored)
         except BaseException:
-            lock.release()
+            await self._journal.release(lease)
             raise
+        history = joint.history
         try:
             for problem in problems:
-                await joint.saying.notice(problem.sentence, problem.hint or None, v1.NoticeSeverity.WARNING, kept=False)
+                severity = v1.NoticeSeverity.WARNING
+                await history.notice(problem.sentence, problem.hint or None, severity, stored=False)
             yield joint
         except BaseException:
             await joint.close()
             raise
 
     def _made(
-        self, outer: "AgentSession", guard: Guard, lock: SessionLock, state: JointState, *, kept: bool
+        self, outer: "AgentSession", guard: Guard, lease: "Lease", state: JointState, *, stored: bool
     ) -> tuple[JointSession, list[Advice]]:
         """The session, and what the user should know about its settings."""
         wanted = preferences(guard.settings, os.environ)
@@ -234,21 +251,14 @@ class SessionOpener:
         if state.primary not in self._engines:
             state.primary = first.primary
         state.review = state.review or wanted.review
-        joint = JointSession(outer, self._engines, wanted, guard, self.store, lock, state)
-        joint.absent = self._absent
-        joint.journal.empty = not kept
+        settings = JointSettings(self._engines, wanted, state)
+        joint = JointSession(
+            outer, settings, guard, self.store, self._journal, lease, absent=self._absent, stored=stored
+        )
         alone = [*self._engines] == [DEMO] and self._absent
-        problems = [Advice(NOBODY, "`antiphon doctor` tells how to get one")] if alone else []
-        problems += [*guard.problems, *guard.notes, *wanted.problems, *(() if kept else first.problems)]
+        problems = [Advice(NO_ENGINE, "`antiphon doctor` tells how to get one")] if alone else []
+        problems += [*guard.problems, *guard.notes, *wanted.problems, *(() if stored else first.problems)]
         return joint, problems
-
-    async def _cast(self, joint: JointSession) -> None:
-        """Open the engine that leads, so that the client hears what it offers; the others of the route while it reads that."""
-        joint.standing.show()
-        await joint.open(joint.lead)
-        joint.standing.known()
-        await joint.standing.tell_commands()
-        joint.prepare()
 
     # Conversations that are not ours yet.
 
@@ -263,13 +273,14 @@ class SessionOpener:
         name = await self._whose(outer.id)
         guard = await Guard.open(outer.cwd, outer.directories, self._database)
         state = JointState(route=name, engines={name: EngineState(conversation=outer.id)})
-        async with self._opened(outer, guard, await _lock(outer), state) as joint:
-            joint.journal.silent = not tell
-            await self._cast(joint)  # opening it tells all that we do not know, which is everything
-            if joint.saying.title is None:
-                await joint.saying.entitle(f"A session of {joint.cast.title(name)}")
+        async with self._opened(outer, guard, await self._claim(outer), state) as joint:
+            history, settings = joint.history, joint.settings
+            history.silent = not tell
+            await joint.open_lead()  # opening it shows all that we do not know, which is everything
+            if history.title is None:
+                await history.entitle(f"A session of {settings.titles[name]}")
             await joint.save()
-            joint.journal.silent = False
+            history.silent = False
         return joint
 
     async def _whose(self, id: str) -> str:
@@ -288,29 +299,10 @@ def _not_found(why: str) -> RequestError:
     return RequestError(Code.RESOURCE_NOT_FOUND, "Resource not found", why)
 
 
-async def _free(id: str, outer: "AgentSession") -> SessionLock | None:
-    """The lock of another session, if nobody has it."""
-    try:
-        return await SessionLock.take_async(state_dir(), id, _who(outer))
-    except LiveElsewhere:
-        return None
-
-
-async def _lock(outer: "AgentSession") -> SessionLock:
-    try:
-        return await SessionLock.take_async(state_dir(), outer.id, _who(outer))
-    except LiveElsewhere as error:
-        raise RequestError(Code.INVALID_REQUEST, "Invalid request", str(error)) from error
-
-
-def _who(outer: "AgentSession") -> str:
+def _client_title(outer: "AgentSession") -> str:
     info = outer.client.info
     return "" if info is None else info.title or info.name
 
-
-# --- `/continue`: the client's session becomes a copy of an earlier one, and goes on from there
-# The client knows its session by an id that cannot change, and others may know the earlier one by its own: so both stay, and the earlier
-# one is left as it is.
 
 SHOWN: Final = 8
 """Letters of an id that are shown where several begin alike."""
@@ -319,23 +311,27 @@ CANDIDATES: Final = 5
 """Sessions that are named then."""
 
 
-async def continue_session(joint: "JointSession", id: str) -> None:
-    """Go on with the last session of this directory that a person made, or with the one whose id begins like this."""
-    outer = joint.outer
+async def continue_session(joint: JointSession, id: str) -> None:
+    """Go on with the last session of this directory that a person made, or with the one whose id begins like this (`/continue`).
+
+    The client knows its session by an id that cannot change, and others may know the earlier one by its own: so the client's session
+    becomes a copy of the earlier one, which is left as it is.
+    """
+    outer, store, history = joint.outer, joint.store, joint.history
     if not id:
-        row = await joint.store.last(OURS, outer.cwd, not_by=SCRIPTS, but=outer.id)
+        row = await store.last(OURS, outer.cwd, not_by=SCRIPTS, but=outer.id)
         if row is None:
-            await joint.saying.say("There is no earlier session in this directory. `/sessions` shows what there is.")
+            await history.say("There is no earlier session in this directory. `/sessions` shows what there is.")
             return
     else:
-        found = [each for each in await joint.store.beginning(id, OURS) if each.id != outer.id and each.length]
+        found = [each for each in await store.beginning(id, OURS) if each.id != outer.id and each.length]
         if len(found) != 1:
-            await joint.saying.say(_not_one(id, found))
+            await history.say(_not_one(id, found))
             return
         row = found[0]
-    await _take_up(joint, row)
+    await _take_over(joint, row)
     title = f"Going on with “{row.title}”" if row.title else "Going on with an earlier session"
-    await joint.saying.notice(title, "It stays in the list as it was, under its own id.", kept=False)
+    await history.notice(title, "It stays in the list as it was, under its own id.", stored=False)
 
 
 def _not_one(id: str, found: "list[SessionRow]") -> str:
@@ -345,19 +341,15 @@ def _not_one(id: str, found: "list[SessionRow]") -> str:
     return f"Several sessions begin with `{id}`: {named}. Give some more letters."
 
 
-async def _take_up(joint: "JointSession", row: "SessionRow") -> None:
-    outer, journal = joint.outer, joint.journal
-    if any(isinstance(event, PromptEvent) and not event.by for event in await joint.history()):
-        await put_away(joint)
-    else:  # only commands were typed, which are nothing to keep
-        await joint.stop_preparing()
-        await joint.cast.drop()
-        journal.restart()
-    await joint.store.delete(outer.id)
-    state = JointState.read(await joint.store.state(row.id))
+async def _take_over(joint: JointSession, row: "SessionRow") -> None:
+    outer, store, history, settings = joint.outer, joint.store, joint.history, joint.settings
+    # Where only commands were typed there is nothing to keep.
+    await joint.put_away(archived=(await history.read()).has_prompt)
+    await store.delete(outer.id)
+    state = JointState.read(await store.state(row.id))
     for known in state.engines.values():
         known.source, known.conversation = known.conversation or known.source, ""
-    await joint.store.fork(
+    await store.fork(
         row.id,
         outer.id,
         cwd=outer.cwd,
@@ -365,29 +357,15 @@ async def _take_up(joint: "JointSession", row: "SessionRow") -> None:
         state=state.packed(),
         client=outer.client.name,
     )
-    journal.empty = False
-    _follow(joint, state)
-    events = await joint.history()
-    for event in events:
-        journal.minutes.hear(event)
-    for update in replayed(events):
+    history.empty = False
+    settings.take_over(state)
+    view = await history.begin_sharing()
+    for update in view.replayed():
         await outer.update(update)
     if row.title:
-        await joint.saying.entitled(row.title)
-    await joint.open(joint.lead)
-    await joint.standing.tell()
-    await joint.standing.tell_commands()
+        await history.entitle(row.title, stored=False)
+    await joint.open(settings.lead)
+    history.end_sharing()
+    await joint.tell_settings()
+    await joint.tell_commands()
     joint.prepare()
-
-
-def _follow(joint: "JointSession", state: JointState) -> None:
-    """What was chosen there holds here, as far as the same engines are here."""
-    engines = joint.cast.engines
-    if state.route in (*engines, *(JOINT_ROUTES if len(engines) > 1 else ())):
-        joint.state.route, joint.state.routed = state.route, state.routed
-    if state.primary in engines:
-        joint.state.primary = state.primary
-    joint.state.review = state.review or joint.state.review
-    joint.state.mode = state.mode
-    joint.guard.mode = state.mode or "default"
-    joint.state.engines = state.engines

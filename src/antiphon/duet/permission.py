@@ -256,7 +256,8 @@ class Guard:
         self._gates: dict[str, PermissionGate] = {}
         """One for each engine: each asks one thing after the other, and does not wait for another's answers."""
         self._onlookers = self._keeper_of_onlookers()
-        self._mode: str = PolicyMode.DEFAULT.value
+        self._mode: Callable[[], str] = lambda: ""
+        """Gives the mode of the session, which its settings keep."""
         self._numbers = 0
 
     @classmethod
@@ -268,20 +269,16 @@ class Guard:
 
     # How careful it is.
 
-    @property
-    def mode(self) -> str:
-        """The mode of the session. One that the policy does not know counts as `default`."""
-        return self._mode
-
-    @mode.setter
-    def mode(self, mode: str) -> None:
+    def use_mode(self, mode: Callable[[], str]) -> None:
+        """Ask this function for the mode of the session, each time one is needed."""
         self._mode = mode
-        for gate in self._gates.values():
-            gate.mode = self._policy_mode
 
-    @property
     def _policy_mode(self) -> PolicyMode:
-        return PolicyMode(self._mode) if self._mode in {mode.value for mode in PolicyMode} else PolicyMode.DEFAULT
+        """The mode of the session, as the policy knows it: one that it does not know counts as `default`."""
+        try:
+            return PolicyMode(self._mode() or PolicyMode.DEFAULT)
+        except ValueError:
+            return PolicyMode.DEFAULT
 
     def turn_over(self) -> None:
         """What was allowed in the turn and not used is not allowed any more."""

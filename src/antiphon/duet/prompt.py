@@ -1,4 +1,4 @@
-"""What the user types: kept, and played by the route, unless it is a command of ours, which is done here."""
+"""What is done with a prompt: it is stored, and answered by the engines of the route, unless it is a command of ours."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from antiphon.agent.turn import AgentTurn
+from antiphon.aio import maybe_await
 from antiphon.duet.commands import (
     ContinueCommand,
     EngineCommand,
@@ -23,7 +24,6 @@ from antiphon.duet.history.writer import told
 from antiphon.duet.opener import continue_session
 from antiphon.duet.review import Reference, code_reference, explain_prompt, reference_in
 from antiphon.duet.routes import RoutedPrompt
-from antiphon.duet.settings import clear, set_route
 from antiphon.duet.status import about
 from antiphon.engines.labels import title_of
 from antiphon.errors import AcpError
@@ -33,69 +33,172 @@ if TYPE_CHECKING:
     from antiphon.agent.agent import Outcome
     from antiphon.duet.session import JointSession
 
-__all__ = ["prompt", "steer"]
+__all__ = ["PromptHandler"]
 
 AROUND: Final = 15
 """Lines before and after those that are to be explained."""
 
 EXPLAINED_LINES: Final = 400
-"""Lines that are shown to whoever explains them."""
+"""Lines that an engine gets to explain."""
 
 
-async def prompt(joint: "JointSession", turn: AgentTurn) -> "Outcome":
-    """A turn of the user."""
-    if (missing := _absent(joint, turn)) is not None:
-        await joint.saying.say(missing)
-        await joint.journal.settled()
+class PromptHandler:
+    """Handles the prompts of one joint session."""
+
+    def __init__(self, joint: "JointSession") -> None:
+        self._joint = joint
+        self._history = joint.history
+        self._settings = joint.settings
+        self._engine_sessions = joint.engine_sessions
+        self._guard = joint.guard
+
+    async def prompt(self, turn: AgentTurn) -> "Outcome":
+        """Handle a turn of the user."""
+        joint, history = self._joint, self._history
+        command = None
+        if turn.text.lstrip().startswith("/"):
+            if turn.command is not None and (missing := self._absent(turn.command[0])) is not None:
+                await history.say(missing)
+                await history.settled()
+                return None
+            command = parse(turn.text, list(self._settings.engines))
+        history.turn_begins()
+        for_engines = command is None or _is_for_engines(command)
+        history.note(PromptEvent(now(), list(turn.prompt), history.new_id(), "" if for_engines else "command"))
+        if for_engines and history.title is None and (title := title_of(_meant(turn, command))):
+            await history.entitle(title)
+        outcome: Outcome
+        try:
+            if command is None:
+                outcome = await RoutedPrompt(joint).answer(turn.prompt, self._settings.route)
+            else:
+                outcome = await self._do(turn, command)
+        finally:
+            self._guard.turn_over()
+            await joint.save()
+            await history.settled()  # the response comes after all that was said
+        return outcome
+
+    async def steer(self, addition: AgentTurn) -> bool:
+        """Add something to the turn that runs: the engines that work get it."""
+        taken: list[str] = []
+        joint, history = self._joint, self._history
+        async with joint.steering:
+            working = [each for each in self._engine_sessions.opened.values() if each.working and each.engine.steers]
+            for inner in working:
+                own = AgentTurn(inner, addition.prompt)
+                inner.collected = []  # updates that answer the addition are shown after it
+                try:
+                    if inner.engine_session is not None and await maybe_await(inner.engine_session.steer(own)):
+                        if not taken:
+                            prompt = list(addition.prompt)
+                            history.note(PromptEvent(now(), prompt, history.new_id(), steering=True))
+                        taken.append(inner.name)
+                        history.note(GivenEvent(now(), inner.name, addition.text))
+                finally:
+                    own.end()
+                    waits = joint.release(inner)
+                for wait in waits:
+                    await wait
+        return bool(taken)
+
+    def _absent(self, command: str) -> str | None:
+        """The answer to a command for an engine that is not here: it is nothing for another engine."""
+        name = command.partition(":")[0]
+        if name not in self._joint.absent or name in self._settings.engines:
+            return None
+        why = self._joint.absent[name]
+        return f"`{name}` is not here: {why.sentence}." + (f" {why.hint}." if why.hint else "")
+
+    async def _do(self, turn: AgentTurn, command: TypedCommand) -> "Outcome":
+        match command.asked:
+            case EngineCommand(engine=engine, text=text):
+                return await RoutedPrompt(self._joint).answer(_instead(turn.prompt, text), engine)
+            case RouteCommand(route=route, prompt=text):
+                return await self._route(turn, route, text)
+            case ReviewCommand(prompt=text, then=then):
+                self._settings.choose(review=then)
+                return await self._route(turn, "review", text)
+            case ExplainCommand(reference=reference):
+                return await self._explain(turn, reference)
+            case NudgeCommand() as nudge:
+                await self._nudge(nudge)
+            case ContinueCommand(id=id):
+                await continue_session(self._joint, id)
+            case PlainCommand(name=name):
+                await self._history.say(await self._plain(name))
         return None
-    joint.journal.turn_begins()
-    asked = parse(turn.text, list(joint.cast.engines))
-    playing = _is_for_engines(asked)
-    joint.journal.note(PromptEvent(now(), list(turn.prompt), joint.saying.new_id(), "" if playing else "command"))
-    if playing and joint.saying.title is None and (title := title_of(_meant(turn, asked))):
-        await joint.saying.entitle(title)
-    outcome: Outcome
-    try:
-        outcome = await _do(joint, turn, asked)
-    finally:
-        joint.guard.turn_over()
-        await joint.save()
-        await joint.journal.settled()  # the answer comes after all that was said
-    return outcome
 
-
-async def steer(joint: "JointSession", addition: AgentTurn) -> bool:
-    """The user adds something to the turn that runs: the engines that work get it."""
-    from antiphon.aio import maybe_await
-
-    taken: list[str] = []
-    async with joint.steering:
-        for part in [part for part in joint.cast.parts.values() if part.working and part.engine.steers]:
-            own = AgentTurn(part, addition.prompt)
-            part.collected = []  # updates that answer the addition are shown after it
-            try:
-                if part.playing is not None and await maybe_await(part.playing.steer(own)):
-                    if not taken:
-                        joint.journal.note(
-                            PromptEvent(now(), list(addition.prompt), joint.saying.new_id(), steering=True)
-                        )
-                    taken.append(part.name)
-                    joint.journal.note(GivenEvent(now(), part.name, addition.text))
-            finally:
-                own.end()
-                waits = joint.release(part)
-            for wait in waits:
-                await wait
-    return bool(taken)
-
-
-def _absent(joint: "JointSession", turn: AgentTurn) -> str | None:
-    """What to say to somebody who calls an engine that is not here: it is nothing to bother another engine with."""
-    name = turn.command[0].partition(":")[0] if turn.command is not None else ""
-    if name not in joint.absent or name in joint.cast.engines:
+    async def _route(self, turn: AgentTurn, route: str, text: str) -> "Outcome":
+        settings = self._settings
+        if len(settings.engines) < 2 and route in ("duet", "review"):
+            alone = settings.titles[settings.lead]
+            await self._history.say(
+                f"`/{route}` needs two engines, and there is one: {alone}. `antiphon doctor` shows how to get another."
+            )
+            return None
+        await self._joint.set_route(route)
+        if text:
+            return await RoutedPrompt(self._joint).answer(_instead(turn.prompt, text), route)
+        await self._history.say(self._route_text())
         return None
-    why = joint.absent[name]
-    return f"`{name}` is not here: {why.sentence}." + (f" {why.hint}." if why.hint else "")
+
+    def _route_text(self) -> str:
+        settings = self._settings
+        titles = [settings.titles[name] for name in settings.engines_of(settings.route)]
+        match settings.route:
+            case "duet":
+                return f"From now on {' and '.join(titles)} answer, {titles[0]} first."
+            case "review":
+                then = f"hands its findings back to {titles[0]}" if settings.review == "fix" else "says what is wrong"
+                return f"From now on {titles[0]} works, and {titles[1]} reviews it and {then}."
+            case _:
+                return f"From now on {titles[0]} answers."
+
+    async def _explain(self, turn: AgentTurn, reference: str) -> "Outcome":
+        found = (meant, "") if (meant := code_reference(reference)) is not None else reference_in(turn.prompt[1:])
+        if found is None:
+            await self._history.say(
+                "`/explain` needs to know what: a path, with lines if you like, such as `/explain src/app.py:10-20`, or a mention of a file."
+            )
+            return None
+        place, text = found
+        try:
+            text = text or await _read(turn, place)
+        except AcpError as error:
+            await self._history.say(f"`/explain` cannot read `{place}`: {told(error)[0]}")
+            return None
+        if not text.strip():
+            await self._history.say(f"There is nothing at `{place}`.")
+            return None
+        return await RoutedPrompt(self._joint).answer([v1.TextBlock(explain_prompt(place, text))], self._settings.lead)
+
+    async def _nudge(self, nudge: NudgeCommand) -> None:
+        self._settings.choose(nudge=nudge.on)
+        state = "on" if self._settings.nudge else "off"
+        odd = f"`{nudge.odd}` is neither on nor off. " if nudge.odd else ""
+        await self._history.say(f"{odd}Going on by itself when a limit stops it and tasks are left: {state}.")
+
+    async def _plain(self, name: PlainName) -> str:
+        match name:
+            case "clear":
+                await self._joint.clear()
+                return "A fresh start: nothing of what was said is known to the engines any more."
+            case "trust":
+                return await self._trust()
+            case _:
+                return await about(self._joint, name)
+
+    async def _trust(self) -> str:
+        """Trust what the project gives to the engines. Each of them looks again before its next prompt."""
+        from antiphon.permission.project_trust import NothingToTrust, trust_project, trusted_text
+
+        outer, store = self._joint.outer, self._joint.store
+        try:
+            trusted = await trust_project((outer.cwd, *outer.directories), store.database)
+        except NothingToTrust as error:
+            return told(error)[0]
+        return trusted_text(trusted, outer.cwd)
 
 
 def _meant(turn: AgentTurn, command: "TypedCommand | None") -> str:
@@ -107,81 +210,14 @@ def _meant(turn: AgentTurn, command: "TypedCommand | None") -> str:
             return turn.text
 
 
-def _is_for_engines(command: "TypedCommand | None") -> bool:
-    match command.asked if command is not None else None:
-        case None | EngineCommand() | ExplainCommand():
+def _is_for_engines(command: TypedCommand) -> bool:
+    match command.asked:
+        case EngineCommand() | ExplainCommand():
             return True
         case RouteCommand(prompt=text) | ReviewCommand(prompt=text):
             return bool(text)
         case _:
             return False
-
-
-async def _do(joint: "JointSession", turn: AgentTurn, command: "TypedCommand | None") -> "Outcome":
-    match command.asked if command is not None else None:
-        case None:
-            return await RoutedPrompt(joint).play(turn.prompt, joint.state.route)
-        case EngineCommand(engine=engine, text=text):
-            return await RoutedPrompt(joint).play(_instead(turn.prompt, text), engine)
-        case RouteCommand(route=route, prompt=text):
-            return await _route(joint, turn, route, text)
-        case ReviewCommand(prompt=text, then=then):
-            if then is not None:
-                joint.state.review = then
-            return await _route(joint, turn, "review", text)
-        case ExplainCommand(reference=reference):
-            return await _explain(joint, turn, reference)
-        case NudgeCommand() as nudge:
-            await _nudge(joint, nudge)
-        case ContinueCommand(id=id):
-            await continue_session(joint, id)
-        case PlainCommand(name=name):
-            await _plain(joint, name)
-    return None
-
-
-async def _route(joint: "JointSession", turn: AgentTurn, route: str, text: str) -> "Outcome":
-    if len(joint.cast.engines) < 2 and route in ("duet", "review"):
-        await joint.saying.say(
-            f"`/{route}` needs two engines, and there is one: {joint.cast.title(joint.lead)}. `antiphon doctor` shows how to get another."
-        )
-        return None
-    await set_route(joint, route)
-    if text:
-        return await RoutedPrompt(joint).play(_instead(turn.prompt, text), route)
-    await joint.saying.say(_route_text(joint))
-    return None
-
-
-def _route_text(joint: "JointSession") -> str:
-    titles = [joint.cast.title(name) for name in joint.engines_of(joint.state.route)]
-    match joint.state.route:
-        case "duet":
-            return f"From now on {' and '.join(titles)} answer, {titles[0]} first."
-        case "review":
-            then = f"hands its findings back to {titles[0]}" if joint.state.review == "fix" else "says what is wrong"
-            return f"From now on {titles[0]} works, and {titles[1]} reviews it and {then}."
-        case _:
-            return f"From now on {titles[0]} answers."
-
-
-async def _explain(joint: "JointSession", turn: AgentTurn, reference: str) -> "Outcome":
-    found = (meant, "") if (meant := code_reference(reference)) is not None else reference_in(turn.prompt[1:])
-    if found is None:
-        await joint.saying.say(
-            "`/explain` needs to know what: a path, with lines if you like, such as `/explain src/app.py:10-20`, or a mention of a file."
-        )
-        return None
-    place, text = found
-    try:
-        text = text or await _read(turn, place)
-    except AcpError as error:
-        await joint.saying.say(f"`/explain` cannot read `{place}`: {told(error)[0]}")
-        return None
-    if not text.strip():
-        await joint.saying.say(f"There is nothing at `{place}`.")
-        return None
-    return await RoutedPrompt(joint).play([v1.TextBlock(explain_prompt(place, text))], joint.lead)
 
 
 async def _read(turn: AgentTurn, place: Reference) -> str:
@@ -193,37 +229,6 @@ async def _read(turn: AgentTurn, place: Reference) -> str:
     text = await turn.read(place.path, line=first, limit=min(last - first + 1, EXPLAINED_LINES))
     lines = [f"{number:>5}  {line}" for number, line in enumerate(text.splitlines(), first)]
     return "\n".join(lines) if len(lines) > place.first - first else ""
-
-
-async def _nudge(joint: "JointSession", nudge: NudgeCommand) -> None:
-    if nudge.on is not None:
-        joint.nudging.enabled = joint.state.nudge = nudge.on
-    state = "on" if joint.nudging.enabled else "off"
-    odd = f"`{nudge.odd}` is neither on nor off. " if nudge.odd else ""
-    await joint.saying.say(f"{odd}Going on by itself when a limit stops it and tasks are left: {state}.")
-
-
-async def _plain(joint: "JointSession", name: PlainName) -> None:
-    match name:
-        case "clear":
-            await clear(joint)
-            await joint.saying.say("A fresh start: nothing of what was said is known to the engines any more.")
-        case "trust":
-            await joint.saying.say(await _trust(joint))
-        case _:
-            await joint.saying.say(await about(joint, name))
-
-
-async def _trust(joint: "JointSession") -> str:
-    """Trust what the project gives to the engines. Each of them looks again before its next prompt."""
-    from antiphon.permission.project_trust import NothingToTrust, trust_project, trusted_text
-
-    outer = joint.outer
-    try:
-        trusted = await trust_project((outer.cwd, *outer.directories), joint.store.database)
-    except NothingToTrust as error:
-        return told(error)[0]
-    return trusted_text(trusted, outer.cwd)
 
 
 def _instead(prompt: Sequence[v1.ContentBlock], text: str) -> list[v1.ContentBlock]:

@@ -1,11 +1,11 @@
-"""One prompt of the user, played by the engines of the route: by one, by several, or by one with another looking over its shoulder.
+"""One prompt of the user, answered by the engines of a route: by one, by several, or by one whose work another one reviews.
 
 Rules:
 
 1. An engine that fails does not silence the others: its error is shown, and reported in `_meta.antiphon.failures` of the response.
    If all failed, the prompt fails with the first error.
 2. How it ended: `cancelled` if the user cancelled; else the first of the engines' ends that is no `end_turn`; else `end_turn`.
-3. Engines that may write work one after the other. They work at the same time only where all of them just look.
+3. Engines that may write work one after the other. They work at the same time only where all of them just read.
 4. A budget ends what the user did not ask for: rounds of fixing, going on by itself, a turn that has become too dear.
 """
 
@@ -22,6 +22,7 @@ from antiphon.aio import NO_WAIT, maybe_await
 from antiphon.duet.history.events import COMMAND, UNSIGNED, EndEvent, GivenEvent, now
 from antiphon.duet.history.writer import failure_of, told
 from antiphon.duet.limits import Budget, Exceeded, HeldNudge, Nudge
+from antiphon.duet.preferences import REVIEW
 from antiphon.duet.review import TreesBefore, changes, fix_prompt, from_calls, no_findings, review_prompt, snapshot
 from antiphon.errors import AcpError, Code, RequestError
 from antiphon.protocol import v1
@@ -35,15 +36,16 @@ if TYPE_CHECKING:
 
 __all__ = ["MessageOrder", "RoutedPrompt"]
 
-# --- Two engines at once, one heard at a time: a message is not cut in two by somebody else's words
-# Whoever speaks has the floor until its message ends: with something that is no talk, or with its turn. Until then what the others say is
-# held back, in their order, and told when the floor is free.
-
 _TALK = (v1.AgentMessageChunk, v1.AgentThoughtChunk, v1.UserMessageChunk)
 
 
 class MessageOrder:
-    """`tell` is given what may be heard now, with the name of who says it."""
+    """The order in which engines that work at once are shown: a message is not cut in two by one of another engine.
+
+    The engine whose message is being shown keeps its turn until the message ends: with an update that is no part of a message, or with
+    the engine's turn. Until then the updates of the others are held back, in their order. `tell` is called with each update that may be shown
+    now, and the name of its engine.
+    """
 
     def __init__(self, tell: Callable[[str, v1.Update], Awaitable[None]]) -> None:
         self._tell = tell
@@ -52,7 +54,7 @@ class MessageOrder:
         self._done: set[str] = set()
 
     def say(self, name: str, update: v1.Update) -> Awaitable[None]:
-        """Somebody says something."""
+        """Show an update, or hold it back."""
         if self._speaker not in (None, name):
             self._held.setdefault(name, []).append(update)
             return NO_WAIT
@@ -63,12 +65,12 @@ class MessageOrder:
         return told
 
     def claim(self, name: str) -> None:
-        """Somebody has to ask the user something now: what they said before goes first, whoever is speaking."""
+        """Show what is held back of an engine: it sends a request now, and its updates before that go first."""
         for update in self._held.pop(name, ()):
             _ = self._tell(name, update)
 
     def done(self, name: str) -> None:
-        """Their turn is over: what they say now, or have said, is not waited for."""
+        """The turn of an engine is over: its message is not waited for any more."""
         self._done.add(name)
         if self._speaker == name:
             self._speaker = None
@@ -76,7 +78,7 @@ class MessageOrder:
             self._pass_on()
 
     def end(self) -> None:
-        """Nobody speaks at once any more: whatever is held is told."""
+        """Show everything that is held back."""
         self._speaker = None
         for name in tuple(self._held):
             self.claim(name)
@@ -113,12 +115,18 @@ class _Failed:
 
 
 class RoutedPrompt:
-    """Of one prompt."""
+    """One prompt of the user, answered by the engines of a route."""
 
     def __init__(self, joint: "JointSession") -> None:
         self._joint = joint
-        wishes = joint.wishes
-        self.budget = Budget(wishes.max_turns, wishes.max_tokens, wishes.max_cost, joint.ledger)
+        self._settings = joint.settings
+        self._history = joint.history
+        self._engine_sessions = joint.engine_sessions
+        self._nudges = joint.nudges
+        self._summary = joint.summary
+        self._outer = joint.outer
+        limits = self._settings.preferences
+        self.budget = Budget(limits.max_turns, limits.max_tokens, limits.max_cost, joint.usage)
         self._spent: Exceeded | None = None
         self._several = False
         self._failures: list[tuple[str, AcpError]] = []
@@ -126,42 +134,42 @@ class RoutedPrompt:
         joint.spoken = False
         joint.budget = self.budget
 
-    async def play(self, prompt: "Blocks", route: str) -> v1.PromptResult:
-        """Play it, and go on by itself while there are tasks and a limit stopped it."""
-        self._joint.nudging.user_spoke()
+    async def answer(self, prompt: "Blocks", route: str) -> v1.PromptResult:
+        """Give it to the engines, and let them go on by themselves while tasks are left and a limit stopped them."""
+        self._nudges.user_spoke()
         while True:
-            result = await self._play_once(prompt, route)
+            engines = self._settings.engines_of(route)
+            self._several = len(engines) > 1
+            if not self._several:
+                result = await self._alone(engines[0], prompt, route)
+            elif route == REVIEW:
+                result = await self._review(engines[0], engines[1], prompt)
+            else:
+                result = await self._all(engines, prompt)
             more = None if self._is_spent() else await self._more(result.stop_reason)
             if more is None:
-                return self._reported(await self._told(result))
+                return self._reported(await self._explained(result))
             prompt = [v1.TextBlock(more)]
-            await self._joint.saying.as_user(more, by="nudge")
+            await self._history.as_user(more, by="nudge")
 
     async def _more(self, stop_reason: v1.StopReason) -> str | None:
-        """What to say to the engines to make them go on, if a limit stopped them and tasks are left."""
-        joint, nudging = self._joint, self._joint.nudging
-        if not nudging.at_limit(stop_reason):
+        """The prompt that makes the engines go on, if a limit stopped them and tasks are left."""
+        nudges = self._nudges
+        if not self._settings.nudge or not nudges.at_limit(stop_reason):
             return None
-        tasks = await nudging.pending(joint.outer.cwd)
+        tasks = await nudges.pending(self._outer.cwd)
         clock = time.monotonic()
-        match nudging.decide(stop_reason, clock, tasks):
+        match nudges.decide(stop_reason, clock, tasks):
             case Nudge(text=text):
-                nudging.nudged(clock)
+                nudges.nudged(clock)
                 return text
             case HeldNudge(why=why):
-                await joint.saying.notice(why.sentence, why.hint or None)
+                await self._history.notice(why.sentence, why.hint or None)
             case _:
                 pass
         return None
 
-    async def _play_once(self, prompt: "Blocks", route: str) -> v1.PromptResult:
-        engines = self._joint.engines_of(route)
-        self._several = len(engines) > 1
-        if not self._several:
-            return await self._alone(engines[0], prompt, route)
-        if route == "review":
-            return await self._review(engines[0], engines[1], prompt)
-        return await self._all(engines, prompt)
+    # One engine.
 
     async def _alone(self, name: str, prompt: "Blocks", route: str) -> v1.PromptResult:
         try:
@@ -169,130 +177,51 @@ class RoutedPrompt:
         except AcpError as error:
             if (other := await self._instead_of(name, error, route)) is not None:
                 return await self._alone(other, prompt, other)
-            self._joint.saying.note_failure(self._joint.cast.title(name), error)
+            self._history.note_failure(self._settings.titles[name], error)
             raise
         except Exception as error:
             _log.exception("%s failed", name)
-            raise _bug(self._joint.cast.title(name), error) from error
+            raise _bug(self._settings.titles[name], error) from error
 
     async def _instead_of(self, name: str, error: AcpError, route: str) -> str | None:
-        """The engine that answers because this one is not signed in, if nobody has chosen who is to answer. It does so from now on."""
-        joint = self._joint
-        if not isinstance(error, RequestError) or error.code != Code.AUTH_REQUIRED or joint.spoken:
+        """The engine that answers because this one is not signed in, if the user has not chosen who answers. It does so from now on."""
+        settings = self._settings
+        if not isinstance(error, RequestError) or error.code != Code.AUTH_REQUIRED or self._joint.spoken:
             return None
-        if joint.state.routed or joint.wishes.route is not None or route != joint.state.route:
+        if settings.is_route_chosen or route != settings.route:
             return None
-        for other, engine in joint.cast.engines.items():
+        for other, engine in settings.engines.items():
             if other != name and await maybe_await(engine.signed_in()):
-                title = f"{joint.cast.title(name)} is not signed in, so {joint.cast.title(other)} answers"
-                await joint.saying.notice(title, f"/{name} asks it again once it is.")
-                joint.state.route = other
-                await joint.standing.tell()
+                title = f"{settings.titles[name]} is not signed in, so {settings.titles[other]} answers"
+                await self._history.notice(title, f"/{name} asks it again once it is.")
+                settings.choose_route(other, by_user=False)
+                await self._joint.tell_settings()
                 return other
         return None
 
-    # Several.
-
-    async def _all(self, engines: Sequence[str], prompt: "Blocks") -> v1.PromptResult:
-        if not self._only_look(engines):
-            return _merged([(name, await self._try(name, prompt)) for name in engines if not self._is_spent()])
-        floor = self._joint.floor = MessageOrder(self._joint.tell_of)
-        try:
-            ends = await asyncio.gather(*(self._at_once(floor, name, prompt) for name in engines))
-        finally:
-            self._joint.floor = None
-            floor.end()
-        return _merged(list(zip(engines, ends, strict=True)))
-
-    async def _at_once(self, floor: MessageOrder, name: str, prompt: "Blocks") -> v1.PromptResult | _Failed:
-        try:
-            return await self._try(name, prompt)
-        finally:
-            floor.done(name)
-
-    def _only_look(self, engines: Sequence[str]) -> bool:
-        """Whether the mode that holds lets none of them change anything."""
-        mode = self._joint.state.mode
-        return bool(mode) and all(self._joint.cast.engines[name].read_only == mode for name in engines)
-
-    async def _try(self, name: str, prompt: "Blocks", role: str = "") -> v1.PromptResult | _Failed:
-        """Give it to an engine; what goes wrong is shown, and the others go on."""
-        title = self._joint.cast.title(name)
-        try:
-            return await self._give(name, prompt, role)
-        except AcpError as error:
-            failed = error
-        except Exception as error:  # a bug in one engine is no reason to silence the others
-            _log.exception("%s failed", name)
-            failed = _bug(title, error)
-        await self._joint.saying.failed(title, failed)
-        self._failures.append((name, failed))
-        return _Failed(failed)
-
-    async def _review(self, worker: str, reviewer: str, prompt: "Blocks") -> v1.PromptResult:
-        async with await snapshot([self._joint.outer.cwd, *self._joint.outer.directories]) as before:
-            ends = [(worker, await self._try(worker, prompt))]
-            rounds = self._joint.wishes.review_rounds if self._joint.state.review == "fix" else 0
-            for round in range(1, rounds + 2):
-                if not self._goes_on(ends):
-                    break
-                words = await self._for_reviewer(worker, _text(prompt), before)
-                ends.append((reviewer, await self._try(reviewer, [v1.TextBlock(words)], "review")))
-                findings = self._words_of(reviewer)
-                if not rounds or not self._goes_on(ends) or no_findings(findings):
-                    break
-                by = self._joint.cast.title(reviewer)
-                if round > rounds:
-                    await self._joint.saying.notice(
-                        f"{by} still finds something after {rounds} rounds", "Say how to go on."
-                    )
-                    break
-                await self._joint.saying.notice(f"Round {round} of {rounds}: what {by} found is handed back")
-                words = fix_prompt(findings, by, round, rounds)
-                ends.append((worker, await self._try(worker, [v1.TextBlock(words)], "fix")))
-        return _merged(ends)
-
-    def _words_of(self, name: str) -> str:
-        part = self._joint.cast.parts.get(name)
-        return "" if part is None else "".join(part.words)
-
-    def _goes_on(self, ends: "Sequence[tuple[str, v1.PromptResult | _Failed]]") -> bool:
-        return isinstance(ends[-1][1], v1.PromptResult) and not self._is_spent()
-
-    async def _for_reviewer(self, worker: str, asked: str, before: "TreesBefore") -> str:
-        joint = self._joint
-        found = await changes(before)
-        diff = found.diff if found.complete else from_calls(joint.cast.parts[worker].calls).diff
-        told = joint.journal.minutes.last(worker)
-        return review_prompt(asked, joint.cast.title(worker), told, diff, "" if found.complete else found.why)
-
-    # One.
-
     async def _give(self, name: str, prompt: "Blocks", role: str = "") -> v1.PromptResult:
-        joint = self._joint
-        part = await joint.cast.part(name)
-        if role == "review":
-            async with joint.cast.looking(part):
-                return await self._given(part, prompt, role)
-        await joint.cast.align(part)
-        if not role and AgentTurn(part, prompt).command is not None:
+        inner = await self._engine_sessions.get(name)
+        if role == REVIEW:
+            async with self._engine_sessions.reading_only(inner):
+                return await self._given(inner, prompt, role)
+        await self._engine_sessions.align(inner)
+        if not role and AgentTurn(inner, prompt).command is not None:
             role = COMMAND
-        return await self._given(part, prompt, role)
+        return await self._given(inner, prompt, role)
 
-    async def _given(self, part: "InnerSession", prompt: "Blocks", role: str) -> v1.PromptResult:
-        joint, name = self._joint, part.name
-        joint.standing.show()
-        given = self._with_context(part, prompt, role)
-        joint.journal.note(GivenEvent(now(), name, _text(given), role))
-        known = joint.state.of(name)  # from now on its conversation exists
-        known.conversation, known.source = part.id, ""
+    async def _given(self, inner: "InnerSession", prompt: "Blocks", role: str) -> v1.PromptResult:
+        joint, history, name = self._joint, self._history, inner.name
+        given = self._with_summary(inner, prompt, role)
+        history.note(GivenEvent(now(), name, _text(given), role))
+        known = self._settings.of(name)  # from now on its own session exists
+        known.conversation, known.source = inner.id, ""
         await joint.save()
-        await joint.journal.settled()
+        await history.settled()
         self.budget.turn_begins(name)
         joint.last = None  # a new turn, a new message
         stop_reason, failure = "", "it failed"
         try:
-            result = await self._perform(part, AgentTurn(part, given))
+            result = await self._perform(inner, AgentTurn(inner, given))
             stop_reason, failure = result.stop_reason.value, ""
         except asyncio.CancelledError:
             stop_reason, failure = v1.StopReason.CANCELLED.value, ""
@@ -302,29 +231,29 @@ class RoutedPrompt:
             failure = UNSIGNED if unsigned else ": ".join(told(error))
             raise
         finally:
-            joint.journal.note(EndEvent(now(), name, stop_reason, failure))
+            history.note(EndEvent(now(), name, stop_reason, failure))
         self.budget.turn_ended(name, result)
         return result
 
-    def _with_context(self, part: "InnerSession", prompt: "Blocks", role: str) -> "list[v1.ContentBlock]":
-        """The prompt, after what the engine has not heard of. A command has to stand first, so it goes alone."""
+    def _with_summary(self, inner: "InnerSession", prompt: "Blocks", role: str) -> "list[v1.ContentBlock]":
+        """The prompt, after a summary of what the engine missed. A command has to stand first, so it goes alone."""
         if role == COMMAND:
             return list(prompt)
         if role:  # a review brings all along that it needs, and so does what it found
-            part.knows_nothing = False
+            inner.knows_nothing = False
             return list(prompt)
-        minutes = self._joint.journal.minutes
-        missed = minutes.everything() if part.knows_nothing else minutes.since(part.name)
-        part.knows_nothing = False
+        summary = self._summary
+        missed = summary.everything() if inner.knows_nothing else summary.since(inner.name)
+        inner.knows_nothing = False
+        inner.briefed = inner.briefed or bool(missed)
         # An empty line between: engines join the pieces of a prompt.
-        part.briefed = part.briefed or bool(missed)
         return [v1.TextBlock(f"{missed}\n\n"), *prompt] if missed else list(prompt)
 
-    async def _perform(self, part: "InnerSession", turn: AgentTurn) -> v1.PromptResult:
-        """The engine's turn. One that goes over the budget is called off, and that is how it ended."""
-        part.labels.visible = self._several
-        work: asyncio.Future[Outcome] = asyncio.ensure_future(_prompted(part, turn))
-        part.begins(lambda update: self._spend(part, update, work))
+    async def _perform(self, inner: "InnerSession", turn: AgentTurn) -> v1.PromptResult:
+        """The engine's turn. One that goes over the budget is cancelled, and that is how it ended."""
+        inner.labels.visible = self._several
+        work: asyncio.Future[Outcome] = asyncio.ensure_future(_prompted(inner, turn))
+        inner.begins(lambda update: self._spend(inner, update, work))
         try:
             outcome = await work
         except asyncio.CancelledError:
@@ -334,11 +263,88 @@ class RoutedPrompt:
             outcome = self._spent.stop_reason
         finally:
             turn.end()
-            part.ends()
+            inner.ends()
         return outcome if isinstance(outcome, v1.PromptResult) else v1.PromptResult(outcome or v1.StopReason.END_TURN)
 
-    def _spend(self, part: "InnerSession", update: v1.UsageUpdate, work: "asyncio.Future[Outcome]") -> None:
-        self.budget.heard(part.name, update)
+    # Several engines.
+
+    async def _all(self, engines: Sequence[str], prompt: "Blocks") -> v1.PromptResult:
+        if not self._only_read(engines):
+            return _merged([(name, await self._try(name, prompt)) for name in engines if not self._is_spent()])
+        order = self._joint.order = MessageOrder(self._joint.tell_of)
+
+        async def at_once(name: str) -> v1.PromptResult | _Failed:
+            try:
+                return await self._try(name, prompt)
+            finally:
+                order.done(name)
+
+        try:
+            ends = await asyncio.gather(*(at_once(name) for name in engines))
+        finally:
+            self._joint.order = None
+            order.end()
+        return _merged(list(zip(engines, ends, strict=True)))
+
+    def _only_read(self, engines: Sequence[str]) -> bool:
+        """Whether the mode lets none of them change anything."""
+        mode = self._settings.mode
+        return bool(mode) and all(self._settings.engines[name].read_only == mode for name in engines)
+
+    async def _try(self, name: str, prompt: "Blocks", role: str = "") -> v1.PromptResult | _Failed:
+        """Give it to an engine; an error is shown, and the others go on."""
+        title = self._settings.titles[name]
+        try:
+            return await self._give(name, prompt, role)
+        except AcpError as error:
+            failed = error
+        except Exception as error:  # a bug in one engine is no reason to silence the others
+            _log.exception("%s failed", name)
+            failed = _bug(title, error)
+        await self._history.report(title, failed)
+        self._failures.append((name, failed))
+        return _Failed(failed)
+
+    async def _review(self, worker: str, reviewer: str, prompt: "Blocks") -> v1.PromptResult:
+        settings, outer = self._settings, self._outer
+        async with await snapshot([outer.cwd, *outer.directories]) as before:
+            ends = [(worker, await self._try(worker, prompt))]
+            rounds = settings.preferences.review_rounds if settings.review == "fix" else 0
+            for round in range(1, rounds + 2):
+                if not self._goes_on(ends):
+                    break
+                words = await self._for_reviewer(worker, _text(prompt), before)
+                ends.append((reviewer, await self._try(reviewer, [v1.TextBlock(words)], REVIEW)))
+                findings = self._words_of(reviewer)
+                if not rounds or not self._goes_on(ends) or no_findings(findings):
+                    break
+                by = settings.titles[reviewer]
+                if round > rounds:
+                    await self._history.notice(f"{by} still finds something after {rounds} rounds", "Say how to go on.")
+                    break
+                await self._history.notice(f"Round {round} of {rounds}: what {by} found is handed back")
+                words = fix_prompt(findings, by, round, rounds)
+                ends.append((worker, await self._try(worker, [v1.TextBlock(words)], "fix")))
+        return _merged(ends)
+
+    def _words_of(self, name: str) -> str:
+        inner = self._engine_sessions.opened.get(name)
+        return "" if inner is None else "".join(inner.words)
+
+    def _goes_on(self, ends: "Sequence[tuple[str, v1.PromptResult | _Failed]]") -> bool:
+        return isinstance(ends[-1][1], v1.PromptResult) and not self._is_spent()
+
+    async def _for_reviewer(self, worker: str, asked: str, before: "TreesBefore") -> str:
+        found = await changes(before)
+        diff = found.diff if found.complete else from_calls(self._engine_sessions.opened[worker].calls).diff
+        done = self._summary.last(worker)
+        title = self._settings.titles[worker]
+        return review_prompt(asked, title, done, diff, "" if found.complete else found.why)
+
+    # The budget, and the end.
+
+    def _spend(self, inner: "InnerSession", update: v1.UsageUpdate, work: "asyncio.Future[Outcome]") -> None:
+        self.budget.heard(inner.name, update)
         self._spent = self._spent or self.budget.overrun()
         if self._spent is not None:
             work.cancel()
@@ -347,12 +353,12 @@ class RoutedPrompt:
         self._spent = self._spent or self.budget.exceeded()
         return self._spent is not None
 
-    async def _told(self, result: v1.PromptResult) -> v1.PromptResult:
-        """The end of it all, and if the budget made it, why."""
+    async def _explained(self, result: v1.PromptResult) -> v1.PromptResult:
+        """Say why the budget ended the prompt, if it did."""
         if self._spent is None:
             return result
         why = self._spent.why
-        await self._joint.saying.notice(why.sentence, why.hint, v1.NoticeSeverity.WARNING)
+        await self._history.notice(why.sentence, why.hint, v1.NoticeSeverity.WARNING)
         if result.stop_reason == v1.StopReason.END_TURN:
             return msgspec.structs.replace(result, stop_reason=self._spent.stop_reason)
         return result
@@ -363,16 +369,16 @@ class RoutedPrompt:
             return result
         failures = []
         for name, error in self._failures:
-            sentence, hint = failure_of(self._joint.cast.title(name), error)
+            sentence, hint = failure_of(self._settings.titles[name], error)
             failures.append({"engine": name, "message": sentence} | ({"hint": hint} if hint else {}))
         meta = dict(result.meta or {})
         return msgspec.structs.replace(result, meta={**meta, "antiphon": {"failures": failures}})
 
 
-async def _prompted(part: "InnerSession", turn: AgentTurn) -> "Outcome":
-    """In the task that plays it: a task that is cancelled before it begins would leave a coroutine that nothing awaits."""
-    assert part.playing is not None  # noqa: S101 - it has been opened
-    return await maybe_await(part.playing.prompt(turn))
+async def _prompted(inner: "InnerSession", turn: AgentTurn) -> "Outcome":
+    """Called in the task of the turn: a task that is cancelled before it begins would leave a coroutine that nothing awaits."""
+    assert inner.engine_session is not None  # noqa: S101 - it has been opened
+    return await maybe_await(inner.engine_session.prompt(turn))
 
 
 def _bug(title: str, error: Exception) -> RequestError:

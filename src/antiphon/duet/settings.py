@@ -1,26 +1,25 @@
-"""What a session needs to go on after a restart, besides its history: a small piece of JSON beside it."""
+"""The settings of a joint session: what is chosen, what the client may choose from, and the way back from an id to its engine.
+
+`JointState` is what is stored, `JointSettings` is the one owner of it in a running session, and `merged` puts together what the client
+sees. Our own settings come first there, then one mode for all engines of the route, then whatever else each engine has, with its name
+before it. A session over one engine has the engine's own ids and names. Does no I/O.
+"""
 
 import logging
-import os
-from collections.abc import Awaitable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from antiphon.aio import NO_WAIT
 from antiphon.config.shapes import REVIEWS
 from antiphon.duet.commands import offered, prefixes
-from antiphon.duet.history.writer import told
 from antiphon.duet.preferences import DUET, JOINT_ROUTES, REVIEW
 from antiphon.engines.project import TRUST
-from antiphon.errors import AcpError, Code, RequestError
 from antiphon.protocol import v1
-from antiphon.store.errors import NoSuchSession, StoreError
 
 if TYPE_CHECKING:
-    from antiphon.duet.engine_sessions import InnerSession
-    from antiphon.duet.session import JointSession
+    from antiphon.duet.preferences import DuetPreferences
+    from antiphon.engines.base import Engine
 
 __all__ = [
     "AUTO_RESUME",
@@ -36,15 +35,9 @@ __all__ = [
     "SharedSettings",
     "ShownSettings",
     "address",
-    "clear",
     "commands_merged",
     "merged",
     "on_route",
-    "put_away",
-    "set_mode",
-    "set_model",
-    "set_option",
-    "set_route",
     "shown_id",
 ]
 
@@ -99,10 +92,6 @@ class JointState(msgspec.Struct, omit_defaults=True):
         return msgspec.json.encode(self)
 
 
-# --- What the engines of a session offer, made into one offer for the client, and the way back from an id to who has that setting. Pure
-# Our own settings come first, then one mode for all engines of the route, then whatever else each engine has, with its name before it.
-# A session over one engine has the engine's own ids and names.
-
 ROUTE: Final = "route"
 PRIMARY: Final = "primary_agent"
 REVIEW_OPTION: Final = "review"
@@ -144,25 +133,25 @@ class ShownSettings(msgspec.Struct, frozen=True):
     options: list[v1.ConfigOption]
 
 
-def on_route(joint: SharedSettings) -> tuple[str, ...]:
+def on_route(shared: SharedSettings) -> tuple[str, ...]:
     """The engines that answer, who leads first."""
-    if joint.route not in JOINT_ROUTES:
-        return (joint.route,)
-    return (joint.primary, *(engine for engine in joint.engines if engine != joint.primary))
+    if shared.route not in JOINT_ROUTES:
+        return (shared.route,)
+    return (shared.primary, *(engine for engine in shared.engines if engine != shared.primary))
 
 
-def merged(joint: SharedSettings, offers: Sequence[EngineOffer]) -> ShownSettings:
+def merged(shared: SharedSettings, offers: Sequence[EngineOffer]) -> ShownSettings:
     """One offer of all those that are open. Of the engines that are not, nothing is known yet."""
     by_engine = {offer.engine: offer for offer in offers}
-    answering = [by_engine[engine] for engine in on_route(joint) if engine in by_engine]
+    answering = [by_engine[engine] for engine in on_route(shared) if engine in by_engine]
     others = [offer for offer in offers if offer not in answering]
-    modes = _modes(joint, answering)
-    options = [*_ours(joint), *_mode_option(modes, answering)]
+    modes = _modes(shared, answering)
+    options = [*_ours(shared), *_mode_option(modes, answering)]
     for offer in answering:
-        options += _own_mode(joint, offer, modes)
-        options += _rest(joint, offer)
+        options += _own_mode(shared, offer, modes)
+        options += _rest(shared, offer)
     for offer in others:
-        options += _rest(joint, offer)
+        options += _rest(shared, offer)
     return ShownSettings(modes, answering[0].models if answering else None, options)
 
 
@@ -188,32 +177,32 @@ def address(config_id: str, engines: Sequence[str]) -> tuple[str, str] | None:
 # Settings.
 
 
-def _ours(joint: SharedSettings) -> list[v1.ConfigOption]:
+def _ours(shared: SharedSettings) -> list[v1.ConfigOption]:
     resume = _select(
         AUTO_RESUME,
         "Auto-resume",
         "Whether a new session goes on where the last one in its directory ended",
-        "on" if joint.auto_resume else "off",
+        "on" if shared.auto_resume else "off",
         [v1.SelectOption("on", "On"), v1.SelectOption("off", "Off")],
     )
-    if len(joint.engines) < 2:
+    if len(shared.engines) < 2:
         return [resume]
-    engines = [v1.SelectOption(name, title) for name, title in joint.engines.items()]
-    all_titles = " and ".join(joint.engines.values())
+    engines = [v1.SelectOption(name, title) for name, title in shared.engines.items()]
+    all_titles = " and ".join(shared.engines.values())
     routes = [
-        *(v1.SelectOption(name, title, f"{title} answers alone") for name, title in joint.engines.items()),
+        *(v1.SelectOption(name, title, f"{title} answers alone") for name, title in shared.engines.items()),
         v1.SelectOption(DUET, "Duet", f"{all_titles} answer"),
         v1.SelectOption(REVIEW, "Review", "The primary engine works, and another one says what is wrong"),
     ]
     findings = {"report": ("Report", "They are shown"), "fix": ("Fix", "They are handed back to the primary engine")}
     return [
-        _select(ROUTE, "Route", "Who answers", joint.route, routes),
-        _select(PRIMARY, "Primary", "Who leads in a duet and works in a review", joint.primary, engines),
+        _select(ROUTE, "Route", "Who answers", shared.route, routes),
+        _select(PRIMARY, "Primary", "Who leads in a duet and works in a review", shared.primary, engines),
         _select(
             REVIEW_OPTION,
             "Review",
             "What becomes of the reviewer's findings",
-            joint.review,
+            shared.review,
             [v1.SelectOption(value, *findings[value]) for value in REVIEWS],
         ),
         resume,
@@ -226,9 +215,9 @@ def _select(
     return v1.SelectConfig(id=id, name=name, description=description, current_value=value, options=list(options))
 
 
-def _rest(joint: SharedSettings, offer: EngineOffer) -> list[v1.ConfigOption]:
+def _rest(shared: SharedSettings, offer: EngineOffer) -> list[v1.ConfigOption]:
     """An engine's settings besides its mode, by ids and names that tell whose they are."""
-    engines = list(joint.engines)
+    engines = list(shared.engines)
     shown: list[v1.ConfigOption] = []
     for option in offer.options:
         if not isinstance(option, v1.SelectConfig | v1.BooleanConfig):
@@ -266,7 +255,7 @@ def _mode_setting(offer: EngineOffer) -> v1.SelectConfig | None:
     return next((each for each in offer.options if isinstance(each, v1.SelectConfig) and _is_mode(each)), None)
 
 
-def _modes(joint: SharedSettings, answering: Sequence[EngineOffer]) -> v1.ModeState | None:
+def _modes(shared: SharedSettings, answering: Sequence[EngineOffer]) -> v1.ModeState | None:
     """The modes that all who answer have, in the order of who leads; that one's alone if they have none in common."""
     states = [state for offer in answering if (state := _modes_of(offer)) is not None]
     if not states:
@@ -277,7 +266,7 @@ def _modes(joint: SharedSettings, answering: Sequence[EngineOffer]) -> v1.ModeSt
         for mode in lead.available_modes
         if all(mode.id in [each.id for each in state.available_modes] for state in states[1:])
     ] or list(lead.available_modes)
-    current = joint.mode or lead.current_mode_id
+    current = shared.mode or lead.current_mode_id
     if current not in [mode.id for mode in common]:
         known = (mode for state in states for mode in state.available_modes if mode.id == current)
         common.append(next(known, v1.Mode(current, current)))  # in force, so it has to be in the list
@@ -294,19 +283,19 @@ def _mode_option(modes: v1.ModeState | None, answering: Sequence[EngineOffer]) -
     return [msgspec.structs.replace(option, category=v1.ConfigCategory.MODE)]
 
 
-def _own_mode(joint: SharedSettings, offer: EngineOffer, modes: v1.ModeState | None) -> list[v1.ConfigOption]:
+def _own_mode(shared: SharedSettings, offer: EngineOffer, modes: v1.ModeState | None) -> list[v1.ConfigOption]:
     """A setting for the mode of one engine alone, where the joint one does not say it all: it is in another mode, or has more of them.
 
     It is of no category: clients take the one setting of the category `mode` for the session's.
     """
     theirs = _modes_of(offer)
-    if theirs is None or modes is None or len(joint.engines) < 2:
+    if theirs is None or modes is None or len(shared.engines) < 2:
         return []
-    shared = {mode.id for mode in modes.available_modes}
-    if theirs.current_mode_id == modes.current_mode_id and {mode.id for mode in theirs.available_modes} <= shared:
+    common = {mode.id for mode in modes.available_modes}
+    if theirs.current_mode_id == modes.current_mode_id and {mode.id for mode in theirs.available_modes} <= common:
         return []
     setting = _mode_setting(offer)
-    id = shown_id(offer.engine, setting.id if setting is not None else MODE, list(joint.engines))
+    id = shown_id(offer.engine, setting.id if setting is not None else MODE, list(shared.engines))
     options = [v1.SelectOption(mode.id, mode.name, mode.description) for mode in theirs.available_modes]
     return [_select(id, f"{offer.title}: Mode", f"The mode of {offer.title} alone", theirs.current_mode_id, options)]
 
@@ -338,192 +327,144 @@ def commands_merged(
     return listed
 
 
-# --- How a joint session stands: what the client may choose and what is chosen, put together from the engines' parts and our own choices
-
-
 class JointSettings:
-    """Of one session."""
+    """Route, mode and options of one joint session. They are kept here and nowhere else: everything that depends on them asks here."""
 
-    def __init__(self, joint: "JointSession") -> None:
-        self._joint = joint
-        self._commands: list[v1.Command] | None = None
-        self._told: tuple[list[v1.ConfigOption], str | None, str | None] = ([], None, None)
+    def __init__(self, engines: "Mapping[str, Engine]", preferences: "DuetPreferences", state: JointState) -> None:
+        self.engines = engines
+        self.preferences = preferences
+        """What environment and config files say, where the user has chosen nothing in the session."""
+        self.titles = {name: engine.title or name for name, engine in engines.items()}
+        """What people call the engines."""
+        self._state = state
+
+    # Who answers.
 
     @property
-    def titles(self) -> dict[str, str]:
-        """What people call the engines."""
-        cast = self._joint.cast
-        return {name: cast.title(name) for name in cast.engines}
+    def route(self) -> str:
+        """Who answers a prompt: an engine's name, `duet` or `review`."""
+        return self._state.route
 
-    def show(self) -> None:
-        """Put together what the client may choose."""
-        joint = self._joint
-        names = joint.engines_of(joint.state.route)
-        parts = joint.cast.parts
-        ordered = [*names, *(each for each in parts if each not in names)]
-        offers = [
-            EngineOffer(name, parts[name].title, parts[name].modes, parts[name].models, parts[name].config_options)
-            for name in ordered
-            if name in parts
-        ]
-        shown = merged(self._chosen(), offers)
-        outer = joint.outer
-        outer.modes, outer.models, outer.config_options = shown.modes, shown.models, shown.options
+    @property
+    def primary(self) -> str:
+        """The engine that leads where several answer."""
+        return self._state.primary if self._state.primary in self.engines else next(iter(self.engines))
 
-    def _chosen(self) -> SharedSettings:
-        joint, state = self._joint, self._joint.state
-        return SharedSettings(
-            self.titles, state.route, joint.primary, state.review, joint.auto_resume, state.mode or None
+    @property
+    def lead(self) -> str:
+        """The engine that answers, or answers first."""
+        return self.engines_of(self._state.route)[0]
+
+    @property
+    def is_route_chosen(self) -> bool:
+        """Whether the user chose who answers, in this session or in the config."""
+        return self._state.routed or self.preferences.route is not None
+
+    def engines_of(self, route: str) -> list[str]:
+        """The engines of a route, the one that leads first."""
+        if route in self.engines:
+            return [route]
+        rest = [name for name in self.engines if name != self.primary]
+        return [self.primary, *(rest[:1] if route == REVIEW else rest)]
+
+    def choose_route(self, route: str, *, by_user: bool = True) -> None:
+        """Let other engines answer from now on."""
+        self._state.route = route
+        self._state.routed = self._state.routed or by_user
+
+    # What holds for all of them.
+
+    @property
+    def mode(self) -> str:
+        """The mode that the user chose, or an engine changed to; empty: as the engines begin."""
+        return self._state.mode
+
+    def choose_mode(self, mode: str, *, for_all: bool = True) -> None:
+        """Another mode. `for_all`: what was chosen for one engine alone holds no longer."""
+        self._state.mode = mode
+        for each in self._state.engines.values() if for_all else ():
+            each.mode = ""
+
+    @property
+    def review(self) -> str:
+        """What becomes of the findings of a reviewer: `report` or `fix`."""
+        return self._state.review
+
+    @property
+    def auto_resume(self) -> bool:
+        """Whether the next new session in this directory goes on with this one."""
+        return self.preferences.auto_resume if self._state.auto_resume is None else self._state.auto_resume
+
+    @property
+    def nudge(self) -> bool:
+        """Whether the engines go on by themselves after a limit while tasks are left."""
+        return self.preferences.nudge if self._state.nudge is None else self._state.nudge
+
+    def choose(
+        self,
+        *,
+        primary: str | None = None,
+        review: str | None = None,
+        auto_resume: bool | None = None,
+        nudge: bool | None = None,
+    ) -> None:
+        """Change what is given."""
+        state = self._state
+        state.primary = state.primary if primary is None else primary
+        state.review = state.review if review is None else review
+        state.auto_resume = state.auto_resume if auto_resume is None else auto_resume
+        state.nudge = state.nudge if nudge is None else nudge
+
+    # What is known of one engine.
+
+    def of(self, engine: str) -> EngineState:
+        """What is known of an engine in this session, to be read and changed."""
+        return self._state.of(engine)
+
+    def mode_of(self, engine: str) -> str:
+        """The mode that an engine is to be in: its own, or that of all; empty: as it begins."""
+        return self._state.of(engine).mode or self._state.mode
+
+    def conversations(self) -> dict[str, str]:
+        """The engines' own ids of their sessions, as far as there are any."""
+        return {name: each.conversation for name, each in self._state.engines.items() if each.conversation}
+
+    def forget_conversations(self) -> None:
+        """The engines begin new sessions of their own."""
+        for each in self._state.engines.values():
+            each.conversation = each.source = ""
+
+    # Storing.
+
+    def packed(self) -> bytes:
+        """Everything that was chosen, as it is stored."""
+        return self._state.packed()
+
+    def take_over(self, state: JointState) -> None:
+        """Go by what was chosen in another session, as far as the same engines are here."""
+        mine = self._state
+        if state.route in (*self.engines, *(JOINT_ROUTES if len(self.engines) > 1 else ())):
+            mine.route, mine.routed = state.route, state.routed
+        if state.primary in self.engines:
+            mine.primary = state.primary
+        mine.review = state.review or mine.review
+        mine.mode, mine.engines = state.mode, state.engines
+
+    # What the client sees.
+
+    def shown(self, offers: Sequence[EngineOffer]) -> ShownSettings:
+        """What the client may choose, from what the engines that are open offer."""
+        state = self._state
+        shared = SharedSettings(
+            self.titles, state.route, self.primary, state.review, self.auto_resume, state.mode or None
         )
+        names = self.engines_of(state.route)
+        return merged(shared, sorted(offers, key=lambda offer: _position(offer.engine, names)))
 
-    def known(self) -> None:
-        """The client has been told how things stand, by the answer that opened the session."""
-        self._told = self._now()
-
-    def _now(self) -> tuple[list[v1.ConfigOption], str | None, str | None]:
-        outer = self._joint.outer
-        return (
-            outer.settings.shown(outer.client.shows_booleans),
-            None if outer.modes is None else outer.modes.current_mode_id,
-            None if outer.models is None else outer.models.current_model_id,
-        )
-
-    def tell(self) -> Awaitable[None]:
-        """Tell what has changed of it since the client last heard."""
-        self.show()
-        journal, before = self._joint.journal, self._told
-        options, mode, model = self._told = self._now()
-        told: Awaitable[None] = NO_WAIT
-        if options != before[0]:
-            told = journal.tell(v1.ConfigOptionUpdate(options))
-        if mode is not None and mode != before[1]:
-            told = journal.tell(v1.CurrentModeUpdate(mode))
-        if model is not None and model != before[2] and self._joint.outer.client.chooses_models:
-            told = journal.tell(v1.CurrentModelUpdate(model))
-        return told
-
-    def tell_commands(self) -> Awaitable[None]:
-        """Say which slash commands there are."""
-        joint = self._joint
-        theirs = {name: part.offered for name, part in joint.cast.parts.items()}
-        listed = commands_merged(offered(self.titles), theirs, joint.engines_of(joint.state.route))
-        if listed == self._commands:
-            return NO_WAIT
-        self._commands = listed
-        return joint.journal.tell(v1.AvailableCommandsUpdate(listed))
+    def commands(self, per_engine: Mapping[str, Sequence[v1.Command]]) -> list[v1.Command]:
+        """The slash commands that there are: ours, and those of the engines that answer."""
+        return commands_merged(offered(self.titles), per_engine, self.engines_of(self._state.route))
 
 
-# --- What the user changes about a joint session: route, who leads, mode, models, whatever an engine has to choose from; and a fresh start
-
-
-async def set_route(joint: "JointSession", route: str) -> None:
-    """Let others answer from now on. They are opened while the user types."""
-    joint.state.route, joint.state.routed = route, True
-    await _changed(joint)
-
-
-async def _changed(joint: "JointSession") -> None:
-    await joint.open(joint.lead)
-    await joint.standing.tell()
-    await joint.standing.tell_commands()
-    joint.prepare()
-    await joint.save()
-
-
-async def set_mode(joint: "JointSession", mode: str) -> None:
-    """Another mode for all engines. Those that are open change at once, and the others when they are opened.
-
-    Raises:
-        RequestError: the engine that leads refuses.
-    """
-    lead = await joint.cast.part(joint.lead)
-    if mode != _mode_of(lead):
-        await joint.cast.set_mode(lead, mode)
-    joint.state.mode = joint.guard.mode = mode
-    for known in joint.state.engines.values():
-        known.mode = ""
-    for part in tuple(joint.cast.parts.values()):
-        if part is lead or part.looking:  # who looks goes on looking; its next turn is in the new mode
-            continue
-        try:
-            await joint.cast.align(part)
-        except AcpError as error:  # it keeps its own, and that is shown among the settings
-            await joint.saying.notice(f"{part.title} stays in its mode", told(error)[0])
-    await joint.standing.tell()
-    await joint.save()
-
-
-def _mode_of(part: "InnerSession") -> str:
-    return "" if part.modes is None else part.modes.current_mode_id
-
-
-async def set_model(joint: "JointSession", model: str) -> None:
-    """Another model of the engine that leads, in the way of older clients."""
-    part = await joint.cast.part(joint.lead)
-    await joint.cast.set_model(part, model)
-    joint.state.of(part.name).options["model"] = model
-    await joint.standing.tell()
-    await joint.save()
-
-
-async def set_option(joint: "JointSession", option: str, value: bool | str) -> None:
-    """Another value of a setting: one of ours, or an engine's.
-
-    Raises:
-        RequestError: there is none, or the engine refuses.
-    """
-    if option == ROUTE:
-        await set_route(joint, str(value))
-    elif option == PRIMARY:
-        joint.state.primary = str(value)
-        await _changed(joint)
-    elif option == REVIEW_OPTION:
-        joint.state.review = str(value)
-        await joint.save()
-    elif option == AUTO_RESUME:
-        joint.state.auto_resume = value in ("on", True)
-        await joint.save()
-    elif option == MODE:
-        await set_mode(joint, str(value))
-    else:
-        await _set_of_engine(joint, option, value)
-
-
-async def _set_of_engine(joint: "JointSession", option: str, value: bool | str) -> None:
-    found = address(option, list(joint.cast.engines))
-    if found is None:
-        raise RequestError(Code.INVALID_PARAMS, "Invalid params", f"there is no setting `{option}`")
-    name, own = found
-    part = await joint.cast.part(name)
-    if own == MODE:  # of this engine alone
-        part.settings.check_mode(str(value))
-        await joint.cast.set_mode(part, str(value))
-        joint.state.of(name).mode = str(value)
-    else:
-        await joint.cast.set_option(part, own, value)
-        joint.state.of(name).options[own] = str(value)
-    await joint.standing.tell()
-    await joint.save()
-
-
-async def clear(joint: "JointSession") -> None:
-    """Begin afresh. What was said stays in the list of sessions, under an id of its own; the client's session goes on, empty."""
-    await put_away(joint)
-    joint.prepare()
-
-
-async def put_away(joint: "JointSession") -> None:
-    """End what the engines do, and give what was said a session of its own."""
-    await joint.save()
-    await joint.stop_preparing()
-    await joint.cast.drop()
-    for known in joint.state.engines.values():
-        known.conversation = known.source = ""
-    await joint.journal.settled()
-    if not joint.journal.empty:
-        with suppress(NoSuchSession):  # somebody deleted it: all the fresher
-            await joint.store.archive(joint.outer.id, os.urandom(16).hex(), joint.state.packed())
-    joint.journal.restart()
-    joint.saying.title = None
-    with suppress(StoreError):  # what was allowed in the session that was
-        await joint.guard.forget_session(joint.outer.id)
+def _position(name: str, names: Sequence[str]) -> int:
+    return names.index(name) if name in names else len(names)

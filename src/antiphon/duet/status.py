@@ -21,6 +21,7 @@ from antiphon.text import one_line, prose
 
 if TYPE_CHECKING:
     from antiphon.duet.session import JointSession
+    from antiphon.engines.base import Engine
 
 __all__ = [
     "EngineStatus",
@@ -212,79 +213,83 @@ _DRIVEN = {cli.name: cli for cli in (CLAUDE, CODEX)}
 
 async def about(joint: "JointSession", what: Literal["help", "sessions", "status", "version"]) -> str:
     """The answer to one of our commands."""
+    settings, engine_sessions = joint.settings, joint.engine_sessions
     match what:
         case "help":
-            theirs = {part.title: part.offered for part in joint.cast.parts.values()}
-            return help_text(offered(joint.standing.titles), theirs)
+            theirs = {settings.titles[name]: commands for name, commands in engine_sessions.commands().items()}
+            return help_text(offered(settings.titles), theirs)
         case "sessions":
             return sessions_text(await _sessions(joint))
         case "status":
             return status_text(await _status(joint))
         case "version":
-            return version_text(__version__, [await _engine(joint, name) for name in joint.cast.engines])
+            return version_text(__version__, [await _engine(joint, name) for name in settings.engines])
 
 
 async def _status(joint: "JointSession") -> JointStatus:
-    row = await joint.store.get(joint.outer.id)
-    wishes, state, nudging = joint.wishes, joint.state, joint.nudging
+    settings, nudges, outer, store = joint.settings, joint.nudges, joint.outer, joint.store
+    absent, budget = joint.absent, joint.budget
+    row = await store.get(outer.id)
+    limits = settings.preferences
     return JointStatus(
-        joint.outer.id,
-        state.route,
-        joint.primary,
+        outer.id,
+        settings.route,
+        settings.primary,
         [
-            *[await _engine(joint, name) for name in joint.cast.engines],
-            *(EngineStatus(name, name, problem=why) for name, why in joint.absent.items()),
+            *[await _engine(joint, name) for name in settings.engines],
+            *(EngineStatus(name, name, problem=why) for name, why in absent.items()),
         ],
         title=(row.title or "") if row is not None else "",
-        review=state.review,
-        auto_resume=joint.auto_resume,
-        nudge=nudging.enabled,
-        nudges=nudging.count,
-        max_nudges=nudging.maximum,
-        spent=joint.budget.spent if joint.budget is not None else Spent(),
-        max_turns=wishes.max_turns,
-        max_tokens=wishes.max_tokens,
-        max_cost=wishes.max_cost,
+        review=settings.review,
+        auto_resume=settings.auto_resume,
+        nudge=settings.nudge,
+        nudges=nudges.count,
+        max_nudges=nudges.maximum,
+        spent=budget.spent if budget is not None else Spent(),
+        max_turns=limits.max_turns,
+        max_tokens=limits.max_tokens,
+        max_cost=limits.max_cost,
     )
 
 
 async def _engine(joint: "JointSession", name: str) -> EngineStatus:
-    part = joint.cast.parts.get(name)
-    modes = part.modes if part is not None else None
-    models = part.models if part is not None else None
+    settings, engine_sessions = joint.settings, joint.engine_sessions
+    inner = engine_sessions.opened.get(name)
+    models = inner.models if inner is not None else None
     try:
-        version, problem = await _version(joint, name), None
+        version, problem = await _version(settings.engines[name], name), None
     except AcpError as error:
         version, problem = "", error.advice
     return EngineStatus(
         name,
-        joint.cast.title(name),
+        settings.titles[name],
         version,
-        joint.state.of(name).conversation,
-        modes.current_mode_id if modes is not None else "",
+        settings.of(name).conversation,
+        inner.mode if inner is not None else "",
         models.current_model_id if models is not None else "",
         problem,
     )
 
 
-async def _version(joint: "JointSession", name: str) -> str:
-    """The version of the program that an engine drives; of one that drives none, its own."""
+async def _version(engine: "Engine", name: str) -> str:
+    """The version of the CLI that an engine drives; of one that drives none, its own."""
     if name not in _DRIVEN:
-        return joint.cast.engines[name].version
+        return engine.version
     found = find_cli(_DRIVEN[name])
     return known_version(found) or await asyncio.to_thread(ask_version, found) or ""
 
 
 async def _sessions(joint: "JointSession") -> list[SessionLine]:
-    known = await ConversationStore(joint.store.database).conversations()
-    page = await list_sessions(v1.ListSessions(joint.outer.cwd), joint.cast.engines, joint.store, known)
+    outer, store, settings = joint.outer, joint.store, joint.settings
+    known = await ConversationStore(store.database).conversations()
+    page = await list_sessions(v1.ListSessions(outer.cwd), settings.engines, store, known)
     return [
         SessionLine(
             row.session_id,
             _when(row.updated_at),
             row.title or "",
             str(_marks(row).get("engine", "")),
-            row.session_id == joint.outer.id,
+            row.session_id == outer.id,
             _marks(row).get("script") is True,
         )
         for row in page.sessions

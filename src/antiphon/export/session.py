@@ -8,10 +8,8 @@ import msgspec
 
 from antiphon.catalogue.known import KNOWN
 from antiphon.config.shapes import is_script
-from antiphon.duet.history.events import ClearEvent, EndEvent, Event, PromptEvent, UpdateEvent, unpack
+from antiphon.duet.history.events import EndEvent, Event, HistoryView, PromptEvent, UpdateEvent, unpack
 from antiphon.protocol import v1
-from antiphon.protocol.base import decoder
-from antiphon.protocol.salvage import salvage
 from antiphon.transcript.presentation import is_label
 from antiphon.transcript.transcript import CallEntry, Entry, Message, Thought, Transcript
 
@@ -29,8 +27,6 @@ __all__ = [
     "text_of",
     "title_of",
 ]
-
-_updates: msgspec.json.Decoder[v1.Update] = decoder(v1.Update)  # type: ignore[arg-type]  # a union is a type to msgspec
 
 
 class SessionFacts(msgspec.Struct, frozen=True, rename="camel"):
@@ -82,22 +78,20 @@ class _Teller:
         self.lines: list[ExportedLine] = []
         self._last = ""  # the engine that spoke last
 
-    def take(self, event: Event) -> None:
+    def take(self, event: Event, update: v1.Update | None) -> None:
         match event:
             case PromptEvent():
                 self.transcript.turn_ended()
                 self._enter(self.transcript.said(event.prompt), "", event.at, "" if event.by == "command" else event.by)
             case UpdateEvent():
-                self._shown(event)
+                if update is not None:
+                    self._shown(event, update)
             case EndEvent():
                 self._ended(event)
             case _:
                 pass  # what an engine was given is between the two of us
 
-    def _shown(self, event: UpdateEvent) -> None:
-        update = _read(event.update)
-        if update is None:
-            return
+    def _shown(self, event: UpdateEvent, update: v1.Update) -> None:
         engine = event.engine or _announced(update)
         if engine and self._last and engine != self._last:
             self.transcript.turn_ended()  # two that speak at once do not go on with each other's sentences
@@ -129,11 +123,8 @@ def _announced(update: v1.Update) -> str:
 def read_lines(history: Iterable[bytes]) -> tuple[list[ExportedLine], list[v1.PlanEntry]]:
     """The entries of a history, and the plan as it is at the end. What stood before the user began afresh is not told."""
     teller = _Teller()
-    for event in unpack(history):
-        if isinstance(event, ClearEvent):
-            teller = _Teller()
-        else:
-            teller.take(event)
+    for step in HistoryView(unpack(history)):
+        teller.take(*step)
     return teller.lines, teller.transcript.plan
 
 
@@ -184,18 +175,6 @@ def text_of(line: ExportedLine) -> str:
             return entry.label.removeprefix(f"{title_of(line.engine)}: ") if line.engine else entry.label
         case _:
             return ""
-
-
-def _read(raw: msgspec.Raw) -> v1.Update | None:
-    """An update as it was sent. What no version of ours can read has no place on a page."""
-    try:
-        return _updates.decode(raw)
-    except msgspec.DecodeError:
-        pass
-    try:
-        return salvage(raw, v1.Update)  # type: ignore[arg-type]  # a union is a type to it
-    except msgspec.DecodeError:
-        return None
 
 
 def _route(state: bytes) -> str | None:

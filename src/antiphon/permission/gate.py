@@ -219,7 +219,7 @@ class PermissionGate:
     def __init__(
         self,
         rules: Rules | None = None,
-        mode: PolicyMode = PolicyMode.DEFAULT,
+        mode: PolicyMode | Callable[[], PolicyMode] = PolicyMode.DEFAULT,
         *,
         ask: Ask | None = None,
         on_ask: OnAsk = "deny",
@@ -231,7 +231,7 @@ class PermissionGate:
         workspace: "Workspace | None" = None,
     ) -> None:
         self.rules = rules or Rules()
-        self.mode = mode
+        self._mode = mode
         self.denials: list[Denial] = []
         """The first of them, `MAX_DENIALS` at most."""
         self.denied = 0
@@ -251,6 +251,15 @@ class PermissionGate:
         self._sessions: GateSessions | None = None
         self._workspace_here = workspace
         self._asking = asyncio.Lock()
+
+    @property
+    def mode(self) -> PolicyMode:
+        """The mode in force. A gate that was given a function asks it each time: the mode is kept elsewhere."""
+        return self._mode if isinstance(self._mode, PolicyMode) else self._mode()
+
+    @mode.setter
+    def mode(self, mode: PolicyMode) -> None:
+        self._mode = mode
 
     def attach(self, sessions: "GateSessions") -> None:
         """These are the sessions that will ask. `connect` says so; before that nothing is known of their directories."""

@@ -19,16 +19,15 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from antiphon.duet.history.events import ClearEvent, Event
+from antiphon.duet.history.events import HistoryView
 from antiphon.duet.history.turns import (
     HistoryTurn,
     Key,
     key_of,
     paired_turns,
     shared_ids,
-    turns_of_events,
     turns_of_updates,
-    updates_of,
+    turns_of_view,
 )
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET, Unknown, encode
@@ -136,12 +135,12 @@ Place: TypeAlias = tuple[int, int]
 """The number of a turn, and the key of an entry in it."""
 
 
-def missed_updates(ours: Sequence[Event], theirs: Sequence[v1.Update], engine: str) -> list[v1.Update]:
+def missed_updates(ours: HistoryView, theirs: Sequence[v1.Update], engine: str) -> list[v1.Update]:
     """The updates to tell after our own, so that nothing is missing and nothing is there twice.
 
     Who keeps them as events of the engine puts the `Ended` of a turn that was cut off before them: what follows is told later.
     """
-    mine, others = turns_of_events(ours, engine), turns_of_updates(theirs)
+    mine, others = turns_of_view(ours, engine), turns_of_updates(theirs)
     shared = shared_ids(mine, others)
     pairs = paired_turns(mine, others, shared)
     frontier = max(
@@ -161,11 +160,9 @@ def missed_updates(ours: Sequence[Event], theirs: Sequence[v1.Update], engine: s
     return told
 
 
-def ends_of_open_calls(ours: Sequence[Event], engine: str | None = None) -> list[v1.Update]:
+def ends_of_open_calls(ours: HistoryView, engine: str | None = None) -> list[v1.Update]:
     """The ends of the calls that never got one, of one engine or of all. For a history in which nothing runs any more."""
-    begun = max((number for number, event in enumerate(ours) if isinstance(event, ClearEvent)), default=-1) + 1
-    entries = fold(updates_of(ours[begun:], engine)).entries
-    calls = [each for each in entries if isinstance(each, CallEntry) and not each.finished]
+    calls = [each for each in fold(ours.updates(engine)).entries if isinstance(each, CallEntry) and not each.finished]
     return [v1.ToolCallUpdate(tool_call_id=call.id, status=v1.ToolStatus.FAILED) for call in calls]
 
 

@@ -1,17 +1,18 @@
-"""What a session's history is made of: one event after another, each a line of JSON. Written before it is shown, read when it is told again.
+"""The events of a joint session as they are stored, a view of them that is read once, and their replay as updates. Pure.
 
 An update stands in its event as it was sent, and is never re-encoded: what we do not know survives.
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 import msgspec
 from msgspec import Raw
 
 from antiphon.protocol import v1
-from antiphon.protocol.base import decoder, encode
+from antiphon.protocol.base import BAD_INPUT, decoder, encode
+from antiphon.protocol.salvage import salvage
 
 __all__ = [
     "COMMAND",
@@ -20,6 +21,8 @@ __all__ = [
     "EndEvent",
     "Event",
     "GivenEvent",
+    "HistoryStep",
+    "HistoryView",
     "PromptEvent",
     "UpdateEvent",
     "now",
@@ -87,6 +90,8 @@ Event: TypeAlias = PromptEvent | UpdateEvent | GivenEvent | EndEvent | ClearEven
 
 _decoder: msgspec.json.Decoder[Event] = decoder(Event)  # type: ignore[arg-type]  # a union is a type to msgspec
 
+_update_decoder: msgspec.json.Decoder[v1.Update] = decoder(v1.Update)  # type: ignore[arg-type]  # so is this one
+
 
 def now() -> float:
     """The time of an event that happens now."""
@@ -98,18 +103,84 @@ def update_event(update: v1.Update, engine: str = "") -> UpdateEvent:
     return UpdateEvent(now(), Raw(encode(update)), engine)
 
 
-def pack(event: Event) -> bytes:
-    """As it is kept."""
-    return encode(event)
+pack: "Callable[[Event], bytes]" = encode
+"""An event as it is stored."""
 
 
-def unpack(kept: Iterable[bytes]) -> Iterator[Event]:
-    """As it was. One that cannot be read, because a newer Antiphon wrote it, is left out."""
-    for each in kept:
+def unpack(stored: Iterable[bytes]) -> Iterator[Event]:
+    """Decode stored events. One that cannot be read, because a newer Antiphon wrote it, is left out."""
+    for each in stored:
         try:
             yield _decoder.decode(each)
         except msgspec.DecodeError:
             continue
+
+
+class HistoryStep(NamedTuple):
+    """An event of a view."""
+
+    event: Event
+    update: v1.Update | None
+    """The update of an `UpdateEvent`; None: it is another event, or an update that cannot be read."""
+
+
+class HistoryView:
+    """The events of a session since the user last began afresh, read once and each update decoded once.
+
+    Everything that needs the history while a session is opened shares one view: replay, catch-up, summary, calls that never ended. What
+    is added to the session meanwhile is added here too.
+    """
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self._steps: list[HistoryStep] = []
+        for event in events:
+            self.add(event)
+
+    def add(self, event: Event, update: v1.Update | None = None) -> None:
+        """Add the next event; `update` is its update where that is known."""
+        if isinstance(event, ClearEvent):
+            self._steps.clear()
+            return
+        if update is None and isinstance(event, UpdateEvent):
+            update = _decoded(event)
+        self._steps.append(HistoryStep(event, update))
+
+    def __iter__(self) -> Iterator[HistoryStep]:
+        return iter(self._steps)
+
+    @property
+    def has_prompt(self) -> bool:
+        """Whether the user said anything to an engine."""
+        return any(isinstance(step.event, PromptEvent) and not step.event.by for step in self._steps)
+
+    def updates(self, engine: str | None = None) -> Iterator[v1.Update]:
+        """The updates of one engine, or of all, our own among them. One that cannot be read is left out."""
+        for event, update in self._steps:
+            if update is not None and (engine is None or (isinstance(event, UpdateEvent) and event.engine == engine)):
+                yield update
+
+    def replayed(self) -> Iterator[v1.Update]:
+        """The updates as the client gets them when the session is loaded."""
+        return replayed(step.event for step in self._steps)
+
+    def is_cut_off(self, engine: str) -> bool:
+        """Whether the last turn of an engine never ended, as far as we know."""
+        for event, _ in reversed(self._steps):
+            if isinstance(event, GivenEvent | EndEvent) and event.engine == engine:
+                return isinstance(event, GivenEvent)
+        return False
+
+
+def _decoded(event: UpdateEvent) -> v1.Update | None:
+    """The update of an event. What a client of today cannot read as a whole is read as far as that goes."""
+    try:
+        return _update_decoder.decode(event.update)
+    except BAD_INPUT:
+        pass
+    try:
+        return salvage(event.update, v1.Update)  # type: ignore[arg-type]  # a union is a type to it
+    except BAD_INPUT:
+        return None
 
 
 # --- A history told again: the events as the updates that a client gets. Pieces of one message come as one piece

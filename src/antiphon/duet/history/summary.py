@@ -26,7 +26,6 @@ from antiphon.duet.history.events import (
     PromptEvent,
     UpdateEvent,
 )
-from antiphon.duet.history.turns import updates_of
 from antiphon.protocol import v1
 from antiphon.protocol.base import UnsetType
 from antiphon.text import prose
@@ -98,13 +97,13 @@ PATHS: Final = 12
 """Paths of one call that are named."""
 
 
-class _Placed:
-    """Something that was said or done. `number` is its place in the session."""
+class _Item:
+    """Something that was said or done."""
 
-    def __init__(self, number: int, engine: str) -> None:
-        self.number = number
-        self.engine = engine
-        """Who did it; empty: the user."""
+    number = 0
+    """Its position in the session: given when it is kept."""
+    engine = ""
+    """The engine that did it; empty: the user."""
 
     @property
     def size(self) -> int:
@@ -112,16 +111,17 @@ class _Placed:
         return 200
 
 
-class MessageItem(_Placed):
+class MessageItem(_Item):
     """A message, which comes in pieces. Of one that is too long the middle is forgotten."""
 
-    def __init__(self, number: int, engine: str, message_id: str | None = None) -> None:
-        super().__init__(number, engine)
+    _tail = ""
+    _length = 0
+    _missing = 0
+
+    def __init__(self, engine: str, message_id: str | None = None) -> None:
+        self.engine = engine
         self.message_id = message_id
         self._pieces: list[str] = []
-        self._tail = ""
-        self._length = 0
-        self._missing = 0
 
     def add(self, text: str) -> None:
         """The next piece."""
@@ -159,21 +159,24 @@ class MessageItem(_Placed):
 class PromptItem(MessageItem):
     """What the user said, or somebody for them."""
 
-    def __init__(self, number: int, by: str = "", message_id: str | None = None) -> None:
-        super().__init__(number, "", message_id)
+    def __init__(self, by: str = "", message_id: str | None = None) -> None:
+        self.message_id = message_id
         self.by = by
+        """Who said it for the user; empty: the user did."""
         self.to: list[str] = []
+        """The engines that were given it."""
+        self._pieces = []
 
     def head(self, titles: Sequence[str]) -> str:
         who = f"The user (by {one_line(self.by, 40)})" if self.by else "The user"
         return f"{who} said to {' and '.join(titles)}:" if titles else f"{who} said:"
 
 
-class EndItem(_Placed):
+class EndItem(_Item):
     """How a turn ended that did not end well."""
 
-    def __init__(self, number: int, engine: str, what: str) -> None:
-        super().__init__(number, engine)
+    def __init__(self, engine: str, what: str) -> None:
+        self.engine = engine
         self._what = one_line(what, 400)
 
     def text(self, titles: Sequence[str], room: int | None = None, detailed: bool = False) -> str:
@@ -181,11 +184,11 @@ class EndItem(_Placed):
         return f"{titles[0]}'s turn ended: {self._what}"
 
 
-class CallItem(_Placed):
+class CallItem(_Item):
     """A tool call."""
 
-    def __init__(self, number: int, engine: str, id: str) -> None:
-        super().__init__(number, engine)
+    def __init__(self, engine: str, id: str) -> None:
+        self.engine = engine
         self.id = id
         self.finished = False
         self._title = ""
@@ -332,25 +335,39 @@ class SessionSummary:
 
     # What comes.
 
-    def hear(self, event: Event) -> None:
-        """Take an event, live or when a history is read again."""
+    def add(self, event: Event, update: v1.Update | None = None) -> None:
+        """Take the next event, live or when a history is read; `update` is that of an `UpdateEvent`."""
         match event:
+            case UpdateEvent():
+                if event.engine and update is not None:
+                    self.add_update(event.engine, update)
             case PromptEvent():
                 self._prompted(event)
             case GivenEvent():
                 self._given(event.engine, alone=event.role == COMMAND)
-            case UpdateEvent() if event.engine:
-                for update in updates_of([event]):
-                    self._shown(event.engine, update)
             case EndEvent():
                 self._ended(event)
             case ClearEvent():
                 self._forget()
+
+    def add_update(self, engine: str, update: v1.Update) -> None:
+        """Take an update of an engine."""
+        match update:
+            case v1.AgentMessageChunk(content=v1.TextBlock(text=text), message_id=id):
+                message = self._open.get(engine)
+                if message is None or message.message_id != id or isinstance(message, PromptItem):
+                    message = self._open[engine] = MessageItem(engine, id)
+                    self._keep(message)
+                message.add(text)
+            case v1.UserMessageChunk() if engine not in self._running:  # else it repeats what it was given
+                self._prompted_elsewhere(engine, update)
+            case v1.ToolCall() | v1.ToolCallUpdate():
+                self._used(engine, update).take(update, f"{self._title(engine)}: ")
             case _:
                 pass
 
     def _prompted(self, event: PromptEvent) -> None:
-        said = PromptItem(self._next(), event.by)
+        said = PromptItem(event.by)
         said.add(text_of(event.prompt))
         self._keep(said)
         self._latest, self._steering = said, event.steering
@@ -375,31 +392,13 @@ class SessionSummary:
         self._running.discard(event.engine)
         self._open.pop(event.engine, None)
         if event.stop_reason != "end_turn" and event.error != UNSIGNED:
-            self._keep(EndItem(self._next(), event.engine, event.stop_reason or event.error or "it failed"))
+            self._keep(EndItem(event.engine, event.stop_reason or event.error or "it failed"))
 
-    def _shown(self, engine: str, update: v1.Update) -> None:
-        match update:
-            case v1.AgentMessageChunk(content=v1.TextBlock(text=text), message_id=id):
-                self._words(engine, id).add(text)
-            case v1.UserMessageChunk() if engine not in self._running:  # else it repeats what it was given
-                self._said_elsewhere(engine, update)
-            case v1.ToolCall() | v1.ToolCallUpdate():
-                self._used(engine, update).take(update, f"{self._title(engine)}: ")
-            case _:
-                pass
-
-    def _words(self, engine: str, id: str | None) -> MessageItem:
-        words = self._open.get(engine)
-        if words is None or isinstance(words, PromptItem) or words.message_id != id:
-            words = self._open[engine] = MessageItem(self._next(), engine, id)
-            self._keep(words)
-        return words
-
-    def _said_elsewhere(self, engine: str, chunk: v1.UserMessageChunk) -> None:
+    def _prompted_elsewhere(self, engine: str, chunk: v1.UserMessageChunk) -> None:
         """The user went on with an engine in a terminal, and its own history tells of it."""
         said = self._open.get(engine)
         if not isinstance(said, PromptItem) or said.message_id != chunk.message_id:
-            said = self._open[engine] = PromptItem(self._next(), "", chunk.message_id)
+            said = self._open[engine] = PromptItem("", chunk.message_id)
             said.to.append(engine)
             self._keep(said)
             self._turns[engine] = deque([said])
@@ -408,18 +407,16 @@ class SessionSummary:
     def _used(self, engine: str, update: v1.ToolCall | v1.ToolCallUpdate) -> CallItem:
         used = self._calls.get((engine, update.tool_call_id))
         if used is None or (used.finished and isinstance(update, v1.ToolCall)):
-            used = self._calls[engine, update.tool_call_id] = CallItem(self._next(), engine, update.tool_call_id)
+            used = self._calls[engine, update.tool_call_id] = CallItem(engine, update.tool_call_id)
             self._keep(used)
             self._open.pop(engine, None)
         return used
 
     # What is kept.
 
-    def _next(self) -> int:
-        self._number += 1
-        return self._number
-
     def _keep(self, item: SummaryItem) -> None:
+        self._number += 1
+        item.number = self._number
         self._items.append(item)
         if item.engine:
             self._turns.setdefault(item.engine, deque()).append(item)

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
-from antiphon.duet.history.events import ClearEvent, EndEvent, Event, GivenEvent, PromptEvent, UpdateEvent
+from antiphon.duet.history.events import EndEvent, GivenEvent, HistoryView, PromptEvent, UpdateEvent
 from antiphon.protocol import v1
-from antiphon.protocol.base import BAD_INPUT, decoder
 from antiphon.transcript.entries import CallEntry, CompactionEntry, Entry, Message, Notice, Thought
 from antiphon.transcript.transcript import Transcript
 
@@ -23,15 +22,12 @@ __all__ = [
     "paired_turns",
     "shared_ids",
     "squeezed",
-    "turns_of_events",
     "turns_of_updates",
-    "updates_of",
+    "turns_of_view",
 ]
 
 Key: TypeAlias = tuple[type, str]
 """What a thing is and the id that it has."""
-
-_decoder: Final = decoder(v1.Update)  # type: ignore[arg-type, var-annotated]  # a union is a type to msgspec
 
 
 class TurnPiece(NamedTuple):
@@ -87,33 +83,20 @@ def squeezed(text: str) -> str:
     return "".join(text.split())
 
 
-def updates_of(events: Iterable[Event], engine: str | None = None) -> Iterator[v1.Update]:
-    """The updates of one engine, or of all, our own among them. One that cannot be read is left out."""
-    for event in events:
-        if isinstance(event, UpdateEvent) and (engine is None or event.engine == engine):
-            try:
-                yield _decoder.decode(event.update)
-            except BAD_INPUT:
-                continue
-
-
-def turns_of_events(events: Sequence[Event], engine: str) -> list[HistoryTurn]:
-    """What we know of the conversation, from where it was last begun afresh."""
+def turns_of_view(view: HistoryView, engine: str) -> list[HistoryTurn]:
+    """The turns of an engine as we know them, from where the user last began afresh."""
     book = _Book()
     steering = False
-    for event in events:
+    for event, update in view:
         match event:
-            case ClearEvent():
-                book = _Book()
             case PromptEvent():
                 steering = event.steering
             case GivenEvent() if event.engine == engine:
                 book.given(event.text, steering)
             case EndEvent() if event.engine == engine:
                 book.ended(whole=bool(event.stop_reason))
-            case UpdateEvent() if event.engine == engine:
-                for update in updates_of([event]):
-                    book.take(update)
+            case UpdateEvent() if event.engine == engine and update is not None:
+                book.take(update)
             case _:
                 pass
     return book.turns

@@ -1,35 +1,50 @@
-"""The road of a session's words: into the store, then to the client. Nothing is shown that is not on the disk.
+"""The way of everything that is said in a joint session: into the journal, then to the client. Nothing is shown that is not stored.
 
-Whoever speaks does not wait for the disk: what has gathered while one write was under way is written together, and shown in the order in
-which it came. `settled` waits until all of it has been; a question to the client and the answer of a turn come after it.
+A caller does not wait for the disk: what has gathered while one write was under way is written together, and shown in the order in
+which it came. `settled` waits until all of it has been; a request to the client and the response of a turn come after it.
 """
 
 import asyncio
+import itertools
 import logging
 import os
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from msgspec import Raw
 
 from antiphon.aio import NO_WAIT
-from antiphon.duet.history.events import ClearEvent, Event, now, pack, update_event
+from antiphon.duet.history.events import (
+    ClearEvent,
+    Event,
+    HistoryView,
+    PromptEvent,
+    UpdateEvent,
+    now,
+    pack,
+    unpack,
+    update_event,
+)
 from antiphon.duet.history.summary import SessionSummary
 from antiphon.errors import AcpError, sentence_and_hint
 from antiphon.protocol import v1
-from antiphon.store.errors import UNSAVED, NoSuchSession
+from antiphon.protocol.base import encode
+from antiphon.store.errors import UNSAVED, NoSuchSession, StoreError
 
 if TYPE_CHECKING:
     from antiphon.agent.session import AgentSession
+    from antiphon.journal.base import Journal, Lease
     from antiphon.store.sessions import SessionStore
 
-__all__ = ["OURS", "HistoryWriter", "failure_of", "notice_update", "told"]
+__all__ = ["OURS", "JointHistory", "failure_of", "told"]
 
 _log = logging.getLogger(__name__)
 
 OURS: Final = "antiphon"
-"""What our sessions are kept under in the store; engines that keep their own there have their names."""
+"""The engine under which our sessions are stored; engines that store their own there have their names."""
 
 ROOM: Final = 4 * 1024 * 1024
-"""Bytes that may wait for the disk before those who speak have to wait, too."""
+"""Bytes that may wait for the disk before callers have to wait, too."""
 
 LATE_ROOM: Final = 64 * 1024 * 1024
 """Bytes that are kept in memory while they cannot be stored, as on a full disk. Beyond it the history has a gap, which says so."""
@@ -38,33 +53,48 @@ RETRY: Final = 2.0
 """Seconds between two tries to store what could not be stored."""
 
 
-class _Item:
-    """Something on its way: what is kept of it, what is shown, and who waits for that."""
+class _Waiting(NamedTuple):
+    """Something on its way: the event to be stored, the update to be shown, and a future for a caller that waits."""
 
-    __slots__ = ("done", "kept", "update")
+    event: bytes | None
+    update: v1.Update | None
+    done: asyncio.Future[None] | None = None
+
+
+class JointHistory:
+    """What is said in one joint session. Its row in the store is made with the first event.
+
+    `read` gives all of it, `summary` a compact form for engines that missed some of it.
+    """
 
     def __init__(
-        self, kept: bytes | None, update: "v1.Update | None", done: "asyncio.Future[None] | None" = None
+        self,
+        store: "SessionStore",
+        journal: "Journal",
+        lease: "Lease",
+        session: "AgentSession",
+        summary: SessionSummary,
     ) -> None:
-        self.kept = kept
-        self.update = update
-        self.done = done
-
-
-class HistoryWriter:
-    """Of one session. Its row in the store is made with the first event."""
-
-    def __init__(self, store: "SessionStore", session: "AgentSession", minutes: SessionSummary) -> None:
         self._store = store
+        self._journal = journal
+        self._lease = lease
         self._session = session
-        self.minutes = minutes
+        self.summary = summary
         self.empty = True
-        """Whether nothing was kept yet: a session in which nobody said anything leaves no trace."""
-        self._waiting: list[_Item] = []
+        """Whether nothing is stored yet: a session in which nothing was said leaves no trace."""
+        self.silent = False
+        """Whether updates are only stored, because the client does not want to see them."""
+        self.title: str | None = None
+        """The title of the session; None: it has none yet."""
+        self.failed = False
+        """Whether something could not be stored when it was to be. It may have been stored since."""
+        self._view: HistoryView | None = None
+        self._stored_title: str | None = None
+        self._numbers = itertools.count(1)
+        self._series = os.urandom(3).hex()
+        self._waiting: list[_Waiting] = []
         self._size = 0
         self._writer: asyncio.Task[None] | None = None
-        self.silent = False
-        """Whether what is told is only kept: the client does not want to hear it."""
         self._late: list[bytes] = []
         """Events that were shown and could not be stored yet, in order."""
         self._late_size = 0
@@ -72,60 +102,148 @@ class HistoryWriter:
         """Events after those for which there was no room in memory."""
         self._reason: Exception | None = None
         """Why the last try to store them failed."""
-        self.failed = False
-        """Whether something could not be stored when it was to be. It may have been stored since."""
         self._retry: asyncio.TimerHandle | None = None
         self._closing = False
         self._is_due = False
-        self._told_unsaved = False
+        self._reported_unsaved = False
         """Whether the user was told in this turn that something is not stored."""
 
+    # Reading.
+
+    async def read(self) -> HistoryView:
+        """All events since the user last began afresh: the view that is shared while a session is opened, or a new one."""
+        if self._view is not None:
+            return self._view
+        await self.settled()
+        if self.empty:
+            return HistoryView()
+        stored: list[bytes] = []
+        number = 0
+        while page := await self._journal.read(self._session.id, number):
+            stored += [entry.data for entry in page]
+            number = page[-1].number
+        return HistoryView(unpack(stored))
+
+    async def begin_sharing(self) -> HistoryView:
+        """Read the history once: until `end_sharing` everything that reads it gets this view, to which new events are added."""
+        view = self._view = await self.read()
+        for step in view:
+            self.summary.add(*step)
+        return view
+
+    def end_sharing(self) -> None:
+        """Let go of the shared view: it has the whole history in memory."""
+        self._view = None
+
+    # Updates and events.
+
     def tell(self, update: "v1.Update", engine: str = "") -> Awaitable[None]:
-        """Show an update, once it is on the disk. Await it: it waits while the disk or the client is slow."""
+        """Show an update, once it is stored. Await it: it waits while the disk or the client is slow."""
         if isinstance(update, v1.SettingsUpdate):
             return self.pass_on(update)
-        event = update_event(update, engine)
-        self.minutes.hear(event)
-        # The client gets the bytes that were kept: encoded once, and the same for ever.
-        return self._put(_Item(pack(event), None if self.silent else cast("v1.Update", event.update)))
+        raw = Raw(encode(update))
+        event = UpdateEvent(now(), raw, engine)
+        if engine:
+            self.summary.add_update(engine, update)
+        if self._view is not None:
+            self._view.add(event, update)
+        # The client gets the bytes that are stored: encoded once, and the same for ever.
+        return self._put(pack(event), None if self.silent else cast("v1.Update", raw))
 
     def pass_on(self, update: "v1.Update") -> Awaitable[None]:
-        """Show an update that nobody wants to see again, in its place among the others."""
-        return self._put(_Item(None, update))
-
-    def restart(self) -> None:
-        """What was said is no part of this session any more."""
-        self.minutes.hear(ClearEvent(now()))
-        self.empty = True
+        """Show an update that is not stored, in its position among the others."""
+        return self._put(None, update)
 
     def note(self, event: Event) -> None:
-        """Keep an event of which there is nothing to show."""
-        self.minutes.hear(event)
-        _ = self._put(_Item(pack(event), None))
+        """Store an event of which there is nothing to show."""
+        _ = self.show(event, None)
 
-    def show(self, event: Event, update: "v1.Update") -> Awaitable[None]:
-        """Keep an event, and show the update that it will be told as."""
-        self.minutes.hear(event)
-        return self._put(_Item(pack(event), update))
+    def show(self, event: Event, update: "v1.Update | None") -> Awaitable[None]:
+        """Store an event, and show the update as which it will be replayed."""
+        self.summary.add(event)
+        if self._view is not None:
+            self._view.add(event)
+        return self._put(pack(event), update)
 
-    def _put(self, item: _Item) -> Awaitable[None]:
-        self._waiting.append(item)
-        self._size += len(item.kept or b"")
-        if self._writer is None:
-            self._writer = asyncio.get_running_loop().create_task(self._write(), name="journal")
-        return NO_WAIT if self._size < ROOM else self.settled()
+    def restart(self) -> None:
+        """Begin afresh: what was said is no part of this session any more."""
+        self.summary.add(ClearEvent(now()))
+        self.empty = True
+        self.title = self._stored_title = None
 
     def settled(self) -> Awaitable[None]:
-        """Wait until everything said so far is on the disk and shown. What is said meanwhile is not waited for."""
+        """Wait until everything said so far is stored and shown. What is said meanwhile is not waited for."""
         if self._writer is None:
             return NO_WAIT
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Item(None, None, done))
+        self._waiting.append(_Waiting(None, None, done))
         return done
+
+    # Messages of our own.
+
+    def new_id(self) -> str:
+        """The id of a message that no other has."""
+        return f"antiphon-{self._series}-{next(self._numbers)}"
+
+    async def say(self, text: str) -> None:
+        """Show a message of our own."""
+        await self.tell(v1.AgentMessageChunk(v1.TextBlock(text), self.new_id()))
+
+    async def notice(
+        self,
+        title: str,
+        description: str | None = None,
+        severity: v1.NoticeSeverity = v1.NoticeSeverity.INFO,
+        *,
+        stored: bool = True,
+    ) -> None:
+        """Show the user something. A client without notices gets it as a message. What only matters now is not stored."""
+        update = _notice_update(self._session, title, description, severity, self.new_id())
+        await (self.tell(update) if stored else self.pass_on(update))
+
+    async def report(self, who: str, error: AcpError, *, stored: bool = True) -> None:
+        """Show that an engine failed."""
+        await self.notice(*failure_of(who, error), v1.NoticeSeverity.ERROR, stored=stored)
+
+    def note_failure(self, who: str, error: AcpError) -> None:
+        """Store that an engine failed, for those who read the history: the client gets it as the response."""
+        update = v1.NoticeUpdate(v1.NoticeSeverity.ERROR, *failure_of(who, error))
+        self.note(UpdateEvent(now(), Raw(encode(update))))
+
+    async def as_user(self, text: str, by: str) -> None:
+        """Show a prompt that we give to the engines for the user."""
+        event = PromptEvent(now(), [v1.TextBlock(text)], self.new_id(), by)
+        await self.show(event, v1.UserMessageChunk(v1.TextBlock(text), event.message_id))
+
+    async def entitle(self, title: str, *, stored: bool = True) -> None:
+        """Give the session a title, and store it unless it is the stored one."""
+        if title == self.title:
+            return
+        self.title = title
+        await self.tell(v1.SessionInfoUpdate(title=title))
+        if stored:
+            await self.store_title()
+        else:
+            self._stored_title = title
+
+    async def store_title(self) -> None:
+        """Store the title, once there is something that it could be the title of."""
+        if self.title is None or self.title == self._stored_title:
+            return
+        await self.settled()
+        if self.empty:
+            return
+        try:
+            await self._store.rename(self._session.id, self.title)
+            self._stored_title = self.title
+        except StoreError as error:
+            await self.unsaved(error)
+
+    # Writing.
 
     def turn_begins(self) -> None:
         """From now on the user is told again if something cannot be stored."""
-        self._told_unsaved = False
+        self._reported_unsaved = False
         if self._late:
             self._try_again()
 
@@ -141,68 +259,83 @@ class HistoryWriter:
         if self._late:
             _log.error("session %s: %d events were not stored: %s", self._session.id, len(self._late), self._reason)
 
+    def _put(self, event: bytes | None, update: "v1.Update | None") -> Awaitable[None]:
+        self._waiting.append(_Waiting(event, update))
+        if event is not None:
+            self._size += len(event)
+        if self._writer is None:
+            self._writer = asyncio.get_running_loop().create_task(self._write(), name="history")
+        return NO_WAIT if self._size < ROOM else self.settled()
+
     def _try_again(self) -> None:
         if self._retry is not None:
             self._retry.cancel()
         self._retry, self._is_due = None, True
         if self._writer is None:
-            self._writer = asyncio.get_running_loop().create_task(self._write(), name="journal")
+            self._writer = asyncio.get_running_loop().create_task(self._write(), name="history")
 
     async def _write(self) -> None:
-        batch: list[_Item] = []
+        batch: list[_Waiting] = []
         try:
             while self._waiting or self._is_due:
                 batch, self._waiting = self._waiting, []
                 self._size = 0
-                await self._keep([item.kept for item in batch if item.kept is not None])
+                events = [item.event for item in batch if item.event is not None]
+                if events or self._is_due:
+                    await self._store_events(events)
                 await self._show(batch)
         finally:
             self._writer = None
-            for item in (*batch, *self._waiting):  # whatever happened here, nobody waits for ever
+            for item in (*batch, *self._waiting):  # whatever happened here, no caller waits for ever
                 if item.done is not None and not item.done.done():
                     item.done.set_result(None)
 
-    async def _show(self, batch: list[_Item]) -> None:
-        for item in batch:
-            if item.done is not None and not item.done.done():
-                item.done.set_result(None)
-            if item.update is None or self._session.closed:
+    async def _show(self, batch: list[_Waiting]) -> None:
+        session = self._session
+        for _, update, done in batch:
+            if done is not None and not done.done():
+                done.set_result(None)
+            if update is None or session.closed:
                 continue
             try:
-                await self._session.update(item.update)
+                await session.update(update)
             except AcpError as error:  # the client is gone; what follows is stored all the same
                 _log.debug("an update was not shown: %s", error)
             except Exception:  # one that has no JSON form: the next ones must not suffer
                 _log.exception("an update could not be shown")
 
-    async def _keep(self, kept: list[bytes]) -> None:
+    async def _store_events(self, events: list[bytes]) -> None:
         """Store events. What cannot be stored is shown all the same, kept in memory, and tried again soon."""
         due, self._is_due = self._is_due, False
         behind = bool(self._late)
-        if not kept and not (behind and due):
+        if not events and not behind:
             return
         if not behind or due:
             try:
-                await self._append([*self._late, *self._gap(), *kept])
+                await self._append([*self._late, *self._gap(), *events] if behind else events)
             except Exception as error:
                 self._reason = error
                 self.failed = True
                 if self._retry is None and not self._closing:
                     self._retry = asyncio.get_running_loop().call_later(RETRY, self._try_again)
             else:
-                missing, self._reason = self._left_out, None
-                self._late, self._late_size, self._left_out = [], 0, 0
                 if behind:
-                    _log.info("session %s is stored again", self._session.id)
-                    lost = f"{missing} updates are missing in it" if missing else "Nothing of it is missing"
-                    await self._notice("This session is saved again", f"{lost}.")
+                    await self._caught_up()
                 return
-        self._keep_late(kept)
+        self._keep_late(events)
         if self._reason is not None:
             await self.unsaved(self._reason)
 
-    def _keep_late(self, kept: list[bytes]) -> None:
-        for event in kept:
+    async def _caught_up(self) -> None:
+        """Everything that could not be stored is stored."""
+        missing, self._reason = self._left_out, None
+        self._late, self._late_size, self._left_out = [], 0, 0
+        _log.info("session %s is stored again", self._session.id)
+        lost = f"{missing} updates are missing in it" if missing else "Nothing of it is missing"
+        await self._notice_now("This session is saved again", f"{lost}.")
+
+    def _keep_late(self, events: list[bytes]) -> None:
+        for event in events:
             if self._left_out or self._late_size + len(event) > LATE_ROOM:
                 self._left_out += 1
             else:
@@ -216,18 +349,18 @@ class HistoryWriter:
         text = f"*{self._left_out} updates are missing here*: they could not be stored.\n\n"
         return [pack(update_event(v1.AgentMessageChunk(v1.TextBlock(text), _new_id())))]
 
-    async def _append(self, kept: list[bytes]) -> None:
+    async def _append(self, events: list[bytes]) -> None:
         session = self._session
         if self.empty and await self._store.get(session.id) is None:
             await self._create()
         try:
-            await self._store.append(session.id, kept)
+            await self._journal.append(self._lease, events)
         except (
             NoSuchSession
         ):  # somebody deleted it while it was open: what was said so far is gone, and this begins it anew
             _log.warning("session %s was deleted while it was open", session.id)
             await self._create()
-            await self._store.append(session.id, kept)
+            await self._journal.append(self._lease, events)
         self.empty = False
 
     async def _create(self) -> None:
@@ -237,24 +370,24 @@ class HistoryWriter:
     async def unsaved(self, error: Exception) -> None:
         """Something of the session cannot be stored: the user is told, once in each turn, what is the matter and what becomes of it."""
         self.failed = True
-        if self._told_unsaved:
+        if self._reported_unsaved:
             return
-        self._told_unsaved = True
+        self._reported_unsaved = True
         _log.error("session %s cannot be stored: %s", self._session.id, error)
         sentence, hint = sentence_and_hint(error)
         rest = "What is said meanwhile is kept in memory while the agent runs, and stored as soon as that works"
         if self._left_out:
             rest = f"{self._left_out} updates are lost, because there is no more room for them in memory"
-        await self._notice("This session is not being saved", f"{sentence}. {rest}{f': {hint}' if hint else ''}.")
+        await self._notice_now("This session is not being saved", f"{sentence}. {rest}{f': {hint}' if hint else ''}.")
 
-    async def _notice(self, title: str, description: str) -> None:
+    async def _notice_now(self, title: str, description: str) -> None:
         """Show something at once: it is no part of the history."""
         session = self._session
         severity = v1.NoticeSeverity.WARNING if self._reason is not None else v1.NoticeSeverity.INFO
         if session.closed:
             return
         try:
-            await session.update(notice_update(session, title, description, severity, _new_id(), UNSAVED))
+            await session.update(_notice_update(session, title, description, severity, _new_id(), UNSAVED))
         except Exception:  # a client that is gone
             _log.debug("a notice could not be shown: %s", title)
 
@@ -263,7 +396,7 @@ def _new_id() -> str:
     return f"antiphon-{os.urandom(6).hex()}"
 
 
-def notice_update(
+def _notice_update(
     outer: "AgentSession",
     title: str,
     description: str | None,
