@@ -270,8 +270,8 @@ def conversation(index: Index) -> list[RecordRow]:
     rows = index.rows
     places = {row.uuid: place for place, row in enumerate(rows)}
     chain = _chain(rows, places, _leaf(index, places))
-    kept = chain | _beside(rows, chain)
-    return [row for place, row in enumerate(rows) if place in kept]
+    chosen = chain | _beside(rows, chain)
+    return [row for place, row in enumerate(rows) if place in chosen]
 
 
 def _leaf(index: Index, places: dict[str, int]) -> int | None:
@@ -304,8 +304,8 @@ def _beside(rows: list[RecordRow], chain: set[int]) -> set[int]:
     message, and a mark that the conversation was compacted, may hang beside it too.
     """
     messages = {rows[place].message_id for place in chain if rows[place].type == "assistant"} - {None}
-    kept = {place for place, row in enumerate(rows) if row.type == "assistant" and row.message_id in messages}
-    calls = {call for place in kept | chain for call in rows[place].calls}
+    chosen = {place for place, row in enumerate(rows) if row.type == "assistant" and row.message_id in messages}
+    calls = {call for place in chosen | chain for call in rows[place].calls}
     answered = {call for place in chain for call in rows[place].results}
     uuids = {rows[place].uuid for place in chain}
     marks: set[str] = set()
@@ -314,10 +314,10 @@ def _beside(rows: list[RecordRow], chain: set[int]) -> set[int]:
             missing = calls.intersection(row.results) - answered
             answered |= missing
             if missing:
-                kept.add(place)
+                chosen.add(place)
         elif row.subtype == "compact_boundary" and row.parent in uuids:
-            kept.add(place)
+            chosen.add(place)
             marks.add(row.uuid)
         elif row.parent in marks:  # the summary
-            kept.add(place)
-    return kept
+            chosen.add(place)
+    return chosen

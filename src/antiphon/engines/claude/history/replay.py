@@ -99,7 +99,7 @@ class FinishedTask(msgspec.Struct, frozen=True):
     output_file: str | None
 
 
-Said: TypeAlias = Typed | PrintedOutput | FinishedTask
+UserText: TypeAlias = Typed | PrintedOutput | FinishedTask
 
 _REMINDER: Final = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 _NOTES: Final = (
@@ -123,7 +123,7 @@ _PRINTED: Final = re.compile(
 )
 
 
-def read_text(text: str) -> Said | None:
+def read_text(text: str) -> UserText | None:
     """What a text is that stands in a user line; `None` when it is only for the model."""
     text = _REMINDER.sub("", text) if "<system-reminder>" in text else text
     start = text.lstrip()
@@ -155,9 +155,11 @@ def _command(text: str) -> Typed | None:
 
 def _printed(text: str) -> PrintedOutput | None:
     parts = [(tag, strip_ansi(output).strip("\n").rstrip()) for tag, output in _PRINTED.findall(text)]
-    shown = [fenced(output) if tag.startswith("bash") else output for tag, output in parts if output.strip()]
+    parts_shown = [fenced(output) if tag.startswith("bash") else output for tag, output in parts if output.strip()]
     # The mark in the conversation says it already.
-    return None if not shown or shown[0].startswith("Compacted") else PrintedOutput("\n\n".join(shown))
+    return (
+        None if not parts_shown or parts_shown[0].startswith("Compacted") else PrintedOutput("\n\n".join(parts_shown))
+    )
 
 
 def _finished(text: str) -> FinishedTask | None:
@@ -171,11 +173,11 @@ def _finished(text: str) -> FinishedTask | None:
 
 
 def _inside(text: str, tag: str) -> str | None:
-    opening, closing = f"<{tag}>", f"</{tag}>"
-    start = text.find(opening)
+    first, closing = f"<{tag}>", f"</{tag}>"
+    start = text.find(first)
     if start < 0:
         return None
-    start += len(opening)
+    start += len(first)
     # A result may speak of tags: it is the last but one, and ends with the last of its own.
     end = text.rfind(closing) if tag == "result" else text.find(closing, start)
     return text[start:end].strip() or None if end >= start else None
@@ -226,15 +228,15 @@ def wire_lines(path: Path) -> Iterator[wire.Line]:
     agents = Agents(path, index)
     waiting: list[wire.Line] = []
     for row, line in read_lines(path, conversation(index)):
-        told = [*_told(row, line)]
-        if told and all(isinstance(each, wire.CompactBoundary) or _is_summary(each) for each in told):
-            waiting += told
+        lines = [*_lines_of(row, line)]
+        if lines and all(isinstance(each, wire.CompactBoundary) or _is_summary(each) for each in lines):
+            waiting += lines
             continue
-        if waiting and told:
+        if waiting and lines:
             # The command that asked for it is written down after it was done.
-            told = [told[0], *waiting, *told[1:]] if _asks_to_compact(told[0]) else [*waiting, *told]
+            lines = [lines[0], *waiting, *lines[1:]] if _asks_to_compact(lines[0]) else [*waiting, *lines]
             waiting = []
-        yield from told
+        yield from lines
         yield from _of_agents(agents, row)
     yield from waiting
 
@@ -246,9 +248,9 @@ def _of_agents(agents: Agents, row: RecordRow) -> Iterator[wire.Line]:
         index = _readable(path)
         agents.learn(index)
         for under, line in read_lines(path, index.rows):
-            for told in _told(under, line):
-                if isinstance(told, wire.Assistant) or (isinstance(told, wire.User) and under.results):
-                    yield msgspec.structs.replace(told, parent_tool_use_id=call)
+            for lines in _lines_of(under, line):
+                if isinstance(lines, wire.Assistant) or (isinstance(lines, wire.User) and under.results):
+                    yield msgspec.structs.replace(lines, parent_tool_use_id=call)
             yield from _of_agents(agents, under)
 
 
@@ -259,7 +261,7 @@ def _readable(path: Path) -> Index:
         return Index([])
 
 
-def _told(row: RecordRow, line: bytes) -> Iterator[wire.Line]:
+def _lines_of(row: RecordRow, line: bytes) -> Iterator[wire.Line]:
     try:
         marks = _marks.decode(line)
     except BAD_INPUT:
@@ -277,7 +279,7 @@ def _told(row: RecordRow, line: bytes) -> Iterator[wire.Line]:
         case "attachment" if marks.attachment is not None and marks.attachment.type == "queued_command":
             yield from _meanwhile(row, marks.attachment)
         case "system" if row.subtype == "local_command" and isinstance(marks.content, str):
-            yield from _said(read_text(marks.content), row.uuid)
+            yield from _lines_of_text(read_text(marks.content), row.uuid)
         case "system" if row.subtype == "compact_boundary":
             data = marks.compact_metadata or _Metadata()
             found = wire.CompactMetadata(**msgspec.structs.asdict(data))
@@ -293,7 +295,7 @@ def _answer(row: RecordRow, line: wire.Line, marks: _Marks) -> Iterator[wire.Lin
     if line.message.model == SYNTHETIC and texts == [NO_ANSWER]:
         return
     if marks.is_api_error_message:  # long over: what was shown is told, and nothing fails for it
-        yield from _said(PrintedOutput("\n".join(texts)), row.uuid)
+        yield from _lines_of_text(PrintedOutput("\n".join(texts)), row.uuid)
     else:
         yield line
 
@@ -306,18 +308,18 @@ def _summary(line: wire.Line) -> Iterator[wire.Line]:
 def _asked(row: RecordRow, line: wire.Line, marks: _Marks) -> Iterator[wire.Line]:
     if not isinstance(line, wire.User):
         return
-    kept: list[wire.Block] = []
+    chosen: list[wire.Block] = []
     for block in line.message.blocks:
-        said = read_text(block.text) if isinstance(block, wire.ClaudeTextBlock) else None
-        if isinstance(said, Typed):
-            kept.append(wire.ClaudeTextBlock(text=said.text))
+        typed = read_text(block.text) if isinstance(block, wire.ClaudeTextBlock) else None
+        if isinstance(typed, Typed):
+            chosen.append(wire.ClaudeTextBlock(text=typed.text))
         elif isinstance(block, wire.ClaudeTextBlock):
-            yield from _said(said, row.uuid)
+            yield from _lines_of_text(typed, row.uuid)
         else:
-            kept.append(block)
-    if not kept or not (row.results or _is_human(marks.origin)):
+            chosen.append(block)
+    if not chosen or not (row.results or _is_human(marks.origin)):
         return
-    message = msgspec.structs.replace(line.message, content=kept)
+    message = msgspec.structs.replace(line.message, content=chosen)
     yield msgspec.structs.replace(
         line, message=message, tool_use_result=marks.tool_use_result, is_replay=False, uuid=row.uuid
     )
@@ -330,9 +332,9 @@ def _meanwhile(row: RecordRow, found: _Attachment) -> Iterator[wire.Line]:
     for part in found.prompt if isinstance(found.prompt, list) else [{"type": "text", "text": found.prompt}]:
         blocks += _converted(part)
     for block in blocks:
-        said = read_text(block.text) if isinstance(block, wire.ClaudeTextBlock) else None
-        if isinstance(said, FinishedTask):
-            yield from _said(said, uuid)
+        typed = read_text(block.text) if isinstance(block, wire.ClaudeTextBlock) else None
+        if isinstance(typed, FinishedTask):
+            yield from _lines_of_text(typed, uuid)
     if found.commandMode in (None, "prompt") and _is_human(found.origin) and blocks:
         yield wire.User(message=wire.ClaudeMessage(role="user", content=blocks), uuid=uuid)
 
@@ -344,8 +346,8 @@ def _converted(part: object) -> list[wire.Block]:
         return []
 
 
-def _said(said: Said | None, uuid: str) -> Iterator[wire.Line]:
-    match said:
+def _lines_of_text(typed: UserText | None, uuid: str) -> Iterator[wire.Line]:
+    match typed:
         case Typed(text=text):
             yield wire.User(
                 message=wire.ClaudeMessage(role="user", content=[wire.ClaudeTextBlock(text=text)]), uuid=uuid
@@ -356,7 +358,7 @@ def _said(said: Said | None, uuid: str) -> Iterator[wire.Line]:
             )
             yield wire.Assistant(message=message, uuid=uuid)
         case FinishedTask():
-            yield wire.TaskNotification(**msgspec.structs.asdict(said))
+            yield wire.TaskNotification(**msgspec.structs.asdict(typed))
         case None:
             return
 

@@ -88,20 +88,20 @@ _named: Final = msgspec.json.Decoder(_Named)
 def read_summary(path: Path, status: stat_result) -> Summary | None:
     """What a list shows of a session; `None` when there is nothing of a conversation in the file, or only a sub-agent."""
     head, tail = _ends(path, status.st_size)
-    opening = _FirstLines(head)
-    if opening.is_sidechain:
+    first = _FirstLines(head)
+    if first.is_sidechain:
         return None
     named = _names(head) if tail is head else {**_names(head), **_names(tail)}
-    asked = opening.prompt or named.get("last-prompt") or opening.command
-    cwd = _cwd(path, tail, named.get("relocated"), opening)
-    if not asked or cwd is None:  # who only opened a session and gave it a name has said nothing yet
+    prompt = first.prompt or named.get("last-prompt") or first.command
+    cwd = _cwd(path, tail, named.get("relocated"), first)
+    if not prompt or cwd is None:  # who only opened a session and gave it a name has said nothing yet
         return None
     title = named.get("custom-title") or _beside(path) or named.get("ai-title") or named.get("summary")
     branch = _last_string(tail, b'"gitBranch":"')
     return Summary(
         id=path.stem,
         cwd=cwd,
-        title=sentence(title or asked) or sentence(asked),
+        title=sentence(title or prompt) or sentence(prompt),
         branch=branch if branch != "HEAD" else None,
     )
 
@@ -160,11 +160,11 @@ class _FirstLines:
     def _take(self, text: str) -> None:
         if self.prompt is not None:
             return
-        said = read_text(text)
-        if isinstance(said, Typed) and said.text.startswith("/"):
-            self.command = self.command or said.text
-        elif isinstance(said, Typed) and said.text.strip():
-            self.prompt = said.text
+        typed = read_text(text)
+        if isinstance(typed, Typed) and typed.text.startswith("/"):
+            self.command = self.command or typed.text
+        elif isinstance(typed, Typed) and typed.text.strip():
+            self.prompt = typed.text
 
 
 def _ends(path: Path, size: int) -> tuple[bytes, bytes]:
@@ -184,10 +184,10 @@ def _beside(path: Path) -> str | None:
         return None
 
 
-def _cwd(path: Path, tail: bytes, moved: str | None, opening: _FirstLines) -> str | None:
+def _cwd(path: Path, tail: bytes, moved: str | None, first: _FirstLines) -> str | None:
     """Where the session belongs: where it was begun or moved to, not where a command went in between."""
     last = _last_string(tail, b'"cwd":"')
-    known = [cwd for cwd in (moved, opening.cwd, last) if cwd]
+    known = [cwd for cwd in (moved, first.cwd, last) if cwd]
     fitting = (cwd for cwd in known if is_folder_of(path.parent.name, cwd))
     return next(fitting, known[0] if known else None)
 
@@ -303,22 +303,22 @@ class SessionList:
 
     def _sessions(self, cwd: str | None, before: tuple[str, str] | None) -> Iterator[tuple[_File, Summary]]:
         """The sessions after a cursor, the last used first. What is not asked for is not read."""
-        here = _Cursor(cwd)
+        wanted = _DirectoryFilter(cwd)
         seen: set[str] = set()
-        for file in sorted(self._files(here), key=lambda file: file.order, reverse=True):
+        for file in sorted(self._files(wanted), key=lambda file: file.order, reverse=True):
             if file.id in seen:  # one that was moved or copied may be there twice
                 continue
             if before is not None and file.order >= before:
                 seen.add(file.id)
                 continue
             summary = file.summary()
-            if summary is not None and here.has(summary.cwd):
+            if summary is not None and wanted.has(summary.cwd):
                 seen.add(file.id)
                 yield file, summary
 
-    def _files(self, here: "_Cursor") -> Iterator[_File]:
+    def _files(self, wanted: "_DirectoryFilter") -> Iterator[_File]:
         for folder in projects(self._root):
-            if here.may_be(folder.name):
+            if wanted.may_be(folder.name):
                 for path, status in session_files(folder):
                     try:
                         yield self._file(path, status)
@@ -333,7 +333,7 @@ class SessionList:
         return known
 
 
-class _Cursor:
+class _DirectoryFilter:
     """A directory that sessions are asked for; or none, and then all fit."""
 
     def __init__(self, cwd: str | None) -> None:

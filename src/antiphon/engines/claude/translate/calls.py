@@ -70,7 +70,7 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
             title=described.title,
             kind=described.kind,
             name=described.name,
-            content=self._stage(call, []),
+            content=self._placeholder(call, []),
             meta=self._meta(call, start=True),
         )
 
@@ -102,7 +102,7 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
                 kind=described.kind,
                 status=call.apply(ToolCallEvent.RUN),
                 name=described.name,
-                content=self._stage(call, described.content),
+                content=self._placeholder(call, described.content),
                 locations=described.locations,
                 raw_input=input,
                 meta=self._meta(call),
@@ -116,13 +116,13 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
             kind=described.kind,
             status=call.apply(ToolCallEvent.RUN),
             name=described.name,
-            content=self._stage(call, described.content),
+            content=self._placeholder(call, described.content),
             locations=described.locations,
             raw_input=input,
             meta=self._meta(call, start=True),
         )
 
-    def asked(self, id: str, name: str, input: "JsonObject") -> v1.ToolCallPatch:
+    def permission_patch(self, id: str, name: str, input: "JsonObject") -> v1.ToolCallPatch:
         """What a question about a call shows. It does not run before the answer."""
         described = describe(name, input, self._cwd)
         call = self._open.get(id)
@@ -140,58 +140,58 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
             meta=self._meta(call or ClaudeCall(id, name, None)),
         )
 
-    def runs(self, id: str) -> "Iterator[ClaudeEvent]":
+    def run(self, id: str) -> "Iterator[ClaudeEvent]":
         """It waited, and now it runs."""
         call = self._open.get(id)
         if call is not None and call.is_pending:
             yield v1.ToolCallUpdate(
                 tool_call_id=id,
                 status=call.apply(ToolCallEvent.RUN),
-                content=self._shown_again(call),
+                content=self._content_after_permission(call),
                 meta=self._meta(call),
             )
 
-    def shows(self, call: ClaudeCall, content: "list[v1.ToolContent]") -> v1.ToolCallUpdate:
+    def update_content(self, call: ClaudeCall, content: "list[v1.ToolContent]") -> v1.ToolCallUpdate:
         """A call has something to show while it runs."""
         return v1.ToolCallUpdate(tool_call_id=call.id, content=content, meta=self._meta(call))
 
     def finish(
-        self, call: ClaudeCall, told: "CallResult", content: "list[v1.ToolContent] | None" = None
+        self, call: ClaudeCall, result: "CallResult", content: "list[v1.ToolContent] | None" = None
     ) -> "Iterator[ClaudeEvent]":
         """It came to something. `content` stands in for what the result itself shows."""
-        status = self.end(call.id, _outcome(told.failed))
+        status = self.end(call.id, _outcome(result.failed))
         meta = self._meta(call)
-        shown: list[v1.ToolContent] | UnsetType = told.content if content is None else content
-        if call.name in SHELLS and told.output is not None and (self._terminals or self._mirror):
+        parts: list[v1.ToolContent] | UnsetType = result.content if content is None else content
+        if call.name in SHELLS and result.output is not None and (self._terminals or self._mirror):
             if self._terminals:
-                output = {"terminal_id": call.id, "data": told.output}
+                output = {"terminal_id": call.id, "data": result.output}
                 yield v1.ToolCallUpdate(tool_call_id=call.id, meta={"terminal_output": output})
                 if call.background:
                     self._running_on.add(call.id)
                 else:
-                    meta = {**meta, **_exit(call.id, told.exit_code)}
-                shown = [v1.TerminalItem(terminal_id=call.id)]
+                    meta = {**meta, **_exit(call.id, result.exit_code)}
+                parts = [v1.TerminalItem(terminal_id=call.id)]
             else:
-                yield Mirror(call.id, str(call.input.get("command", "")), told.output, told.exit_code)
-                shown = UNSET
+                yield Mirror(call.id, str(call.input.get("command", "")), result.output, result.exit_code)
+                parts = UNSET
         yield v1.ToolCallUpdate(
             tool_call_id=call.id,
             status=status,
-            content=shown if shown else UNSET,
-            locations=told.locations if told.locations else UNSET,
-            raw_output=told.raw_output,
+            content=parts if parts else UNSET,
+            locations=result.locations if result.locations else UNSET,
+            raw_output=result.raw_output,
             meta=meta,
         )
 
-    def unannounced(self, id: str, told: "CallResult", parent: str | None) -> "Iterator[ClaudeEvent]":
+    def unannounced(self, id: str, result: "CallResult", parent: str | None) -> "Iterator[ClaudeEvent]":
         """The result of a call that nobody told of, as after a resume."""
         yield v1.ToolCall(
             tool_call_id=id,
             title="Tool call",
-            status=self.end(id, _outcome(told.failed)),
-            content=told.content,
-            locations=told.locations,
-            raw_output=told.raw_output,
+            status=self.end(id, _outcome(result.failed)),
+            content=result.content,
+            locations=result.locations,
+            raw_output=result.raw_output,
             meta=_parent(parent) if parent else None,
         )
 
@@ -246,13 +246,13 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
     def _is_below(self, call: ClaudeCall, ancestor: str) -> bool:
         return call.id != ancestor and any(each.parent == ancestor for each in self._lineage(call))
 
-    def _stage(self, call: ClaudeCall, content: "list[v1.ToolContent]") -> "list[v1.ToolContent]":
+    def _placeholder(self, call: ClaudeCall, content: "list[v1.ToolContent]") -> "list[v1.ToolContent]":
         """Where a command's output will be shown; else a preview."""
         return [v1.TerminalItem(terminal_id=call.id)] if self._terminals and call.name in SHELLS else content
 
-    def _shown_again(self, call: ClaudeCall) -> "list[v1.ToolContent] | UnsetType":
+    def _content_after_permission(self, call: ClaudeCall) -> "list[v1.ToolContent] | UnsetType":
         """The question may have replaced the terminal by the command."""
-        return self._stage(call, []) or UNSET
+        return self._placeholder(call, []) or UNSET
 
     def _meta(self, call: ClaudeCall, *, start: bool = False) -> "JsonObject":
         about = {"toolName": call.name} | ({"parentToolUseId": call.parent} if call.parent else {})
@@ -293,11 +293,9 @@ class ClaudePlan:
 
     def __init__(self) -> None:
         self._tasks: dict[str, _Task] = {}
-        self._told: list[v1.PlanEntry] = []
+        self._sent: list[v1.PlanEntry] = []
 
-    def came_to(
-        self, name: str, input: "Mapping[str, object]", structured: object, failed: bool
-    ) -> "Iterator[v1.Plan]":
+    def apply(self, name: str, input: "Mapping[str, object]", structured: object, failed: bool) -> "Iterator[v1.Plan]":
         """A call is over. One that failed changed nothing, and `TodoWrite` says it all in its input."""
         if failed:
             return
@@ -310,12 +308,12 @@ class ClaudePlan:
             self._update(input)
         elif name == "TaskList":
             self._list(result)
-        yield from self._news()
+        yield from self._changed()
 
     def clear(self) -> "Iterator[v1.Plan]":
         """The conversation begins anew."""
         self._tasks = {}
-        yield from self._news()
+        yield from self._changed()
 
     def _write(self, input: "Mapping[str, object]") -> None:
         todos = input.get("todos")
@@ -356,7 +354,7 @@ class ClaudePlan:
                 if isinstance(task, dict)
             }
 
-    def _news(self) -> "Iterator[v1.Plan]":
+    def _changed(self) -> "Iterator[v1.Plan]":
         entries = [
             v1.PlanEntry(
                 content=task.subject or f"Task {id}",
@@ -365,8 +363,8 @@ class ClaudePlan:
             )
             for id, task in self._tasks.items()
         ]
-        if entries != self._told:
-            self._told = entries
+        if entries != self._sent:
+            self._sent = entries
             yield v1.Plan(entries=entries)
 
 

@@ -83,13 +83,13 @@ _HEAVY: Final = 2000
 def content_of(content: object) -> list[v1.ToolContent]:
     """Everything in a result, in order: text, pictures, sound, resources and pointers to them."""
     if isinstance(content, str):
-        said = readable(content)
-        return [shown_text(said)] if said else []
+        value = readable(content)
+        return [shown_text(value)] if value else []
     if isinstance(content, dict):
         content = [content]
     if not isinstance(content, list):
         return []
-    return [v1.ContentItem(content=shown) for block in content if (shown := _block(block)) is not None]
+    return [v1.ContentItem(content=parts) for block in content if (parts := _block(block)) is not None]
 
 
 def is_text(item: v1.ToolContent) -> bool:
@@ -102,17 +102,17 @@ def text_in(content: object) -> str:
     if isinstance(content, str):
         return content
     blocks = content if isinstance(content, list) else [content]
-    return "\n".join(said for block in blocks if (said := text(block, "text")))
+    return "\n".join(value for block in blocks if (value := text(block, "text")))
 
 
-def readable(said: str) -> str:
+def readable(value: str) -> str:
     """Text without what the CLI whispers to the model."""
-    return _REMINDERS.sub("", said) if "<system-reminder>" in said else said
+    return _REMINDERS.sub("", value) if "<system-reminder>" in value else value
 
 
-def unframed(said: str) -> str:
+def unframed(value: str) -> str:
     """The report of a sub-agent without the lines that the CLI puts before it for the model."""
-    return _FRAMES.sub("", readable(said))
+    return _FRAMES.sub("", readable(value))
 
 
 def lean(structured: object) -> object:
@@ -136,8 +136,8 @@ def _block(block: object) -> v1.ContentBlock | None:
         return v1.TextBlock(text=block) if isinstance(block, str) and block else None
     match block.get("type"):
         case "text":
-            said = readable(text(block, "text") or "")
-            return v1.TextBlock(text=said) if said else None
+            value = readable(text(block, "text") or "")
+            return v1.TextBlock(text=value) if value else None
         case "image":
             return _image(block)
         case "audio" if (data := text(block, "data")) is not None:
@@ -171,17 +171,17 @@ def _image(block: JsonObject) -> v1.ContentBlock:
 def _document(block: JsonObject) -> str:
     source = part(block, "source")
     name = text(block, "title")
-    data, sort = text(source, "data"), text(source, "media_type") or "document"
+    data, kind = text(source, "data"), text(source, "media_type") or "document"
     if data is None:
-        return f"[{sort}: {name or text(source, 'url') or 'not sent along'}]"
+        return f"[{kind}: {name or text(source, 'url') or 'not sent along'}]"
     size = len(data) if source.get("type") == "text" else len(data) * 3 // 4
-    return f"[{sort}{f' {one_line(name)}' if name else ''}, {size_in_words(size)}]"
+    return f"[{kind}{f' {one_line(name)}' if name else ''}, {size_in_words(size)}]"
 
 
 def _resource(resource: JsonObject) -> v1.ContentBlock | None:
     uri, mime_type = text(resource, "uri") or "", text(resource, "mimeType")
-    if isinstance(said := resource.get("text"), str):
-        return v1.EmbeddedResource(resource=v1.TextResource(uri=uri, text=said, mime_type=mime_type))
+    if isinstance(value := resource.get("text"), str):
+        return v1.EmbeddedResource(resource=v1.TextResource(uri=uri, text=value, mime_type=mime_type))
     if isinstance(blob := resource.get("blob"), str):
         return v1.EmbeddedResource(resource=v1.BlobResource(uri=uri, blob=blob, mime_type=mime_type))
     if saved := text(resource, "blobSavedTo"):
@@ -235,16 +235,16 @@ def apply(before: str, hunks: Sequence[PatchHunk], *, guess: bool = True) -> str
         out += lines[at:start]
         at, last = start, " "
         for line in hunk.lines:
-            sign, said = line[:1] or " ", line[1:]
+            sign, value = line[:1] or " ", line[1:]
             if sign == "+":
-                out.append(f"{_PAIRS.sub(_as_tabs, said) if tabs and guess else said}\n")
+                out.append(f"{_PAIRS.sub(_as_tabs, value) if tabs and guess else value}\n")
             elif sign == "\\":
                 if last == "+":
                     out[-1] = out[-1][:-1]
             else:
-                if at >= len(lines) or _flat(lines[at].removesuffix("\n")) != _flat(said):
+                if at >= len(lines) or _flat(lines[at].removesuffix("\n")) != _flat(value):
                     return None
-                tabs = tabs or lines[at].removesuffix("\n") != said
+                tabs = tabs or lines[at].removesuffix("\n") != value
                 out += lines[at : at + 1] if sign == " " else []
                 at += 1
             last = sign
@@ -254,7 +254,7 @@ def apply(before: str, hunks: Sequence[PatchHunk], *, guess: bool = True) -> str
 def diffs_of(path: str, tool_input: object, structured: object) -> list[v1.Diff]:
     """What changed in the file: whole if its text before is known, else the hunks, else the words of the edit."""
     if not isinstance(structured, dict):
-        return _of_words(path, tool_input)
+        return _diffs_of_input(path, tool_input)
     if isinstance(updated := structured.get("updated_file"), str):  # a notebook
         return [v1.Diff(path=path, old_text=text(structured, "original_file"), new_text=updated)]
     hunks = hunks_in(structured)
@@ -266,7 +266,11 @@ def diffs_of(path: str, tool_input: object, structured: object) -> list[v1.Diff]
         if made is not None:
             new_file = before == "" and structured.get("oldString") == ""
             return [v1.Diff(path=path, old_text=None if new_file else before, new_text=made)]
-    return [_of_hunk(path, hunk) for hunk in hunks] or _of_words(path, structured) or _of_words(path, tool_input)
+    return (
+        [_of_hunk(path, hunk) for hunk in hunks]
+        or _diffs_of_input(path, structured)
+        or _diffs_of_input(path, tool_input)
+    )
 
 
 def places(path: str, structured: object) -> list[v1.ToolLocation]:
@@ -330,7 +334,7 @@ def _edit(values: object) -> _Edit | None:
     return _Edit(old, new, everywhere) if isinstance(old, str) and isinstance(new, str) else None
 
 
-def _of_words(path: str, values: object) -> list[v1.Diff]:
+def _diffs_of_input(path: str, values: object) -> list[v1.Diff]:
     """Only what was replaced, as the call says it. An edit of nothing makes a file."""
     if isinstance(content := isinstance(values, dict) and values.get("content"), str):
         return [v1.Diff(path=path, old_text=None, new_text=content)]
@@ -364,8 +368,8 @@ def _first_change(hunk: PatchHunk) -> int | None:
     return line_number(hunk.new_start + unchanged)
 
 
-def _flat(said: str) -> str:
-    return _TABS.sub(lambda tabs: "  " * len(tabs[0]), said) if "\t" in said else said
+def _flat(value: str) -> str:
+    return _TABS.sub(lambda tabs: "  " * len(tabs[0]), value) if "\t" in value else value
 
 
 def _as_tabs(pairs: "re.Match[str]") -> str:

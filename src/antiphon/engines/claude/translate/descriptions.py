@@ -121,8 +121,8 @@ def _search_web(values: _Values, _: str) -> str:
 
 
 def _agent(values: _Values, _: str) -> str:
-    about, sort = text(values, "description") or "", text(values, "subagent_type")
-    who = "" if sort in (None, "general-purpose") else one_line(sort or "", 40)
+    about, kind = text(values, "description") or "", text(values, "subagent_type")
+    who = "" if kind in (None, "general-purpose") else one_line(kind or "", 40)
     return sentence(f"{who}: {about}" if who and about else about or who) or "Sub-agent"
 
 
@@ -150,8 +150,8 @@ def _look_at_task(values: _Values, _: str) -> str:
 
 
 def _question(values: _Values, _: str) -> str:
-    asked = [question for each in items(values, "questions") if (question := text(each, "question"))]
-    return f"Ask {len(asked)} questions" if len(asked) > 1 else sentence("".join(asked)) or "Ask a question"
+    questions = [question for each in items(values, "questions") if (question := text(each, "question"))]
+    return f"Ask {len(questions)} questions" if len(questions) > 1 else sentence("".join(questions)) or "Ask a question"
 
 
 def _findings(values: _Values, _: str) -> str:
@@ -270,7 +270,7 @@ def _skip(text: str, at: int) -> int:
 
 # What a call is going to do, to be read before it does it: the change, the plan, the prompt.
 
-_Shown = list[v1.ToolContent]
+_Content = list[v1.ToolContent]
 _LONGEST: Final = 4000
 """Characters of arguments that nobody has made readable."""
 
@@ -288,20 +288,20 @@ _BESIDE_TITLE: Final = {
 """Arguments that no title has room for, and that say what the call does."""
 
 
-def of_command(values: _Values, _: str) -> _Shown:
+def of_command(values: _Values, _: str) -> _Content:
     """What the command is for, and the command itself where the title has only a part of it."""
     command = text(values, "command") or ""
-    shown: _Shown = []
+    content: _Content = []
     if about := text(values, "description", "command_description"):
-        shown.append(shown_text(about))
+        content.append(shown_text(about))
     if command and one_line(command) != command:
-        shown.append(shown_text(fenced(exact(command), "sh")))
+        content.append(shown_text(fenced(exact(command), "sh")))
     if values.get("dangerouslyDisableSandbox") is True:
-        shown.append(shown_text("It runs outside of the sandbox."))
-    return shown
+        content.append(shown_text("It runs outside of the sandbox."))
+    return content
 
 
-def of_edit(values: _Values, cwd: str) -> _Shown:
+def of_edit(values: _Values, cwd: str) -> _Content:
     """The change, as far as the input tells it."""
     path = text(values, "file_path", "path")
     if path is None:
@@ -310,36 +310,36 @@ def of_edit(values: _Values, cwd: str) -> _Shown:
     return list(diffs_of(absolute(path, cwd), {**values, "content": content} if content is not None else values, None))
 
 
-def of_cell(values: _Values, _: str) -> _Shown:
+def of_cell(values: _Values, _: str) -> _Content:
     """The new text of a notebook's cell. It is no diff: that would have to be one of the whole file."""
     source = text(values, "new_source")
     return [shown_text(fenced(source, "" if values.get("cell_type") == "markdown" else "python"))] if source else []
 
 
-def of_plan(values: _Values, _: str) -> _Shown:
+def of_plan(values: _Values, _: str) -> _Content:
     """The plan."""
     plan = text(values, "plan")
     return [shown_text(plan)] if plan else []
 
 
-def of_prompt(values: _Values, _: str) -> _Shown:
+def of_prompt(values: _Values, _: str) -> _Content:
     """What another agent, or this one later, is told."""
     prompt = text(values, "prompt")
     return [shown_text(prompt)] if prompt else []
 
 
-def of_message(values: _Values, _: str) -> _Shown:
+def of_message(values: _Values, _: str) -> _Content:
     """What is said to another agent."""
-    said = text(values, "message", "content")
-    return [shown_text(said)] if said else []
+    value = text(values, "message", "content")
+    return [shown_text(value)] if value else []
 
 
-def of_questions(values: _Values, _: str) -> _Shown:
+def of_questions(values: _Values, _: str) -> _Content:
     """The questions with what may be answered."""
-    return [shown_text(said) for each in items(values, "questions") if (said := _question_preview(each))]
+    return [shown_text(value) for each in items(values, "questions") if (value := _question_preview(each))]
 
 
-def of_findings(values: _Values, _: str) -> _Shown:
+def of_findings(values: _Values, _: str) -> _Content:
     """What was found, and where."""
     lines = []
     for each in items(values, "findings"):
@@ -349,17 +349,17 @@ def of_findings(values: _Values, _: str) -> _Shown:
     return [shown_text("\n".join(lines))] if lines else []
 
 
-def of_anything(values: _Values) -> _Shown:
+def of_anything(values: _Values) -> _Content:
     """The arguments as they are: whoever is asked for permission has to see them."""
     if not values:
         return []
-    said = exact(msgspec.json.format(msgspec.json.encode(values), indent=2).decode("utf-8", "replace"))
-    return [shown_text(fenced(said if len(said) <= _LONGEST else said[:_LONGEST] + "\n…", "json"))]
+    value = exact(msgspec.json.format(msgspec.json.encode(values), indent=2).decode("utf-8", "replace"))
+    return [shown_text(fenced(value if len(value) <= _LONGEST else value[:_LONGEST] + "\n…", "json"))]
 
 
-def of_rest(name: str, values: _Values, title: str) -> _Shown:
+def of_rest(name: str, values: _Values, title: str) -> _Content:
     """What belongs to the call and does not stand in its title, or not whole."""
-    cut = [each for each in _IN_TITLE.get(name, ()) if (said := text(values, each)) and exact(said) not in title]
+    cut = [each for each in _IN_TITLE.get(name, ()) if (value := text(values, each)) and exact(value) not in title]
     more = [each for each in _BESIDE_TITLE.get(name, ()) if values.get(each)]
     return [shown_text(f"{each}:\n{_as_it_is(values[each])}") for each in (*cut, *more)]
 
@@ -371,15 +371,15 @@ def _as_it_is(value: object) -> str:
 
 
 def _question_preview(values: object) -> str:
-    asked = text(values, "question")
-    if not asked:
+    questions = text(values, "question")
+    if not questions:
         return ""
     choices = []
     for each in items(values, "options"):
         label, about = text(each, "label"), text(each, "description")
         if label:
             choices.append(f"- {sentence(label)}{f': {sentence(about, 300)}' if about else ''}")
-    return "\n".join([asked, *choices])
+    return "\n".join([questions, *choices])
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True):
@@ -447,7 +447,7 @@ _PREVIEWS: Final[Mapping[str, Callable[[JsonObject, str], list[v1.ToolContent]]]
     "AskUserQuestion": of_questions,
     "ReportFindings": of_findings,
 }
-_SHOWN_ELSEWHERE: Final = frozenset(_TITLE_ARGUMENTS) | set(_KINDS) | {"CronList", "EnterWorktree", "ExitWorktree"}
+_NO_PREVIEW: Final = frozenset(_TITLE_ARGUMENTS) | set(_KINDS) | {"CronList", "EnterWorktree", "ExitWorktree"}
 
 
 def describe(name: str, tool_input: object, cwd: str) -> Description:
@@ -465,11 +465,11 @@ def describe(name: str, tool_input: object, cwd: str) -> Description:
 
 def early_title(name: str, partial_json: str, cwd: str) -> str | None:
     """The title as soon as what it is about has arrived whole in the input, which may end anywhere."""
-    telling = _TITLE_ARGUMENTS.get(name)
-    if telling is None:
+    arguments = _TITLE_ARGUMENTS.get(name)
+    if arguments is None:
         return None
     values = members_so_far(partial_json)
-    return title_of(name, values, cwd) if text(values, *telling) else None
+    return title_of(name, values, cwd) if text(values, *arguments) else None
 
 
 def kind_of(name: str) -> v1.ToolKind:
@@ -497,4 +497,4 @@ def _preview(name: str, values: JsonObject, cwd: str) -> list[v1.ToolContent]:
     known = _PREVIEWS.get(name)
     if known is not None:
         return known(values, cwd)
-    return [] if name in _SHOWN_ELSEWHERE else of_anything(values)
+    return [] if name in _NO_PREVIEW else of_anything(values)

@@ -44,10 +44,10 @@ __all__ = [
     "cost_of",
     "end_of",
     "error_of",
+    "mentions_limit",
     "moment_text",
     "reset_in",
     "reset_moment",
-    "says_limit",
     "text_of",
     "usage_of",
 ]
@@ -163,13 +163,13 @@ def _usage(sent: int, got: int, read: int, write: int, thought: int | None) -> v
 
 def _reason(result: ResultLine, last: Assistant | None) -> v1.StopReason | None:
     """The stop reason; None if it is an error."""
-    for table, word in (
+    for table, name in (
         (_BY_REASON, result.terminal_reason),
         (_BY_SUBTYPE, result.subtype),
         (_BY_STOP, result.stop_reason),
     ):
-        if word in table:
-            return table[word]
+        if name in table:
+            return table[name]
     if "max_output_tokens" in (result.api_error, last.error if last else None, last.api_error if last else None):
         return _STOP.MAX_TOKENS
     if _failed(result, last):
@@ -184,13 +184,13 @@ def _failed(result: ResultLine, last: Assistant | None) -> bool:
     if last is not None and (last.is_api_error_message or last.error is not None):
         return True
     made_up = last is None or last.message.model == "<synthetic>"
-    return made_up and says_limit(result.result or "")
+    return made_up and mentions_limit(result.result or "")
 
 
 def _was_interrupted(result: ResultLine) -> bool:
     """Older CLIs give no reason for an interrupt."""
-    said = " ".join(result.errors)
-    return result.terminal_reason is None and ("Request was aborted" in said or "[Request interrupted" in said)
+    value = " ".join(result.errors)
+    return result.terminal_reason is None and ("Request was aborted" in value or "[Request interrupted" in value)
 
 
 # What went wrong between the CLI and its model, as one of a few kinds, each with what to do about it.
@@ -214,7 +214,7 @@ _HINTS: Final = {
     "api": "send the prompt again; if that does not help, choose another model or start a new session",
 }  # fmt: skip
 
-_BY_WORD: Final = {
+_BY_NAME: Final = {
     "account_on_hold": "billing", "authentication_failed": "auth", "billing_error": "billing", "cloud_credential_error": "access",
     "connection_failed": "connection", "invalid_request": "invalid_request", "model_not_found": "model_not_found",
     "oauth_org_not_allowed": "auth", "overloaded": "overloaded", "rate_limit": "rate_limit", "server_error": "server_error",
@@ -252,7 +252,7 @@ _PREFIX: Final = re.compile(r"^(?:API Error:?\s*)+")
 _DIAGNOSTIC: Final = "[ede_diagnostic]"
 
 
-def says_limit(text: str) -> bool:
+def mentions_limit(text: str) -> bool:
     """Whether the text is the CLI's word for a subscription that is used up."""
     return _LIMIT.match(text.strip().replace("\u2019", "'")) is not None
 
@@ -284,16 +284,16 @@ def error_of(
 
 def text_of(result: ResultLine, last: Assistant | None = None) -> str:
     """What the CLI says about it, without what is only for those who make it."""
-    said = result.result or "\n".join(error for error in result.errors if not error.startswith(_DIAGNOSTIC))
-    if not said.strip() and last is not None and (last.is_api_error_message or last.error):
-        said = "".join(getattr(block, "text", "") for block in last.message.blocks)
-    return said.strip()
+    value = result.result or "\n".join(error for error in result.errors if not error.startswith(_DIAGNOSTIC))
+    if not value.strip() and last is not None and (last.is_api_error_message or last.error):
+        value = "".join(getattr(block, "text", "") for block in last.message.blocks)
+    return value.strip()
 
 
 def _kind(result: ResultLine, last: Assistant | None, text: str) -> str:
-    if says_limit(text):
+    if mentions_limit(text):
         return "usage_limit"
-    words = [
+    names = [
         result.api_error,
         last.api_error if last else None,
         result.terminal_reason,
@@ -303,9 +303,9 @@ def _kind(result: ResultLine, last: Assistant | None, text: str) -> str:
     status = _first(result.api_error_status, last.api_error_status if last else None)
     if status == 529 or _OVERLOADED.search(text):
         return "overloaded"  # which the CLI calls a server error
-    for word in words:
-        if word in _BY_WORD:
-            return _BY_WORD[word]
+    for name in names:
+        if name in _BY_NAME:
+            return _BY_NAME[name]
     for sign, kind in _SIGNS:
         if sign.search(text):
             return kind
@@ -341,8 +341,8 @@ def _when(last: Assistant | None) -> float | None:
 
 
 def _message(text: str, kind: str) -> str:
-    said = _PREFIX.sub("", re.sub(r"\|\s*\d{10,13}\b", "", text)).strip()
-    return said or {
+    value = _PREFIX.sub("", re.sub(r"\|\s*\d{10,13}\b", "", text)).strip()
+    return value or {
         "execution": "Claude Code stopped in the middle of the turn",
         "startup": "Claude Code could not start the turn",
     }.get(kind, "Claude Code ended the turn with an error that it did not name")
@@ -356,7 +356,7 @@ def _first(*values: int | None) -> int | None:
 
 _NUMBER: Final = re.compile(r"\|\s*(\d{10}(?:\d{3})?)\b")
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_WORDS: Final = re.compile(
+_RESET_TEXT: Final = re.compile(
     r"resets?\s+(?:at\s+|on\s+)?"
     rf"(?:(?P<month>{'|'.join(_MONTHS)})[a-z]*\.?\s+(?P<day>\d{{1,2}})(?:,?\s+(?P<year>\d{{4}}))?(?:,|\s+at)?\s+)?"
     r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?\s*(?P<half>am|pm)?\b"
@@ -380,7 +380,7 @@ def reset_in(text: str, now: float | None = None) -> float | None:
     """The moment that a text names: `…|1760000000`, or seen from `now` `resets 3pm`, `resets Nov 20, 5:07am (UTC)`."""
     if found := _NUMBER.search(text):
         return reset_moment(float(found[1]))
-    found = _WORDS.search(text)
+    found = _RESET_TEXT.search(text)
     if now is None or found is None or (found["half"] is None and found["minute"] is None):
         return None
     try:

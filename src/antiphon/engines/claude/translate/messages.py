@@ -49,7 +49,7 @@ class ClaudeMessages:
         self.plan = ClaudePlan()
         self.last: wire.Assistant | None = None
         """The last that the main model said in this turn."""
-        self.said = False
+        self.answered = False
         """Whether anything was told of it."""
         self._cwd = cwd
         self._replay = replay
@@ -58,7 +58,7 @@ class ClaudeMessages:
         self._main = _Lane()
         self._lanes: dict[str, _Lane] = {}
         self._planned: dict[str, tuple[str, JsonObject]] = {}
-        self._held: wire.Assistant | None = None
+        self._held_error: wire.Assistant | None = None
         self._seen: Recent[str] = Recent()
 
     # As it is written.
@@ -73,7 +73,7 @@ class ClaudeMessages:
             lane.tools.clear()
             lane.streamed.start(event.message.id if event.message else None)
         elif type(event) is wire.BlockStart:
-            return self._block_begins(lane, event, parent)
+            return self._block_start(lane, event, parent)
         elif type(event) is UnknownPart:
             tally(self._unknown, f"event/{event.kind}")
         return ()
@@ -100,10 +100,10 @@ class ClaudeMessages:
             return ()
         streamed = self._main.streamed
         streamed.add(index, kind, text)
-        self.said = True
+        self.answered = True
         return (chunk(content=v1.TextBlock(text=text), message_id=streamed.message_id),)
 
-    def _block_begins(self, lane: _Lane, event: wire.BlockStart, parent: str | None) -> "Sequence[ClaudeEvent]":
+    def _block_start(self, lane: _Lane, event: wire.BlockStart, parent: str | None) -> "Sequence[ClaudeEvent]":
         block = event.content_block
         lane.streamed.begin(event.index)
         lane.tools.pop(event.index, None)
@@ -132,18 +132,18 @@ class ClaudeMessages:
             self._seen.add(line.uuid)
         parent = line.parent_tool_use_id
         if parent is None:
-            yield from self.release_held()
+            yield from self.release_error()
             self.last = line
             if (line.is_api_error_message or line.error is not None) and not self._replay:
-                self._held = line  # the turn's end says whether it is an error or the model's last word
+                self._held_error = line  # the turn's end says whether it is an error or the model's last word
                 return
         for block in line.message.blocks:
             yield from self._block(line, block, parent)
 
-    def release_held(self, tell: bool = True) -> "Iterator[ClaudeEvent]":
+    def release_error(self, send: bool = True) -> "Iterator[ClaudeEvent]":
         """Tell the error that the CLI wrote as a message, or forget it because it is told as an error."""
-        line, self._held = self._held, None
-        if line is not None and tell:
+        line, self._held_error = self._held_error, None
+        if line is not None and send:
             for block in line.message.blocks:
                 yield from self._block(line, block, None)
 
@@ -152,14 +152,14 @@ class ClaudeMessages:
             case wire.ClaudeTextBlock(text=text):
                 yield from self._text(line, text, parent)
             case wire.ThinkingBlock(thinking=text):
-                yield from self._thought(line, text, parent)
+                yield from self._thinking(line, text, parent)
             case (
                 wire.ToolUseBlock(id=id, name=name, input=input)
                 | wire.ServerToolUseBlock(id=id, name=name, input=input)
             ):
                 yield from self._call(id, name, input, parent)
             case wire.ToolResultBlock():  # older CLIs tell results here
-                yield from self._came_to(block, None, parent)
+                yield from self._result(block, None, parent)
             case UnknownPart(kind=kind) if kind.endswith("_tool_result"):
                 yield from self._server_result(block, parent)
             case UnknownPart(kind=kind):
@@ -174,14 +174,14 @@ class ClaudeMessages:
         if text == NO_CONTENT and line.message.id != self._main.streamed.message_id:
             return
         if rest := self._main.streamed.rest(line.message.id, "text", text):
-            yield from self.say(rest, line.message.id or line.uuid)
+            yield from self.add_message(rest, line.message.id or line.uuid)
 
-    def say(self, text: str, message_id: str | None) -> "Iterator[ClaudeEvent]":
+    def add_message(self, text: str, message_id: str | None) -> "Iterator[ClaudeEvent]":
         """Something that was not streamed."""
-        self.said = True
+        self.answered = True
         yield v1.AgentMessageChunk(content=v1.TextBlock(text=text), message_id=message_id)
 
-    def _thought(self, line: wire.Assistant, text: str, parent: str | None) -> "Iterator[ClaudeEvent]":
+    def _thinking(self, line: wire.Assistant, text: str, parent: str | None) -> "Iterator[ClaudeEvent]":
         if parent is not None:
             yield from self._folded(parent, text, thought=True)
         elif rest := self._main.streamed.rest(line.message.id, "thinking", text):
@@ -190,7 +190,7 @@ class ClaudeMessages:
     def _folded(self, parent: str, text: str, *, thought: bool) -> "Iterator[ClaudeEvent]":
         call = self.calls.get(parent)
         if call is not None and text.strip():
-            yield self.calls.shows(call, self._subagents.says(parent, text, thought=thought))
+            yield self.calls.update_content(call, self._subagents.add_text(parent, text, thought=thought))
 
     def _call(self, id: str, name: str, input: "JsonObject", parent: str | None) -> "Iterator[ClaudeEvent]":
         if name in PLAN_TOOLS:
@@ -206,7 +206,7 @@ class ClaudeMessages:
         parent, blocks = line.parent_tool_use_id, line.message.blocks
         results = [block for block in blocks if isinstance(block, wire.ToolResultBlock)]
         for result in results:
-            yield from self._came_to(result, line.tool_use_result if len(results) == 1 else None, parent)
+            yield from self._result(result, line.tool_use_result if len(results) == 1 else None, parent)
         foreign = line.origin is not None and line.origin.get("kind") not in (None, "human")
         if self._replay and parent is None and not (line.is_synthetic or line.is_replay or foreign):
             for block in blocks:
@@ -223,32 +223,32 @@ class ClaudeMessages:
             case _:
                 pass
 
-    def _came_to(self, block: wire.ToolResultBlock, structured: object, parent: str | None) -> "Iterator[ClaudeEvent]":
+    def _result(self, block: wire.ToolResultBlock, structured: object, parent: str | None) -> "Iterator[ClaudeEvent]":
         id = block.tool_use_id
         planned = self._planned.pop(id, None)
         if planned is not None:
             if parent is None:  # a sub-agent's plan is its own
-                yield from self.plan.came_to(*planned, structured, block.is_error is True)
+                yield from self.plan.apply(*planned, structured, block.is_error is True)
             return
         if self.calls.is_over(id):
             return
         call = self.calls.get(id)
-        told = result_of(call.name if call else "", call.input if call else {}, block, structured, self._cwd)
+        result = result_of(call.name if call else "", call.input if call else {}, block, structured, self._cwd)
         if call is None:
-            yield from self.calls.unannounced(id, told, parent)
+            yield from self.calls.unannounced(id, result, parent)
         elif call.name in AGENTS:
-            if is_launch(structured) and not told.failed and not self._replay:
+            if is_launch(structured) and not result.failed and not self._replay:
                 call.background = True
                 return
             yield from self.close(background=True, below=id)
-            content = [] if is_launch(structured) else told.content
-            yield from self.calls.finish(call, told, self._subagents.all_said(id, content))
+            content = [] if is_launch(structured) else result.content
+            yield from self.calls.finish(call, result, self._subagents.final_content(id, content))
             self._lanes.pop(id, None)
         else:
             call.background = (
                 call.name in SHELLS and isinstance(structured, dict) and bool(structured.get("backgroundTaskId"))
             )
-            yield from self.calls.finish(call, told)
+            yield from self.calls.finish(call, result)
 
     def _server_result(self, block: UnknownPart, parent: str | None) -> "Iterator[ClaudeEvent]":
         """What a tool at the model's side came to."""
@@ -260,7 +260,7 @@ class ClaudeMessages:
         id, content = fields.get("tool_use_id"), fields.get("content")
         if isinstance(id, str) and self.calls.get(id) is not None:
             failed = isinstance(content, dict) and str(content.get("type", "")).endswith("_error")
-            yield from self._came_to(wire.ToolResultBlock(tool_use_id=id, is_error=failed), content, parent)
+            yield from self._result(wire.ToolResultBlock(tool_use_id=id, is_error=failed), content, parent)
 
     # Tasks.
 
@@ -280,20 +280,20 @@ class ClaudeMessages:
             yield from self.calls.background_exit(id, line.summary)
         elif call.background:
             yield from self.close(background=True, below=id)
-            content = self._subagents.all_said(id, report(line.summary))
+            content = self._subagents.final_content(id, report(line.summary))
             yield self.calls.finish_task(call, line.status != "completed", content)
             self._lanes.pop(id, None)
 
     def close(self, *, background: bool, below: str | None = None) -> "Iterator[ClaudeEvent]":
         """Calls that will get no result any more."""
         for call in self.calls.left_open(background=background, below=below):
-            yield self.calls.close(call, self._subagents.all_said(call.id, []))
+            yield self.calls.close(call, self._subagents.final_content(call.id, []))
             self._lanes.pop(call.id, None)
 
 
 # What was told of a message while the model wrote it, so that the whole message, which follows, is not told again.
 
-KEPT: Final = 8
+KEPT_MESSAGES: Final = 8
 """Messages whose streamed text is remembered. The whole follows each block at once, so one would nearly do."""
 
 
@@ -322,7 +322,7 @@ class Streamed:
         self._open.clear()
         self._stretches.pop(message_id, None)
         self._stretches[message_id] = []
-        while len(self._stretches) > KEPT:
+        while len(self._stretches) > KEPT_MESSAGES:
             del self._stretches[next(iter(self._stretches))]
 
     def begin(self, index: int) -> None:
@@ -343,16 +343,16 @@ class Streamed:
         stretch = next((each for each in stretches if each.kind == kind), None)
         if stretch is None:
             return text
-        told = "".join(stretch.pieces)
+        result = "".join(stretch.pieces)
         stretches.remove(stretch)
         if self._open.get(stretch.index) is stretch:
             del self._open[stretch.index]
-        if text.startswith(told):
-            return text[len(told) :]
+        if text.startswith(result):
+            return text[len(result) :]
         if (
-            told.startswith(text) and text
+            result.startswith(text) and text
         ):  # an old stream does not say where a block ends: the rest belongs to the next one
-            stretch.pieces = [told[len(text) :]]
+            stretch.pieces = [result[len(text) :]]
             stretches.insert(0, stretch)
         return ""
 
@@ -367,7 +367,7 @@ class Subagents:
     """What each said, and which task is which call."""
 
     def __init__(self) -> None:
-        self._said: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
         self._call_of: dict[str, str] = {}
 
     def started(self, task: "wire.TaskStarted") -> None:
@@ -384,22 +384,22 @@ class Subagents:
         """Nothing more will be said of it."""
         self._call_of.pop(task_id, None)
 
-    def says(self, call_id: str, text: str, *, thought: bool = False) -> "list[v1.ToolContent]":
+    def add_text(self, call_id: str, text: str, *, thought: bool = False) -> "list[v1.ToolContent]":
         """All that it has said by now, as content of its call."""
         if thought:
             text = "\n".join(f"> {line}" for line in text.strip().splitlines())
-        before = self._said.get(call_id, "")
-        said = f"{before}\n\n{text}" if before else text
-        self._said[call_id] = said if len(said) <= MAX_FOLDED else f"…{said[1 - MAX_FOLDED :]}"
-        return _content(self._said[call_id])
+        before = self._texts.get(call_id, "")
+        value = f"{before}\n\n{text}" if before else text
+        self._texts[call_id] = value if len(value) <= MAX_FOLDED else f"…{value[1 - MAX_FOLDED :]}"
+        return _content(self._texts[call_id])
 
-    def all_said(self, call_id: str, report: "list[v1.ToolContent]") -> "list[v1.ToolContent]":
+    def final_content(self, call_id: str, report: "list[v1.ToolContent]") -> "list[v1.ToolContent]":
         """What its call shows in the end: all that it said, and its report unless that was the last it said."""
-        said = self._said.pop(call_id, "")
-        if not said:
+        value = self._texts.pop(call_id, "")
+        if not value:
             return report
         last = _plain(_text(report))
-        return _content(said) if not last or _plain(said).endswith(last) else [*_content(said), *report]
+        return _content(value) if not last or _plain(value).endswith(last) else [*_content(value), *report]
 
 
 def is_launch(structured: object) -> bool:
@@ -411,8 +411,8 @@ def is_launch(structured: object) -> bool:
 
 def report(text: str | None) -> "list[v1.ToolContent]":
     """What a task's end says, as content."""
-    said = unframed(text or "")
-    return _content(said) if said else []
+    value = unframed(text or "")
+    return _content(value) if value else []
 
 
 def _content(text: str) -> "list[v1.ToolContent]":

@@ -22,7 +22,7 @@ _LONGEST_WAIT: Final = 86_400_000
 _FULL: Final = 10
 """Ten times a limit is the most that is told of its use. More is a slip of the pen."""
 
-_TROUBLE: Final = {
+_API_ERRORS: Final = {
     "account_on_hold": "The account is on hold",
     "authentication_failed": "The sign-in was not accepted",
     "billing_error": "The account cannot pay",
@@ -47,14 +47,14 @@ _SERVERS: Final = {
 
 def notices_of(line: object) -> "Sequence[ClaudeEvent]":
     """The notices of a line, most often none."""
-    known = _TOLD.get(type(line))
+    known = _BY_LINE.get(type(line))
     return known(line) if known is not None else ()
 
 
 def _retry(line: wire.ApiRetry) -> "Sequence[ClaudeEvent]":
-    trouble = _TROUBLE.get(line.error or "")
-    if trouble is None:
-        trouble = (
+    problem = _API_ERRORS.get(line.error or "")
+    if problem is None:
+        problem = (
             "No connection to Claude"
             if line.error_status is None
             else f"Claude answered with an error ({line.error_status})"
@@ -62,7 +62,7 @@ def _retry(line: wire.ApiRetry) -> "Sequence[ClaudeEvent]":
     delay = line.retry_delay_ms or 0
     wait = f" in {max(round(delay / 1000), 1)} s" if 0 < delay < _LONGEST_WAIT else ""
     count = f" ({line.attempt} of {line.max_retries})" if line.attempt and line.max_retries else ""
-    return (EngineNotice(f"{trouble}, retrying{wait}{count}", None, _WARNING),)
+    return (EngineNotice(f"{problem}, retrying{wait}{count}", None, _WARNING),)
 
 
 def _limit(line: wire.RateLimit) -> "Sequence[ClaudeEvent]":
@@ -82,12 +82,12 @@ def _limit(line: wire.RateLimit) -> "Sequence[ClaudeEvent]":
 
 
 def _informational(line: wire.Informational) -> "Sequence[ClaudeEvent]":
-    return _said(line.content, _WARNING if line.level == "warning" or line.prevent_continuation else _INFO)
+    return _text_notice(line.content, _WARNING if line.level == "warning" or line.prevent_continuation else _INFO)
 
 
 def _notification(line: wire.NotificationLine) -> "Sequence[ClaudeEvent]":
     return (
-        _said(line.text, _WARNING if line.priority in ("high", "immediate") else _INFO)
+        _text_notice(line.text, _WARNING if line.priority in ("high", "immediate") else _INFO)
         if line.priority != "low"
         else ()
     )
@@ -103,16 +103,16 @@ def _denied(line: wire.PermissionDenied) -> "Sequence[ClaudeEvent]":
 def _hook(line: wire.HookResponse) -> "Sequence[ClaudeEvent]":
     """A hook that went well and is silent is nobody's business; one that failed is, and so is what it says to the user."""
     failed = line.outcome == "error" or bool(line.exit_code)
-    said = _plain((line.stderr if failed else None) or line.stdout or line.output or (line.stderr or ""))
-    if said.startswith("{"):
-        said = "" if not failed else said  # orders for the CLI
-    if not failed and not said:
+    value = _plain((line.stderr if failed else None) or line.stdout or line.output or (line.stderr or ""))
+    if value.startswith("{"):
+        value = "" if not failed else value  # orders for the CLI
+    if not failed and not value:
         return ()
     name = one_line(line.hook_name or line.hook_event or "", 80) or "A hook"
     code = f" with exit code {line.exit_code}" if line.exit_code else ""
     return (
         EngineNotice(
-            f"The hook {name} failed{code}" if failed else f"Hook {name}", said or None, _WARNING if failed else _INFO
+            f"The hook {name} failed{code}" if failed else f"Hook {name}", value or None, _WARNING if failed else _INFO
         ),
     )
 
@@ -121,8 +121,8 @@ def _servers(line: wire.Init) -> "Sequence[ClaudeEvent]":
     found: list[ClaudeEvent] = []
     for server in line.mcp_servers:
         if server.status in _SERVERS:
-            trouble, remedy = _SERVERS[server.status]
-            found.append(EngineNotice(f"The MCP server {one_line(server.name, 80)} {trouble}", remedy, _WARNING))
+            problem, advice = _SERVERS[server.status]
+            found.append(EngineNotice(f"The MCP server {one_line(server.name, 80)} {problem}", advice, _WARNING))
     for error in line.plugin_errors:
         name = one_line(text(error, "plugin") or "?", 80)
         found.append(
@@ -133,8 +133,8 @@ def _servers(line: wire.Init) -> "Sequence[ClaudeEvent]":
 
 def _refused(line: wire.RefusalLine) -> "Sequence[ClaudeEvent]":
     why = _plain(line.api_refusal_explanation or line.content)
-    remedy = "Put the request in other words, or choose another model."
-    return (EngineNotice("The model declined to answer", f"{why} {remedy}" if why else remedy, _WARNING),)
+    advice = "Put the request in other words, or choose another model."
+    return (EngineNotice("The model declined to answer", f"{why} {advice}" if why else advice, _WARNING),)
 
 
 def _fell_back(line: wire.FallbackLine) -> "Sequence[ClaudeEvent]":
@@ -172,26 +172,26 @@ def _result(line: wire.ResultLine) -> "Sequence[ClaudeEvent]":
         "error_max_turns",
         "error_max_budget_usd",
     ):
-        return _said("\n".join(line.errors), _WARNING)
+        return _text_notice("\n".join(line.errors), _WARNING)
     return ()
 
 
-def _said(words: str, severity: v1.NoticeSeverity) -> "Sequence[ClaudeEvent]":
+def _text_notice(text_of_line: str, severity: v1.NoticeSeverity) -> "Sequence[ClaudeEvent]":
     """Words of the CLI: a short line is the title, of longer ones the first."""
-    words = _plain(words)
-    if not words:
+    text_of_line = _plain(text_of_line)
+    if not text_of_line:
         return ()
-    first, _, rest = words.partition("\n")
+    first, _, rest = text_of_line.partition("\n")
     short = sentence(first)
-    return (EngineNotice(short, (words if short != first.strip() else rest.strip()) or None, severity),)
+    return (EngineNotice(short, (text_of_line if short != first.strip() else rest.strip()) or None, severity),)
 
 
-def _plain(words: str) -> str:
-    words = prose(words).strip()
-    return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
+def _plain(text_of_line: str) -> str:
+    text_of_line = prose(text_of_line).strip()
+    return text_of_line if len(text_of_line) <= _LONGEST else text_of_line[: _LONGEST - 1] + "…"
 
 
-_TOLD: Final[Mapping[type, Callable[[Any], "Sequence[ClaudeEvent]"]]] = {
+_BY_LINE: Final[Mapping[type, Callable[[Any], "Sequence[ClaudeEvent]"]]] = {
     wire.ApiRetry: _retry,
     wire.AuthRequiredLine: _sign_in,
     wire.AuthStatusLine: _signing_in,

@@ -73,9 +73,9 @@ def result_of(name: str, tool_input: object, block: ToolResultBlock, structured:
         return _edit(tool_input, block.content, structured, raw, cwd)
     if name in ("NotebookRead", "Read"):
         return _read(tool_input, block.content, structured, raw, cwd)
-    known = _SHOWN.get(name)
-    shown = known(structured) if known is not None else None
-    content = content_of(block.content) if shown is None else shown
+    known = _CONTENT_OF_TOOL.get(name)
+    parts = known(structured) if known is not None else None
+    content = content_of(block.content) if parts is None else parts
     return CallResult(content=_unframed(content) if name in _DELEGATES else content, raw_output=raw)
 
 
@@ -83,8 +83,8 @@ def _unframed(content: list[v1.ToolContent]) -> list[v1.ToolContent]:
     """The content without the lines before a report. They may be a block of their own."""
     match content:
         case [v1.ContentItem(content=v1.TextBlock(text=text)), *rest]:
-            said = unframed(text)
-            return [shown_text(said), *rest] if said else rest
+            value = unframed(text)
+            return [shown_text(value), *rest] if value else rest
         case _:
             return content
 
@@ -95,7 +95,7 @@ def _command(content: object, structured: object, raw: object, *, failed: bool) 
         content=output_content(ran),
         raw_output=raw,
         failed=failed or ran.interrupted,
-        output=ran.shown,
+        output=ran.terminal_text,
         exit_code=ran.exit_code,
     )
 
@@ -105,9 +105,9 @@ def _has_pictures(content: object) -> bool:
 
 
 def _failure(content: object) -> list[v1.ToolContent]:
-    said = failure_in(text_in(content))
+    value = failure_in(text_in(content))
     others = [] if isinstance(content, str) else [each for each in content_of(content) if not is_text(each)]
-    return ([shown_text(fenced(said))] if said else []) + others
+    return ([shown_text(fenced(value))] if value else []) + others
 
 
 def _edit(tool_input: object, content: object, structured: object, raw: object, cwd: str) -> CallResult:
@@ -115,12 +115,12 @@ def _edit(tool_input: object, content: object, structured: object, raw: object, 
     path = absolute(named, cwd) if named else path_of(tool_input, cwd)
     if path is None:
         return CallResult(content=content_of(content), raw_output=raw)
-    if trouble := text(structured, "error"):
-        return CallResult(content=[shown_text(fenced(trouble))], raw_output=raw, failed=True)
+    if problem := text(structured, "error"):
+        return CallResult(content=[shown_text(fenced(problem))], raw_output=raw, failed=True)
     changes = diffs_of(path, tool_input, structured)
     same = bool(changes) and all(change.old_text == change.new_text for change in changes)
-    shown: list[v1.ToolContent] = [shown_text("No change.")] if same else [*changes]
-    return CallResult(content=shown, locations=places(path, structured), raw_output=raw)
+    parts: list[v1.ToolContent] = [shown_text("No change.")] if same else [*changes]
+    return CallResult(content=parts, locations=places(path, structured), raw_output=raw)
 
 
 def _read(tool_input: object, content: object, structured: object, raw: object, cwd: str) -> CallResult:
@@ -165,17 +165,17 @@ def _link(hit: object) -> str | None:
 
 
 def _fetched(structured: object) -> list[v1.ToolContent] | None:
-    said = text(structured, "result")
-    return [shown_text(readable(said))] if said else None
+    value = text(structured, "result")
+    return [shown_text(readable(value))] if value else None
 
 
 def _found_files(structured: object) -> list[v1.ToolContent] | None:
     """Matching lines, or the names of the files."""
-    said = text(structured, "content")
+    value = text(structured, "content")
     names = [name for name in items(structured, "filenames") if isinstance(name, str)]
-    if said is None and not isinstance(structured, dict):
+    if value is None and not isinstance(structured, dict):
         return None
-    lines = said.rstrip("\n") if said else "\n".join(names)
+    lines = value.rstrip("\n") if value else "\n".join(names)
     more = (
         [shown_text("There are more.")] if isinstance(structured, dict) and structured.get("truncated") is True else []
     )
@@ -201,15 +201,15 @@ def _answers(structured: object) -> list[v1.ToolContent] | None:
 
 
 def _message(structured: object) -> list[v1.ToolContent] | None:
-    said = text(structured, "message")
-    return [shown_text(said)] if said else None
+    value = text(structured, "message")
+    return [shown_text(value)] if value else None
 
 
 def _nothing(structured: object) -> list[v1.ToolContent] | None:
     return [] if isinstance(structured, dict) else None
 
 
-_SHOWN: Final[Mapping[str, Callable[[Any], list[v1.ToolContent] | None]]] = {
+_CONTENT_OF_TOOL: Final[Mapping[str, Callable[[Any], list[v1.ToolContent] | None]]] = {
     **dict.fromkeys(("Agent", "Task"), _agent),
     "WebSearch": _web_search, "WebFetch": _fetched, "ToolSearch": _found_tools, "ExitPlanMode": _plan, "AskUserQuestion": _answers,
     **dict.fromkeys(("Glob", "Grep"), _found_files),
@@ -232,44 +232,44 @@ class CommandOutput(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     interrupted: bool = False
     notes: tuple[str, ...] = ()
-    trouble: str | None = None
+    error: str | None = None
     """Why it did not run."""
 
     @property
-    def shown(self) -> str:
+    def terminal_text(self) -> str:
         """Everything, for a place that has only text."""
-        return "\n".join(said for said in (self.output, self.trouble, *(f"[{note}]" for note in self.notes)) if said)
+        return "\n".join(value for value in (self.output, self.error, *(f"[{note}]" for note in self.notes)) if value)
 
 
 def printed(content: object, structured: object, *, failed: bool) -> CommandOutput:
     """From the structured result, which has what the command said and nothing else; for a failure there is only the text."""
     if isinstance(structured, dict) and isinstance(structured.get("stdout"), str):
         return _of_structured(structured, failed=failed)
-    said = text_in(content)
+    value = text_in(content)
     if failed:
-        said = failure_in(said)
-        found = _EXIT.match(said)
+        value = failure_in(value)
+        found = _EXIT.match(value)
         return (
-            CommandOutput(output=said[found.end() :], exit_code=int(found[1])) if found else CommandOutput(trouble=said)
+            CommandOutput(output=value[found.end() :], exit_code=int(found[1])) if found else CommandOutput(error=value)
         )
-    if _NOTHING.match(said):
+    if _NOTHING.match(value):
         return CommandOutput(exit_code=0)
-    if saved := _SAVED.match(said):
+    if saved := _SAVED.match(value):
         return CommandOutput(output=saved[1], exit_code=0)
-    return CommandOutput(output=said, exit_code=0)
+    return CommandOutput(output=value, exit_code=0)
 
 
 def output_content(result: CommandOutput) -> list[v1.ToolContent]:
     """The output in a fence, then what there is to say about it."""
-    shown: list[v1.ToolContent] = []
+    content: list[v1.ToolContent] = []
     if result.output.strip():
-        shown.append(shown_text(fenced(strip_ansi(result.output).rstrip("\n"), "console")))
-    if result.trouble:
-        shown.append(shown_text(fenced(result.trouble)))
+        content.append(shown_text(fenced(strip_ansi(result.output).rstrip("\n"), "console")))
+    if result.error:
+        content.append(shown_text(fenced(result.error)))
     notes = list(result.notes)
     if result.exit_code:
         notes.append(f"Exit code {result.exit_code}")
-    return shown + [shown_text(note) for note in notes]
+    return content + [shown_text(note) for note in notes]
 
 
 def _of_structured(structured: JsonObject, *, failed: bool) -> CommandOutput:
@@ -293,7 +293,7 @@ def _of_structured(structured: JsonObject, *, failed: bool) -> CommandOutput:
     if meaning:
         notes.append(meaning)
     return CommandOutput(
-        output="\n".join(said for said in parts if said), exit_code=code, interrupted=interrupted, notes=tuple(notes)
+        output="\n".join(value for value in parts if value), exit_code=code, interrupted=interrupted, notes=tuple(notes)
     )
 
 
@@ -308,12 +308,12 @@ def file_content(content: object, structured: object, path: str | None) -> list[
     file = part(structured, "file")
     path = text(file, "filePath") or path
     match structured.get("type") if isinstance(structured, dict) else None:
-        case "text" if isinstance(said := file.get("content"), str):
-            return _text(said, file, path)
+        case "text" if isinstance(value := file.get("content"), str):
+            return _text(value, file, path)
         case "file_unchanged":
             return [shown_text("Unchanged since it was last read.")]
         case "notebook":
-            cells = [shown_text(said) for cell in items(file, "cells") if (said := _cell(cell))]
+            cells = [shown_text(value) for cell in items(file, "cells") if (value := _cell(cell))]
             return [*cells, *_pictures(content)]
         case "pdf" | "parts" as kind:
             return [shown_text(_document(kind, file)), *_pictures(content)]
@@ -334,22 +334,22 @@ def _pictures(content: object) -> list[v1.ToolContent]:
     return [each for each in content_of(content) if not is_text(each)]
 
 
-def _text(said: str, file: JsonObject, path: str | None) -> list[v1.ToolContent]:
-    if not said:
+def _text(value: str, file: JsonObject, path: str | None) -> list[v1.ToolContent]:
+    if not value:
         return [shown_text("The file is empty.")]
-    shown: list[v1.ToolContent] = [shown_text(fenced(said, _language(path)))]
+    content: list[v1.ToolContent] = [shown_text(fenced(value, _language(path)))]
     if file.get("truncatedByTokenCap") is True:
-        shown.append(
+        content.append(
             shown_text(f"The first {number(file, 'numLines') or '?'} of {number(file, 'totalLines') or '?'} lines.")
         )
-    return shown
+    return content
 
 
 def _unstructured(content: object, path: str | None) -> list[v1.ToolContent]:
     if not isinstance(content, str):
         return [_without_gutter(each, path) for each in content_of(content)]
-    said = readable(content)
-    return [shown_text(fenced(_plain(said), _language(path)))] if said.strip() else content_of(content)
+    value = readable(content)
+    return [shown_text(fenced(_plain(value), _language(path)))] if value.strip() else content_of(content)
 
 
 def _without_gutter(item: v1.ToolContent, path: str | None) -> v1.ToolContent:
@@ -358,11 +358,11 @@ def _without_gutter(item: v1.ToolContent, path: str | None) -> v1.ToolContent:
     return item
 
 
-def _plain(said: str) -> str:
+def _plain(value: str) -> str:
     """Without the line numbers, if every line has one."""
-    lines = said.split("\n")
+    lines = value.split("\n")
     if not all(_GUTTER.match(line) for line in lines if line):
-        return said
+        return value
     return "\n".join(_GUTTER.sub("", line, count=1) for line in lines)
 
 
@@ -370,17 +370,17 @@ def _cell(cell: object) -> str:
     source = text(cell, "source") or ""
     if text(cell, "cellType", "cell_type") == "markdown":
         return source
-    printed = "\n".join(said for each in items(cell, "outputs") if (said := text(each, "text")))
+    printed = "\n".join(value for each in items(cell, "outputs") if (value := text(each, "text")))
     parts = [fenced(source, text(cell, "language") or "python")] if source else []
     return "\n".join([*parts, fenced(printed.rstrip("\n"))] if printed.strip() else parts)
 
 
 def _document(kind: str, file: JsonObject) -> str:
     size, pages = number(file, "originalSize"), number(file, "count")
-    told = [size_in_words(size)] if size is not None else []
+    details = [size_in_words(size)] if size is not None else []
     if kind == "parts" and pages is not None:
-        told.append(f"{pages} page{'' if pages == 1 else 's'} read")
-    return f"PDF ({', '.join(told)})" if told else "PDF"
+        details.append(f"{pages} page{'' if pages == 1 else 's'} read")
+    return f"PDF ({', '.join(details)})" if details else "PDF"
 
 
 def _language(path: str | None) -> str:
@@ -394,22 +394,22 @@ def _language(path: str | None) -> str:
 _TAGS: Final = re.compile(r"</?tool_use_error>")
 _ERROR: Final = re.compile(r"^(?:Error:\s*)+(?=\S)")
 _REFUSED: Final = "The user doesn't want to proceed with this tool use."
-_THEIR_WORDS: Final = re.compile(
+_USER_REASON: Final = re.compile(
     r"(?:the user said:|user provided the following reason for the rejection:)\s*(.+)", re.DOTALL | re.IGNORECASE
 )
 _TO_THE_MODEL: Final = re.compile(r"\s*IMPORTANT: You \*may\*.*", re.DOTALL)
 
 
-def failure_in(said: str) -> str:
+def failure_in(value: str) -> str:
     """The reason, on its own."""
-    said = _ERROR.sub("", _TAGS.sub("", readable(said)).strip())
-    if said.startswith(_REFUSED):
-        return _refusal(said)
-    return _TO_THE_MODEL.sub("", said)
+    value = _ERROR.sub("", _TAGS.sub("", readable(value)).strip())
+    if value.startswith(_REFUSED):
+        return _refusal(value)
+    return _TO_THE_MODEL.sub("", value)
 
 
-def _refusal(said: str) -> str:
-    if "stopped while running" in said:
+def _refusal(value: str) -> str:
+    if "stopped while running" in value:
         return "Stopped while it was running. It may have done some of its work."
-    theirs = _THEIR_WORDS.search(said)
+    theirs = _USER_REASON.search(value)
     return f"Not run, because you said: {theirs[1].strip()}" if theirs else "Not run, because it was declined."

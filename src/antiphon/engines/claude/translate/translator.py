@@ -34,8 +34,8 @@ class ClaudeTranslator:
     def __init__(self, cwd: str, *, terminals: bool = False, mirror: bool = False, replay: bool = False) -> None:
         self.unknown: Counter[str] = Counter()
         """What was ignored, by sort."""
-        self._talk = ClaudeMessages(cwd, terminals=terminals, mirror=mirror, replay=replay, unknown=self.unknown)
-        self._gauge = ClaudeUsageMeter()
+        self._messages = ClaudeMessages(cwd, terminals=terminals, mirror=mirror, replay=replay, unknown=self.unknown)
+        self._usage = ClaudeUsageMeter()
         self._compaction = ClaudeCompaction()
         self._limit: wire.RateLimitInfo | None = None
         self._session_id: str | None = None
@@ -49,12 +49,14 @@ class ClaudeTranslator:
             wire.Status: self._status,
             wire.CompactBoundary: self._boundary,
             wire.Reset: self._reset,
-            wire.TaskStarted: self._talk.task_started,
-            wire.TaskNotification: self._talk.task_over,
-            wire.LocalCommandOutput: lambda line: self._talk.say(line.content, line.uuid) if line.content else (),
+            wire.TaskStarted: self._messages.task_started,
+            wire.TaskNotification: self._messages.task_over,
+            wire.LocalCommandOutput: lambda line: (
+                self._messages.add_message(line.content, line.uuid) if line.content else ()
+            ),
             wire.TitleLine: lambda line: (TitleChanged(line.title),) if line.title else (),
             wire.CommandsLine: lambda line: (CommandsChanged(line.commands),),
-            wire.FallbackLine: self._fell_back,
+            wire.FallbackLine: self._fallback,
             wire.RateLimit: self._rate_limit,
             wire.UnknownLine: self._ignore,
             wire.GarbledLine: self._ignore,
@@ -62,21 +64,21 @@ class ClaudeTranslator:
 
     def feed(self, line: wire.Line) -> "Sequence[ClaudeEvent]":
         """What a line comes to, in order."""
-        told = self._by_type.get(type(line), notices_of)(line)
-        return told if isinstance(told, tuple) else tuple(told)
+        events = self._by_type.get(type(line), notices_of)(line)
+        return events if isinstance(events, tuple) else tuple(events)
 
     def patch_of(self, request: wire.CanUseTool) -> v1.ToolCallPatch:
         """What a question about a call shows."""
         id = request.tool_use_id or f"{request.tool_name}-without-id"
-        return self._talk.calls.asked(id, request.tool_name, request.input)
+        return self._messages.calls.permission_patch(id, request.tool_name, request.input)
 
     def allowed(self, tool_use_id: str) -> "Sequence[ClaudeEvent]":
         """The call was asked about, and it may run."""
-        return tuple(self._talk.calls.runs(tool_use_id))
+        return tuple(self._messages.calls.run(tool_use_id))
 
     def close_open(self, *, background: bool = False) -> "Sequence[ClaudeEvent]":
         """The turn is over: calls that got no result failed. With `background` (the process is gone) also those that outlive turns."""
-        return tuple(self._talk.close(background=background))
+        return tuple(self._messages.close(background=background))
 
     def _ignore(self, line: "wire.UnknownLine | wire.GarbledLine") -> "Sequence[ClaudeEvent]":
         if isinstance(line, wire.GarbledLine):
@@ -86,40 +88,40 @@ class ClaudeTranslator:
         return ()
 
     def _stream(self, line: wire.StreamEvent) -> "Sequence[ClaudeEvent]":
-        told = self._talk.stream(line)
+        events = self._messages.stream(line)
         if line.parent_tool_use_id is None:
             event = line.event
             if type(event) is wire.MessageStart:
-                self._gauge.message(event.message)
+                self._usage.message(event.message)
             elif type(event) is wire.MessageDelta:
-                return (*told, *self._gauge.written(event.usage))
-        return told
+                return (*events, *self._usage.written(event.usage))
+        return events
 
     def _assistant(self, line: wire.Assistant) -> "Iterator[ClaudeEvent]":
         if line.parent_tool_use_id is None:
-            self._gauge.message(line.message)
-        yield from self._talk.assistant(line)
+            self._usage.message(line.message)
+        yield from self._messages.assistant(line)
 
     def _user(self, line: wire.User) -> "Iterator[ClaudeEvent]":
         if line.is_synthetic and line.parent_tool_use_id is None:
             texts = [block.text for block in line.message.blocks if isinstance(block, wire.ClaudeTextBlock)]
             yield from self._compaction.summary("\n".join(texts))
-        yield from self._talk.user(line)
+        yield from self._messages.user(line)
 
     def _result(self, line: wire.ResultLine) -> "Iterator[ClaudeEvent]":
         yield from self._compaction.over()
-        yield from self._talk.close(background=False)
-        end = end_of(line, self._talk.last, self._limit)
-        yield from self._talk.release_held(tell=end.error is None and end.stop_reason != v1.StopReason.CANCELLED)
+        yield from self._messages.close(background=False)
+        end = end_of(line, self._messages.last, self._limit)
+        yield from self._messages.release_error(send=end.error is None and end.stop_reason != v1.StopReason.CANCELLED)
         if (
             end.stop_reason == v1.StopReason.END_TURN
-            and not self._talk.said
+            and not self._messages.answered
             and line.result
             and line.result != NO_CONTENT
         ):
-            yield from self._talk.say(line.result, line.uuid)
-        yield from self._gauge.turn(line)
-        self._talk.last, self._talk.said = None, False
+            yield from self._messages.add_message(line.result, line.uuid)
+        yield from self._usage.turn(line)
+        self._messages.last, self._messages.answered = None, False
         yield ClaudeTurnEnded(
             end,
             tuple(line.user_message_uuids or ([line.user_message_uuid] if line.user_message_uuid else ())),
@@ -137,8 +139,8 @@ class ClaudeTranslator:
         yield from self._once(notices_of(line))
 
     def _reset(self, _: "wire.Reset | wire.Init") -> "Iterator[ClaudeEvent]":
-        yield from self._talk.plan.clear()
-        yield from self._gauge.cleared()
+        yield from self._messages.plan.clear()
+        yield from self._usage.cleared()
 
     def _status(self, line: wire.Status) -> "Iterator[ClaudeEvent]":
         if line.permission_mode is not None:
@@ -147,9 +149,9 @@ class ClaudeTranslator:
 
     def _boundary(self, line: wire.CompactBoundary) -> "Iterator[ClaudeEvent]":
         yield from self._compaction.boundary(line)
-        yield from self._gauge.compacted(line.compact_metadata.post_tokens)
+        yield from self._usage.compacted(line.compact_metadata.post_tokens)
 
-    def _fell_back(self, line: wire.FallbackLine) -> "Iterator[ClaudeEvent]":
+    def _fallback(self, line: wire.FallbackLine) -> "Iterator[ClaudeEvent]":
         yield from notices_of(line)
         if line.fallback_model is not None and line.scope != "local":
             yield ModelChanged(line.fallback_model)
@@ -158,9 +160,9 @@ class ClaudeTranslator:
         self._limit = line.rate_limit_info
         yield from self._once(notices_of(line))
 
-    def _once(self, told: "Iterable[ClaudeEvent]") -> "Iterator[ClaudeEvent]":
+    def _once(self, events: "Iterable[ClaudeEvent]") -> "Iterator[ClaudeEvent]":
         """Lines that come with every turn would say the same each time."""
-        for each in told:
+        for each in events:
             if each not in self._noticed:
                 self._noticed.add(each)
                 yield each
@@ -181,7 +183,7 @@ class ClaudeUsageMeter:
         self._used = 0
         self._size = 0
         self._cost: v1.Cost | None = None
-        self._told: v1.UsageUpdate | None = None
+        self._sent: v1.UsageUpdate | None = None
 
     def message(self, message: "wire.ClaudeMessage | None") -> None:
         """A message of the main conversation began. It is told of when it is written."""
@@ -200,25 +202,25 @@ class ClaudeUsageMeter:
             self._used = max(before.context - (before.output_tokens or 0) + (usage.output_tokens or 0), 0)
         else:
             self._used = usage.context or self._used
-        return self._news()
+        return self._changed()
 
     def cleared(self) -> "Sequence[v1.UsageUpdate]":
         """The conversation begins anew."""
         self._used = 0
-        return self._news()
+        return self._changed()
 
     def compacted(self, tokens: int | None) -> "Sequence[v1.UsageUpdate]":
         """The context was made shorter."""
         if not tokens or tokens < 0:
             return ()
         self._used = tokens
-        return self._news()
+        return self._changed()
 
     def turn(self, result: "wire.ResultLine") -> "Sequence[v1.UsageUpdate]":
         """A turn is over: the window's size and the price are known."""
         self._size = self._window(result) or self._size
         self._cost = cost_of(result) or self._cost
-        return self._news()
+        return self._changed()
 
     def _window(self, result: "wire.ResultLine") -> int:
         sizes = {model: usage.context_window for model, usage in result.model_usage.items() if usage.context_window > 0}
@@ -227,13 +229,13 @@ class ClaudeUsageMeter:
         ours = [size for model, size in sizes.items() if self._model is not None and model.startswith(self._model)]
         return max(ours or sizes.values())
 
-    def _news(self) -> "Sequence[v1.UsageUpdate]":
+    def _changed(self) -> "Sequence[v1.UsageUpdate]":
         if not self._size:
             return ()
         update = v1.UsageUpdate(used=tokens(self._used), size=tokens(self._size), cost=self._cost)
-        if update == self._told:
+        if update == self._sent:
             return ()
-        self._told = update
+        self._sent = update
         return (update,)
 
 

@@ -154,12 +154,12 @@ class RequestOnWire(ClaudeStruct, frozen=True, tag_field="type", tag="control_re
 
     def read(self) -> ControlRequest:
         """The question, with an unknown kind opened."""
-        asked = self.request
-        if isinstance(asked, UnknownPart):
+        request = self.request
+        if isinstance(request, UnknownPart):
             return ControlRequest(
-                request_id=self.request_id, request=OtherControl(subtype=asked.kind, fields=asked.fields)
+                request_id=self.request_id, request=OtherControl(subtype=request.kind, fields=request.fields)
             )
-        return ControlRequest(request_id=self.request_id, request=asked)
+        return ControlRequest(request_id=self.request_id, request=request)
 
 
 class _ResponseBody(ClaudeStruct, frozen=True):
@@ -306,8 +306,8 @@ _OF_BLOCKS: Final[dict[type[ClaudeStruct], type[ClaudeStruct]]] = {Assistant: As
 
 _line: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_WireLine)
 _head = msgspec.json.Decoder(_Head)
-_asking = msgspec.json.Decoder(_RequestHead)
-_saying = msgspec.json.Decoder(_MessageHead)
+_request_head = msgspec.json.Decoder(_RequestHead)
+_message_head = msgspec.json.Decoder(_MessageHead)
 _system: dict[str, msgspec.json.Decoder[Any]] = {
     subtype: msgspec.json.Decoder(kind) for subtype, kind in SUBTYPES.items()
 }
@@ -332,8 +332,8 @@ def _strictly(line: bytes) -> Line:
         found = decoder.decode(line) if decoder else UnknownLine(type="system", subtype=found.subtype)
     elif kind is RequestOnWire or kind is ResponseOnWire:
         found = found.read()
-    told: Line = found
-    return told
+    result: Line = found
+    return result
 
 
 def _second_look(line: bytes, refusal: Exception) -> Line:
@@ -357,14 +357,14 @@ def _forgivingly(line: bytes, type_: str, subtype: str) -> Line:
     kind = SUBTYPES.get(subtype) if type_ == "system" else _SECOND_CHANCE.get(type_)
     if kind is None:
         return UnknownLine(type=type_, subtype=subtype)
-    told: Any
-    if kind in _OF_BLOCKS and bytes(_saying.decode(line).message.content)[:1] == b"[":
-        told = salvage(line, _OF_BLOCKS[kind])
-        message = ClaudeMessage(**msgspec.structs.asdict(told.message))
-        told = kind(**{**msgspec.structs.asdict(told), "message": message})
+    result: Any
+    if kind in _OF_BLOCKS and bytes(_message_head.decode(line).message.content)[:1] == b"[":
+        result = salvage(line, _OF_BLOCKS[kind])
+        message = ClaudeMessage(**msgspec.structs.asdict(result.message))
+        result = kind(**{**msgspec.structs.asdict(result), "message": message})
     else:
-        told = salvage(line, kind)
-    found: Line = told.read() if isinstance(told, RequestOnWire | ResponseOnWire) else told
+        result = salvage(line, kind)
+    found: Line = result.read() if isinstance(result, RequestOnWire | ResponseOnWire) else result
     return found
 
 
@@ -378,7 +378,7 @@ def _marked(line: Line) -> Line:
 def _unreadable_question(line: bytes, type_: str) -> ControlRequest | None:
     """The CLI waits for an answer, so a question that can only be refused is still a question."""
     try:
-        id = _asking.decode(line).request_id if type_ == "control_request" else None
+        id = _request_head.decode(line).request_id if type_ == "control_request" else None
     except BAD_INPUT:
         return None
     return None if id is None else ControlRequest(request_id=id, request=OtherControl(subtype=""))
