@@ -49,9 +49,9 @@ class AuthMethods:
 
     def remembered(self) -> "list[AuthMethod]":
         """What it offered last time."""
-        told = (self._notes.load() or {}).get(_KEY)
+        stored = (self._notes.load() or {}).get(_KEY)
         try:
-            return [_read(each) for each in told] if isinstance(told, list) else []
+            return [_read(each) for each in stored] if isinstance(stored, list) else []
         except msgspec.ValidationError:  # from another version of ours
             return []
 
@@ -64,10 +64,10 @@ class AuthMethods:
         self._notes.save({_KEY: [msgspec.to_builtins(each) for each in methods]})
 
 
-def _read(told: object) -> "AuthMethod":
-    if isinstance(told, dict) and told.get("type") == "env_var":
-        return msgspec.convert(told, EnvVarAuth)
-    return msgspec.convert(told, AgentAuth)
+def _read(stored: object) -> "AuthMethod":
+    if isinstance(stored, dict) and stored.get("type") == "env_var":
+        return msgspec.convert(stored, EnvVarAuth)
+    return msgspec.convert(stored, AgentAuth)
 
 
 class AcpStart(msgspec.Struct, frozen=True):
@@ -106,38 +106,38 @@ class AcpEngine(Engine):
     ) -> None:
         self.name = name
         self.title = title
-        self._ways = AuthMethods(name, command)
-        self.auth_methods: list[v1.AuthMethod] = self._ways.remembered()
+        self._methods = AuthMethods(name, command)
+        self.auth_methods: list[v1.AuthMethod] = self._methods.remembered()
         self._start = AcpStart(title, tuple(command), dict(env or {}), cwd, tuple(keys))
         self._client: v1.ClientCapabilities | None = None
         self._hub: AcpHub | None = None
 
-    def meet(self, asked: "v1.Initialize") -> None:
-        self._client = asked.client_capabilities
+    def meet(self, params: "v1.Initialize") -> None:
+        self._client = params.client_capabilities
 
     # Sessions.
 
     async def new(self, session: "AgentSession") -> "AcpSession":
         acp = self._begin(session)
-        async with _opening(acp):
+        async with _closing_on_error(acp):
             await acp.create()
         return acp
 
     async def load(self, session: "AgentSession") -> "AcpSession":
         acp = self._begin(session)
-        async with _opening(acp):
-            await acp.restore(telling=True)
+        async with _closing_on_error(acp):
+            await acp.restore(replay=True)
         return acp
 
     async def resume(self, session: "AgentSession") -> "AcpSession":
         acp = self._begin(session)
-        async with _opening(acp):
-            await acp.restore(telling=False)
+        async with _closing_on_error(acp):
+            await acp.restore(replay=False)
         return acp
 
     async def fork(self, session: "AgentSession", source: str) -> "AcpSession":
         acp = self._begin(session)
-        async with _opening(acp):
+        async with _closing_on_error(acp):
             await acp.copy(source)
         return acp
 
@@ -185,14 +185,14 @@ class AcpEngine(Engine):
 
     def _know(self, methods: "Sequence[v1.AuthMethod]") -> None:
         """The agent has told the ways to sign in. The list itself changes: it is the one that our agent answers by."""
-        offered = self._ways.offered(methods)
+        offered = self._methods.offered(methods)
         if self.auth_methods != offered:
             self.auth_methods[:] = offered
-            self._ways.remember(offered)
+            self._methods.remember(offered)
 
 
 @asynccontextmanager
-async def _opening(acp: "AcpSession") -> "AsyncIterator[None]":
+async def _closing_on_error(acp: "AcpSession") -> "AsyncIterator[None]":
     """Open it in this block: what fails, or is called off, leaves nothing open, because nobody else would close it."""
     try:
         yield

@@ -88,14 +88,14 @@ def forwarded(error: RequestRefused) -> RequestError:
 
 
 def _sign_in(agent: AgentIdentity, error: RequestRefused) -> RequestError:
-    ways = [way for method in agent.methods if (way := _way(agent, method))]
-    hint = "; or ".join(ways) if ways else "it offers no way to sign in here: see its documentation"
-    said = "" if error.reason.lower().startswith("authentication required") else f" ({error.reason})"
-    message = f"Authentication required: sign in to {agent.name} first{said}"
+    methods = [way for method in agent.methods if (way := _hint(agent, method))]
+    hint = "; or ".join(methods) if methods else "it offers no way to sign in here: see its documentation"
+    reported = "" if error.reason.lower().startswith("authentication required") else f" ({error.reason})"
+    message = f"Authentication required: sign in to {agent.name} first{reported}"
     return RequestError(Code.AUTH_REQUIRED, message, error.data, hint=hint)
 
 
-def _way(agent: AgentIdentity, method: v1.AuthMethod) -> str:
+def _hint(agent: AgentIdentity, method: v1.AuthMethod) -> str:
     match method:
         case v1.TerminalAuth():
             return f"run `{shlex.join((agent.program, *method.args))}` in a terminal ({method.name})"

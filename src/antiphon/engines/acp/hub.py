@@ -35,7 +35,7 @@ class AcpSessions:
     def __init__(self) -> None:
         self._by_id: dict[str, AcpSession] = {}
         """By the agent's own ids."""
-        self._opening: list[AcpSession] = []
+        self._remote: list[AcpSession] = []
         self._ids = SessionIds()
         """The agent's ids where it forgot a session and has a new one in its place."""
 
@@ -55,11 +55,11 @@ class AcpSessions:
     @contextmanager
     def opening(self, session: "AcpSession") -> Iterator[None]:
         """A session is being opened whose id we do not know yet."""
-        self._opening.append(session)
+        self._remote.append(session)
         try:
             yield
         finally:
-            self._opening.remove(session)
+            self._remote.remove(session)
 
     # Names.
 
@@ -84,7 +84,7 @@ class AcpSessions:
     def find(self, session_id: str | None) -> "AcpSession | None":
         """The session of this id; or the one that is being opened, because agents look for their instructions before they answer."""
         found = self._by_id.get(session_id) if session_id is not None else None
-        return self._opening[0] if found is None and len(self._opening) == 1 else found
+        return self._remote[0] if found is None and len(self._remote) == 1 else found
 
     def addressed(self, params: msgspec.Raw) -> "tuple[AcpSession | None, object]":
         """The session that params of an unknown kind name, else the only one there is; and the params with our client's id."""
@@ -203,11 +203,11 @@ class AcpHub:
         if session is not None and method.startswith("_"):
             _ = self.do(session.told_otherwise(Notice(method, _ANY), given))
 
-    def completed(self, news: v1.CompleteElicitation) -> None:
+    def completed(self, completed: v1.CompleteElicitation) -> None:
         """The user is done on a page."""
-        session = self._pages.pop(news.elicitation_id, None)
+        session = self._pages.pop(completed.elicitation_id, None)
         if session is not None and session in self.sessions.all():
-            _ = self.do(session.told_otherwise(m.COMPLETE_ELICITATION, news))
+            _ = self.do(session.told_otherwise(m.COMPLETE_ELICITATION, completed))
 
     # What concerns no session.
 

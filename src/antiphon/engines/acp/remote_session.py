@@ -48,7 +48,7 @@ class ChosenSettings(msgspec.Struct, frozen=True):
             },
         )
 
-    async def choose_again(self, life: "Life", id: str, settings: "SessionSettings") -> None:
+    async def restore(self, life: "Life", id: str, settings: "SessionSettings") -> None:
         """Ask the agent for all of it that is not so, and note it in the settings that it came back with.
 
         Raises:
@@ -88,14 +88,14 @@ class RemoteSession:
         self._hub = hub
         self._showing = showing
         self._answering = answering
-        self._ear: Ear | None = None
+        self._listener: Ear | None = None
         self._closed = False
         self._reopening = asyncio.Lock()
         self._summary = ""
         """What the agent is to be told of the conversation, because it forgot it."""
 
     @contextmanager
-    def reminding(self, blocks: "Sequence[v1.ContentBlock]") -> "Iterator[list[v1.ContentBlock]]":
+    def with_summary(self, blocks: "Sequence[v1.ContentBlock]") -> "Iterator[list[v1.ContentBlock]]":
         """A prompt that is sent in this block, after a summary if the agent forgot the conversation. A command has to stand first."""
         if not self._summary or begins_with_command(blocks):
             yield list(blocks)
@@ -110,8 +110,8 @@ class RemoteSession:
 
     async def caught_up(self) -> None:
         """Until all that the agent has told so far is told."""
-        if self._ear is not None:
-            await self._ear.caught_up()
+        if self._listener is not None:
+            await self._listener.caught_up()
 
     # The first time.
 
@@ -132,24 +132,24 @@ class RemoteSession:
         self._opened(life, answer)
         self._session.id = answer.session_id
 
-    async def restore(self, *, telling: bool) -> None:
+    async def restore(self, *, replay: bool) -> None:
         """As it was left. An agent that has only the other way is opened by that: in silence, or without its history."""
         life = await self._hub.alive()
         place = await self._place(life)
         id = self._hub.sessions.id_of(self._session.id)
         loads, resumes = life.abilities.has("session/load"), life.abilities.has("session/resume")
-        if loads and (telling or not resumes):
-            await self._load(life, place, id, silent=not telling)
+        if loads and (replay or not resumes):
+            await self._load(life, place, id, silent=not replay)
             return
         if not resumes:
             need_method(life.abilities, "session/load")
         try:
             await self._resume(life, place, id)
         except RequestRefused as error:
-            if telling or not loads or error.code != Code.METHOD_NOT_FOUND:
+            if replay or not loads or error.code != Code.METHOD_NOT_FOUND:
                 raise
             await self._load(life, place, id, silent=True)  # some say that they resume, and do not know the word
-        if telling:
+        if replay:
             await self._warn(
                 "What was said before cannot be shown", "the agent goes on with it, but cannot tell it again"
             )
@@ -187,30 +187,30 @@ class RemoteSession:
         self._opened(life, answer)
 
     async def _load(self, life: "Life", place: SessionWorkspace, id: str, *, silent: bool) -> None:
-        ear = await self._listen(life, id)
+        listener = await self._listen(life, id)
         self._showing.silent = silent
         try:
             answer = await life.work(m.LOAD_SESSION, place.load(id), id)
-            await ear.caught_up()
+            await listener.caught_up()
         finally:
             self._showing.silent = False
         self._opened(life, answer)
 
     async def _listen(self, life: "Life", id: str) -> "Ear":
         await self._stop_listening()
-        ear = await life.listen(id, self._showing.tell)
+        listener = await life.listen(id, self._showing.forward)
         if self._closed:  # while we waited: nobody would close this one
-            await ear.close()
+            await listener.close()
             raise ConnectionClosed("the session is closed")
-        self.id, self._ear = id, ear
+        self.id, self._listener = id, listener
         self._hub.sessions.put(self._owner, id)
-        return ear
+        return listener
 
     async def _stop_listening(self) -> None:
-        ear, self._ear = self._ear, None
-        if ear is not None:
+        listener, self._listener = self._listener, None
+        if listener is not None:
             self._hub.sessions.forget(self._owner, self.id)
-            await ear.close()
+            await listener.close()
 
     def _opened(self, life: "Life", answer: _Answer) -> None:
         settings = self._session.settings
@@ -238,16 +238,16 @@ class RemoteSession:
             return life
 
     async def _reopen(self, life: "Life") -> None:
-        wanted = ChosenSettings.of(self._session.settings)
+        chosen = ChosenSettings.of(self._session.settings)
         place = await self._place(life)
-        if not await self._as_it_was(life, place):
-            await self._anew(await self._new(life, place))
+        if not await self._reopened(life, place):
+            await self._replaced(await self._new(life, place))
         try:
-            await wanted.choose_again(life, self.id, self._session.settings)
+            await chosen.restore(life, self.id, self._session.settings)
         except RequestError as error:
             await self._warn("A setting of this session was lost", f"the agent was started again: {error.reason}")
 
-    async def _anew(self, id: str) -> None:
+    async def _replaced(self, id: str) -> None:
         """It has another conversation now. A client that knows the session keeps its name for it; who keeps the conversation learns the new one."""
         self._summary = await self._session.lost_conversation(id)
         if self._session.id != id:
@@ -255,12 +255,12 @@ class RemoteSession:
         how = "is told a summary of what was said" if self._summary else "remembers nothing of before"
         await self._warn("A new conversation was begun", f"the agent was started again and {how}")
 
-    async def _as_it_was(self, life: "Life", place: SessionWorkspace) -> bool:
+    async def _reopened(self, life: "Life", place: SessionWorkspace) -> bool:
         id = self.id
-        for method, way in (("session/resume", self._resume), ("session/load", self._load_silently)):
+        for method, hint in (("session/resume", self._resume), ("session/load", self._load_silently)):
             if life.abilities.has(method):
                 try:
-                    await way(life, place, id)
+                    await hint(life, place, id)
                 except RequestRefused as error:
                     if (
                         error.wants_sign_in or error.says_closed or error.code == Code.REQUEST_TIMEOUT

@@ -59,16 +59,16 @@ class AgentRequests:
         self._before_release = before_release
         self._files = Files(write=True)
         self._terminals = Terminals()
-        self._here: set[str] = set()
+        self._local: set[str] = set()
         """Terminals on this machine, by their ids."""
-        self._there: set[str] = set()
+        self._at_client: set[str] = set()
         """Those of the client that the agent has not given back."""
         self._questions: set[asyncio.Task[object]] = set()
         self._tasks: set[asyncio.Task[object]] = set()
 
-    def is_here(self, terminal_id: str) -> bool:
+    def is_local(self, terminal_id: str) -> bool:
         """Whether a terminal is one of this machine, which the client cannot show."""
-        return terminal_id in self._here
+        return terminal_id in self._local
 
     async def answer(self, call: AnyCall, params: ClientRequest) -> object:
         """Find the answer.
@@ -86,9 +86,9 @@ class AgentRequests:
             case v1.UrlElicitation():
                 return await self._question(call, params, v1.Dismissed()) if client.opens_pages else v1.Declined()
             case v1.ReadTextFile() if not (self.known and client.reads_files):
-                return await self._do_here(call, params, self._files.read(self._roots, params))
+                return await self._do_locally(call, params, self._files.read(self._roots, params))
             case v1.WriteTextFile() if not (self.known and client.writes_files):
-                return await self._do_here(call, params, self._files.write(self._roots, params))
+                return await self._do_locally(call, params, self._files.write(self._roots, params))
             case v1.CreateTerminal():
                 return await self._create(params)
             case v1.ReadTextFile() | v1.WriteTextFile():
@@ -115,92 +115,92 @@ class AgentRequests:
     def _roots(self) -> list[str]:
         return [self._session.cwd, *self._session.directories]
 
-    async def _do_here(self, call: "Call[P, R]", params: P, deed: "Coroutine[object, object, R]") -> R:
+    async def _do_locally(self, call: "Call[P, R]", params: P, work: "Coroutine[object, object, R]") -> R:
         try:
             await self._session.admit(call, params)
         except BaseException:
-            deed.close()
+            work.close()
             raise
-        return await deed
+        return await work
 
     # Questions to the user.
 
-    async def _question(self, call: "Call[P, R]", params: P, called_off: R) -> R:
-        asking = background(self.ask(call, params), self._tasks)
-        self._questions.add(asking)
-        asking.add_done_callback(self._questions.discard)
+    async def _question(self, call: "Call[P, R]", params: P, cancelled: R) -> R:
+        question = background(self.ask(call, params), self._tasks)
+        self._questions.add(question)
+        question.add_done_callback(self._questions.discard)
         try:
-            await asyncio.wait([asking])
+            await asyncio.wait([question])
         except asyncio.CancelledError:  # the agent takes it back, or is gone
-            asking.cancel()
+            question.cancel()
             raise
-        return called_off if asking.cancelled() else asking.result()
+        return cancelled if question.cancelled() else question.result()
 
-    def call_off_questions(self) -> None:
+    def cancel_questions(self) -> None:
         """The turn is being cancelled: the agent gets the answer that says so, and the client stops asking."""
-        for asking in self._questions:
-            asking.cancel()
+        for question in self._questions:
+            question.cancel()
 
     # Terminals.
 
-    async def _create(self, asked: v1.CreateTerminal) -> v1.CreateTerminalResult:
+    async def _create(self, params: v1.CreateTerminal) -> v1.CreateTerminalResult:
         if not (self.known and self._session.client.runs_commands):
-            made = await self._do_here(m.CREATE_TERMINAL, asked, self._terminals.create(self._roots, asked))
-            self._here.add(made.terminal_id)
+            made = await self._do_locally(m.CREATE_TERMINAL, params, self._terminals.create(self._roots, params))
+            self._local.add(made.terminal_id)
             return made
         # Not cancelled with its asker: the client may respond all the same, with a command that runs and that nobody knows.
-        creating = background(self.ask(m.CREATE_TERMINAL, asked, NO_TIMEOUT), self._tasks)
+        creating = background(self.ask(m.CREATE_TERMINAL, params, NO_TIMEOUT), self._tasks)
         try:
             async with asyncio.timeout(APPROVAL_TIMEOUT):
                 made = await asyncio.shield(creating)
         except asyncio.CancelledError:
-            creating.add_done_callback(self._came_late)
+            creating.add_done_callback(self._release_late)
             raise
         except TimeoutError:
-            creating.add_done_callback(self._came_late)
+            creating.add_done_callback(self._release_late)
             why = f"the client did not respond within {APPROVAL_TIMEOUT:g} seconds"
             raise RequestError(Code.REQUEST_TIMEOUT, "Request timed out", why) from None
-        self._there.add(made.terminal_id)
+        self._at_client.add(made.terminal_id)
         return made
 
-    def _came_late(self, creating: "asyncio.Task[v1.CreateTerminalResult]") -> None:
+    def _release_late(self, creating: "asyncio.Task[v1.CreateTerminalResult]") -> None:
         if not creating.cancelled() and creating.exception() is None:
-            _ = background(self._give_back(creating.result().terminal_id), self._tasks)
+            _ = background(self._release(creating.result().terminal_id), self._tasks)
 
-    async def _at_terminal(self, call: AnyCall, asked: TerminalRequest) -> object:
-        id = asked.terminal_id
-        if id not in self._here:
-            if isinstance(asked, v1.ReleaseTerminal):
-                self._there.discard(id)
-            return await self.ask(call, asked)
-        match asked:
+    async def _at_terminal(self, call: AnyCall, params: TerminalRequest) -> object:
+        id = params.terminal_id
+        if id not in self._local:
+            if isinstance(params, v1.ReleaseTerminal):
+                self._at_client.discard(id)
+            return await self.ask(call, params)
+        match params:
             case v1.TerminalOutput():
-                return await self._terminals.output(asked)
+                return await self._terminals.output(params)
             case v1.WaitForExit():
-                return await self._terminals.wait_for_exit(asked)
+                return await self._terminals.wait_for_exit(params)
             case v1.KillTerminal():
-                return await self._terminals.kill(asked)
+                return await self._terminals.kill(params)
             case _:
                 output = await self._terminals.output(v1.TerminalOutput(self._session.id, id))
                 await self._before_release(id, output.output)
-                self._here.discard(id)
-                return await self._terminals.release(asked)
+                self._local.discard(id)
+                return await self._terminals.release(params)
 
     async def output_of(self, terminal_id: str) -> str:
         """What a command of this machine has printed so far."""
         return (await self._terminals.output(v1.TerminalOutput(self._session.id, terminal_id))).output
 
-    async def _give_back(self, terminal_id: str) -> None:
+    async def _release(self, terminal_id: str) -> None:
         with suppress(AcpError):  # who does not know it, or is gone, has nothing to be given back
             await self._session.request(m.RELEASE_TERMINAL, v1.ReleaseTerminal(self._session.id, terminal_id))
 
     # The end.
 
-    async def free(self) -> None:
+    async def release(self) -> None:
         """The agent is gone, or done with the session: nothing that it began is left."""
-        self.call_off_questions()
-        self._here.clear()
-        there, self._there = self._there, set()
-        for terminal_id in there:
-            _ = background(self._give_back(terminal_id), self._tasks)
+        self.cancel_questions()
+        self._local.clear()
+        theirs, self._at_client = self._at_client, set()
+        for terminal_id in theirs:
+            _ = background(self._release(terminal_id), self._tasks)
         await self._terminals.close()

@@ -53,11 +53,11 @@ class UpdateForwarder:
         self._content: dict[str, list[v1.ToolContent]] = {}
         """What calls show that have a terminal of this machine among it."""
 
-    def tell(self, update: v1.Update) -> Awaitable[None] | None:
+    def forward(self, update: v1.Update) -> Awaitable[None] | None:
         """Tell it. Await what it returns."""
         match update:
             case v1.ToolCall() | v1.ToolCallUpdate():
-                return None if self.silent else self._tell_call(update)
+                return None if self.silent else self._forward_call(update)
             case v1.CurrentModeUpdate() | v1.ConfigOptionUpdate() | v1.CurrentModelUpdate():
                 self._note(update)
             case _ if self.silent and not isinstance(update, v1.StateUpdate | v1.Unknown):
@@ -79,7 +79,7 @@ class UpdateForwarder:
             case _:
                 pass
 
-    async def _tell_call(self, update: v1.ToolCall | v1.ToolCallUpdate) -> None:
+    async def _forward_call(self, update: v1.ToolCall | v1.ToolCallUpdate) -> None:
         id = update.tool_call_id
         if update.status in _OVER:
             self._open_calls.pop(id, None)
@@ -88,35 +88,35 @@ class UpdateForwarder:
         content = update.content
         if isinstance(content, list):
             self._content.pop(id, None)
-            if any(self._is_here(item) for item in content):
+            if any(self._is_local(item) for item in content):
                 self._content[id] = content
-                update = structs.replace(update, content=await self._shown(content))
+                update = structs.replace(update, content=await self._with_output(content))
         await self._session.update(update)
 
-    def _is_here(self, item: v1.ToolContent) -> bool:
-        return isinstance(item, v1.TerminalItem) and self.answering.is_here(item.terminal_id)
+    def _is_local(self, item: v1.ToolContent) -> bool:
+        return isinstance(item, v1.TerminalItem) and self.answering.is_local(item.terminal_id)
 
-    async def _shown(self, content: list[v1.ToolContent]) -> list[v1.ToolContent]:
-        shown: list[v1.ToolContent] = []
+    async def _with_output(self, content: list[v1.ToolContent]) -> list[v1.ToolContent]:
+        parts: list[v1.ToolContent] = []
         for item in content:
-            if isinstance(item, v1.TerminalItem) and self.answering.is_here(item.terminal_id):
-                shown += _as_text(await self.answering.output_of(item.terminal_id))
+            if isinstance(item, v1.TerminalItem) and self.answering.is_local(item.terminal_id):
+                parts += _as_text(await self.answering.output_of(item.terminal_id))
             else:
-                shown.append(item)
-        return shown
+                parts.append(item)
+        return parts
 
     async def released(self, terminal_id: str, output: str) -> None:
         """A terminal of this machine is about to go: the calls that show it keep what was printed there."""
         for id, content in list(self._content.items()):
             if any(isinstance(item, v1.TerminalItem) and item.terminal_id == terminal_id for item in content):
-                kept: list[v1.ToolContent] = []
+                parts: list[v1.ToolContent] = []
                 for item in content:
                     mine = isinstance(item, v1.TerminalItem) and item.terminal_id == terminal_id
-                    kept += _as_text(output) if mine else [item]
-                self._content[id] = kept
-                await self._session.update(v1.ToolCallUpdate(id, content=await self._shown(kept)))
+                    parts += _as_text(output) if mine else [item]
+                self._content[id] = parts
+                await self._session.update(v1.ToolCallUpdate(id, content=await self._with_output(parts)))
 
-    async def agent_gone(self) -> None:
+    async def fail_open_calls(self) -> None:
         """Calls that are open will never end by themselves."""
         calls, self._open_calls = self._open_calls, {}
         self._content.clear()
@@ -145,7 +145,7 @@ async def blocks_for(turn: "AgentTurn", takes: v1.PromptCapabilities) -> list[v1
         blocks = [first, *(each for each in blocks if each is not first)]
     found: list[v1.ContentBlock] = []
     for block in blocks:
-        found += [block] if _taken(block, takes) else await _in_words(turn, block, takes)
+        found += [block] if _taken(block, takes) else await _as_text_blocks(turn, block, takes)
     return found
 
 
@@ -161,7 +161,9 @@ def _taken(block: v1.ContentBlock, takes: v1.PromptCapabilities) -> bool:
             return True
 
 
-async def _in_words(turn: "AgentTurn", block: v1.ContentBlock, takes: v1.PromptCapabilities) -> list[v1.ContentBlock]:
+async def _as_text_blocks(
+    turn: "AgentTurn", block: v1.ContentBlock, takes: v1.PromptCapabilities
+) -> list[v1.ContentBlock]:
     pictures = PICTURES if takes.image else ()
     pieces = await pieces_of([block], read=reader_of(turn), cwd=turn.session.cwd, pictures=pictures)
     return [_block(piece) for piece in reversed(pieces)]  # the mention first, then what it mentions
@@ -198,28 +200,28 @@ class AcpSession(EngineSession):
         self._hub = hub
         self._showing = UpdateForwarder(session)
         self._answering = self._showing.answering = AgentRequests(session, self._showing.released)
-        self._opening = RemoteSession(self, hub, self._showing, self._answering)
+        self._remote = RemoteSession(self, hub, self._showing, self._answering)
         self._turn: asyncio.Task[v1.PromptResult] | None = None
-        self._calling_off: asyncio.Task[None] | None = None
+        self._cancelling: asyncio.Task[None] | None = None
 
     # Opening.
 
     async def create(self) -> None:
         """From nothing."""
         with request_errors(self._hub.agent):
-            await self._opening.create()
+            await self._remote.create()
         await self._warn()
 
-    async def restore(self, *, telling: bool) -> None:
+    async def restore(self, *, replay: bool) -> None:
         """As it was left; `telling` all that was said in it."""
         with request_errors(self._hub.agent):
-            await self._opening.restore(telling=telling)
+            await self._remote.restore(replay=replay)
         await self._warn()
 
     async def copy(self, source: str) -> None:
         """As another stands."""
         with request_errors(self._hub.agent):
-            await self._opening.copy(source)
+            await self._remote.copy(source)
         await self._warn()
 
     async def _warn(self) -> None:
@@ -228,29 +230,29 @@ class AcpSession(EngineSession):
 
     def lives_in(self, life: "Life") -> bool:
         """Whether it is open there."""
-        return self._opening.life is life
+        return self._remote.life is life
 
     async def lost(self) -> None:
         """The agent is gone: what it left is ended."""
-        await self._opening.caught_up()
-        await self._answering.free()
-        await self._showing.agent_gone()
+        await self._remote.caught_up()
+        await self._answering.release()
+        await self._showing.fail_open_calls()
 
     # What the agent asks.
 
     async def asked(self, call: AnyCall, params: ClientRequest) -> object:
         """It asks something."""
-        await self._opening.caught_up()
+        await self._remote.caught_up()
         return await self._answering.answer(call, params)
 
     async def asked_otherwise(self, call: AnyCall, params: object) -> object:
         """It asks something that is not the protocol's."""
-        await self._opening.caught_up()
+        await self._remote.caught_up()
         return await self._answering.ask(call, params)
 
     async def told_otherwise(self, notice: "Notice[T]", params: T) -> None:
         """It tells something that is no update. The session passes it on: it may have another id at the client."""
-        await self._opening.caught_up()
+        await self._remote.caught_up()
         with suppress(AcpError):
             await self.session.notify(notice, params)
 
@@ -260,35 +262,35 @@ class AcpSession(EngineSession):
         with request_errors(self._hub.agent):
             life = await self._ready()
             blocks = await blocks_for(turn, life.welcome.agent_capabilities.prompt_capabilities)
-            with self._opening.reminding(blocks) as reminded:
-                result = await self._play(life, v1.Prompt(self._opening.id, reminded))
+            with self._remote.with_summary(blocks) as reminded:
+                result = await self._run_turn(life, v1.Prompt(self._remote.id, reminded))
             check_end(self._hub.agent, result)
         return structs.replace(result, session_id=None)
 
-    async def _play(self, life: "Life", prompt: v1.Prompt) -> v1.PromptResult:
+    async def _run_turn(self, life: "Life", prompt: v1.Prompt) -> v1.PromptResult:
         work = life.work(m.PROMPT, prompt, prompt.session_id)
         self._turn = working = asyncio.get_running_loop().create_task(work, name="a turn of an agent")
         try:
             await asyncio.wait([working])
         except asyncio.CancelledError:
-            self._answering.call_off_questions()
-            self._calling_off = self._hub.do(self._call_off(life, working))
-            await asyncio.wait([self._calling_off], timeout=ANSWER_WAIT)
+            self._answering.cancel_questions()
+            self._cancelling = self._hub.do(self._cancel_turn(life, working))
+            await asyncio.wait([self._cancelling], timeout=ANSWER_WAIT)
             raise
-        await self._opening.caught_up()
+        await self._remote.caught_up()
         try:
             return working.result()
         except RequestRefused as error:
             if (
                 error.code == Code.SESSION_EXPIRED
             ):  # the next prompt opens it again; this one may have done some of its work
-                self._opening.life = None
+                self._remote.life = None
             raise
 
-    async def _call_off(self, life: "Life", working: "asyncio.Task[v1.PromptResult]") -> None:
+    async def _cancel_turn(self, life: "Life", working: "asyncio.Task[v1.PromptResult]") -> None:
         """Cancel as the protocol has it; end an agent that does not listen."""
         with suppress(ConnectionClosed):
-            life.post(m.CANCEL, v1.Cancel(self._opening.id))
+            life.post(m.CANCEL, v1.Cancel(self._remote.id))
         _, hung = await asyncio.wait([working], timeout=CANCEL_LIMIT)
         if hung:
             _log.warning("%s does not end a cancelled turn: it is ended", self._hub.agent.name)
@@ -296,20 +298,20 @@ class AcpSession(EngineSession):
             await asyncio.wait([working])
         if not working.cancelled():
             working.exception()  # no news: the turn is over
-        await self._opening.caught_up()
+        await self._remote.caught_up()
 
     async def _ready(self) -> "Life":
         """The agent with this session open. What was called off has come to its end."""
-        if self._calling_off is not None:
-            await asyncio.wait([self._calling_off])
-        return await self._opening.ready()
+        if self._cancelling is not None:
+            await asyncio.wait([self._cancelling])
+        return await self._remote.ready()
 
     async def steer(self, turn: "AgentTurn") -> bool:
-        life = self._opening.life
+        life = self._remote.life
         if life is None or life.ended or self._turn is None or self._turn.done() or not _steers(life):
             return False
         blocks = await blocks_for(turn, life.welcome.agent_capabilities.prompt_capabilities)
-        addition = v1.Prompt(self._opening.id, blocks, meta={"steering": {"idleBehavior": "promptRequired"}})
+        addition = v1.Prompt(self._remote.id, blocks, meta={"steering": {"idleBehavior": "promptRequired"}})
         try:
             answer = await life.request(_STEER, addition)
         except (RequestRefused, ConnectionClosed):  # the client keeps what the user said, and sends it as a prompt
@@ -317,41 +319,41 @@ class AcpSession(EngineSession):
         return answer.get("outcome") == "injected"
 
     def cancel(self) -> None:
-        life = self._opening.life
+        life = self._remote.life
         if life is not None and not life.ended:
-            life.post(m.CANCEL, v1.Cancel(self._opening.id))
+            life.post(m.CANCEL, v1.Cancel(self._remote.id))
 
     # Changing.
 
     async def set_mode(self, mode_id: str) -> None:
         with request_errors(self._hub.agent):
             life = await self._ready()
-            await life.request(m.SET_MODE, v1.SetMode(self._opening.id, mode_id))
+            await life.request(m.SET_MODE, v1.SetMode(self._remote.id, mode_id))
 
     async def set_model(self, model_id: str) -> None:
         with request_errors(self._hub.agent):
             life = await self._ready()
-            await life.request(m.SET_MODEL, v1.SetModel(self._opening.id, model_id))
+            await life.request(m.SET_MODEL, v1.SetModel(self._remote.id, model_id))
 
     async def set_config_option(self, config_id: str, value: bool | str) -> None:
         with request_errors(self._hub.agent):
             life = await self._ready()
-            answer = await life.request(m.SET_CONFIG_OPTION, v1.SetConfigOption(self._opening.id, config_id, value))
+            answer = await life.request(m.SET_CONFIG_OPTION, v1.SetConfigOption(self._remote.id, config_id, value))
         if answer.config_options:
             self.session.settings.options = list(answer.config_options)
 
     async def close(self) -> None:
-        life = self._opening.life
+        life = self._remote.life
         if life is not None and not life.ended and life.abilities.has("session/close"):
             try:
                 async with asyncio.timeout(CLOSE_LIMIT):
-                    await life.request(m.CLOSE_SESSION, v1.CloseSession(self._opening.id))
+                    await life.request(m.CLOSE_SESSION, v1.CloseSession(self._remote.id))
             except (AcpError, TimeoutError) as error:
                 _log.info("%s did not close a session: %s", self._hub.agent.name, error)
-        await self._opening.close()
-        await self._answering.free()
+        await self._remote.close()
+        await self._answering.release()
 
 
 def _steers(life: "Life") -> bool:
-    said = (life.welcome.meta or {}).get("steering")
-    return isinstance(said, dict) and said.get("supported") is True
+    reported = (life.welcome.meta or {}).get("steering")
+    return isinstance(reported, dict) and reported.get("supported") is True

@@ -33,9 +33,9 @@ _MODULES: Final = ("messages", "workspace", "features")
 def command(name: str, description: str, hint: str | None = None) -> "Callable[[Handler], Handler]":
     """Make a function a slash command. `hint` is what may follow its name."""
 
-    def register(play: "Handler") -> "Handler":
-        COMMANDS[name] = DemoCommand(name, description, hint, play)
-        return play
+    def register(handler: "Handler") -> "Handler":
+        COMMANDS[name] = DemoCommand(name, description, hint, handler)
+        return handler
 
     return register
 

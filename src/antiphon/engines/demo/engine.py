@@ -32,7 +32,7 @@ class Demo(Engine):
 
     def __init__(self) -> None:
         self._signed_in = True
-        self._keeping: DemoStore | None = None
+        self._store: DemoStore | None = None
 
     # Sessions.
 
@@ -44,7 +44,7 @@ class Demo(Engine):
     async def load(self, session: "AgentSession") -> "DemoSession":
         demo = await self._begin(session)
         await demo.restore()
-        await demo.tell_history()
+        await demo.replay()
         return demo
 
     async def resume(self, session: "AgentSession") -> "DemoSession":
@@ -58,13 +58,13 @@ class Demo(Engine):
         return demo
 
     async def list(self, query: "v1.ListSessions") -> "v1.ListSessionsResult":
-        return await self._kept().list(query)
+        return await self._open_store().list(query)
 
     async def directory(self, session_id: str) -> str | None:
-        return await self._kept().directory(session_id)
+        return await self._open_store().directory(session_id)
 
     async def delete(self, session_id: str) -> None:
-        await self._kept().delete(session_id)
+        await self._open_store().delete(session_id)
 
     async def _begin(self, session: "AgentSession") -> "DemoSession":
         from antiphon.engines.demo.session import DemoSession
@@ -73,14 +73,14 @@ class Demo(Engine):
             raise RequestError(
                 Code.AUTH_REQUIRED, "Authentication required", f"you are signed out: authenticate with `{SIGN_IN.id}`"
             )
-        return DemoSession(session, self._kept())
+        return DemoSession(session, self._open_store())
 
-    def _kept(self) -> "DemoStore":
-        if self._keeping is None:
+    def _open_store(self) -> "DemoStore":
+        if self._store is None:
             from antiphon.engines.demo.store import DemoStore
 
-            self._keeping = DemoStore()
-        return self._keeping
+            self._store = DemoStore()
+        return self._store
 
     # The account.
 

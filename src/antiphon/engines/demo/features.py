@@ -144,21 +144,21 @@ async def permission(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outc
 @command("mode", "Switch the mode, as an agent does by itself", "default|plan")
 async def mode(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """A tool call of the kind that switches modes, and the news of it."""
-    wanted = rest.strip() or "plan"
-    async with turn.tool(f"Switch to {wanted}", v1.ToolKind.SWITCH_MODE, input={"mode": wanted}):
-        await turn.session.switch_mode(wanted)
+    text = rest.strip() or "plan"
+    async with turn.tool(f"Switch to {text}", v1.ToolKind.SWITCH_MODE, input={"mode": text}):
+        await turn.session.switch_mode(text)
         await demo.remember()
-    await turn.say(f"The mode is `{wanted}` now.")
+    await turn.say(f"The mode is `{text}` now.")
     return None
 
 
 @command("set", "Change a setting, as an agent does by itself", "KEY VALUE")
 async def set_option(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """The settings as they stand afterwards."""
-    words = rest.split()
-    if len(words) != 2:
+    arguments = rest.split()
+    if len(arguments) != 2:
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", "say `/set KEY VALUE`, such as `/set thinking on`")
-    key, value = words
+    key, value = arguments
     switches = [option.id for option in turn.session.config_options if isinstance(option, v1.BooleanConfig)]
     await turn.session.change_option(key, value in ("on", "true", "yes") if key in switches else value)
     await demo.remember()
@@ -233,9 +233,9 @@ ALL_STEPS: Final = (
 async def everything(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """Every kind of update, content, tool call and question in one turn. Ends with the tokens that it took."""
     outcome: Outcome = None
-    for name, words in ALL_STEPS:
+    for name, arguments in ALL_STEPS:
         try:
-            outcome = await COMMANDS[name].run(demo, turn, words)
+            outcome = await COMMANDS[name].run(demo, turn, arguments)
         except RequestError as error:  # you may have refused what it needs
             await turn.say(f"`/{name}` did not work: {error}")
         await turn.say("\n\n")

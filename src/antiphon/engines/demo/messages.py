@@ -57,8 +57,8 @@ async def show_help(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outco
 @command("think", "Think aloud before answering", "TEXT")
 async def think(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """Thoughts in pieces, and a tool call of the kind that thinks."""
-    for word in f"Let me think about {rest or 'this'} for a moment.".split(" "):
-        await turn.think(f"{word} ")
+    for argument in f"Let me think about {rest or 'this'} for a moment.".split(" "):
+        await turn.think(f"{argument} ")
     async with turn.tool("Think it over", v1.ToolKind.THINK, input={"about": rest}) as call:
         await call.show("It comes to the same.", raw={"conclusion": "the same"})
     await turn.say(f"I have thought about {rest or 'this'}.")
@@ -117,7 +117,7 @@ async def big(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
 @command("usage", "Report tokens and cost")
 async def usage(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """How full the window is, and the tokens of the session with the answer. A token of the demo is a prompt."""
-    used = 100 * demo.kept.prompts
+    used = 100 * demo.state.prompts
     await turn.usage(used, WINDOW, cost=used / 1_000_000)
     await turn.say(f"{used} of {WINDOW} tokens used.")
     tokens = v1.Usage(used, used // 2, used - used // 2, thought_tokens=0, cached_read_tokens=0, cached_write_tokens=0)
@@ -128,7 +128,7 @@ async def usage(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
 async def title(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """The title is kept with the session."""
     await demo.entitle(rest or "A session with the demo")
-    await turn.say(f"This session is called “{demo.kept.title}” now.")
+    await turn.say(f"This session is called “{demo.state.title}” now.")
     return None
 
 
@@ -154,7 +154,7 @@ async def compact(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome
     elif rest.strip() == "cancel":
         await turn.update(v1.CompactionUpdate(id, status.CANCELLED))
     else:
-        await turn.update(v1.CompactionSummaryChunk(id, v1.TextBlock(f"{demo.kept.prompts} prompts so far.")))
+        await turn.update(v1.CompactionSummaryChunk(id, v1.TextBlock(f"{demo.state.prompts} prompts so far.")))
         await turn.update(v1.CompactionUpdate(id, status.COMPLETED))
     return None
 

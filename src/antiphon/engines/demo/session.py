@@ -116,11 +116,11 @@ _log = logging.getLogger(__name__)
 class DemoSession(EngineSession):
     """The demo at work."""
 
-    def __init__(self, session: "AgentSession", keeping: "DemoStore") -> None:
+    def __init__(self, session: "AgentSession", store: "DemoStore") -> None:
         self.session = session
-        self.kept = DemoState()
-        self._keeping = keeping
-        self._is_kept = True
+        self.state = DemoState()
+        self._store = store
+        self._is_stored = True
         self._journal = UpdateMerger(self._append)
         self._commands = all_commands()
         self._changed = False
@@ -130,7 +130,7 @@ class DemoSession(EngineSession):
 
     async def create(self) -> None:
         """From nothing. The client does not wait for the disk, which takes longer than all the rest; the first prompt does."""
-        self._creating = self._keeping.create(self.session)
+        self._creating = self._store.create(self.session)
         await self._begin()
 
     async def _created(self) -> None:
@@ -143,29 +143,29 @@ class DemoSession(EngineSession):
 
     async def restore(self) -> None:
         """As it was left; but what ran when it was left runs no more."""
-        self.kept = await self._keeping.find(self.session.id, self.session.cwd)
-        if calls := await self._keeping.open_calls(self.session.id):
+        self.state = await self._store.find(self.session.id, self.session.cwd)
+        if calls := await self._store.open_calls(self.session.id):
             self._append([v1.ToolCallUpdate(id, status=v1.ToolStatus.FAILED) for id in calls])
         await self._begin()
 
     async def copy(self, source: str) -> None:
         """As another stands."""
-        self.kept = await self._keeping.fork(self.session, source)
+        self.state = await self._store.fork(self.session, source)
         await self._begin()
 
-    async def tell_history(self) -> None:
+    async def replay(self) -> None:
         """All that was said, again."""
         self.session.watch = None
-        async for update in self._keeping.history(self.session.id):
+        async for update in self._store.history(self.session.id):
             await self.session.update(update)
         self.session.watch = self._journal.note
 
     async def _begin(self) -> None:
-        session, kept = self.session, self.kept
-        session.numbers = kept.numbers
+        session, state = self.session, self.state
+        session.numbers = state.numbers
         session.modes, session.models, session.config_options = MODES, MODELS, OPTIONS
-        session.settings.choose_mode(kept.mode)
-        for key, value in kept.options.items():
+        session.settings.choose_mode(state.mode)
+        for key, value in state.options.items():
             session.settings.choose_option(key, value)
         await session.offer(
             *(
@@ -179,13 +179,13 @@ class DemoSession(EngineSession):
 
     async def prompt(self, turn: "AgentTurn") -> "Outcome":
         await self._created()
-        self.kept.prompts += 1
+        self.state.prompts += 1
         for block in turn.prompt:  # with an id, or two prompts in a row would be told again as one
             self._journal.note(
-                v1.UserMessageChunk(block, message_id=f"prompt-{self.session.series}{self.kept.prompts}")
+                v1.UserMessageChunk(block, message_id=f"prompt-{self.session.series}{self.state.prompts}")
             )
         try:
-            if self.kept.title is None:
+            if self.state.title is None:
                 await self.entitle(_title(turn))
             return await self._answer(turn)
         finally:
@@ -215,12 +215,12 @@ class DemoSession(EngineSession):
             call.fail()
             await turn.say("I only look in this mode: switch it to `default` and I will ask you.")
             return False
-        always = self.kept.always.get(key)
+        always = self.state.always.get(key)
         if always is None:
             answer = await call.permitted()
             always = bool(answer)
             if answer.always:
-                self.kept.always[key] = always
+                self.state.always[key] = always
         if always:
             await call.start()
         else:
@@ -250,11 +250,11 @@ class DemoSession(EngineSession):
 
     async def entitle(self, title: str) -> None:
         """Give the session a title, and keep it."""
-        self.kept.title = title
+        self.state.title = title
         await self.session.entitle(title)
-        if self._is_kept:
+        if self._is_stored:
             try:
-                await self._keeping.rename(self.session.id, title)
+                await self._store.rename(self.session.id, title)
             except StoreError as error:
                 await self._keep_nothing(error)
 
@@ -262,27 +262,27 @@ class DemoSession(EngineSession):
         """Keep what has happened and how things stand."""
         self._changed = False
         self._journal.flush()
-        self.kept.mode = self.session.modes.current_mode_id if self.session.modes else "default"
-        self.kept.options = {
+        self.state.mode = self.session.modes.current_mode_id if self.session.modes else "default"
+        self.state.options = {
             option.id: option.current_value
             for option in self.session.config_options
             if isinstance(option, v1.SelectConfig | v1.BooleanConfig)
         }
-        self.kept.numbers = self.session.numbers
-        if self._is_kept:
+        self.state.numbers = self.session.numbers
+        if self._is_stored:
             try:
-                await self._keeping.settle(self.session.id, self.kept)
+                await self._store.save(self.session.id, self.state)
             except StoreError as error:
                 await self._keep_nothing(error)
 
     def _append(self, updates: "list[v1.Update]") -> None:
-        if self._is_kept:
-            self._keeping.append(self.session.id, updates)
+        if self._is_stored:
+            self._store.append(self.session.id, updates)
 
     async def _keep_nothing(self, error: StoreError) -> None:
         """A session that cannot be kept still works; the user is told once."""
         _log.warning("the session is not kept: %s", error)
-        self._is_kept = False
+        self._is_stored = False
         sentence, hint = sentence_and_hint(error)
         description = f"{sentence}: {hint}" if hint else sentence
         await self.session.notice("This session is not kept", description, v1.NoticeSeverity.WARNING, meta=UNSAVED)
@@ -300,7 +300,7 @@ class DemoSession(EngineSession):
         await self._created()
         if self._changed:  # a thousand sessions that nobody used close without a thousand waits for the disk
             await self.remember()
-        await self._keeping.release(self.session.id)
+        await self._store.release(self.session.id)
 
 
 def _title(turn: "AgentTurn") -> str:

@@ -84,9 +84,9 @@ class DemoStore:
             )
         except NoSuchSession as error:
             raise _not_found(source) from error
-        kept = await self.find(session.id, session.cwd)
-        kept.always = {}  # what was allowed in one session is not allowed in another
-        return kept
+        state = await self.find(session.id, session.cwd)
+        state.always = {}  # what was allowed in one session is not allowed in another
+        return state
 
     async def find(self, session_id: str, cwd: str) -> DemoState:
         """What was kept of a session. Opened in another directory, nothing is allowed beforehand.
@@ -151,13 +151,13 @@ class DemoStore:
         if claiming is not None and claiming.done() and not claiming.cancelled() and claiming.exception() is None:
             await self._journal.release(claiming.result())
 
-    async def settle(self, session_id: str, kept: DemoState) -> None:
+    async def save(self, session_id: str, state: DemoState) -> None:
         """Keep the state, and come back when everything of this session is on the disk."""
         writing = self._writing.pop(session_id, [])
         for done in await asyncio.gather(*writing, return_exceptions=True):
             if isinstance(done, BaseException):
                 raise done
-        await self._store.set_state(session_id, encode(kept))
+        await self._store.set_state(session_id, encode(state))
 
     async def rename(self, session_id: str, title: str) -> None:
         """Another title."""
@@ -170,8 +170,8 @@ class DemoStore:
             rows, cursor = await self._store.list(ENGINE, query.cwd, query.cursor, PAGE)
         except BadCursor as error:
             raise RequestError(Code.INVALID_PARAMS, "Invalid params", str(error)) from error
-        said = [row for row in rows if row.length]
-        found = [v1.SessionInfo(row.id, row.cwd, [*row.directories], row.title, row.updated_at) for row in said]
+        replayed = [row for row in rows if row.length]
+        found = [v1.SessionInfo(row.id, row.cwd, [*row.directories], row.title, row.updated_at) for row in replayed]
         return v1.ListSessionsResult(found, cursor)
 
     async def delete(self, session_id: str) -> None:

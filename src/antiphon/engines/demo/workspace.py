@@ -122,26 +122,26 @@ HITS: Final = 20
 """Lines that `/search` shows: enough to see that it works."""
 
 
-def _words(text: str, usage: str, most: int) -> list[str]:
+def _arguments(text: str, usage: str, most: int) -> list[str]:
     try:
-        words = shlex.split(text)
+        arguments = shlex.split(text)
     except ValueError:
-        words = []
-    if not 1 <= len(words) <= most:
+        arguments = []
+    if not 1 <= len(arguments) <= most:
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", f"say `{usage}`; names with spaces go in quotes")
-    return words
+    return arguments
 
 
 @command("read", "Read a file, or some of its lines", "PATH [LINE [LIMIT]]")
 async def read(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """Through the client, which knows what is not saved yet."""
-    path, *numbers = _words(rest, "/read PATH [LINE [LIMIT]]", 3)
+    path, *numbers = _arguments(rest, "/read PATH [LINE [LIMIT]]", 3)
     if not all(number.isdecimal() for number in numbers):
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", "LINE and LIMIT are numbers, counted from 1")
     line, limit = ([int(number) for number in numbers] + [None, None])[:2]
     place = v1.ToolLocation(turn.path(path), line)
-    asked = {"path": place.path, "line": line, "limit": limit}
-    async with turn.tool(f"Read {path}", v1.ToolKind.READ, name="Read", input=asked, at=[place]) as call:
+    tool_input = {"path": place.path, "line": line, "limit": limit}
+    async with turn.tool(f"Read {path}", v1.ToolKind.READ, name="Read", input=tool_input, at=[place]) as call:
         text = await turn.read(path, line=line, limit=limit)
         await call.show(text, raw={"characters": len(text)})
     await turn.say(f"`{path}`: {counted(len(text.splitlines()), 'line')}, {counted(len(text), 'character')}.")
@@ -151,7 +151,7 @@ async def read(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
 @command("edit", "Write a line into a file, after you allowed it", "PATH [TEXT]")
 async def edit(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """Adds a line at the end. The question for permission shows the change."""
-    path = _words(rest, "/edit PATH [TEXT]", 1000)[0]
+    path = _arguments(rest, "/edit PATH [TEXT]", 1000)[0]
     added = (
         rest.strip().removeprefix(path).strip() if rest.strip().startswith(path) else " ".join(shlex.split(rest)[1:])
     )
@@ -179,10 +179,10 @@ async def _text_if_any(turn: "AgentTurn", path: str) -> str | None:
 
 def _means_missing(error: RequestRefused, path: str) -> bool:
     """Clients have no one code for it, so the system's own words count too; nothing else does, or a file would be overwritten."""
-    words = f"{error.message} {error.data}".replace(path, "").lower()
+    arguments = f"{error.message} {error.data}".replace(path, "").lower()
     if error.meaning == "resource not found":
-        return "session" not in words
-    return "no such file" in words or "enoent" in words
+        return "session" not in arguments
+    return "no such file" in arguments or "enoent" in arguments
 
 
 def _with_line(text: str, line: str) -> str:
@@ -193,7 +193,7 @@ def _with_line(text: str, line: str) -> str:
 @command("delete", "Delete a file, after you allowed it", "PATH")
 async def delete(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """One file of the workspace; the protocol has no method for it, so it happens on this machine."""
-    path = _words(rest, "/delete PATH", 1)[0]
+    path = _arguments(rest, "/delete PATH", 1)[0]
     place = demo.inside(turn, path)
     async with turn.tool(f"Delete {path}", v1.ToolKind.DELETE, name="Delete", at=[str(place)]) as call:
         if not await demo.allowed(turn, call, v1.ToolKind.DELETE, str(place)):
@@ -206,18 +206,18 @@ async def delete(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome"
 @command("move", "Move a file, after you allowed it", "FROM TO")
 async def move(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """Within the workspace, and never over a file that is there."""
-    words = _words(rest, "/move FROM TO", 2)
-    if len(words) != 2:
+    arguments = _arguments(rest, "/move FROM TO", 2)
+    if len(arguments) != 2:
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", "say `/move FROM TO`")
-    source, target = (demo.inside(turn, word) for word in words)
-    title = f"Move {words[0]} to {words[1]}"
+    source, target = (demo.inside(turn, argument) for argument in arguments)
+    title = f"Move {arguments[0]} to {arguments[1]}"
     async with turn.tool(title, v1.ToolKind.MOVE, name="Move", at=[str(source), str(target)]) as call:
         if not await demo.allowed(turn, call, v1.ToolKind.MOVE, f"{source} → {target}"):
             return None
         if target.exists():
-            raise RequestError(Code.INVALID_PARAMS, "Invalid params", f"`{words[1]}` is there already")
+            raise RequestError(Code.INVALID_PARAMS, "Invalid params", f"`{arguments[1]}` is there already")
         await asyncio.to_thread(_on_disk, os.rename, source, target)
-    await turn.say(f"`{words[0]}` is `{words[1]}` now.")
+    await turn.say(f"`{arguments[0]}` is `{arguments[1]}` now.")
     return None
 
 
@@ -231,22 +231,22 @@ def _on_disk(do: object, *paths: Path) -> None:
 @command("search", "Look for a text in the workspace", "TEXT")
 async def search(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """Every line that has it, with its place."""
-    wanted = rest.strip() or "demo"
-    async with turn.tool(f"Search for {wanted!r}", v1.ToolKind.SEARCH, name="Grep", input={"text": wanted}) as call:
-        hits = await asyncio.to_thread(_hits, turn.session.cwd, wanted)
+    value = rest.strip() or "demo"
+    async with turn.tool(f"Search for {value!r}", v1.ToolKind.SEARCH, name="Grep", input={"text": value}) as call:
+        hits = await asyncio.to_thread(_hits, turn.session.cwd, value)
         for path, line, _ in hits:
             await call.at(path, line)
-        shown = "\n".join(f"{path.removeprefix(turn.session.cwd + os.sep)}:{line}: {text}" for path, line, text in hits)
-        await call.show(shown or "nothing", raw={"hits": len(hits)})
+        found = "\n".join(f"{path.removeprefix(turn.session.cwd + os.sep)}:{line}: {text}" for path, line, text in hits)
+        await call.show(found or "nothing", raw={"hits": len(hits)})
     await turn.say(f"Found in {'at least ' if len(hits) == HITS else ''}{counted(len(hits), 'line')}.")
     return None
 
 
-def _hits(root: str, wanted: str) -> list[tuple[str, int, str]]:
+def _hits(root: str, value: str) -> list[tuple[str, int, str]]:
     found: list[tuple[str, int, str]] = []
     for path, text in text_files(root):
         for line, content in enumerate(text.splitlines(), 1):
-            if wanted in content:
+            if value in content:
                 found.append((path, line, content.strip()[:200]))
                 if len(found) == HITS:
                     return found
@@ -300,8 +300,8 @@ async def limit(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """What it writes is told as it comes; when the time is over it is killed and its output stays."""
     seconds, line = _timed(rest)
     title = f"Run `{line}` for {seconds:g} s"
-    asked = {"command": line, "timeout": seconds}
-    async with turn.tool(title, v1.ToolKind.EXECUTE, name="Bash", input=asked) as call:
+    tool_input = {"command": line, "timeout": seconds}
+    async with turn.tool(title, v1.ToolKind.EXECUTE, name="Bash", input=tool_input) as call:
         if not await demo.allowed(turn, call, v1.ToolKind.EXECUTE, line):
             return None
         async with turn.run(line) as running:
@@ -318,9 +318,9 @@ async def limit(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
 
 
 def _timed(rest: str) -> tuple[float, str]:
-    words = rest.split(maxsplit=1)
+    arguments = rest.split(maxsplit=1)
     try:
-        return min(float(words[0]), LONGEST), words[1]
+        return min(float(arguments[0]), LONGEST), arguments[1]
     except (IndexError, ValueError):
         wrong = "say how long and what, such as `/limit 2 make`"
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", wrong) from None

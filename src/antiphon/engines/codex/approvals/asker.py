@@ -96,24 +96,24 @@ _PLACES: Final = {
 
 
 async def ask_for_permissions(
-    asked: wire.PermissionsApproval, stage: "UserQuestions", call: v1.ToolCallPatch | None
+    request: wire.PermissionsApproval, user: "UserQuestions", call: v1.ToolCallPatch | None
 ) -> JsonObject:
     """Ask for all of it at once. The server has no item for this, so the question is a call of its own."""
-    wanted = described(asked.permissions)
-    if not wanted:
+    requested = described(request.permissions)
+    if not requested:
         return dict(NOTHING)
     base = v1.ToolCallPatch(
-        asked.item_id,
+        request.item_id,
         title="Do more than the sandbox allows",
         kind=v1.ToolKind.OTHER,
-        content=[text("\n".join(f"- {each}" for each in wanted))],
-        raw_input={"permissions": asked.permissions},
+        content=[text("\n".join(f"- {each}" for each in requested))],
+        raw_input={"permissions": request.permissions},
     )
-    chosen = await pick_alone(stage, explained(base, [asked.reason]), [_TURN, _SESSION, _REJECT])
+    chosen = await pick_alone(user, explained(base, [request.reason]), [_TURN, _SESSION, _REJECT])
     if chosen is _TURN:
-        return {"permissions": asked.permissions, "scope": "turn"}
+        return {"permissions": request.permissions, "scope": "turn"}
     if chosen is _SESSION:
-        return {"permissions": asked.permissions, "scope": "session"}
+        return {"permissions": request.permissions, "scope": "session"}
     return dict(NOTHING)
 
 
@@ -132,15 +132,15 @@ def described(permissions: Mapping[str, object]) -> list[str]:
     return [*found, *([_as_it_is(rest)] if rest else [])]
 
 
-def _files(wanted: JsonObject) -> Iterator[str]:
+def _files(requested: JsonObject) -> Iterator[str]:
     lines = list[str]()
     for name in ("read", "write"):  # the older form, which newer servers send along
-        lines.extend(_line(name, f"`{exact(path)}`") for path in wanted.get(name) or () if isinstance(path, str))
-    for entry in wanted.get("entries") or ():
+        lines.extend(_line(name, f"`{exact(path)}`") for path in requested.get(name) or () if isinstance(path, str))
+    for entry in requested.get("entries") or ():
         lines.append(_entry(entry))
     yield from dict.fromkeys(lines)
     known = ("read", "write", "entries", "globScanMaxDepth")
-    rest = {name: value for name, value in wanted.items() if name not in known and value is not None}
+    rest = {name: value for name, value in requested.items() if name not in known and value is not None}
     if rest:
         yield _as_it_is(rest)
 
@@ -178,50 +178,52 @@ NOTE: Final = "user_note: "
 
 
 async def ask_questions(
-    asked: wire.UserInputRequest, stage: "UserQuestions", call: v1.ToolCallPatch | None
+    request: wire.UserInputRequest, user: "UserQuestions", call: v1.ToolCallPatch | None
 ) -> JsonObject:
     """Ask all of them. The model goes on without the answers that it does not get."""
-    questions = [_question(each) for each in asked.questions]
+    questions = [_question(each) for each in request.questions]
     if not questions:
         return dict(NO_ANSWERS)
     # The server may set a time, after which it wants to hear that there is no answer.
-    limit = asked.auto_resolution_ms / 1000 if asked.auto_resolution_ms else None
+    limit = request.auto_resolution_ms / 1000 if request.auto_resolution_ms else None
     try:
         async with asyncio.timeout(limit):
-            if stage.session.client.shows_forms:
-                answers = await ask_by_form(stage, questions, "Codex", None)
+            if user.session.client.shows_forms:
+                answers = await ask_by_form(user, questions, "Codex", None)
             else:
-                answers = await _without_forms(asked, stage, questions)
+                answers = await _without_forms(request, user, questions)
     except TimeoutError:
         return dict(NO_ANSWERS)
     if isinstance(answers, NoAnswer):
         return dict(NO_ANSWERS)
-    texts = {each.id: _texts(answer) for each, answer in zip(asked.questions, answers, strict=True)}
+    texts = {each.id: _texts(answer) for each, answer in zip(request.questions, answers, strict=True)}
     return {"answers": {id: {"answers": found} for id, found in texts.items() if found}}
 
 
-def _question(asked: wire.UserInputQuestion) -> UserQuestion:
-    choices = [AnswerChoice(each.label, each.description) for each in asked.options or ()]
-    return UserQuestion(asked.question, choices, asked.header or None, other=asked.is_other, secret=asked.is_secret)
+def _question(request: wire.UserInputQuestion) -> UserQuestion:
+    choices = [AnswerChoice(each.label, each.description) for each in request.options or ()]
+    return UserQuestion(
+        request.question, choices, request.header or None, other=request.is_other, secret=request.is_secret
+    )
 
 
 async def _without_forms(
-    asked: wire.UserInputRequest, stage: "UserQuestions", questions: Sequence[UserQuestion]
+    request: wire.UserInputRequest, user: "UserQuestions", questions: Sequence[UserQuestion]
 ) -> list[UserAnswer] | NoAnswer:
     """The server has no item for its questions, so they are a call of their own."""
     if not any(each.choices for each in questions):
         raise NotSupported("the client shows no forms, and these questions have no choices")
-    id, title = asked.item_id, "Codex has a question"
-    await stage.update(v1.ToolCall(id, title))
+    id, title = request.item_id, "Codex has a question"
+    await user.update(v1.ToolCall(id, title))
     status = v1.ToolStatus.FAILED
     try:
-        answers = await ask_one_by_one(stage, questions, v1.ToolCallPatch(id, title=title))
+        answers = await ask_one_by_one(user, questions, v1.ToolCallPatch(id, title=title))
         if not isinstance(answers, NoAnswer):
             status = v1.ToolStatus.COMPLETED
         return answers
     finally:
         with suppress(AcpError):  # whatever kept us from the answer is told already
-            await stage.session.update(v1.ToolCallUpdate(id, status=status))
+            await user.session.update(v1.ToolCallUpdate(id, status=status))
 
 
 def _texts(answer: UserAnswer) -> list[str]:
@@ -245,73 +247,73 @@ _FORMS: Final = ("form", "openai/form", "openaiForm", None)
 
 
 async def ask_for_server(
-    asked: wire.McpElicitation, stage: "UserQuestions", call: v1.ToolCallPatch | None
+    request: wire.McpElicitation, user: "UserQuestions", call: v1.ToolCallPatch | None
 ) -> JsonObject:
     """Ask whatever it is."""
-    if asked.mode == "url":
+    if request.mode == "url":
         # Codex does not pass on when the user is done there, so the client is not told either.
-        body, _ = await ask_on_page(stage, _message(asked), asked.url)
+        body, _ = await ask_on_page(user, _message(request), request.url)
         return body
-    if asked.mode not in _FORMS:
-        raise NotSupported(f"a question in the way of {noted(asked.mode)} cannot be shown")
-    if asked.is_for_tool:
-        return await _ask_about_tool(asked, stage, call)
-    if not asked.fields and not stage.session.client.shows_forms:
-        return await _yes_or_no(asked, stage)
-    return await fill_in_form(stage, _message(asked), asked.requested_schema)
+    if request.mode not in _FORMS:
+        raise NotSupported(f"a question in the way of {noted(request.mode)} cannot be shown")
+    if request.is_for_tool:
+        return await _ask_about_tool(request, user, call)
+    if not request.fields and not user.session.client.shows_forms:
+        return await _yes_or_no(request, user)
+    return await fill_in_form(user, _message(request), request.requested_schema)
 
 
-def _message(asked: wire.McpElicitation) -> str:
+def _message(request: wire.McpElicitation) -> str:
     """Who asks is said first: the words are the server's own."""
-    return prose(f"{asked.server_name or 'An MCP server'} asks: {asked.message}")
+    return prose(f"{request.server_name or 'An MCP server'} asks: {request.message}")
 
 
 async def _ask_about_tool(
-    asked: wire.McpElicitation, stage: "UserQuestions", call: v1.ToolCallPatch | None
+    request: wire.McpElicitation, user: "UserQuestions", call: v1.ToolCallPatch | None
 ) -> JsonObject:
-    options = [_ALLOW, *_lasting(asked, stage), _REJECT_TOOL]
-    described = (asked.meta or {}).get("tool_description")
-    notes = [asked.message, described if isinstance(described, str) else None]
+    options = [_ALLOW, *_lasting(request, user), _REJECT_TOOL]
+    described = (request.meta or {}).get("tool_description")
+    notes = [request.message, described if isinstance(described, str) else None]
     if call is None:
-        chosen = await pick_alone(stage, explained(_tool_call(asked, stage), notes), options)
+        chosen = await pick_alone(user, explained(_tool_call(request, user), notes), options)
     else:
-        chosen = await pick(stage, explained(call, notes), options)
+        chosen = await pick(user, explained(call, notes), options)
     if chosen is None or chosen is _REJECT_TOOL:
         return dict(DECLINE)
     persist = _PERSIST.get(chosen.option_id)
     return {"action": "accept", "content": None, "_meta": None if persist is None else {"persist": persist}}
 
 
-def _lasting(asked: wire.McpElicitation, stage: "UserQuestions") -> Iterator[v1.PermissionOption]:
-    offered = (asked.meta or {}).get("persist")
+def _lasting(request: wire.McpElicitation, user: "UserQuestions") -> Iterator[v1.PermissionOption]:
+    offered = (request.meta or {}).get("persist")
     offered = offered if isinstance(offered, list) else [offered]
     if "session" in offered:
         yield _TOOL_IN_SESSION
     # Codex keeps it with the server in its own settings; a server that the client brought is not there.
-    ours = any(getattr(server, "name", None) == asked.server_name for server in stage.session.mcp_servers)
+    ours = any(getattr(server, "name", None) == request.server_name for server in user.session.mcp_servers)
     if "always" in offered and not ours:
         yield _ALWAYS
 
 
-def _tool_call(asked: wire.McpElicitation, stage: "UserQuestions") -> v1.ToolCallPatch:
+def _tool_call(request: wire.McpElicitation, user: "UserQuestions") -> v1.ToolCallPatch:
     """The question as a call of its own. A client's rules see neither name nor arguments, so that none for another tool can allow it."""
-    arguments = (asked.meta or {}).get("tool_params")
+    arguments = (request.meta or {}).get("tool_params")
     return v1.ToolCallPatch(
-        stage.next_id("question"),
-        title=sentence(asked.message) or f"Use a tool of {asked.server_name}",
+        user.next_id("question"),
+        title=sentence(request.message) or f"Use a tool of {request.server_name}",
         kind=v1.ToolKind.OTHER,
         content=[text(as_json(arguments))] if arguments else [],
         raw_input={},
     )
 
 
-async def _yes_or_no(asked: wire.McpElicitation, stage: "UserQuestions") -> JsonObject:
+async def _yes_or_no(request: wire.McpElicitation, user: "UserQuestions") -> JsonObject:
     """A form with nothing to fill in, for clients without forms."""
-    message = _message(asked)
+    message = _message(request)
     call = v1.ToolCallPatch(
-        stage.next_id("question"), title=sentence(message), kind=v1.ToolKind.OTHER, content=[text(noted(message))]
+        user.next_id("question"), title=sentence(message), kind=v1.ToolKind.OTHER, content=[text(noted(message))]
     )
-    chosen = await pick_alone(stage, call, [_YES, _NO], question=True)
+    chosen = await pick_alone(user, call, [_YES, _NO], question=True)
     return {"action": "accept", "content": {}} if chosen is _YES else dict(DECLINE)
 
 
@@ -319,32 +321,32 @@ async def _yes_or_no(asked: wire.McpElicitation, stage: "UserQuestions") -> Json
 
 
 async def ask_about_changes(
-    asked: wire.FileApproval | wire.ApplyPatchApproval, stage: "UserQuestions", call: v1.ToolCallPatch | None
+    request: wire.FileApproval | wire.ApplyPatchApproval, user: "UserQuestions", call: v1.ToolCallPatch | None
 ) -> JsonObject:
     """Ask about changes to files, in either protocol."""
-    words = NEW if isinstance(asked, wire.FileApproval) else OLD
-    base = _change_call(asked) if call is None else call
+    argv = NEW if isinstance(request, wire.FileApproval) else OLD
+    base = _change_call(request) if call is None else call
     paths = list(dict.fromkeys(_paths(base)))
-    offers = [ApprovalOption(ONCE, words.once), ApprovalOption(REJECT, words.decline), ApprovalOption(STOP, words.stop)]
+    offers = [ApprovalOption(ONCE, argv.once), ApprovalOption(REJECT, argv.decline), ApprovalOption(STOP, argv.stop)]
     if paths:
-        always = f"Always allow {_which(asked, paths, stage.session.cwd)} in this session"
+        always = f"Always allow {_which(request, paths, user.session.cwd)} in this session"
         option = v1.PermissionOption(SESSION, always, v1.PermissionOptionKind.ALLOW_ALWAYS)
-        offers.insert(1, ApprovalOption(option, words.session))
+        offers.insert(1, ApprovalOption(option, argv.session))
     unknown = None if paths else "Codex does not say which files would be changed, and how."
     root = (
-        f"It asks to write anywhere in `{exact(asked.grant_root)}` for the rest of the session."
-        if asked.grant_root
+        f"It asks to write anywhere in `{exact(request.grant_root)}` for the rest of the session."
+        if request.grant_root
         else None
     )
     ask = pick_alone if call is None else pick
-    chosen = await ask(stage, explained(base, [asked.reason], [unknown, root]), [offer.option for offer in offers])
-    return decided(offers, chosen, words)
+    chosen = await ask(user, explained(base, [request.reason], [unknown, root]), [offer.option for offer in offers])
+    return decided(offers, chosen, argv)
 
 
-def _which(asked: wire.FileApproval | wire.ApplyPatchApproval, paths: list[str], cwd: str) -> str:
+def _which(request: wire.FileApproval | wire.ApplyPatchApproval, paths: list[str], cwd: str) -> str:
     """It is the files that are remembered, and not the directory that they are in."""
-    if asked.grant_root:
-        return f"changes in `{one_line(asked.grant_root)}`"
+    if request.grant_root:
+        return f"changes in `{one_line(request.grant_root)}`"
     if len(paths) == 1 and paths[0].isprintable() and "`" not in paths[0]:
         return f"changes to `{named(paths[0], cwd)}`"
     return f"changes to these {len(paths)} files" if len(paths) > 1 else "changes to this file"
@@ -355,9 +357,9 @@ def _paths(call: v1.ToolCallPatch) -> Iterable[str]:
     yield from (place.path for place in call.locations or ())
 
 
-def _change_call(asked: wire.FileApproval | wire.ApplyPatchApproval) -> v1.ToolCallPatch:
+def _change_call(request: wire.FileApproval | wire.ApplyPatchApproval) -> v1.ToolCallPatch:
     """The question as a call of its own: nobody has told what would be changed."""
-    id = asked.item_id if isinstance(asked, wire.FileApproval) else asked.call_id
+    id = request.item_id if isinstance(request, wire.FileApproval) else request.call_id
     return v1.ToolCallPatch(id, title="Change files", kind=v1.ToolKind.EDIT, name="Edit", raw_input={})
 
 
@@ -365,32 +367,32 @@ def _change_call(asked: wire.FileApproval | wire.ApplyPatchApproval) -> v1.ToolC
 
 
 async def ask_about_command(
-    asked: wire.CommandApproval | wire.ExecApproval, stage: "UserQuestions", call: v1.ToolCallPatch | None
+    request: wire.CommandApproval | wire.ExecApproval, user: "UserQuestions", call: v1.ToolCallPatch | None
 ) -> JsonObject:
     """Ask about a command, in either protocol."""
-    if isinstance(asked, wire.ExecApproval):
-        offers, words, alone = offers_of_old(), OLD, call is None
+    if isinstance(request, wire.ExecApproval):
+        offers, argv, alone = offers_of_old(), OLD, call is None
     else:
-        offers, words = offers_for(asked), NEW
+        offers, argv = offers_for(request), NEW
         # What is asked about is a part of the call, which goes on whatever comes of this.
-        alone = call is None or asked.approval_id not in (None, asked.item_id)
-    base = _command_call(asked, stage) if alone or call is None else call
-    ours = [*_facts(asked, stage), *(offer.note for offer in offers)]
+        alone = call is None or request.approval_id not in (None, request.item_id)
+    base = _command_call(request, user) if alone or call is None else call
+    ours = [*_facts(request, user), *(offer.note for offer in offers)]
     chosen = await (pick_alone if alone else pick)(
-        stage, explained(base, [asked.reason], ours), [offer.option for offer in offers]
+        user, explained(base, [request.reason], ours), [offer.option for offer in offers]
     )
-    return decided(offers, chosen, words)
+    return decided(offers, chosen, argv)
 
 
-def _command_call(asked: wire.CommandApproval | wire.ExecApproval, stage: "UserQuestions") -> v1.ToolCallPatch:
+def _command_call(request: wire.CommandApproval | wire.ExecApproval, user: "UserQuestions") -> v1.ToolCallPatch:
     """The question as a call of its own."""
-    if isinstance(asked, wire.ExecApproval):
-        id, line, title = asked.approval_id or asked.call_id, shell_line(asked.command), None
+    if isinstance(request, wire.ExecApproval):
+        id, line, title = request.approval_id or request.call_id, shell_line(request.command), None
     else:
-        id, line = asked.approval_id or asked.item_id, command_line(asked.command or "")
-        title = None if asked.kind == "command" else "Send input to a running command"
-        if asked.network_approval_context is not None:
-            title = one_line(f"Network access to {asked.network_approval_context.host}")
+        id, line = request.approval_id or request.item_id, command_line(request.command or "")
+        title = None if request.kind == "command" else "Send input to a running command"
+        if request.network_approval_context is not None:
+            title = one_line(f"Network access to {request.network_approval_context.host}")
     return v1.ToolCallPatch(
         id,
         title=title or one_line(line) or "Run a command",
@@ -398,19 +400,19 @@ def _command_call(asked: wire.CommandApproval | wire.ExecApproval, stage: "UserQ
         name="Bash",
         content=[text(fenced(exact(line), "sh"))] if line else [],
         # Never what the call itself runs: a client's rules would take it for that.
-        raw_input={"command": line, "cwd": asked.cwd or stage.session.cwd},
+        raw_input={"command": line, "cwd": request.cwd or user.session.cwd},
     )
 
 
-def _facts(asked: wire.CommandApproval | wire.ExecApproval, stage: "UserQuestions") -> Iterator[str]:
-    if asked.cwd is not None and asked.cwd != stage.session.cwd:
-        yield f"It runs in `{exact(asked.cwd)}`."
-    if isinstance(asked, wire.ExecApproval):
+def _facts(request: wire.CommandApproval | wire.ExecApproval, user: "UserQuestions") -> Iterator[str]:
+    if request.cwd is not None and request.cwd != user.session.cwd:
+        yield f"It runs in `{exact(request.cwd)}`."
+    if isinstance(request, wire.ExecApproval):
         return
-    network = asked.network_approval_context
+    network = request.network_approval_context
     if network is not None:
         yield f"It wants to reach `{exact(network.host)}`" + (f" ({network.protocol})." if network.protocol else ".")
-    more = described(asked.additional_permissions or {})
+    more = described(request.additional_permissions or {})
     if more:
         yield "It wants more than the sandbox allows:\n" + "\n".join(f"- {each}" for each in more)
 
@@ -422,11 +424,11 @@ class _ApprovalMethod(msgspec.Struct, frozen=True):
     ask: "Callable[[Any, UserQuestions, v1.ToolCallPatch | None], Awaitable[JsonObject]]"
     declined: JsonObject
     """Nobody could be asked: the turn goes on without."""
-    called_off: JsonObject
+    cancelled: JsonObject
     """The turn is being cancelled."""
 
 
-_WAYS: Final = {
+_METHODS: Final = {
     "item/commandExecution/requestApproval": _ApprovalMethod(
         wire.CommandApproval, ask_about_command, NEW.declined, NEW.stopped
     ),
@@ -451,31 +453,31 @@ class ApprovalAsker:
         self,
         method: str,
         params: "wire.Request | wire.UnreadParams",
-        stage: "UserQuestions",
+        user: "UserQuestions",
         call: v1.ToolCallPatch | None = None,
     ) -> JsonObject | None:
         """What the server is told; None if it asks for something that no user is asked about. `call` is what the client knows of it."""
-        way = _WAYS.get(method)
-        if way is None:
+        method_of = _METHODS.get(method)
+        if method_of is None:
             return None
-        if not isinstance(params, way.params):
-            await self._tell("the question could not be read")
-            return dict(way.declined)
+        if not isinstance(params, method_of.params):
+            await self._warn("the question could not be read")
+            return dict(method_of.declined)
         try:
-            return await way.ask(params, stage, call)
+            return await method_of.ask(params, user, call)
         except asyncio.CancelledError:
             if withdrawn():
                 raise
-            return dict(way.called_off)  # the turn has ended, and its questions with it
+            return dict(method_of.cancelled)  # the turn has ended, and its questions with it
         except (QuestionCancelled, TurnOver):
-            return dict(way.called_off)
+            return dict(method_of.cancelled)
         except RefusedByPolicy:  # by a rule or a mode that the user has set: no news for them
-            return dict(way.declined)
+            return dict(method_of.declined)
         except AcpError as error:
-            await self._tell(why(error))
-            return dict(way.declined)
+            await self._warn(why(error))
+            return dict(method_of.declined)
 
-    async def _tell(self, reason: str) -> None:
+    async def _warn(self, reason: str) -> None:
         """The server has no words for why it is refused, so the user gets them."""
         title = "Codex wanted to ask something and could not, so it was declined"
         with suppress(AcpError):  # a client that is gone
@@ -500,13 +502,13 @@ def decided_by_mode(
     guarded = session.rules is not None
     if guarded and (not choosing.never_asks or is_held(session.rules)):
         return None  # the guard knows the mode too, and what was decided for always
-    words = _words_for(params)
-    if words is not None and call is not None and _is_plain(params) and _accepted(session, choosing, call):
-        return {"decision": words.once}
+    argv = _forms_for(params)
+    if argv is not None and call is not None and _is_plain(params) and _accepted(session, choosing, call):
+        return {"decision": argv.once}
     if guarded or not choosing.never_asks:
         return None
-    if words is not None:
-        return words.declined
+    if argv is not None:
+        return argv.declined
     if isinstance(params, wire.PermissionsApproval):
         return dict(NOTHING)
     return dict(DECLINE) if isinstance(params, wire.McpElicitation) else None
@@ -520,7 +522,7 @@ def changed_files(params: "wire.Request | wire.UnreadParams", call: "v1.ToolCall
     return [path for path in named if isinstance(path, str) and os.path.isabs(path)]
 
 
-def _words_for(params: "wire.Request | wire.UnreadParams") -> DecisionForms | None:
+def _forms_for(params: "wire.Request | wire.UnreadParams") -> DecisionForms | None:
     """The words of the protocol that a command or a change is decided in; None for any other request."""
     if isinstance(params, wire.CommandApproval | wire.FileApproval):
         return NEW

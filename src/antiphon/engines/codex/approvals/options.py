@@ -71,12 +71,12 @@ class ApprovalOption(msgspec.Struct, frozen=True):
     note: str | None = None
 
 
-def decided(offers: list[ApprovalOption], chosen: v1.PermissionOption | None, words: DecisionForms) -> JsonObject:
+def decided(offers: list[ApprovalOption], chosen: v1.PermissionOption | None, argv: DecisionForms) -> JsonObject:
     """The answer. What was not on offer is no approval."""
     for offer in offers:
         if offer.option is chosen:
             return {"decision": offer.decision}
-    return words.declined
+    return argv.declined
 
 
 # What a question says besides what the call shows already. Pure.
@@ -85,12 +85,12 @@ def decided(offers: list[ApprovalOption], chosen: v1.PermissionOption | None, wo
 def explained(call: v1.ToolCallPatch, notes: Iterable[str | None], ours: Iterable[str | None] = ()) -> v1.ToolCallPatch:
     """The call with the notes that say something new, each once. Those of ours say what is allowed, and are never cut."""
     known = [call.title or "", *_texts(call)]
-    said = list[str]()
+    notes_added = list[str]()
     for note in (*map(noted, notes), *ours):
         if note and not any(note in one for one in known):
             known.append(note)
-            said.append(note)
-    return shown(call, content=[*(call.content or []), text("\n\n".join(said))]) if said else call
+            notes_added.append(note)
+    return shown(call, content=[*(call.content or []), text("\n\n".join(notes_added))]) if notes_added else call
 
 
 def _texts(call: v1.ToolCallPatch) -> list[str]:
@@ -114,23 +114,23 @@ MAX_NAME: Final = 160
 MAX_PREFIX: Final = 1000
 """Longest prefix that is offered at all. Nobody reads a longer one before they allow it for good."""
 
-KEPT: Final = "What is allowed in all projects is kept among Codex's own rules, until it is removed there."
+STORED_BY_CODEX: Final = "What is allowed in all projects is kept among Codex's own rules, until it is removed there."
 
 _AMEND: Final = "acceptWithExecpolicyAmendment"
 _NETWORK: Final = "applyNetworkPolicyAmendment"
 
 
-def offers_for(asked: wire.CommandApproval) -> list[ApprovalOption]:
+def offers_for(request: wire.CommandApproval) -> list[ApprovalOption]:
     """The options for a command, from the least that can be allowed to the end of the turn."""
-    listed = asked.available_decisions
+    listed = request.available_decisions
     offers = [ApprovalOption(ONCE, NEW.once)] if listed is None or NEW.once in listed else []
-    if _for_session(asked):
-        option = v1.PermissionOption(SESSION, f"Always allow {_what(asked)} in this session", _Kind.ALLOW_ALWAYS)
+    if _for_session(request):
+        option = v1.PermissionOption(SESSION, f"Always allow {_what(request)} in this session", _Kind.ALLOW_ALWAYS)
         offers.append(ApprovalOption(option, NEW.session))
-    if asked.network_approval_context is None:
-        offers.extend(_prefixes(asked))
+    if request.network_approval_context is None:
+        offers.extend(_prefixes(request))
     else:
-        offers.extend(_hosts(asked))
+        offers.extend(_hosts(request))
     return [*offers, ApprovalOption(REJECT, NEW.decline), ApprovalOption(STOP, NEW.stop)]
 
 
@@ -145,53 +145,53 @@ def offers_of_old() -> list[ApprovalOption]:
     ]
 
 
-def _for_session(asked: wire.CommandApproval) -> bool:
-    listed = asked.available_decisions
+def _for_session(request: wire.CommandApproval) -> bool:
+    listed = request.available_decisions
     if listed is not None and NEW.session in listed:
         return True
-    if asked.network_approval_context is not None:
+    if request.network_approval_context is not None:
         return listed is None
     # Input to a running command is asked about each time, whatever was said before.
-    return asked.kind == "command" and not asked.additional_permissions
+    return request.kind == "command" and not request.additional_permissions
 
 
-def _what(asked: wire.CommandApproval) -> str:
-    host = asked.network_approval_context
+def _what(request: wire.CommandApproval) -> str:
+    host = request.network_approval_context
     if host is not None:
         return f"`{host.host}`" if _plain(host.host) else "this host"
-    if asked.additional_permissions:
+    if request.additional_permissions:
         return "this command with these permissions"
-    return "this command" if asked.kind == "command" else "this"
+    return "this command" if request.kind == "command" else "this"
 
 
-def _prefixes(asked: wire.CommandApproval) -> Iterator[ApprovalOption]:
+def _prefixes(request: wire.CommandApproval) -> Iterator[ApprovalOption]:
     """A rule for commands that begin in the same way, for good and everywhere."""
-    if asked.available_decisions is None:
-        proposed: list[object] = [asked.proposed_execpolicy_amendment]
+    if request.available_decisions is None:
+        proposed: list[object] = [request.proposed_execpolicy_amendment]
     else:
-        proposed = [_inside(each, _AMEND, "execpolicy_amendment") for each in asked.available_decisions]
-    for words in proposed:
-        if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+        proposed = [_inside(each, _AMEND, "execpolicy_amendment") for each in request.available_decisions]
+    for argv in proposed:
+        if not isinstance(argv, list) or not argv or not all(isinstance(each_word, str) for each_word in argv):
             continue
-        prefix = shlex.join(words)
+        prefix = shlex.join(argv)
         if not _plain(prefix) or len(prefix) > MAX_PREFIX:
             continue
         name = f"Always allow commands that begin with `{prefix}`, in all projects"
-        note = KEPT
+        note = STORED_BY_CODEX
         if len(name) > MAX_NAME:
             name = "Always allow commands that begin with what is shown above, in all projects"
-            note = f"What could be allowed in all projects is every command that begins with:\n\n`{prefix}`\n\n{KEPT}"
+            note = f"What could be allowed in all projects is every command that begins with:\n\n`{prefix}`\n\n{STORED_BY_CODEX}"
         option = v1.PermissionOption("allow_always_prefix", name, _Kind.ALLOW_ALWAYS)
-        yield ApprovalOption(option, {_AMEND: {"execpolicy_amendment": words}}, note)
+        yield ApprovalOption(option, {_AMEND: {"execpolicy_amendment": argv}}, note)
         return
 
 
-def _hosts(asked: wire.CommandApproval) -> Iterator[ApprovalOption]:
+def _hosts(request: wire.CommandApproval) -> Iterator[ApprovalOption]:
     """A rule for the host, one way or the other."""
-    if asked.available_decisions is None:
-        proposed: list[object] = asked.proposed_network_policy_amendments or []
+    if request.available_decisions is None:
+        proposed: list[object] = request.proposed_network_policy_amendments or []
     else:
-        proposed = [_inside(each, _NETWORK, "network_policy_amendment") for each in asked.available_decisions]
+        proposed = [_inside(each, _NETWORK, "network_policy_amendment") for each in request.available_decisions]
     for rule in proposed:
         host, action = (rule.get("host"), rule.get("action")) if isinstance(rule, dict) else (None, None)
         if not isinstance(host, str) or not _plain(host):
@@ -201,7 +201,7 @@ def _hosts(asked: wire.CommandApproval) -> Iterator[ApprovalOption]:
             allow = v1.PermissionOption(
                 "allow_always_host", f"Always allow `{host}`, in all projects", _Kind.ALLOW_ALWAYS
             )
-            yield ApprovalOption(allow, decision, KEPT)
+            yield ApprovalOption(allow, decision, STORED_BY_CODEX)
         elif action == "deny":
             block = v1.PermissionOption(
                 "reject_always_host", f"Always block `{host}`, in all projects", _Kind.REJECT_ALWAYS

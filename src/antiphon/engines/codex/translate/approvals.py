@@ -35,46 +35,46 @@ class Approvals:
         """The call as the question shows it, which waits from now on; None if the question is about no call that is known."""
         match params:
             case wire.CommandApproval():
-                id, shown = params.item_id, self._command(params)
+                id, description = params.item_id, self._command(params)
             case wire.FileApproval() if (call := self._calls.get(params.item_id)) is not None:
-                content = _reasoned(params.reason, call.shown.content)
-                id, shown = call.id, msgspec.structs.replace(call.shown, content=content)
+                content = _reasoned(params.reason, call.description.content)
+                id, description = call.id, msgspec.structs.replace(call.description, content=content)
             case wire.ExecApproval():
-                id, shown = params.call_id, self._old_command(params)
+                id, description = params.call_id, self._old_command(params)
             case wire.ApplyPatchApproval():
-                id, shown = params.call_id, self._old_changes(params)
+                id, description = params.call_id, self._old_changes(params)
             case wire.McpElicitation() if (call := self._tool(params)) is not None:
-                id, shown = call.id, _show_tool(call, params)
+                id, description = call.id, _show_tool(call, params)
             case _:
                 return None
-        self._calls.asked(id)
+        self._calls.ask(id)
         return v1.ToolCallPatch(
             tool_call_id=id,
-            title=shown.title,
-            kind=shown.kind,
+            title=description.title,
+            kind=description.kind,
             status=v1.ToolStatus.PENDING,
-            name=shown.name if shown.name else UNSET,
-            content=shown.content,
-            locations=shown.locations,
-            raw_input=shown.raw_input,
+            name=description.name if description.name else UNSET,
+            content=description.content,
+            locations=description.locations,
+            raw_input=description.raw_input,
         )
 
     def _command(self, params: wire.CommandApproval) -> CallDescription:
         call = self._calls.get(params.item_id)
         actions = params.command_actions or []
         if params.command:
-            asked = _show_command(command_line(params.command), actions, params.cwd or self._cwd, params.reason)
+            description = _show_command(command_line(params.command), actions, params.cwd or self._cwd, params.reason)
         elif call is not None:
-            line = call.shown.raw_input.get("command", "") if isinstance(call.shown.raw_input, dict) else ""
+            line = call.description.raw_input.get("command", "") if isinstance(call.description.raw_input, dict) else ""
             content = _reasoned(params.reason, [shown_text(fenced(exact(line), "sh"))] if line else [])
-            asked = msgspec.structs.replace(call.shown, content=content, meta=None)
+            description = msgspec.structs.replace(call.description, content=content, meta=None)
         else:
-            asked = _show_command("", actions, params.cwd or self._cwd, params.reason)
+            description = _show_command("", actions, params.cwd or self._cwd, params.reason)
         network = params.network_approval_context
         if network is not None and network.host:
             where = f"{network.protocol}://{network.host}" if network.protocol else network.host
-            asked = msgspec.structs.replace(asked, title=one_line(f"Network access to {where}"))
-        return asked
+            description = msgspec.structs.replace(description, title=one_line(f"Network access to {where}"))
+        return description
 
     def _old_command(self, params: wire.ExecApproval) -> CallDescription:
         actions = [
@@ -92,8 +92,8 @@ class Approvals:
             )
             for path, change in params.file_changes.items()
         ]
-        shown = show_changes(changes, self._cwd, self._read or _nothing)
-        return msgspec.structs.replace(shown, content=_reasoned(params.reason, shown.content))
+        description = show_changes(changes, self._cwd, self._read or _nothing)
+        return msgspec.structs.replace(description, content=_reasoned(params.reason, description.content))
 
     def _tool(self, params: wire.McpElicitation) -> CodexCall | None:
         """The call that a tool is asked about. The question has no id of it, but the server, the tool and the arguments.
@@ -104,14 +104,14 @@ class Approvals:
         if named is None or not params.is_for_tool:
             return None
         name, arguments = mcp_name(params.server_name, named[1]), (params.meta or {}).get("tool_params")
-        same = [
+        matches = [
             call
             for call in reversed(self._calls.all_open())
-            if call.shown.name == name and (call.shown.raw_input or {}) == (arguments or {})
+            if call.description.name == name and (call.description.raw_input or {}) == (arguments or {})
         ]
-        if len({call.shown.title for call in same}) != 1:  # `a__b` of one server may be `b` of another
+        if len({call.description.title for call in matches}) != 1:  # `a__b` of one server may be `b` of another
             return None
-        return next((call for call in same if not call.asked), same[0])
+        return next((call for call in matches if not call.asked), matches[0])
 
 
 def _show_command(line: str, actions: list[wire.CommandAction], cwd: str, reason: str | None) -> CallDescription:
@@ -133,7 +133,7 @@ def _show_tool(call: CodexCall, params: wire.McpElicitation) -> CallDescription:
     described, arguments = ((params.meta or {}).get(name) for name in ("tool_description", "tool_params"))
     content: list[v1.ToolContent] = [shown_text(fenced(exact(json_text(arguments)), "json"))] if arguments else []
     return msgspec.structs.replace(
-        call.shown, content=_reasoned(described if isinstance(described, str) else None, content)
+        call.description, content=_reasoned(described if isinstance(described, str) else None, content)
     )
 
 

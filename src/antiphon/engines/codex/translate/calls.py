@@ -41,12 +41,12 @@ _CLOSED: Final = (ToolCallState.CLOSED, ToolCallState.ENDING)
 class CodexCall(OpenCall):
     """A tool call of Codex that is not over. Codex reports no call before it runs."""
 
-    __slots__ = ("asked", "lasting", "shown", "terminal")
+    __slots__ = ("asked", "description", "lasting", "terminal")
 
-    def __init__(self, id: str, shown: CallDescription, *, terminal: bool = False, lasting: bool = False) -> None:
+    def __init__(self, id: str, description: CallDescription, *, terminal: bool = False, lasting: bool = False) -> None:
         super().__init__(id)
         self.apply(ToolCallEvent.RUN)
-        self.shown = shown
+        self.description = description
         self.terminal = terminal
         """Its output is shown in a terminal of its own."""
         self.lasting = lasting
@@ -78,32 +78,32 @@ class CodexCalls(ToolCalls[CodexCall]):
         before = self._open.get(call.id)
         if before is not None:
             before.lasting |= call.lasting
-            yield from self.looks(before, call.shown)
+            yield from self.redescribe(before, call.description)
             return
         self._open[call.id] = call
-        shown = call.shown
+        description = call.description
         yield v1.ToolCall(
             tool_call_id=call.id,
-            title=shown.title,
-            kind=shown.kind,
+            title=description.title,
+            kind=description.kind,
             status=call.status,
-            name=shown.name,
-            content=shown.content,
-            locations=shown.locations,
-            raw_input=shown.raw_input,
-            meta=shown.meta,
+            name=description.name,
+            content=description.content,
+            locations=description.locations,
+            raw_input=description.raw_input,
+            meta=description.meta,
         )
 
-    def looks(self, call: CodexCall, shown: CallDescription) -> Iterator[CodexEvent]:
+    def redescribe(self, call: CodexCall, description: CallDescription) -> Iterator[CodexEvent]:
         """It is shown differently from now on."""
-        before, call.shown = call.shown, shown
-        changed = _changes(before, shown)
-        if before.content != shown.content:
-            changed["content"] = shown.content
+        before, call.description = call.description, description
+        changed = _changes(before, description)
+        if before.content != description.content:
+            changed["content"] = description.content
         if changed:
             yield v1.ToolCallUpdate(tool_call_id=call.id, **changed)
 
-    def asked(self, id: str) -> None:
+    def ask(self, id: str) -> None:
         """The user is asked about it, so it waits."""
         call = self._open.get(id)
         if call is not None:
@@ -115,8 +115,10 @@ class CodexCalls(ToolCalls[CodexCall]):
         call = self._open.get(id)
         if call is not None and call.is_pending:
             status = call.apply(ToolCallEvent.RUN)
-            same = any(isinstance(each, v1.Diff) for each in call.shown.content)
-            yield v1.ToolCallUpdate(tool_call_id=id, status=status, content=UNSET if same else call.shown.content)
+            matches = any(isinstance(each, v1.Diff) for each in call.description.content)
+            yield v1.ToolCallUpdate(
+                tool_call_id=id, status=status, content=UNSET if matches else call.description.content
+            )
 
     def finish(self, call: CodexCall, outcome: CallOutcome) -> Iterator[CodexEvent]:
         """It came to something. `call` is how it looks in the end; what was told of it before is not told again."""
@@ -132,7 +134,7 @@ class CodexCalls(ToolCalls[CodexCall]):
             content=UNSET if outcome.content is None else outcome.content,
             raw_output=as_object(outcome.raw_output),
             meta=outcome.meta,
-            **_changes(before.shown, call.shown),
+            **_changes(before.description, call.description),
         )
 
     def close(self, *, lasting: bool) -> Iterator[CodexEvent]:

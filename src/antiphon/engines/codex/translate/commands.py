@@ -41,25 +41,25 @@ def file_uri(path: str) -> str:
 def command_line(command: str) -> str:
     """What was really asked for: `/bin/bash -lc 'ls -l'` → `ls -l`."""
     try:
-        words = shlex.split(command)
+        argv = shlex.split(command)
     except ValueError:
         return command
-    return _inner(words) or command
+    return _inner(argv) or command
 
 
-def shell_line(words: Sequence[str]) -> str:
+def shell_line(argv: Sequence[str]) -> str:
     """The same of a command that comes word by word."""
-    return _inner(words) or shlex.join(words)
+    return _inner(argv) or shlex.join(argv)
 
 
-def _inner(words: Sequence[str]) -> str | None:
-    if len(words) < 3:
+def _inner(argv: Sequence[str]) -> str | None:
+    if len(argv) < 3:
         return None
-    program = re.split(r"[/\\]", words[0])[-1].lower().removesuffix(".exe")
+    program = re.split(r"[/\\]", argv[0])[-1].lower().removesuffix(".exe")
     if program in _SHELLS:
-        return words[2] if len(words) == 3 and words[1] in _RUN_THIS else None
-    if program in _WINDOWS_SHELLS and words[-2].lower() in _RUN_THIS:
-        return words[-1]
+        return argv[2] if len(argv) == 3 and argv[1] in _RUN_THIS else None
+    if program in _WINDOWS_SHELLS and argv[-2].lower() in _RUN_THIS:
+        return argv[-1]
     return None
 
 
@@ -77,7 +77,7 @@ STEP: Final = TAIL // 16
 _CLEAR: Final = "\x1b[2J\x1b[3J\x1b[H"
 """Empties a terminal: Codex keeps the first piece of the output to itself until the end, and it belongs at the top."""
 
-_LOOKING: Final = frozenset({"read", "listFiles", "list_files"})
+_READING: Final = frozenset({"read", "listFiles", "list_files"})
 
 
 class _Output:
@@ -138,8 +138,8 @@ class CommandCalls:
             yield v1.ToolCallUpdate(tool_call_id=id, meta=_prints(id, text))
         elif output.length <= TAIL or output.untold >= STEP:
             output.untold = 0
-            shown = shown_text(fenced(strip_ansi(output.tail())))
-            yield v1.ToolCallUpdate(tool_call_id=id, content=[shown])
+            description = shown_text(fenced(strip_ansi(output.tail())))
+            yield v1.ToolCallUpdate(tool_call_id=id, content=[description])
 
     def typed(self, id: str, text: str) -> Iterator[CodexEvent]:
         """Something was typed into it. It is shown with the output, and the end, which has the output alone, replaces it."""
@@ -151,14 +151,14 @@ class CommandCalls:
         if self._calls.is_done(item.id):
             return
         call = self._call(item)
-        told = self._outputs.pop(item.id, None)
+        params = self._outputs.pop(item.id, None)
         output = item.aggregated_output or ""
         content: list[v1.ToolContent] | None = [shown_text(text)] if (text := _ending(item)) else []
         meta = None
         if item.status == "declined":
             pass
         elif call.terminal:
-            yield from self._rest(call, told.text if told else "", output)
+            yield from self._rest(call, params.text if params else "", output)
             content, meta = None, terminal_exit(item.id, item.exit_code)
         elif self._mirror and output and not replay:
             if not self._calls.is_known(item.id):
@@ -174,13 +174,13 @@ class CommandCalls:
         """What commands printed that will not be told of any more is not needed."""
         self._outputs = {id: output for id, output in self._outputs.items() if self._calls.get(id) is not None}
 
-    def _rest(self, call: CodexCall, told: str, output: str) -> Iterator[CodexEvent]:
+    def _rest(self, call: CodexCall, params: str, output: str) -> Iterator[CodexEvent]:
         """What of the whole output the terminal does not show yet."""
         if not self._calls.is_known(call.id):
             yield from self._calls.begin(call)
-        missing = output[len(told) :]
-        if not output.startswith(told):  # output that Codex cut in the middle shows less than the terminal does
-            missing = _CLEAR + output if len(output) >= len(told) else ""
+        missing = output[len(params) :]
+        if not output.startswith(params):  # output that Codex cut in the middle shows less than the terminal does
+            missing = _CLEAR + output if len(output) >= len(params) else ""
         if missing:
             yield v1.ToolCallUpdate(tool_call_id=call.id, meta=_prints(call.id, missing))
 
@@ -189,7 +189,7 @@ class CommandCalls:
         kind = kind_of_command(item.command_actions)
         cwd = item.cwd or self._cwd
         terminal = self._terminals and kind == v1.ToolKind.EXECUTE
-        shown = CallDescription(
+        description = CallDescription(
             title=one_line(line) or "Run a command",
             kind=kind,
             name="Bash",
@@ -198,13 +198,13 @@ class CommandCalls:
             content=[v1.TerminalItem(terminal_id=item.id)] if terminal else [],
             meta={"terminal_info": {"terminal_id": item.id, "cwd": cwd}} if terminal else None,
         )
-        return CodexCall(item.id, shown, terminal=terminal, lasting=item.process_id is not None)
+        return CodexCall(item.id, description, terminal=terminal, lasting=item.process_id is not None)
 
 
 def kind_of_command(actions: Sequence[CommandAction]) -> v1.ToolKind:
     """The sort of work: only what surely does no more than look is called so."""
     types = {action.type for action in actions}
-    if not types or not types <= {*_LOOKING, "search"}:
+    if not types or not types <= {*_READING, "search"}:
         return v1.ToolKind.EXECUTE
     return v1.ToolKind.SEARCH if "search" in types else v1.ToolKind.READ
 
@@ -219,14 +219,14 @@ def _ending(item: CommandExecution) -> str:
     """What is shown of a command that is over."""
     if item.status == "declined":
         return "Not run, because it was declined."
-    said = [fenced(strip_ansi(item.aggregated_output))] if item.aggregated_output else []
+    text = [fenced(strip_ansi(item.aggregated_output))] if item.aggregated_output else []
     if item.exit_code:
-        said.append(_how(item.exit_code))
+        text.append(_how(item.exit_code))
     elif item.status == "inProgress":
-        said.append("It did not come to its end.")
+        text.append("It did not come to its end.")
     elif item.status == "failed" and item.exit_code is None:
-        said.append("It failed.")
-    return "\n".join(said)
+        text.append("It failed.")
+    return "\n".join(text)
 
 
 def _how(code: int) -> str:

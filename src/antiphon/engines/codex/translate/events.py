@@ -46,7 +46,7 @@ __all__ = [
     "note_on",
     "retry",
     "status_of",
-    "told",
+    "text_notice",
 ]
 
 CodexEvent: TypeAlias = v1.Update | CommonEvent | ThreadSettings
@@ -122,9 +122,9 @@ def kind_of(error: TurnError) -> str:
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     text = f"{error.message} {error.additional_details or ''}"
-    said = next((sign_kind for sign, sign_kind in _SIGNS if sign.search(text)), None)
-    if said is not None and (said != "connection" or kind == "api"):
-        return said
+    value = next((sign_kind for sign, sign_kind in _SIGNS if sign.search(text)), None)
+    if value is not None and (value != "connection" or kind == "api"):
+        return value
     if status is not None and status >= 400:
         return "server_error" if status >= 500 else "invalid_request"
     return kind
@@ -178,9 +178,9 @@ def _opened(text: str) -> str:
     except BAD_INPUT:
         return text
     for inner in (body.get("error"), body.get("detail"), body):
-        said = inner.get("message") if isinstance(inner, dict) else inner
-        if isinstance(said, str) and said:
-            return said
+        value = inner.get("message") if isinstance(inner, dict) else inner
+        if isinstance(value, str) and value:
+            return value
     return text
 
 
@@ -240,7 +240,7 @@ _GOALS: Final = {
 }  # fmt: skip
 
 
-def told(text: str, severity: v1.NoticeSeverity = _WARNING, details: str | None = None) -> EngineNotice:
+def text_notice(text: str, severity: v1.NoticeSeverity = _WARNING, details: str | None = None) -> EngineNotice:
     """A text as a notice: its first line on top, the whole below if there is more. A line that is too long for the top stands below alone."""
     first = text.strip().partition("\n")[0]
     title = one_line(first)
@@ -258,7 +258,7 @@ def retry(error: wire.TurnError) -> EngineNotice:
 
 
 def _warning(params: wire.WarningNotification) -> Iterator[CodexEvent]:
-    yield told(params.message)
+    yield text_notice(params.message)
 
 
 def _config(params: wire.ConfigWarning) -> Iterator[CodexEvent]:
@@ -266,12 +266,12 @@ def _config(params: wire.ConfigWarning) -> Iterator[CodexEvent]:
     if params.path and params.path not in details:
         place = f":{params.range.start.line}:{params.range.start.column}" if params.range else ""
         details = f"{params.path}{place}: {details}" if details else f"{params.path}{place}"
-    yield told(params.summary, _WARNING, details)
+    yield text_notice(params.summary, _WARNING, details)
 
 
 def _deprecation(params: wire.DeprecationNotice) -> Iterator[CodexEvent]:
     if "`thread/" not in params.summary:  # about the protocol: a word to whoever wrote the client
-        yield told(params.summary, _INFO, params.details)
+        yield text_notice(params.summary, _INFO, params.details)
 
 
 def _rerouted(params: wire.ModelRerouted) -> Iterator[CodexEvent]:
@@ -287,7 +287,7 @@ def _rerouted(params: wire.ModelRerouted) -> Iterator[CodexEvent]:
 
 def _verified(params: wire.ModelVerified) -> Iterator[CodexEvent]:
     if params.verifications:
-        yield told("The account was checked before the model answered", _INFO, ", ".join(params.verifications))
+        yield text_notice("The account was checked before the model answered", _INFO, ", ".join(params.verifications))
 
 
 def _buffering(params: wire.SafetyBuffering) -> Iterator[CodexEvent]:
@@ -297,7 +297,7 @@ def _buffering(params: wire.SafetyBuffering) -> Iterator[CodexEvent]:
 
 
 def _recovery(params: wire.AuthRecovery) -> Iterator[CodexEvent]:
-    yield told(params.message or f"The sign-in at {params.provider} is being renewed", _INFO)
+    yield text_notice(params.message or f"The sign-in at {params.provider} is being renewed", _INFO)
 
 
 def _server(params: wire.McpStartup) -> Iterator[CodexEvent]:
@@ -318,11 +318,11 @@ def _login(params: wire.McpLogin) -> Iterator[CodexEvent]:
 def _hook(params: wire.HookCompleted) -> Iterator[CodexEvent]:
     run = params.run
     entries = [entry.text for entry in run.entries if entry.kind in _LOUD and entry.text]
-    said = "\n".join([*([run.status_message] if run.status_message else []), *entries])
+    text = "\n".join([*([run.status_message] if run.status_message else []), *entries])
     if run.status in _HOOKS:
-        yield EngineNotice(f"A {run.event_name} hook {_HOOKS[run.status]}", said or run.source_path, _WARNING)
+        yield EngineNotice(f"A {run.event_name} hook {_HOOKS[run.status]}", text or run.source_path, _WARNING)
     elif entries:
-        yield EngineNotice(f"A {run.event_name} hook says", said, _INFO)
+        yield EngineNotice(f"A {run.event_name} hook says", text, _INFO)
 
 
 def _review(params: wire.ReviewCompleted) -> Iterator[CodexEvent]:

@@ -184,7 +184,7 @@ class FileChangeCalls:
         call = self._call(item.id, item.changes, read=False)
         self._before.pop(item.id, None)
         made = item.status == "completed"
-        content = call.shown.content if made else [*_why_not(item.status), *call.shown.content]
+        content = call.description.content if made else [*_why_not(item.status), *call.description.content]
         outcome = CallOutcome(failed=not made, content=content, raw_output={"status": item.status})
         yield from self._calls.finish(call, outcome)
 

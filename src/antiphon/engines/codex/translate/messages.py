@@ -63,7 +63,7 @@ class CodexMessages:
     """Those of the running turn."""
 
     def __init__(self) -> None:
-        self._told: dict[str, _Message] = {}
+        self._sent: dict[str, _Message] = {}
         """By the item's id. A message that goes on after a retry has several."""
         self._held: dict[str, _Held] = {}
         self._since: list[_Message] = []
@@ -72,7 +72,7 @@ class CodexMessages:
 
     def turn_began(self) -> None:
         """What was said before is over."""
-        self._told.clear()
+        self._sent.clear()
         self._held.clear()
         self.answered()
 
@@ -88,20 +88,20 @@ class CodexMessages:
 
     def started(self, item: AgentMessage | ProposedPlan | Reasoning) -> Sequence[Chunk]:
         """An item begins; under an id that is known it is one that begins again."""
-        if item.id in self._told and self._repeatable:
+        if item.id in self._sent and self._repeatable:
             self._begin(item.id, v1.AgentThoughtChunk if isinstance(item, Reasoning) else v1.AgentMessageChunk)
         return ()
 
-    def says(self, id: str, text: str) -> Sequence[Chunk]:
+    def add_text(self, id: str, text: str) -> Sequence[Chunk]:
         """More of a message."""
-        message = self._told.get(id)
+        message = self._sent.get(id)
         if message is not None and text and not self._held:
             return (message.more(text),)
         return tuple(self._more(id, v1.AgentMessageChunk, text))
 
-    def thinks(self, id: str, text: str, parts: str, part: int) -> Sequence[Chunk]:
+    def add_thought(self, id: str, text: str, parts: str, part: int) -> Sequence[Chunk]:
         """More of a thought, in one of its two forms and in one of its parts."""
-        message = self._told.get(id) or self._begin(id, v1.AgentThoughtChunk)
+        message = self._sent.get(id) or self._begin(id, v1.AgentThoughtChunk)
         if message.parts is None:
             message.parts = parts
         if message.parts != parts or not text:
@@ -113,28 +113,28 @@ class CodexMessages:
                 text = _BETWEEN_PARTS + text
         return tuple(self._more(id, v1.AgentThoughtChunk, text))
 
-    def said(self, item: AgentMessage | ProposedPlan) -> Sequence[Chunk]:
+    def message_completed(self, item: AgentMessage | ProposedPlan) -> Sequence[Chunk]:
         """The whole message: what was not told yet is."""
         return tuple(self._whole(item.id, v1.AgentMessageChunk, item.text))
 
-    def thought(self, item: Reasoning) -> Sequence[Chunk]:
+    def reasoning_completed(self, item: Reasoning) -> Sequence[Chunk]:
         """The whole thought."""
-        message = self._told.get(item.id)
+        message = self._sent.get(item.id)
         parts = item.content if (message and message.parts == "content") or not any(item.summary) else item.summary
         whole = _BETWEEN_PARTS.join(part for part in parts if part)
         return tuple(self._whole(item.id, v1.AgentThoughtChunk, whole))
 
     def reviewed(self, item: ExitedReviewMode) -> Sequence[Chunk]:
         """The finding of a review; Codex may say it again as a message."""
-        news = tuple(self._whole(item.id, v1.AgentMessageChunk, item.review))
-        if news:
-            self._repeatable.append(self._told[item.id])
-        return news
+        events = tuple(self._whole(item.id, v1.AgentMessageChunk, item.review))
+        if events:
+            self._repeatable.append(self._sent[item.id])
+        return events
 
     def _begin(self, id: str, chunk: type[Chunk]) -> _Message:
-        before = self._told.get(id)
-        message = self._told[id] = _Message(id if before is None else f"{before.id}-again", chunk)
-        like = [told for told in self._repeatable if told.chunk is chunk]
+        before = self._sent.get(id)
+        message = self._sent[id] = _Message(id if before is None else f"{before.id}-again", chunk)
+        like = [params for params in self._repeatable if params.chunk is chunk]
         if like:
             self._held[id] = _Held(like)
         else:
@@ -142,19 +142,21 @@ class CodexMessages:
         return message
 
     def _more(self, id: str, chunk: type[Chunk], text: str) -> Iterator[Chunk]:
-        message = self._told.get(id) or self._begin(id, chunk)
+        message = self._sent.get(id) or self._begin(id, chunk)
         held = self._held.get(id)
         if held is None:
             if text:
                 yield message.more(text)
             return
         held.text += text
-        like = [told for told in held.like if told.text.startswith(held.text) or held.text.startswith(told.text)]
-        if any(told.text.startswith(held.text) for told in like):
+        like = [
+            params for params in held.like if params.text.startswith(held.text) or held.text.startswith(params.text)
+        ]
+        if any(params.text.startswith(held.text) for params in like):
             return
         del self._held[id]
         if like:
-            yield from self._goes_on(id, max(like, key=lambda told: len(told.text)), held.text)
+            yield from self._goes_on(id, max(like, key=lambda params: len(params.text)), held.text)
         else:
             self._since.append(message)
             yield message.more(held.text)
@@ -162,10 +164,10 @@ class CodexMessages:
     def _goes_on(self, id: str, earlier: _Message, text: str) -> Iterator[Chunk]:
         """The message with this id is the earlier one, and longer."""
         rest = text[len(earlier.text) :]
-        message = self._told[id]
+        message = self._sent[id]
         earlier.parts, earlier.part = message.parts, message.part
-        self._told[id] = earlier
-        self._repeatable = [told for told in self._repeatable if told is not earlier]
+        self._sent[id] = earlier
+        self._repeatable = [params for params in self._repeatable if params is not earlier]
         if rest:
             yield earlier.more(rest)
 
@@ -173,8 +175,8 @@ class CodexMessages:
         held = self._held.get(id)
         if held is not None:
             held.text = ""
-        elif id in self._told:
-            message = self._told[id]
+        elif id in self._sent:
+            message = self._sent[id]
             if text.startswith(message.text) and len(text) > len(message.text):
                 yield message.more(text[len(message.text) :])
             return
@@ -184,9 +186,9 @@ class CodexMessages:
         yield from self._more(id, chunk, text)
         held = self._held.pop(id, None)
         if held is not None:  # there is nothing new in it
-            same = next((told for told in held.like if told.text.startswith(text)), None)
-            if same is not None:
-                yield from self._goes_on(id, same, same.text)
+            matches = next((params for params in held.like if params.text.startswith(text)), None)
+            if matches is not None:
+                yield from self._goes_on(id, matches, matches.text)
 
 
 # The plan, as a list of things to do.
@@ -245,7 +247,7 @@ class CodexCompaction:
             self._open = None
         yield v1.CompactionUpdate(compaction_id=id, status=_STATUS.COMPLETED)
 
-    def told_at_last(self, turn_id: str | None) -> Iterator[v1.CompactionUpdate]:
+    def compacted(self, turn_id: str | None) -> Iterator[v1.CompactionUpdate]:
         """The older word for it, which newer servers say beside the other."""
         if self._open is None and not self._done:
             yield from self.completed(turn_id or "compaction")
@@ -270,7 +272,7 @@ class CodexUsageMeter:
     def __init__(self) -> None:
         self.usage: v1.Usage | None = None
         """All tokens of the thread so far."""
-        self._told: v1.UsageUpdate | None = None
+        self._sent: v1.UsageUpdate | None = None
 
     @property
     def total(self) -> int:
@@ -292,9 +294,9 @@ class CodexUsageMeter:
         if used <= 0 or not size or size < 0:  # an answer that was cut short counts nothing
             return ()
         update = v1.UsageUpdate(used=tokens(used), size=tokens(size))
-        if update == self._told:
+        if update == self._sent:
             return ()
-        self._told = update
+        self._sent = update
         return (update,)
 
 

@@ -68,21 +68,21 @@ class UnreportedCalls:
         self._open.clear()
         self._seen.clear()
 
-    def feed(self, said: ResponseItem) -> Item | None:
+    def feed(self, text: ResponseItem) -> Item | None:
         """The item that Codex should have told of a call, if it told none."""
-        if said.item is not None:
-            self.seen(said.item.id)
+        if text.item is not None:
+            self.seen(text.item.id)
             return None
-        if said.type in ("function_call", "custom_tool_call"):
-            self._open[said.call_id] = said, self._count
+        if text.type in ("function_call", "custom_tool_call"):
+            self._open[text.call_id] = text, self._count
             return None
-        if said.type not in ("function_call_output", "custom_tool_call_output") or said.call_id not in self._open:
+        if text.type not in ("function_call_output", "custom_tool_call_output") or text.call_id not in self._open:
             return None
-        call, before = self._open.pop(said.call_id)
-        if said.call_id in self._seen:
+        call, before = self._open.pop(text.call_id)
+        if text.call_id in self._seen:
             return None
-        self._seen.add(said.call_id)  # what was told live is not told again
-        output = _text(said.output)
+        self._seen.add(text.call_id)  # what was told live is not told again
+        output = _text(text.output)
         if call.name == "exec_command":
             return _command(call, output)
         if call.name == "apply_patch":
@@ -101,15 +101,15 @@ def _text(output: object) -> str:
 
 def _command(call: ResponseItem, output: str) -> Item | None:
     try:
-        asked = msgspec.json.decode(call.arguments, type=_Command)
+        description = msgspec.json.decode(call.arguments, type=_Command)
     except BAD_INPUT:
         return None
     ended = _OUTPUT.search(output)
     code = int(ended[1]) if ended is not None else None
     return CommandExecution(
         id=call.call_id,
-        command=asked.cmd,
-        cwd=asked.workdir,
+        command=description.cmd,
+        cwd=description.workdir,
         status="completed" if code == 0 else "failed",
         aggregated_output=output[ended.end() :] if ended is not None else output,
         exit_code=code,

@@ -180,20 +180,20 @@ def _end_function(item: wire.FunctionCallOutput) -> CallOutcome:
 
 def _show_agents(item: wire.CollabAgentToolCall, _: str) -> CallDescription:
     verb = _VERBS.get(item.tool, "Work with agents")
-    asked: JsonObject = {"prompt": item.prompt, "model": item.model, "agents": item.receiver_thread_ids}
+    description: JsonObject = {"prompt": item.prompt, "model": item.model, "agents": item.receiver_thread_ids}
     return CallDescription(
         title=title(f"{verb}:" if item.prompt else verb, item.prompt),
         kind=v1.ToolKind.THINK,
         name="Agent" if item.tool == "spawnAgent" else item.tool or None,
-        raw_input={name: value for name, value in asked.items() if value},
+        raw_input={name: value for name, value in description.items() if value},
         content=[shown_text(item.prompt)] if item.prompt else [],
     )
 
 
 def _end_agents(item: wire.CollabAgentToolCall) -> CallOutcome:
-    said = [state.message for state in item.agents_states.values() if state.message]
+    value = [state.message for state in item.agents_states.values() if state.message]
     raw = {id: {"status": state.status, "message": state.message} for id, state in item.agents_states.items()}
-    content: list[v1.ToolContent] = [shown_text(text) for text in (item.prompt, *said) if text]
+    content: list[v1.ToolContent] = [shown_text(text) for text in (item.prompt, *value) if text]
     return CallOutcome(failed=item.status != "completed", content=content, raw_output=raw)
 
 
@@ -205,12 +205,12 @@ def _show_activity(item: wire.SubAgentActivity, _: str) -> CallDescription:
 def _show_search(item: wire.WebSearch, _: str) -> CallDescription:
     action = item.action or wire.WebAction(type="search")
     query = item.query or action.query or ", ".join(action.queries or ())
-    asked: JsonObject = {"query": query, "url": action.url, "pattern": action.pattern}
+    description: JsonObject = {"query": query, "url": action.url, "pattern": action.pattern}
     return CallDescription(
         title=_web_title(action, query),
         kind=v1.ToolKind.FETCH,
         name="WebFetch" if action.url else "WebSearch",
-        raw_input={name: value for name, value in asked.items() if value},
+        raw_input={name: value for name, value in description.items() if value},
     )
 
 

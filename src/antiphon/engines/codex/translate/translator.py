@@ -9,7 +9,7 @@ from antiphon.engines.codex import wire
 from antiphon.engines.codex.translate.approvals import Approvals
 from antiphon.engines.codex.translate.calls import CodexCall, CodexCalls
 from antiphon.engines.codex.translate.commands import CommandCalls
-from antiphon.engines.codex.translate.events import REPORTS, CodexEvent, end_of, message_of, note_on, retry, told
+from antiphon.engines.codex.translate.events import REPORTS, CodexEvent, end_of, message_of, note_on, retry, text_notice
 from antiphon.engines.codex.translate.file_changes import FileChangeCalls, Reader
 from antiphon.engines.codex.translate.messages import (
     CodexCompaction,
@@ -25,7 +25,7 @@ from antiphon.protocol.base import Unknown
 
 __all__ = ["CodexTranslator", "ItemTranslator"]
 
-_NOT_NEWS: Final = frozenset({
+_IGNORED: Final = frozenset({
     "account/gatewayOAuth/changed", "account/login/completed", "account/rateLimits/updated", "account/updated", "app/list/updated",
     "command/exec/outputDelta", "externalAgentConfig/import/completed", "externalAgentConfig/import/progress", "fs/changed",
     "fuzzyFileSearch/sessionCompleted", "fuzzyFileSearch/sessionUpdated", "hook/started", "item/autoApprovalReview/started",
@@ -62,22 +62,22 @@ class CodexTranslator:
         self._goal = wire.Goal()
         self._ended: Recent[str] = Recent()
         self._handlers: dict[str, Callable[[Any], Iterable[CodexEvent]]] = {
-            "item/agentMessage/delta": self._says,
-            "item/plan/delta": self._says,
+            "item/agentMessage/delta": self._message_delta,
+            "item/plan/delta": self._message_delta,
             "item/reasoning/summaryTextDelta": self._summary,
             "item/reasoning/textDelta": self._thinking,
-            "item/commandExecution/outputDelta": lambda told: commands.printed(told.item_id, told.delta),
-            "item/commandExecution/terminalInteraction": lambda told: commands.typed(told.item_id, told.stdin),
-            "item/fileChange/patchUpdated": lambda told: self._changes.updated(told.item_id, told.changes),
+            "item/commandExecution/outputDelta": lambda params: commands.printed(params.item_id, params.delta),
+            "item/commandExecution/terminalInteraction": lambda params: commands.typed(params.item_id, params.stdin),
+            "item/fileChange/patchUpdated": lambda params: self._changes.updated(params.item_id, params.changes),
             "item/mcpToolCall/progress": self._progress,
-            "item/started": lambda told: self._items.started(told.item),
-            "item/completed": lambda told: self._items.completed(told.item, replay=False),
+            "item/started": lambda params: self._items.started(params.item),
+            "item/completed": lambda params: self._items.completed(params.item, replay=False),
             "turn/started": self._turn_started,
             "turn/completed": self._turn_completed,
-            "turn/plan/updated": lambda told: (plan_of(told),),
-            "thread/compacted": lambda told: self._compaction.told_at_last(told.turn_id),
+            "turn/plan/updated": lambda params: (plan_of(params),),
+            "thread/compacted": lambda params: self._compaction.compacted(params.turn_id),
             "thread/name/updated": self._named,
-            "thread/settings/updated": lambda told: (told.thread_settings,),
+            "thread/settings/updated": lambda params: (params.thread_settings,),
             "thread/tokenUsage/updated": self._tokens,
             "thread/goal/updated": self._goal_updated,
             "account/rateLimits/updated": self._limited,
@@ -86,18 +86,18 @@ class CodexTranslator:
 
     def knows(self, method: str) -> bool:
         """Whether a notification is known by name, whatever it says."""
-        return method in self._handlers or method in REPORTS or method in _NOT_NEWS
+        return method in self._handlers or method in REPORTS or method in _IGNORED
 
     def feed(self, method: str, params: "wire.Notification | wire.UnreadParams") -> Sequence[CodexEvent]:
         """One notification about this thread or about no thread in particular."""
         handler = self._handlers.get(method)
         if handler is not None and type(params) is not wire.UnreadParams:
-            news = handler(params)
-            return news if isinstance(news, tuple) else tuple(news)
+            events = handler(params)
+            return events if isinstance(events, tuple) else tuple(events)
         report = REPORTS.get(method)
         if report is not None and type(params) is not wire.UnreadParams:
             return tuple(report(params))
-        if method not in _NOT_NEWS:
+        if method not in _IGNORED:
             tally(self.unknown, method)
         return ()
 
@@ -118,7 +118,7 @@ class CodexTranslator:
                 yield from self._items.completed(item, replay=True)
             yield from self._calls.close(lasting=True)
             if turn.status == "failed" and turn.error is not None:
-                yield told(message_of(turn.error), v1.NoticeSeverity.ERROR)
+                yield text_notice(message_of(turn.error), v1.NoticeSeverity.ERROR)
         self._turn_began()
 
     def patch_of(self, params: "wire.Request | wire.UnreadParams") -> v1.ToolCallPatch | None:
@@ -128,16 +128,16 @@ class CodexTranslator:
     def allowed(self, item_id: str) -> Sequence[CodexEvent]:
         """The user said yes."""
         call = self._calls.get(item_id)
-        if call is not None and call.shown.name == "Bash":
+        if call is not None and call.description.name == "Bash":
             call.lasting = True  # its process is not told of before its end
         return tuple(self._calls.runs(item_id))
 
     def close_open(self) -> Sequence[CodexEvent]:
         """Nothing more comes: the process is gone, or the session is."""
-        news = (*self._calls.close(lasting=True), *self._compaction.over(interrupted=True))
+        events = (*self._calls.close(lasting=True), *self._compaction.over(interrupted=True))
         self._changes.forget()
         self._commands.forget()
-        return news
+        return events
 
     @property
     def has_ending(self) -> bool:
@@ -150,19 +150,19 @@ class CodexTranslator:
 
     # Pieces of items.
 
-    def _says(self, told: wire.Delta) -> Iterable[CodexEvent]:
-        return self._messages.says(told.item_id, told.delta)
+    def _message_delta(self, params: wire.Delta) -> Iterable[CodexEvent]:
+        return self._messages.add_text(params.item_id, params.delta)
 
-    def _summary(self, told: wire.PartDelta) -> Iterable[CodexEvent]:
-        return self._messages.thinks(told.item_id, told.delta, "summary", told.summary_index)
+    def _summary(self, params: wire.PartDelta) -> Iterable[CodexEvent]:
+        return self._messages.add_thought(params.item_id, params.delta, "summary", params.summary_index)
 
-    def _thinking(self, told: wire.PartDelta) -> Iterable[CodexEvent]:
-        return self._messages.thinks(told.item_id, told.delta, "content", told.content_index)
+    def _thinking(self, params: wire.PartDelta) -> Iterable[CodexEvent]:
+        return self._messages.add_thought(params.item_id, params.delta, "content", params.content_index)
 
-    def _progress(self, told: wire.Progress) -> Iterator[CodexEvent]:
-        if told.message and self._calls.get(told.item_id) is not None:
-            item = v1.ContentItem(content=v1.TextBlock(text=told.message))
-            yield v1.ToolCallUpdate(tool_call_id=told.item_id, content=[item])
+    def _progress(self, params: wire.Progress) -> Iterator[CodexEvent]:
+        if params.message and self._calls.get(params.item_id) is not None:
+            item = v1.ContentItem(content=v1.TextBlock(text=params.message))
+            yield v1.ToolCallUpdate(tool_call_id=params.item_id, content=[item])
 
     # Turns.
 
@@ -182,7 +182,7 @@ class CodexTranslator:
         self._ended.add(turn.id)
         for item in turn.items:  # the last words, in case they were missed
             if isinstance(item, wire.AgentMessage):
-                yield from self._messages.said(item)
+                yield from self._messages.message_completed(item)
         interrupted = turn.status == "interrupted"
         yield from self._calls.close(lasting=interrupted)
         yield from self._compaction.over(interrupted=interrupted)
@@ -210,10 +210,10 @@ class CodexTranslator:
 
     def _tokens(self, params: wire.TokensUpdated) -> Iterable[CodexEvent]:
         before = self._gauge.total
-        news = self._gauge.tokens(params.token_usage)
+        events = self._gauge.tokens(params.token_usage)
         if self._gauge.total != before:  # a stream that broke is told of too, but counts nothing
             self._messages.answered()
-        return news
+        return events
 
     def _limited(self, params: wire.RateLimitsUpdated) -> Iterable[CodexEvent]:
         self._limits.updated(params.rate_limits)
@@ -250,14 +250,14 @@ class ItemTranslator:
             wire.CommandExecution: commands.started,
             wire.FileChange: changes.started,
             wire.ContextCompaction: lambda item: compaction.started(item.id),
-            wire.EnteredReviewMode: _review_begins,
+            wire.EnteredReviewMode: _review_start,
             wire.FunctionCallOutput: _nothing,  # it is complete already
-            **dict.fromkeys(TOOLS.keys() - {wire.FunctionCallOutput}, self._call_begins),
+            **dict.fromkeys(TOOLS.keys() - {wire.FunctionCallOutput}, self._call_start),
         }
         self._ends: dict[type, Callable[[Any], Iterable[CodexEvent]]] = {
-            wire.AgentMessage: messages.said,
-            wire.ProposedPlan: messages.said,
-            wire.Reasoning: messages.thought,
+            wire.AgentMessage: messages.message_completed,
+            wire.ProposedPlan: messages.message_completed,
+            wire.Reasoning: messages.reasoning_completed,
             wire.FileChange: changes.completed,
             wire.ContextCompaction: lambda item: compaction.completed(item.id),
             wire.ExitedReviewMode: messages.reviewed,
@@ -265,12 +265,12 @@ class ItemTranslator:
             wire.UserMessage: _nothing,  # whoever said it knows it
             wire.EnteredReviewMode: _nothing,
             wire.CommandExecution: lambda item: commands.completed(item, replay=False),
-            **dict.fromkeys(TOOLS, self._call_ends),
+            **dict.fromkeys(TOOLS, self._call_end),
             Unknown: self._strange,
         }
         self._replays: dict[type, Callable[[Any], Iterable[CodexEvent]]] = {
             wire.UserMessage: _user,
-            wire.EnteredReviewMode: _review_begins,
+            wire.EnteredReviewMode: _review_start,
             wire.CommandExecution: lambda item: commands.completed(item, replay=True),
         }
 
@@ -283,10 +283,10 @@ class ItemTranslator:
         handler = self._replays.get(type(item)) if replay else None
         return (handler or self._ends.get(type(item), _nothing))(item)
 
-    def _call_begins(self, item: ToolItem) -> Iterable[CodexEvent]:
+    def _call_start(self, item: ToolItem) -> Iterable[CodexEvent]:
         return self._calls.begin(CodexCall(item.id, show(item, self._cwd)))
 
-    def _call_ends(self, item: ToolItem) -> Iterable[CodexEvent]:
+    def _call_end(self, item: ToolItem) -> Iterable[CodexEvent]:
         if isinstance(item, wire.FunctionCallOutput) and self._calls.is_known(item.id):
             return ()  # the call has an item of its own
         return self._calls.finish(CodexCall(item.id, show(item, self._cwd)), outcome_of(item))
@@ -300,7 +300,7 @@ def _nothing(_: object) -> Iterable[CodexEvent]:
     return ()
 
 
-def _review_begins(item: wire.EnteredReviewMode) -> Iterable[CodexEvent]:
+def _review_start(item: wire.EnteredReviewMode) -> Iterable[CodexEvent]:
     return (EngineNotice("A review begins", item.review or None),)
 
 
