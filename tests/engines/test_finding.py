@@ -13,9 +13,9 @@ from antiphon.engines.cli_program import (
     CliMissing,
     CliTooOld,
     FoundProgram,
-    ask,
     check_version,
     known_version,
+    run_cli,
     version_of,
 )
 from antiphon.errors import Code
@@ -138,7 +138,7 @@ def test_one_that_cannot_even_be_started_is_refused(tmp_path: Path) -> None:
 def test_one_that_hangs_is_killed_with_all_it_started(program: Callable[[str], FoundProgram]) -> None:
     found = program("sleep 1000 & sleep 1000")
     with pytest.raises(CliMissing, match=r"took more than 0\.2 s"):
-        ask(found, "--version", limit=0.2)  # what it started holds its output open: we would wait for that, too
+        run_cli(found, "--version", limit=0.2)  # what it started holds its output open: we would wait for that, too
 
 
 def test_it_is_asked_with_nothing_to_read_and_not_in_the_project(

@@ -6,14 +6,14 @@ from collections.abc import Hashable
 
 import pytest
 
-from antiphon.engines.questions import OpenQuestions
+from antiphon.engines.questions import QuestionTasks
 
 
 class Desk:
     """Where the user answers, and what became of each question."""
 
     def __init__(self) -> None:
-        self.pending = OpenQuestions()
+        self.pending = QuestionTasks()
         self.answers: dict[Hashable, asyncio.Event] = {}
         self.book: list[str] = []
 
@@ -102,7 +102,7 @@ async def test_one_that_goes_wrong_is_over_and_troubles_nobody() -> None:
     async def wrong() -> None:
         raise KeyError("no such user")
 
-    pending = OpenQuestions()
+    pending = QuestionTasks()
     pending.begin("a", wrong())
     await others_work()
     gc.collect()

@@ -67,9 +67,9 @@ class SlowOwner(Owner):
         if self.world.random.random() < 0.1:
             raise ConnectionClosed("it says nothing")
 
-    async def _hear(self, process: Fake, line: str) -> None:
+    async def _receive(self, process: Fake, line: str) -> None:
         await self.world.pause(1)
-        await super()._hear(process, line)
+        await super()._receive(process, line)
 
     async def ended(self, process: Fake) -> None:
         await self.world.pause(1)

@@ -10,7 +10,7 @@ from antiphon.engines.cli_program import (
     LARGEST,
     VERSIONS,
     CliMemory,
-    SessionSettings,
+    StoredSettings,
     notes_folder,
     read_notes,
     write_notes,
@@ -26,10 +26,10 @@ def test_what_was_told_is_known_the_next_time_and_by_this_version_alone(tmp_path
 
 @pytest.mark.parametrize("id", ["0198f3a2-77c1", "../../etc/passwd", "a/b", "x" * 500])
 def test_what_was_chosen_in_a_session_is_known_until_it_is_forgotten(id: str) -> None:
-    chosen = SessionSettings(id)
+    chosen = StoredSettings(id)
     assert chosen.load() == {}
     chosen.save({"model": "big"})
-    assert SessionSettings(id).load() == {"model": "big"} and SessionSettings("another").load() == {}
+    assert StoredSettings(id).load() == {"model": "big"} and StoredSettings("another").load() == {}
     assert chosen.path.parent == notes_folder() / "sessions"
     write_notes(chosen.path, {"model": 7, "effort": "low"})
     assert chosen.load() == {"effort": "low"}

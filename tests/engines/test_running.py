@@ -70,10 +70,10 @@ class Owner:
             self.dying -= 1
             process.die()
 
-    def hear(self, process: Fake, line: str) -> Awaitable[None]:
-        return self._hear(process, line)
+    def receive(self, process: Fake, line: str) -> Awaitable[None]:
+        return self._receive(process, line)
 
-    async def _hear(self, process: Fake, line: str) -> None:
+    async def _receive(self, process: Fake, line: str) -> None:
         await self.may_hear.wait()
         if line == "nonsense":
             raise ValueError(line)
@@ -244,7 +244,7 @@ class RealOwner:
     async def began(self, process: LineProcess) -> None:
         assert await self.heard.get() == b"hello"
 
-    async def hear(self, process: LineProcess, line: bytes) -> None:
+    async def receive(self, process: LineProcess, line: bytes) -> None:
         self.heard.put_nowait(line)
 
     async def ended(self, process: LineProcess) -> None:

@@ -28,16 +28,16 @@ __all__ = [
     "CliProblem",
     "CliTooOld",
     "FoundProgram",
-    "SessionSettings",
     "Source",
-    "ask",
+    "StoredSettings",
     "ask_version",
     "check_version",
     "find_cli",
-    "home",
+    "home_directory",
     "known_version",
     "notes_folder",
     "read_notes",
+    "run_cli",
     "version_of",
     "write_notes",
 ]
@@ -92,7 +92,7 @@ def ask_version(found: FoundProgram) -> str:
         CliMissing: it does not start, or does not say.
     """
     sign = _sign(found.path)
-    told = ask(found, "--version", cwd=home())
+    told = run_cli(found, "--version", cwd=home_directory())
     version = _VERSION.search(told.out)
     if told.status != 0 or version is None:
         said = (told.err or told.out).strip().partition("\n")[0][:200] or f"it ended with {told.status}"
@@ -123,7 +123,7 @@ def check_version(found: FoundProgram, version: str) -> str:
     return version
 
 
-def ask(found: FoundProgram, *words: str, cwd: str | None = None, limit: float = PATIENCE) -> CliOutput:
+def run_cli(found: FoundProgram, *words: str, cwd: str | None = None, limit: float = PATIENCE) -> CliOutput:
     """Run the program for an answer, with nothing to read. It blocks; what does not answer in time is killed.
 
     Raises:
@@ -156,7 +156,7 @@ def _versions(cli: Cli) -> Path:
     return notes_folder() / f"{cli.name}-versions.json"
 
 
-def home() -> str:
+def home_directory() -> str:
     """The home directory, in which no file of a project counts; the root if there is none."""
     home = os.path.expanduser("~")
     return home if os.path.isdir(home) else "/"
@@ -200,7 +200,7 @@ class CliMemory:
                 path.unlink()
 
 
-class SessionSettings:
+class StoredSettings:
     """What was chosen in one session of a CLI that forgets it: setting → value."""
 
     def __init__(self, session_id: str, folder: Path | None = None) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from antiphon.agent.turn import AgentTurn
 
 __all__ = [
-    "EFFORT", "MODE", "MODEL", "CliSession", "SettingsSync", "ShownSettings", "effort_option", "mode_option", "model_option",
+    "EFFORT", "MODE", "MODEL", "CliSession", "SettingsSync", "SettingsView", "effort_option", "mode_option", "model_option",
 ]  # fmt: skip
 
 MODE: Final = "mode"
@@ -28,7 +28,7 @@ EFFORT: Final = "effort"
 """The ids of the settings that every CLI has."""
 
 
-class ShownSettings(msgspec.Struct, frozen=True):
+class SettingsView(msgspec.Struct, frozen=True):
     """All settings of a session as the client is shown them."""
 
     modes: v1.ModeState
@@ -82,7 +82,7 @@ class SettingsSync:
         self._chosen: set[str] = set()
         """The settings that were chosen in this session. For all others the user's own configuration of the CLI counts."""
 
-    def shown(self) -> ShownSettings:
+    def shown(self) -> SettingsView:
         """The settings as the client is shown them."""
         raise NotImplementedError
 

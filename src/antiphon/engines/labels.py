@@ -14,7 +14,7 @@ from antiphon.text import exact, strip_ansi
 __all__ = [
     "LONGEST_TITLE",
     "TITLE_LENGTH",
-    "absolute",
+    "absolute_path",
     "as_object",
     "exact",
     "free_name",
@@ -22,7 +22,7 @@ __all__ = [
     "one_line",
     "prose",
     "sentence",
-    "shown",
+    "shown_path",
     "shown_text",
     "title",
     "title_of",
@@ -71,14 +71,14 @@ def as_object(raw: Any, name: str = "output") -> Any:
     return raw if isinstance(raw, dict) else {name: raw}
 
 
-def absolute(path: str, cwd: str) -> str:
+def absolute_path(path: str, cwd: str) -> str:
     """Where a path leads, seen from the session's directory."""
     return posixpath.normpath(posixpath.join(cwd, path))
 
 
-def shown(path: str, cwd: str) -> str:
+def shown_path(path: str, cwd: str) -> str:
     """A path as the user knows it: relative where it is inside the session's directory."""
-    full = absolute(path, cwd)
+    full = absolute_path(path, cwd)
     home = posixpath.normpath(cwd) if cwd else ""
     if home and full == home:
         return "."

@@ -363,7 +363,7 @@ class ProcessOwner(Protocol[P, L_contra]):
     async def began(self, process: P) -> None:
         """Make the first requests to a new process. Raising means that the process is of no use."""
 
-    def hear(self, process: P, line: L_contra) -> Awaitable[None]:
+    def receive(self, process: P, line: L_contra) -> Awaitable[None]:
         """Handle a line. The next one waits for this."""
 
     async def ended(self, process: P) -> None:
@@ -489,7 +489,7 @@ class KeptProcess(Generic[P]):
         try:
             async for line in process.lines():
                 try:
-                    await self._owner.hear(process, line)
+                    await self._owner.receive(process, line)
                 except ConnectionClosed as error:  # the client is gone; the lines that follow may still be needed
                     _log.debug("a line of an engine was not handled: %s", error)
                 except Exception:  # one line that went wrong does not silence the others

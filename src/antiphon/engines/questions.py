@@ -31,25 +31,25 @@ __all__ = [
     "MAX_NOTE",
     "AnswerChoice",
     "CliQuestions",
-    "NoAnswer",
-    "OpenQuestions",
     "QuestionCancelled",
+    "QuestionTasks",
     "RefusedByPolicy",
+    "Unanswered",
     "UserAnswer",
     "UserQuestion",
+    "as_note",
     "ask_by_form",
-    "ask_on_page",
-    "ask_one_by_one",
-    "fill_in_form",
+    "ask_by_server_form",
+    "ask_choice",
+    "ask_choice_alone",
+    "ask_for_text",
+    "ask_in_turn",
+    "ask_on_server_page",
+    "call_with",
     "form_of",
-    "noted",
-    "pick",
-    "pick_alone",
-    "shown",
-    "text",
-    "why",
-    "withdrawn",
-    "words",
+    "is_withdrawn",
+    "text_item",
+    "why_not_asked",
 ]
 
 Q = TypeVar("Q")
@@ -72,7 +72,7 @@ class RefusedByPolicy(AcpError):
     """A policy said no in the user's place; the text says why."""
 
 
-async def pick(
+async def ask_choice(
     stage: UserQuestions, call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
 ) -> v1.PermissionOption | None:
     """Which of the options the user chose; None if the answer was none of them. `question`: it is not about permission, and only they can say.
@@ -91,7 +91,7 @@ async def pick(
     return permission.option
 
 
-async def pick_alone(
+async def ask_choice_alone(
     stage: UserQuestions, call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
 ) -> v1.PermissionOption | None:
     """The same for a question about no call that the client knows: it begins and ends with the question.
@@ -105,7 +105,7 @@ async def pick_alone(
     await stage.update(v1.ToolCall(id, call.title or "A question", raw_input=call.raw_input, **named))
     chosen = None
     try:
-        chosen = await pick(stage, call, options, question=question)
+        chosen = await ask_choice(stage, call, options, question=question)
     finally:
         allowed = chosen is not None and chosen.kind in (_Kind.ALLOW_ONCE, _Kind.ALLOW_ALWAYS)
         status = v1.ToolStatus.COMPLETED if allowed else v1.ToolStatus.FAILED
@@ -114,7 +114,7 @@ async def pick_alone(
     return chosen
 
 
-async def words(stage: UserQuestions, message: str, title: str, about: str) -> str | None:
+async def ask_for_text(stage: UserQuestions, message: str, title: str, about: str) -> str | None:
     """What the user has to say, by a form with one field; None if that is nothing, or the form failed."""
     try:
         answers = await stage.ask(message, v1.Form(properties={_WORDS: v1.StringProperty(title=title)}), about=about)
@@ -124,28 +124,28 @@ async def words(stage: UserQuestions, message: str, title: str, about: str) -> s
     return said.strip() or None if isinstance(said, str) else None
 
 
-def text(markdown: str) -> v1.ContentItem:
+def text_item(markdown: str) -> v1.ContentItem:
     """A piece of what a question shows."""
     return v1.ContentItem(v1.TextBlock(markdown))
 
 
-def shown(call: v1.ToolCallPatch, **changes: Any) -> v1.ToolCallPatch:
+def call_with(call: v1.ToolCallPatch, **changes: Any) -> v1.ToolCallPatch:
     """The call as it is shown in a question, where that differs from how it stands."""
     return msgspec.structs.replace(call, **changes)
 
 
-def noted(said: str | None) -> str:
+def as_note(said: str | None) -> str:
     """What a program says about a question, as it can be shown."""
     return prose(said or "").strip()[:MAX_NOTE]
 
 
-def withdrawn() -> bool:
+def is_withdrawn() -> bool:
     """Whether a cancellation is meant for whoever asks, and not only for the question: the program took it back."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
 
 
-def why(error: AcpError) -> str:
+def why_not_asked(error: AcpError) -> str:
     """In a few words, why the user could not be asked."""
     said = error.reason if isinstance(error, RequestError) else str(error).partition("\n")[0]
     return said or "no reason was given"
@@ -158,7 +158,7 @@ CANCEL: Final = {"action": "cancel"}
 _PAGES: Final = ("https://", "http://")
 
 
-async def fill_in_form(stage: UserQuestions, message: str, schema: dict[str, Any] | None) -> JsonObject:
+async def ask_by_server_form(stage: UserQuestions, message: str, schema: dict[str, Any] | None) -> JsonObject:
     """Have the user fill in the server's form."""
     form = form_of(schema)
     if form is None or not stage.session.client.shows_forms:
@@ -173,7 +173,9 @@ async def fill_in_form(stage: UserQuestions, message: str, schema: dict[str, Any
             return dict(CANCEL)
 
 
-async def ask_on_page(stage: UserQuestions, message: str, url: str | None) -> "tuple[JsonObject, PageVisit | None]":
+async def ask_on_server_page(
+    stage: UserQuestions, message: str, url: str | None
+) -> "tuple[JsonObject, PageVisit | None]":
     """Have the user go to the server's page. Whoever knows that they are done there completes the visit."""
     if not stage.session.client.opens_pages:
         return dict(DECLINE), None
@@ -239,7 +241,7 @@ class UserAnswer(msgspec.Struct, frozen=True):
     own: str | None = None
 
 
-class NoAnswer(enum.Enum):
+class Unanswered(enum.Enum):
     """Why there are no answers."""
 
     DECLINED = "the user would rather not say"
@@ -251,7 +253,7 @@ class NoAnswer(enum.Enum):
 
 async def ask_by_form(
     stage: UserQuestions, questions: Sequence[UserQuestion], who: str, about: str | None
-) -> list[UserAnswer] | NoAnswer:
+) -> list[UserAnswer] | Unanswered:
     """All at once; one answer for each question. `about` is the id of a call that the client knows."""
     asked = v1.FormElicitation(
         message=questions[0].text if len(questions) == 1 else f"{who} has {len(questions)} questions.",
@@ -263,9 +265,9 @@ async def ask_by_form(
         case v1.Accepted(content=content):
             return list(_filled_in(questions, content or {}))
         case v1.Declined():
-            return NoAnswer.DECLINED
+            return Unanswered.DECLINED
         case _:
-            return NoAnswer.CLOSED
+            return Unanswered.CLOSED
 
 
 def _fields(questions: Sequence[UserQuestion]) -> Iterator[tuple[str, v1.Property]]:
@@ -320,9 +322,9 @@ def _texts(value: v1.ContentValue | None) -> list[str]:
 # One after the other, each like a question for permission.
 
 
-async def ask_one_by_one(
+async def ask_in_turn(
     stage: UserQuestions, questions: Sequence[UserQuestion], call: v1.ToolCallPatch
-) -> list[UserAnswer] | NoAnswer:
+) -> list[UserAnswer] | Unanswered:
     """One answer for each question. Those without choices cannot be asked like this, and stay unanswered."""
     answers = list[UserAnswer]()
     for each in questions:
@@ -330,7 +332,7 @@ async def ask_one_by_one(
         answers.append(UserAnswer(labels))
     if isinstance(call.title, str):  # clients may have taken the questions for the title of the call
         await stage.update(v1.ToolCallUpdate(call.tool_call_id, title=call.title))
-    return answers if any(answer.picked for answer in answers) else NoAnswer.DECLINED
+    return answers if any(answer.picked for answer in answers) else Unanswered.DECLINED
 
 
 async def _one(question: UserQuestion, stage: UserQuestions, call: v1.ToolCallPatch) -> list[str]:
@@ -375,8 +377,8 @@ async def _pick(
         parts.append(f"Chosen so far: {', '.join(labels)}")
     elif question.several:
         parts.append("You can choose several, one after the other.")
-    asked = shown(call, title=sentence(question.text), content=[text(prose("\n\n".join(parts)))])
-    chosen = await pick(stage, asked, options, question=True)
+    asked = call_with(call, title=sentence(question.text), content=[text_item(prose("\n\n".join(parts)))])
+    chosen = await ask_choice(stage, asked, options, question=True)
     return _NONE.option_id if chosen is None else chosen.option_id
 
 
@@ -388,7 +390,7 @@ def _described(choice: AnswerChoice) -> str:
 # The questions of a CLI that wait for the user.
 
 
-class OpenQuestions:
+class QuestionTasks:
     """The open questions of one session, by the key that the CLI knows them by. Each is a task, and any of them may be withdrawn."""
 
     def __init__(self) -> None:
@@ -430,7 +432,7 @@ class CliQuestions(Generic[Q]):
         self._session = session
         self._user = UserQuestions(session)
         self._updates = updates
-        self._open = OpenQuestions()
+        self._open = QuestionTasks()
 
     # What a subclass fills in.
 

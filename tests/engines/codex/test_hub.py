@@ -61,10 +61,10 @@ class Ear:
     def expect(self) -> None:
         pass
 
-    async def hear(self, told: wire.ServerNotification) -> None:
+    async def receive(self, told: wire.ServerNotification) -> None:
         self._note(told.method)
 
-    def asked(self, server: CodexServer, question: wire.ServerRequest) -> None:
+    def receive_request(self, server: CodexServer, question: wire.ServerRequest) -> None:
         self._note(question.method)
 
     async def lost(self, server: CodexServer) -> None:
@@ -107,7 +107,7 @@ async def test_one_session_that_fails_does_not_keep_the_others_from_hearing() ->
     for number, ear in enumerate(ears):
         hub.listen(str(number), ear)
     server = cast("CodexServer", None)
-    await hub.hear(server, cast("wire.ServerNotification", WARNING))
+    await hub.receive(server, cast("wire.ServerNotification", WARNING))
     await hub.ended(server)
     assert [ear.heard for ear in ears] == [["configWarning", "lost"], [], ["configWarning", "lost"]]
     assert hub.said_early() == [WARNING]
@@ -130,14 +130,14 @@ async def test_the_sub_agents_of_a_session_are_forgotten_with_it_down_to_the_las
         raw = msgspec.json.encode({
             "method": "thread/started", "params": {"thread": {"id": child, "parentThreadId": parent, "turns": []}}
         })  # fmt: skip
-        await hub.hear(server, cast("wire.ServerNotification", wire.decode(raw)))
+        await hub.receive(server, cast("wire.ServerNotification", wire.decode(raw)))
     question = (
         b'{"id":1,"method":"item/fileChange/requestApproval","params":{"threadId":"g","turnId":"u","itemId":"i"}}'
     )
-    await hub.hear(server, cast("wire.ServerRequest", wire.decode(question)))
+    await hub.receive(server, cast("wire.ServerRequest", wire.decode(question)))
     hub.forget("t", ear)
     hub.listen("t", ear)
-    await hub.hear(server, cast("wire.ServerRequest", wire.decode(question)))
+    await hub.receive(server, cast("wire.ServerRequest", wire.decode(question)))
     assert ear.heard == ["item/fileChange/requestApproval", "refused 1"]
 
 

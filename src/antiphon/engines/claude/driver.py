@@ -198,14 +198,14 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
         if self._source is None:  # what a resumed session offers is its own
             await asyncio.to_thread(self._memory.save, msgspec.to_builtins(self._settings.offer))
 
-    def hear(self, process: ClaudeProcess, line: wire.Line) -> "Awaitable[None]":
+    def receive(self, process: ClaudeProcess, line: wire.Line) -> "Awaitable[None]":
         """Handle a line. Nearly all are a token of the model, which is sent without a coroutine."""
         if type(line) is not wire.StreamEvent:
-            return self._hear_line(process, line)
+            return self._receive_line(process, line)
         events = self._translator.feed(line)
         return self._updates.send(events[0]) if len(events) == 1 else self._send_all(events)
 
-    async def _hear_line(self, process: ClaudeProcess, line: wire.Line) -> None:
+    async def _receive_line(self, process: ClaudeProcess, line: wire.Line) -> None:
         match line:
             case wire.ControlRequest():
                 self._questions.ask(process, line)
@@ -216,11 +216,11 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
             case wire.Lifecycle(command_uuid=id, state="cancelled") if self._pending and self._pending.owns(id):
                 self._pending.answered([id], None)
             case wire.ResultLine():
-                await self._hear_result(line)
+                await self._receive_result(line)
             case _:
                 await self._send_all(self._translator.feed(line))
 
-    async def _hear_result(self, line: wire.ResultLine) -> None:
+    async def _receive_result(self, line: wire.ResultLine) -> None:
         """Handle the end of a turn: whatever is wrong with it, the prompt ends."""
         try:
             events = self._translator.feed(line)

@@ -70,10 +70,10 @@ class Claude(CliEngine["ClaudeSession"]):
     async def delete(self, session_id: str) -> None:
         import asyncio
 
-        from antiphon.engines.cli_program import SessionSettings
+        from antiphon.engines.cli_program import StoredSettings
 
         await asyncio.to_thread(self._stored().delete, session_id)
-        await asyncio.to_thread(SessionSettings(session_id).forget)
+        await asyncio.to_thread(StoredSettings(session_id).forget)
 
     async def warm_up(self) -> None:
         """Look for the CLI, and import what every session needs."""

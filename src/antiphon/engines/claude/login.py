@@ -6,7 +6,7 @@ import msgspec
 
 from antiphon.engines.claude.engine import API_KEY, METHODS
 from antiphon.engines.cli_engine import run_login, sign_in_error
-from antiphon.engines.cli_program import CLAUDE, FoundProgram, ask, home
+from antiphon.engines.cli_program import CLAUDE, FoundProgram, home_directory, run_cli
 from antiphon.errors import Code, RequestError
 
 __all__ = ["WAYS", "check_signed_in", "login", "sign_in_needed", "sign_out"]
@@ -38,7 +38,7 @@ def check_signed_in(found: FoundProgram, method_id: str) -> None:
         RequestError: it has none (-32000, with what to do), or does not say.
     """
     # At home: the settings of a project may name a program that gives a key, and it would be run.
-    output = ask(found, "auth", "status", "--json", cwd=home())
+    output = run_cli(found, "auth", "status", "--json", cwd=home_directory())
     try:
         status = msgspec.json.decode(output.out, type=SignInStatus)
     except msgspec.DecodeError:
@@ -56,7 +56,7 @@ def sign_out(found: FoundProgram) -> None:
     Raises:
         RequestError: it could not.
     """
-    output = ask(found, "auth", "logout", cwd=home())
+    output = run_cli(found, "auth", "logout", cwd=home_directory())
     if output.status != 0:
         said = (output.err or output.out).strip()[:500]
         raise RequestError(

@@ -22,22 +22,22 @@ from antiphon.engines.questions import (
     MAX_NOTE,
     AnswerChoice,
     CliQuestions,
-    NoAnswer,
     QuestionCancelled,
     RefusedByPolicy,
+    Unanswered,
     UserAnswer,
     UserQuestion,
+    as_note,
     ask_by_form,
-    ask_on_page,
-    ask_one_by_one,
-    fill_in_form,
-    noted,
-    pick,
-    shown,
-    text,
-    why,
-    withdrawn,
-    words,
+    ask_by_server_form,
+    ask_choice,
+    ask_for_text,
+    ask_in_turn,
+    ask_on_server_page,
+    call_with,
+    is_withdrawn,
+    text_item,
+    why_not_asked,
 )
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
@@ -103,11 +103,11 @@ async def ask_questions(request: "wire.CanUseTool", stage: "UserQuestions", call
     if stage.session.client.shows_forms:
         answers = await ask_by_form(stage, questions, "Claude", call.tool_call_id)
     else:
-        answers = await ask_one_by_one(stage, questions, call)
+        answers = await ask_in_turn(stage, questions, call)
     match answers:
-        case NoAnswer.DECLINED:
+        case Unanswered.DECLINED:
             return deny(DECLINED)
-        case NoAnswer.CLOSED:
+        case Unanswered.CLOSED:
             return deny(CLOSED)
         case _:
             return _answered(request, questions, answers)
@@ -168,15 +168,17 @@ async def ask_about_plan(request: "wire.CanUseTool", stage: "UserQuestions", cal
         options.append(_CHANGING)
     plan = request.input.get("plan")
     content = (
-        [text(plan)] if isinstance(plan, str) and plan.strip() else call.content or [text("There is no plan yet.")]
+        [text_item(plan)]
+        if isinstance(plan, str) and plan.strip()
+        else call.content or [text_item("There is no plan yet.")]
     )
-    chosen = await pick(stage, shown(call, content=content), options, question=True)
+    chosen = await ask_choice(stage, call_with(call, content=content), options, question=True)
     if chosen is None:
         return deny(STAYS)
     if chosen.option_id in _MODES:
         return allow(request.input, _mode(_MODES[chosen.option_id]))
     if chosen is _CHANGING:
-        said = await words(stage, "What should be different?", "Changes to the plan", call.tool_call_id)
+        said = await ask_for_text(stage, "What should be different?", "Changes to the plan", call.tool_call_id)
         if said is not None:
             return deny(f"The user stays in plan mode and wants the plan changed first. They said:\n{said}")
     return deny(STAYS)
@@ -197,8 +199,8 @@ async def ask_for_server(
 ) -> JsonObject:
     """Ask by a form or on a page. The pages that the user agreed to go to are remembered by the server's id for them."""
     if request.mode != "url":
-        return await fill_in_form(stage, _message(request), request.requested_schema)
-    body, visit = await ask_on_page(stage, _message(request), request.url)
+        return await ask_by_server_form(stage, _message(request), request.requested_schema)
+    body, visit = await ask_on_server_page(stage, _message(request), request.url)
     if visit is not None and request.elicitation_id is not None:
         pages[request.elicitation_id] = visit
         trim(pages, MOST_PAGES)
@@ -244,7 +246,7 @@ class ClaudeAsker:
         try:
             return await ask(request, stage, _from_whom(request, call))
         except asyncio.CancelledError:
-            if withdrawn():
+            if is_withdrawn():
                 raise
             return deny(CALLED_OFF, interrupt=True)  # the turn has ended, and its questions with it
         except QuestionCancelled:
@@ -252,14 +254,14 @@ class ClaudeAsker:
         except RefusedByPolicy as refused:
             return deny(f"This tool call is not allowed here: it did not run, and nothing was changed. {refused}")
         except AcpError as error:
-            return deny(f"The user could not be asked, so this did not run: {why(error)}")
+            return deny(f"The user could not be asked, so this did not run: {why_not_asked(error)}")
 
     async def elicit(self, request: "wire.ElicitationRequest", stage: "UserQuestions") -> JsonObject:
         """What an MCP server is told that wants something from the user."""
         try:
             return await ask_for_server(request, stage, self._pages)
         except asyncio.CancelledError:
-            if withdrawn():
+            if is_withdrawn():
                 raise
             return dict(CANCEL)
         except AcpError:
@@ -280,7 +282,7 @@ class ClaudeAsker:
         rejecting = [_REJECT, *([_REJECT_WITH_WORDS] if session.client.shows_forms else [])]
         # Clients put the first option under the user's finger.
         options = [*rejecting, *allowing] if request.default_to_no or request.mended else [*allowing, *rejecting]
-        chosen = await pick(stage, _explained(request, call, lasting), options)
+        chosen = await ask_choice(stage, _explained(request, call, lasting), options)
         if chosen is None:
             return deny(NOT_ALLOWED)
         if chosen is _ALLOW:
@@ -291,7 +293,7 @@ class ClaudeAsker:
                     await asyncio.to_thread(keep_rules, session.cwd, grant.kept)
                 return allow(request.input, *grant.updates)
         if chosen is _REJECT_WITH_WORDS:
-            said = await words(stage, "What should Claude do instead?", "Your message", call.tool_call_id)
+            said = await ask_for_text(stage, "What should Claude do instead?", "Your message", call.tool_call_id)
             if said is not None:
                 return deny(f"The user rejected this tool call: it did not run. They said:\n{said}")
         return deny(REJECTED)
@@ -304,22 +306,22 @@ def _from_whom(request: "wire.CanUseTool", call: v1.ToolCallPatch) -> v1.ToolCal
     meta = dict(call.meta or {})
     ours = meta.get("claudeCode")
     meta["claudeCode"] = {**(ours if isinstance(ours, dict) else {}), "agentId": request.agent_id}
-    return shown(call, meta=meta)
+    return call_with(call, meta=meta)
 
 
 def _explained(request: "wire.CanUseTool", call: v1.ToolCallPatch, lasting: list[Grant]) -> v1.ToolCallPatch:
     """What the call would do, and what the CLI has to say about it."""
     said = list(_notes(request, call))
     said.extend(grant.note for grant in lasting if grant.note is not None)
-    return shown(call, content=[*(call.content or []), text("\n\n".join(said))]) if said else call
+    return call_with(call, content=[*(call.content or []), text_item("\n\n".join(said))]) if said else call
 
 
 def _notes(request: "wire.CanUseTool", call: v1.ToolCallPatch) -> Iterator[str]:
     if request.agent_id is not None:
         yield f"A sub-agent asks (`{request.agent_id}`)."
     known = [call.title or "", *(place.path for place in call.locations or ()), *_texts(call)]
-    reason = noted(request.decision_reason)
-    for note in (noted(request.title), noted(request.description), reason if reason != _COMMONPLACE else ""):
+    reason = as_note(request.decision_reason)
+    for note in (as_note(request.title), as_note(request.description), reason if reason != _COMMONPLACE else ""):
         if note and not any(note in each for each in known):
             known.append(note)
             yield note

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from antiphon.engines.claude.launch import may_bypass
 from antiphon.engines.claude.settings import ClaudeSettings
-from antiphon.engines.cli_program import SessionSettings
+from antiphon.engines.cli_program import StoredSettings
 from antiphon.engines.cli_session import MODE, CliSession
 from antiphon.errors import Code, RequestError
 
@@ -50,7 +50,7 @@ class ClaudeSession(CliSession):
         await self._must_exist(self.session.id)
         self._ids.forget(self.session.id)
         self._source = self.session.id
-        kept = await asyncio.to_thread(SessionSettings(self.session.id).load)
+        kept = await asyncio.to_thread(StoredSettings(self.session.id).load)
         await self._settings.begin(self._memory.load(), kept)
         if replay:
             await self._driver.send_history()
@@ -112,7 +112,7 @@ class ClaudeSession(CliSession):
         if name != MODE:
             # The CLI forgets model and effort of a session when it ends. A mode is chosen anew.
             kept = {each: chosen for each, chosen in self._settings.chosen().items() if each != MODE}
-            await asyncio.to_thread(SessionSettings(self.session.id).save, kept)
+            await asyncio.to_thread(StoredSettings(self.session.id).save, kept)
 
     async def close(self) -> None:
         if self._made is not None:

@@ -16,7 +16,7 @@ from antiphon.engines.cli_session import (
     MODE,
     MODEL,
     SettingsSync,
-    ShownSettings,
+    SettingsView,
     effort_option,
     mode_option,
     model_option,
@@ -118,7 +118,7 @@ def model_shown(models: Sequence[CliModel], name: str, current: str) -> str:
     return meant[0] if meant else name
 
 
-def shown_settings(offer: ClaudeOffer, *, bypass: bool, mode: str, model: str, effort: str) -> ShownSettings:
+def shown_settings(offer: ClaudeOffer, *, bypass: bool, mode: str, model: str, effort: str) -> SettingsView:
     """Modes, models and options as the client is shown them. `bypass`: whether the mode without questions is on offer."""
     models = _with(offer.models, model)
     chosen = next(each for each in models if each.value == model)
@@ -136,7 +136,7 @@ def shown_settings(offer: ClaudeOffer, *, bypass: bool, mode: str, model: str, e
     if levels := chosen.supported_effort_levels:
         usual = "medium" if "medium" in levels else levels[0]
         options.append(effort_option([(level, None) for level in levels], effort, usual))
-    return ShownSettings(v1.ModeState(mode, modes), v1.ModelState(offered, model), options)
+    return SettingsView(v1.ModeState(mode, modes), v1.ModelState(offered, model), options)
 
 
 def commands_of(offer: ClaudeOffer) -> list[v1.Command]:
@@ -310,7 +310,7 @@ class ClaudeSettings(SettingsSync):
     async def _send_commands(self) -> None:
         await self._session.offer(*commands_of(self.offer))
 
-    def shown(self) -> ShownSettings:
+    def shown(self) -> SettingsView:
         return shown_settings(self.offer, bypass=self.bypass, mode=self.mode, model=self.model, effort=self.effort)
 
 

@@ -79,7 +79,7 @@ class CodexDriver(CliDriver[CodexPrompt]):
         await self._session.offer(*COMMANDS)
         for early in self._hub.said_early():
             if self._session.client.shows_notices:
-                await self.hear(early)
+                await self.receive(early)
             else:  # as text it would be part of the first answer
                 self._sent_once.add(_words(early))
 
@@ -98,14 +98,14 @@ class CodexDriver(CliDriver[CodexPrompt]):
         """Let what comes in together leave together: words of the model are small, and each write wakes the client."""
         self._session.client.gather()
 
-    def hear(self, message: wire.ServerNotification) -> "Awaitable[None]":
+    def receive(self, message: wire.ServerNotification) -> "Awaitable[None]":
         """Handle a notification about the thread. Nearly all are a token of the model, which is sent without a coroutine."""
         if type(message.params) is not wire.Delta:
-            return self._hear(message)
+            return self._receive(message)
         events = self._translator.feed(message.method, message.params)
         return self._updates.send(events[0]) if len(events) == 1 else self._send_all(events)
 
-    async def _hear(self, message: wire.ServerNotification) -> None:
+    async def _receive(self, message: wire.ServerNotification) -> None:
         if message.thread_id is None and message.method in EARLY and self._knows(message):
             return
         match message.params:
@@ -119,13 +119,13 @@ class CodexDriver(CliDriver[CodexPrompt]):
             case wire.TurnNotification(turn=over) if message.method == "turn/completed":
                 self._turn = None
                 self._questions.turn_over()
-                await self._hear_end(message, over.id)
+                await self._receive_end(message, over.id)
                 return
             case _ if message.method == "thread/archived":
                 self.thread.left()
             case _:
                 pass
-        for item in self._unseen.hear(message):
+        for item in self._unseen.receive(message):
             await self._send_all(self._translator.item(item, replay=False))
         if message.method not in RAW:
             await self._send_all(self._translator.feed(message.method, message.params))
@@ -138,7 +138,7 @@ class CodexDriver(CliDriver[CodexPrompt]):
         self._sent_once.add(words)
         return known
 
-    async def _hear_end(self, message: wire.ServerNotification, id: str) -> None:
+    async def _receive_end(self, message: wire.ServerNotification, id: str) -> None:
         """Handle the end of a turn: whatever is wrong with it, the prompt that waits for it ends."""
         try:
             for item in await self._unseen.turn_ended():
@@ -149,7 +149,7 @@ class CodexDriver(CliDriver[CodexPrompt]):
                 self._pending.failed(id, self._end_unreadable(error))
             raise
 
-    def asked(self, server: CodexServer, question: wire.ServerRequest) -> None:
+    def receive_request(self, server: CodexServer, question: wire.ServerRequest) -> None:
         """Handle a request about the thread."""
         self._questions.ask(server, question)
 
@@ -240,14 +240,14 @@ class CodexDriver(CliDriver[CodexPrompt]):
                         await server.request("turn/interrupt", {"threadId": self.thread.id, "turnId": id})
                     await asyncio.wait([pending.end])
                 await self.thread.clean(server)
-            await self._hear_last_ends()
+            await self._receive_last_ends()
         except (TimeoutError, ConnectionClosed) as error:
             _log.warning("Codex (pid %d) does not stop, so it is ended: %s", server.pid, error)
             self._hub.give_up(server)
         finally:
             self._questions.withdraw_all()
 
-    async def _hear_last_ends(self) -> None:
+    async def _receive_last_ends(self) -> None:
         """Wait for the ends of cancelled commands. What comes later is dropped: nothing of a turn may be sent after its response."""
         with suppress(TimeoutError):
             async with asyncio.timeout(END_LIMIT):

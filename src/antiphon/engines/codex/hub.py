@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from antiphon import __version__
 from antiphon.config.environment import environment_for, harmless_git
 from antiphon.engines.bounded import SessionIds, trim
-from antiphon.engines.cli_program import home, notes_folder, read_notes, write_notes
+from antiphon.engines.cli_program import home_directory, notes_folder, read_notes, write_notes
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.login import Mark, kept_login
 from antiphon.engines.codex.server import CodexServer
@@ -63,10 +63,10 @@ class ThreadListener(Protocol):
     def expect(self) -> None:
         """The server has said something, perhaps about it, which is heard in the next turn of the loop."""
 
-    def hear(self, told: wire.ServerNotification) -> "Awaitable[None]":
+    def receive(self, told: wire.ServerNotification) -> "Awaitable[None]":
         """The server says something about it."""
 
-    def asked(self, server: CodexServer, question: wire.ServerRequest) -> None:
+    def receive_request(self, server: CodexServer, question: wire.ServerRequest) -> None:
         """The server asks something about it."""
 
     async def lost(self, server: CodexServer) -> None:
@@ -199,7 +199,7 @@ class CodexHub:
         self._early.clear()  # the next one has its own
         self.login = kept_login()
         command = [self.found.path, "app-server", *UNLOAD_AT_ONCE]
-        return await CodexServer.start(command, home(), harmless_git(environment_for("codex")), self._expect)
+        return await CodexServer.start(command, home_directory(), harmless_git(environment_for("codex")), self._expect)
 
     def _expect(self) -> None:
         for each in self._listeners.values():
@@ -210,17 +210,17 @@ class CodexHub:
         await server.request("initialize", INTRODUCTION)
         server.notify("initialized")
 
-    def hear(
+    def receive(
         self, server: CodexServer, line: "wire.ServerNotification | wire.ServerRequest | wire.GarbledMessage"
     ) -> "Awaitable[None]":
         """Give a word to whom it concerns. Nearly all are a word of the model, which is told without a coroutine."""
         if type(line) is wire.ServerNotification and type(line.params) is wire.Delta:
             listener = self._listeners.get(line.params.thread_id or "")
             if listener is not None:
-                return listener.hear(line)
-        return self._hear(server, line)
+                return listener.receive(line)
+        return self._receive(server, line)
 
-    async def _hear(
+    async def _receive(
         self, server: CodexServer, line: "wire.ServerNotification | wire.ServerRequest | wire.GarbledMessage"
     ) -> None:
         match line:
@@ -231,15 +231,15 @@ class CodexHub:
                 if listener is None:
                     server.refuse(line.id, "nobody here knows this thread", Code.METHOD_NOT_FOUND)
                 else:
-                    listener.asked(server, line)
+                    listener.receive_request(server, line)
             case wire.ServerNotification():
                 self._note_child(line)
                 if line.thread_id is None:
                     await self._tell_everybody(line)
                 elif line.thread_id in self._listeners:
-                    await self._listeners[line.thread_id].hear(line)
+                    await self._listeners[line.thread_id].receive(line)
                 elif _is_of_a_call(line) and (listener := self._of(line.thread_id)) is not None:
-                    await listener.hear(line)
+                    await listener.receive(line)
 
     async def _tell_everybody(self, line: wire.ServerNotification) -> None:
         """The account, the configuration: everybody's concern, whatever goes wrong with one of them."""
@@ -248,7 +248,7 @@ class CodexHub:
             trim(self._early, MOST_EARLY)
         for each in list(self._listeners.values()):
             try:
-                await each.hear(line)
+                await each.receive(line)
             except Exception:
                 _log.exception("a session could not be told: %.200r", line)
 

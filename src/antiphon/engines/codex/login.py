@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from antiphon.engines.cli_engine import run_login, sign_in_error
-from antiphon.engines.cli_program import CODEX, FoundProgram, ask, home
+from antiphon.engines.cli_program import CODEX, FoundProgram, home_directory, run_cli
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.engine import API_KEY, KEYS, METHODS
 from antiphon.errors import Code, ConnectionClosed, RequestError
@@ -148,7 +148,7 @@ async def _with_new_login(hub: "CodexHub", server: "CodexServer") -> "tuple[Code
 
 def _has_login(found: FoundProgram) -> bool:
     """Whether a new process would be signed in. Blocks."""
-    return ask(found, "login", "status", cwd=home()).status == 0
+    return run_cli(found, "login", "status", cwd=home_directory()).status == 0
 
 
 async def _request(hub: "CodexHub", method: str, params: dict[str, str] | None, what: str) -> None:

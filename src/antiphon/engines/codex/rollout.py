@@ -86,7 +86,7 @@ class UnseenItems:
         self._path = thread.path
         self._rollout = Rollout(thread.path) if thread.path and not live else None
 
-    def hear(self, told: wire.ServerNotification) -> Iterator[wire.Item]:
+    def receive(self, told: wire.ServerNotification) -> Iterator[wire.Item]:
         """The items that are missing, as far as this tells of any."""
         match told.params:
             case wire.ItemNotification(item=item):

@@ -10,7 +10,7 @@ from antiphon.engines.cli_session import (
     MODE,
     MODEL,
     SettingsSync,
-    ShownSettings,
+    SettingsView,
     effort_option,
     mode_option,
     model_option,
@@ -55,9 +55,7 @@ SUMMARIES: Final = {
 """How much of its thinking the model shows."""
 
 
-def shown_settings(
-    models: "Sequence[CodexModel]", *, mode: str, model: str, effort: str, summary: str
-) -> ShownSettings:
+def shown_settings(models: "Sequence[CodexModel]", *, mode: str, model: str, effort: str, summary: str) -> SettingsView:
     """Modes, models and options as the client is shown them."""
     modes = modes_with(mode)
     offered = [v1.SessionModel(_id(each), each.display_name or _id(each), each.description or None) for each in models]
@@ -76,7 +74,7 @@ def shown_settings(
             options=[v1.SelectOption(value, name) for value, name in SUMMARIES.items()],
         ),
     ]
-    return ShownSettings(v1.ModeState(mode, modes), v1.ModelState(offered, model), options)
+    return SettingsView(v1.ModeState(mode, modes), v1.ModelState(offered, model), options)
 
 
 def _effort(models: "Sequence[CodexModel]", model: str, effort: str) -> list[v1.ConfigOption]:
@@ -307,7 +305,7 @@ class CodexSettings(SettingsSync):
     def _are_sent(self, approval: object, sandbox: object) -> bool:
         return self._rights is not None and self._rights == (approval, _kind_of(sandbox))
 
-    def shown(self) -> ShownSettings:
+    def shown(self) -> SettingsView:
         return shown_settings(self._models, mode=self.mode, model=self.model, effort=self.effort, summary=self._summary)
 
 

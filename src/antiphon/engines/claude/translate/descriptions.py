@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from antiphon.engines.claude.translate.content import diffs_of, items, number, text
-from antiphon.engines.labels import absolute, line_number, one_line, sentence, shown, shown_text, title
+from antiphon.engines.labels import absolute_path, line_number, one_line, sentence, shown_path, shown_text, title
 from antiphon.policy.rules import canonical
 from antiphon.protocol import v1
 from antiphon.protocol.base import JsonObject
@@ -59,7 +59,7 @@ def server_tool(name: str) -> tuple[str, str] | None:
 
 def _file(values: _Values, cwd: str) -> str | None:
     path = text(values, "file_path", "notebook_path", "path")
-    return shown(path, cwd) if path else None
+    return shown_path(path, cwd) if path else None
 
 
 def _command(values: _Values, _: str) -> str:
@@ -183,7 +183,7 @@ def _wake(values: _Values, _: str) -> str:
 
 def _enter_worktree(values: _Values, cwd: str) -> str:
     path = text(values, "path")
-    return title("Enter the worktree", text(values, "name") or (shown(path, cwd) if path else None))
+    return title("Enter the worktree", text(values, "name") or (shown_path(path, cwd) if path else None))
 
 
 def _leave_worktree(values: _Values, _: str) -> str:
@@ -307,7 +307,9 @@ def of_edit(values: _Values, cwd: str) -> _Content:
     if path is None:
         return []
     content = next((values[name] for name in ("content", "file_text", "file_content") if name in values), None)
-    return list(diffs_of(absolute(path, cwd), {**values, "content": content} if content is not None else values, None))
+    return list(
+        diffs_of(absolute_path(path, cwd), {**values, "content": content} if content is not None else values, None)
+    )
 
 
 def of_cell(values: _Values, _: str) -> _Content:
@@ -480,7 +482,7 @@ def kind_of(name: str) -> v1.ToolKind:
 def path_of(tool_input: object, cwd: str) -> str | None:
     """The file that a call is about, absolute."""
     path = text(tool_input, *_FILES)
-    return absolute(path, cwd) if path else None
+    return absolute_path(path, cwd) if path else None
 
 
 def _locations(name: str, values: JsonObject, cwd: str) -> list[v1.ToolLocation]:

@@ -23,7 +23,7 @@ from antiphon.engines.claude.translate.content import (
 )
 from antiphon.engines.claude.translate.descriptions import path_of
 from antiphon.engines.claude.wire import ToolResultBlock
-from antiphon.engines.labels import absolute, as_object, line_number, one_line, shown_text
+from antiphon.engines.labels import absolute_path, as_object, line_number, one_line, shown_text
 from antiphon.protocol import v1
 from antiphon.protocol.base import JsonObject
 from antiphon.text import fenced, size_in_words, strip_ansi
@@ -112,7 +112,7 @@ def _failure(content: object) -> list[v1.ToolContent]:
 
 def _edit(tool_input: object, content: object, structured: object, raw: object, cwd: str) -> CallResult:
     named = text(structured, "filePath", "notebook_path")
-    path = absolute(named, cwd) if named else path_of(tool_input, cwd)
+    path = absolute_path(named, cwd) if named else path_of(tool_input, cwd)
     if path is None:
         return CallResult(content=content_of(content), raw_output=raw)
     if problem := text(structured, "error"):

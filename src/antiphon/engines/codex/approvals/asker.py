@@ -27,27 +27,27 @@ from antiphon.engines.codex.approvals.options import (
 from antiphon.engines.codex.modes import is_held
 from antiphon.engines.codex.translate.commands import command_line, shell_line
 from antiphon.engines.labels import one_line, prose, sentence
-from antiphon.engines.labels import shown as named
+from antiphon.engines.labels import shown_path as named
 from antiphon.engines.project import action_of
 from antiphon.engines.questions import (
     CANCEL,
     DECLINE,
     AnswerChoice,
-    NoAnswer,
     QuestionCancelled,
     RefusedByPolicy,
+    Unanswered,
     UserAnswer,
     UserQuestion,
+    as_note,
     ask_by_form,
-    ask_on_page,
-    ask_one_by_one,
-    fill_in_form,
-    noted,
-    pick,
-    pick_alone,
-    text,
-    why,
-    withdrawn,
+    ask_by_server_form,
+    ask_choice,
+    ask_choice_alone,
+    ask_in_turn,
+    ask_on_server_page,
+    is_withdrawn,
+    text_item,
+    why_not_asked,
 )
 from antiphon.errors import AcpError, NotSupported, TurnOver
 from antiphon.policy import PolicyMode, Rules, Verdict, decide
@@ -106,10 +106,10 @@ async def ask_for_permissions(
         request.item_id,
         title="Do more than the sandbox allows",
         kind=v1.ToolKind.OTHER,
-        content=[text("\n".join(f"- {each}" for each in requested))],
+        content=[text_item("\n".join(f"- {each}" for each in requested))],
         raw_input={"permissions": request.permissions},
     )
-    chosen = await pick_alone(user, explained(base, [request.reason]), [_TURN, _SESSION, _REJECT])
+    chosen = await ask_choice_alone(user, explained(base, [request.reason]), [_TURN, _SESSION, _REJECT])
     if chosen is _TURN:
         return {"permissions": request.permissions, "scope": "turn"}
     if chosen is _SESSION:
@@ -194,7 +194,7 @@ async def ask_questions(
                 answers = await _without_forms(request, user, questions)
     except TimeoutError:
         return dict(NO_ANSWERS)
-    if isinstance(answers, NoAnswer):
+    if isinstance(answers, Unanswered):
         return dict(NO_ANSWERS)
     texts = {each.id: _texts(answer) for each, answer in zip(request.questions, answers, strict=True)}
     return {"answers": {id: {"answers": found} for id, found in texts.items() if found}}
@@ -209,7 +209,7 @@ def _question(request: wire.UserInputQuestion) -> UserQuestion:
 
 async def _without_forms(
     request: wire.UserInputRequest, user: "UserQuestions", questions: Sequence[UserQuestion]
-) -> list[UserAnswer] | NoAnswer:
+) -> list[UserAnswer] | Unanswered:
     """The server has no item for its questions, so they are a call of their own."""
     if not any(each.choices for each in questions):
         raise NotSupported("the client shows no forms, and these questions have no choices")
@@ -217,8 +217,8 @@ async def _without_forms(
     await user.update(v1.ToolCall(id, title))
     status = v1.ToolStatus.FAILED
     try:
-        answers = await ask_one_by_one(user, questions, v1.ToolCallPatch(id, title=title))
-        if not isinstance(answers, NoAnswer):
+        answers = await ask_in_turn(user, questions, v1.ToolCallPatch(id, title=title))
+        if not isinstance(answers, Unanswered):
             status = v1.ToolStatus.COMPLETED
         return answers
     finally:
@@ -252,15 +252,15 @@ async def ask_for_server(
     """Ask whatever it is."""
     if request.mode == "url":
         # Codex does not pass on when the user is done there, so the client is not told either.
-        body, _ = await ask_on_page(user, _message(request), request.url)
+        body, _ = await ask_on_server_page(user, _message(request), request.url)
         return body
     if request.mode not in _FORMS:
-        raise NotSupported(f"a question in the way of {noted(request.mode)} cannot be shown")
+        raise NotSupported(f"a question in the way of {as_note(request.mode)} cannot be shown")
     if request.is_for_tool:
         return await _ask_about_tool(request, user, call)
     if not request.fields and not user.session.client.shows_forms:
         return await _yes_or_no(request, user)
-    return await fill_in_form(user, _message(request), request.requested_schema)
+    return await ask_by_server_form(user, _message(request), request.requested_schema)
 
 
 def _message(request: wire.McpElicitation) -> str:
@@ -275,9 +275,9 @@ async def _ask_about_tool(
     described = (request.meta or {}).get("tool_description")
     notes = [request.message, described if isinstance(described, str) else None]
     if call is None:
-        chosen = await pick_alone(user, explained(_tool_call(request, user), notes), options)
+        chosen = await ask_choice_alone(user, explained(_tool_call(request, user), notes), options)
     else:
-        chosen = await pick(user, explained(call, notes), options)
+        chosen = await ask_choice(user, explained(call, notes), options)
     if chosen is None or chosen is _REJECT_TOOL:
         return dict(DECLINE)
     persist = _PERSIST.get(chosen.option_id)
@@ -302,7 +302,7 @@ def _tool_call(request: wire.McpElicitation, user: "UserQuestions") -> v1.ToolCa
         user.next_id("question"),
         title=sentence(request.message) or f"Use a tool of {request.server_name}",
         kind=v1.ToolKind.OTHER,
-        content=[text(as_json(arguments))] if arguments else [],
+        content=[text_item(as_json(arguments))] if arguments else [],
         raw_input={},
     )
 
@@ -311,9 +311,9 @@ async def _yes_or_no(request: wire.McpElicitation, user: "UserQuestions") -> Jso
     """A form with nothing to fill in, for clients without forms."""
     message = _message(request)
     call = v1.ToolCallPatch(
-        user.next_id("question"), title=sentence(message), kind=v1.ToolKind.OTHER, content=[text(noted(message))]
+        user.next_id("question"), title=sentence(message), kind=v1.ToolKind.OTHER, content=[text_item(as_note(message))]
     )
-    chosen = await pick_alone(user, call, [_YES, _NO], question=True)
+    chosen = await ask_choice_alone(user, call, [_YES, _NO], question=True)
     return {"action": "accept", "content": {}} if chosen is _YES else dict(DECLINE)
 
 
@@ -338,7 +338,7 @@ async def ask_about_changes(
         if request.grant_root
         else None
     )
-    ask = pick_alone if call is None else pick
+    ask = ask_choice_alone if call is None else ask_choice
     chosen = await ask(user, explained(base, [request.reason], [unknown, root]), [offer.option for offer in offers])
     return decided(offers, chosen, argv)
 
@@ -378,7 +378,7 @@ async def ask_about_command(
         alone = call is None or request.approval_id not in (None, request.item_id)
     base = _command_call(request, user) if alone or call is None else call
     ours = [*_facts(request, user), *(offer.note for offer in offers)]
-    chosen = await (pick_alone if alone else pick)(
+    chosen = await (ask_choice_alone if alone else ask_choice)(
         user, explained(base, [request.reason], ours), [offer.option for offer in offers]
     )
     return decided(offers, chosen, argv)
@@ -398,7 +398,7 @@ def _command_call(request: wire.CommandApproval | wire.ExecApproval, user: "User
         title=title or one_line(line) or "Run a command",
         kind=v1.ToolKind.EXECUTE,
         name="Bash",
-        content=[text(fenced(exact(line), "sh"))] if line else [],
+        content=[text_item(fenced(exact(line), "sh"))] if line else [],
         # Never what the call itself runs: a client's rules would take it for that.
         raw_input={"command": line, "cwd": request.cwd or user.session.cwd},
     )
@@ -466,7 +466,7 @@ class ApprovalAsker:
         try:
             return await method_of.ask(params, user, call)
         except asyncio.CancelledError:
-            if withdrawn():
+            if is_withdrawn():
                 raise
             return dict(method_of.cancelled)  # the turn has ended, and its questions with it
         except (QuestionCancelled, TurnOver):
@@ -474,7 +474,7 @@ class ApprovalAsker:
         except RefusedByPolicy:  # by a rule or a mode that the user has set: no news for them
             return dict(method_of.declined)
         except AcpError as error:
-            await self._warn(why(error))
+            await self._warn(why_not_asked(error))
             return dict(method_of.declined)
 
     async def _warn(self, reason: str) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from antiphon.engines.codex import wire
-from antiphon.engines.questions import noted, shown, text
+from antiphon.engines.questions import as_note, call_with, text_item
 from antiphon.protocol import v1
 from antiphon.protocol.base import JsonObject
 from antiphon.text import exact, fenced
@@ -86,11 +86,13 @@ def explained(call: v1.ToolCallPatch, notes: Iterable[str | None], ours: Iterabl
     """The call with the notes that say something new, each once. Those of ours say what is allowed, and are never cut."""
     known = [call.title or "", *_texts(call)]
     notes_added = list[str]()
-    for note in (*map(noted, notes), *ours):
+    for note in (*map(as_note, notes), *ours):
         if note and not any(note in one for one in known):
             known.append(note)
             notes_added.append(note)
-    return shown(call, content=[*(call.content or []), text("\n\n".join(notes_added))]) if notes_added else call
+    return (
+        call_with(call, content=[*(call.content or []), text_item("\n\n".join(notes_added))]) if notes_added else call
+    )
 
 
 def _texts(call: v1.ToolCallPatch) -> list[str]:

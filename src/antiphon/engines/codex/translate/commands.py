@@ -10,7 +10,7 @@ from antiphon.engines.codex.translate.calls import CallDescription, CallOutcome,
 from antiphon.engines.codex.translate.events import CodexEvent
 from antiphon.engines.codex.wire import CommandAction, CommandExecution
 from antiphon.engines.events import Mirror
-from antiphon.engines.labels import absolute, one_line, shown_text
+from antiphon.engines.labels import absolute_path, one_line, shown_text
 from antiphon.protocol import v1
 from antiphon.protocol.base import JsonObject
 from antiphon.text import fenced, strip_ansi
@@ -211,7 +211,9 @@ def kind_of_command(actions: Sequence[CommandAction]) -> v1.ToolKind:
 
 def places_of_command(actions: Sequence[CommandAction], cwd: str) -> list[v1.ToolLocation]:
     """The files that it reads."""
-    paths = dict.fromkeys(absolute(action.path, cwd) for action in actions if action.type == "read" and action.path)
+    paths = dict.fromkeys(
+        absolute_path(action.path, cwd) for action in actions if action.type == "read" and action.path
+    )
     return [v1.ToolLocation(path=path) for path in paths]
 
 

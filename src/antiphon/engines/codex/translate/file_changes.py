@@ -13,7 +13,7 @@ import msgspec
 from antiphon.engines.codex.translate.calls import CallDescription, CallOutcome, CodexCall, CodexCalls
 from antiphon.engines.codex.translate.events import CodexEvent
 from antiphon.engines.codex.wire import FileChange, FileUpdate
-from antiphon.engines.labels import absolute, line_number, shown, shown_text, title
+from antiphon.engines.labels import absolute_path, line_number, shown_path, shown_text, title
 from antiphon.policy.rules import KIND_OF
 from antiphon.protocol import v1
 from antiphon.text import fenced
@@ -207,14 +207,14 @@ def show_changes(changes: Sequence[FileUpdate], cwd: str, before: Reader) -> Cal
     """How changes are shown, whether they are made or only asked about."""
     names = {_tool(change) for change in changes}
     name = names.pop() if len(names) == 1 else "Edit"
-    paths = [absolute(change.path, cwd) for change in changes]
+    paths = [absolute_path(change.path, cwd) for change in changes]
     content: list[v1.ToolContent] = []
     places: list[v1.ToolLocation] = []
     for change, path in zip(changes, paths, strict=True):
         diffs, locations = _diffs(change, path, cwd, before)
         content += diffs
         places += locations
-    moved = [absolute(change.kind.move_path, cwd) for change in changes if change.kind.move_path]
+    moved = [absolute_path(change.kind.move_path, cwd) for change in changes if change.kind.move_path]
     every = list(dict.fromkeys([*paths, *moved]))
     return CallDescription(
         title=_title(name, changes, cwd),
@@ -237,10 +237,10 @@ def _tool(change: FileUpdate) -> str:
 def _title(name: str, changes: Sequence[FileUpdate], cwd: str) -> str:
     if not changes:
         return "Change files"
-    first = shown(changes[0].path, cwd)
+    first = shown_path(changes[0].path, cwd)
     if len(changes) == 1:
         target = changes[0].kind.move_path
-        return title(name, first, f"→ {shown(target, cwd)}" if target else "")
+        return title(name, first, f"→ {shown_path(target, cwd)}" if target else "")
     more = len(changes) - 1
     return title(name, first, f"and {more} more file{'s' if more > 1 else ''}")
 
@@ -254,9 +254,9 @@ def _diffs(
         return [v1.Diff(path=path, new_text=change.diff, old_text=overwritten)], [v1.ToolLocation(path=path)]
     if change.kind.type == "delete":
         return [v1.Diff(path=path, new_text="", old_text=change.diff)], [v1.ToolLocation(path=path)]
-    target = absolute(change.kind.move_path, cwd) if change.kind.move_path else path
+    target = absolute_path(change.kind.move_path, cwd) if change.kind.move_path else path
     moved: list[v1.ToolContent] = (
-        [shown_text(f"Moved from {shown(path, cwd)} to {shown(target, cwd)}.")] if target != path else []
+        [shown_text(f"Moved from {shown_path(path, cwd)} to {shown_path(target, cwd)}.")] if target != path else []
     )
     try:
         hunks = hunks_of(change.diff)

@@ -19,7 +19,7 @@ from antiphon.engines.codex.wire import (
     TextInput,
     UserInput,
 )
-from antiphon.engines.labels import absolute, one_line, shown, shown_text, title
+from antiphon.engines.labels import absolute_path, one_line, shown_path, shown_text, title
 from antiphon.protocol import v1
 from antiphon.protocol.base import BAD_INPUT, UNSET, JsonObject
 from antiphon.protocol.salvage import salvage
@@ -235,10 +235,10 @@ def _link(result: object) -> v1.ToolContent | None:
 
 
 def _show_view(item: wire.ImageView, cwd: str) -> CallDescription:
-    path = absolute(item.path, cwd)
+    path = absolute_path(item.path, cwd)
     link = v1.ResourceLink(name=path.rpartition("/")[2] or path, uri=file_uri(path))
     return CallDescription(
-        title=title("Look at", shown(item.path, cwd)),
+        title=title("Look at", shown_path(item.path, cwd)),
         kind=v1.ToolKind.READ,
         name="Read",
         raw_input={"path": path},
