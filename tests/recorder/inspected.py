@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from antiphon.recorder.story import RecordedMessage, Story
-from antiphon.recorder.story_builder import tell
+from antiphon.recorder.story_builder import story_of
 
 Json = Any
 
@@ -67,7 +67,7 @@ class Tape:
         return self.answer(id, {"outcome": {"outcome": "selected", "optionId": option}}, "c2a")
 
     def told(self) -> tuple[Story, list[RecordedMessage]]:
-        return tell(self.lines)
+        return story_of(self.lines)
 
     def story(self) -> Story:
         return self.told()[0]

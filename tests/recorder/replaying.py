@@ -107,6 +107,6 @@ def say(player: Player, *said: Line, now: float = 0.0) -> list[Any]:
     """Say this to a player, and hear what it says to it."""
     heard = []
     for line in said:
-        player.hear(raw(line), now)
+        player.receive(raw(line), now)
         heard += [msgspec.json.decode(sent) for sent in player.ready(now)]
     return heard

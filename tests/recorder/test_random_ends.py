@@ -47,9 +47,9 @@ class Recorded:
         self.bearing = rng.sample(ERRORS, 2)
         disk = Disk(str(path), world, fails=rng.choice([0, 0, 0.2, 1]))
         disk.open()
-        tray = WriteQueue(("c2a", "a2c", "stderr"))
-        clerk = RecordingWriter(tray, disk, said.append)
-        clerk.start(["agent"], frozenset({"text"}) if rng.random() < 0.8 else frozenset(), quiet=True)
+        queue = WriteQueue(("c2a", "a2c", "stderr"))
+        writer = RecordingWriter(queue, disk, said.append)
+        writer.start(["agent"], frozenset({"text"}) if rng.random() < 0.8 else frozenset(), quiet=True)
         sent: dict[str, list[int]] = {"c2a": [], "a2c": []}
         poisoned = 0
         for number in range(rng.randint(0, 30)):
@@ -61,14 +61,14 @@ class Recorded:
                 {"n": number, "text": "x" * rng.choice((1, 3000)), **({"p": POISON.decode()} if bad else {})}
             )
             cut = rng.randint(0, len(line))
-            tray.put(direction, line[:cut].encode())
-            tray.put(direction, line[cut:].encode() + b"\n") if cut or line else None
+            queue.put(direction, line[:cut].encode())
+            queue.put(direction, line[cut:].encode() + b"\n") if cut or line else None
             if rng.random() < 0.2:
-                clerk._tray.ring()
+                writer._queue.ring()
         for direction in sent:
             if rng.random() < 0.5:
-                tray.put(direction, b"")
-        clerk.finish()
+                queue.put(direction, b"")
+        writer.finish()
         self.check(path, sent, said)
 
     def check(self, path: Path, sent: dict[str, list[int]], said: list[str]) -> None:

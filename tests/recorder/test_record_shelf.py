@@ -16,10 +16,10 @@ from antiphon.recorder.writer import RecordingWriter, WriteQueue
 
 
 def shelf_at(path: Path, **options: int | None) -> RecordingFiles:
-    shelf = RecordingFiles(str(path), **options)
-    shelf.first_line = lambda part: b"part %d\n" % part
-    shelf.open()
-    return shelf
+    files = RecordingFiles(str(path), **options)
+    files.first_line = lambda part: b"part %d\n" % part
+    files.open()
+    return files
 
 
 @given(
@@ -29,10 +29,10 @@ def test_rotation_loses_nothing_and_cuts_no_line(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], limit: int
 ) -> None:
     path = tmp_path_factory.mktemp("shelf") / "a.jsonl"
-    shelf = shelf_at(path, limit=limit)
+    files = shelf_at(path, limit=limit)
     for start in range(0, len(lines), 3):
-        shelf.write(b"".join(lines[start : start + 3]))
-    shelf.close()
+        files.write(b"".join(lines[start : start + 3]))
+    files.close()
     parts = [path, *(path.with_name(f"a.jsonl.{n}") for n in range(1, len(os.listdir(path.parent))))][::-1]
     found = []
     for number, part in enumerate(parts, 1):
@@ -47,9 +47,9 @@ def test_rotation_loses_nothing_and_cuts_no_line(
 def test_what_is_there_moves_aside_and_only_so_many_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     for text in (b"one\n", b"two\n", b"three\n", b"four\n"):
-        shelf = shelf_at(path, keep=2)
-        shelf.write(text)
-        shelf.close()
+        files = shelf_at(path, keep=2)
+        files.write(text)
+        files.close()
     names = {file.name: file.read_bytes().splitlines()[1] for file in tmp_path.iterdir()}
     assert names == {"a.jsonl": b"four", "a.jsonl.1": b"three", "a.jsonl.2": b"two"}
     assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in tmp_path.iterdir())
@@ -58,15 +58,15 @@ def test_what_is_there_moves_aside_and_only_so_many_are_kept(tmp_path: Path) -> 
 def test_a_disk_that_was_full_leaves_one_torn_line_and_whole_ones_behind_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf = shelf_at(tmp_path / "a.jsonl")
-    shelf.write(b"first\n")
+    files = shelf_at(tmp_path / "a.jsonl")
+    files.write(b"first\n")
     write = os.write
     monkeypatch.setattr(os, "write", full_after(3, write))
     with pytest.raises(OSError, match="No space"):
-        shelf.write(b"second\n")
+        files.write(b"second\n")
     monkeypatch.undo()
-    shelf.write(b"third\n")
-    shelf.close()
+    files.write(b"third\n")
+    files.close()
     assert (tmp_path / "a.jsonl").read_bytes() == b"part 1\nfirst\nsec\nthird\n"
 
 
@@ -85,18 +85,18 @@ def full_after(room: int, write: Callable[[int, bytes], int]) -> Callable[[int, 
 
 
 def test_what_waits_is_bounded_and_the_recording_says_what_is_missing(tmp_path: Path) -> None:
-    tray = WriteQueue(("c2a", "a2c", "stderr"), limit=10)
+    queue = WriteQueue(("c2a", "a2c", "stderr"), limit=10)
     for block in (b"[1]\n", b"[2]\n", b"[3]\n", b"[4]\n"):
-        tray.put("c2a", block)
-    assert [tray.take(), tray.take()][0] is not None
-    tray.put("c2a", b"[5]\n[6]\n")
-    tray.put("c2a", b"")
-    shelf = RecordingFiles(str(tmp_path / "a.jsonl"))
-    shelf.open()
+        queue.put("c2a", block)
+    assert [queue.take(), queue.take()][0] is not None
+    queue.put("c2a", b"[5]\n[6]\n")
+    queue.put("c2a", b"")
+    files = RecordingFiles(str(tmp_path / "a.jsonl"))
+    files.open()
     heard: list[str] = []
-    clerk = RecordingWriter(tray, shelf, heard.append)
-    clerk.start(["agent"], frozenset())
-    clerk.finish()
+    writer = RecordingWriter(queue, files, heard.append)
+    writer.start(["agent"], frozenset())
+    writer.finish()
     note, *lines = [json.loads(line) for line in (tmp_path / "a.jsonl").read_bytes().splitlines()]
     assert note["command"] == ["agent"]
     assert [line.get("bytes", line.get("msg")) for line in lines] == [11, [6]]
@@ -104,7 +104,7 @@ def test_what_waits_is_bounded_and_the_recording_says_what_is_missing(tmp_path: 
 
 
 def test_what_comes_at_once_is_taken_at_once_and_never_past_an_answer() -> None:
-    tray = WriteQueue(("c2a", "a2c", "stderr"))
+    queue = WriteQueue(("c2a", "a2c", "stderr"))
     for direction, block in (
         ("c2a", b"[1"),
         ("c2a", b"]\n"),
@@ -113,9 +113,9 @@ def test_what_comes_at_once_is_taken_at_once_and_never_past_an_answer() -> None:
         ("c2a", b""),
         ("a2c", b""),
     ):
-        tray.put(direction, block)
+        queue.put(direction, block)
     taken = []
-    while (found := tray.take()) is not None:
+    while (found := queue.take()) is not None:
         taken.append(found)
     assert b"".join(block for _, _, block in taken if isinstance(block, bytes)) == b"[1]\n[2]\n[3]\n"
     assert [direction for _, direction, block in taken if block and block != b"]\n"] == ["c2a", "a2c", "c2a"]

@@ -74,7 +74,7 @@ def test_tolerance_is_about_words_and_not_about_how_it_ended() -> None:
         'message 11 (answer to session/prompt): result.stopReason: recorded "end_turn", got "refusal"'
     ]
     player = start(is_strict=False)
-    player.hear(b'{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"no"}}', 0.0)
+    player.receive(b'{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"no"}}', 0.0)
     player.end(0.0)
     found = [(one.message, one.path) for one in player.differences]
     assert found[:2] == [(2, "result"), (2, "error")] and (4, "") in found
@@ -144,7 +144,7 @@ def test_a_cancel_waits_for_the_updates_before_it_but_not_for_ever() -> None:
 
 def test_noise_of_the_agent_is_no_difference() -> None:
     player = start()
-    player.hear(b"warning: old", 0.0)
+    player.receive(b"warning: old", 0.0)
     say(player, *ANSWERS, answer(77))
     assert [one.what for one in player.differences] == ["an answer to no question"]
     assert player.notes == ["ignored: a line that is no JSON"]

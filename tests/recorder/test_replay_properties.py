@@ -78,7 +78,7 @@ def test_a_recording_matches_its_own_client_under_any_ids(said: list[Said]) -> N
         if one.dir is Direction.C2A:
             if one.kind == "ask":
                 id = live[str(one.id)] = f'"live-{number}"'
-            player.hear(one.line(id), 0.0)
+            player.receive(one.line(id), 0.0)
             sent += player.ready(0.0)
         else:
             wanted.append(one.line(live.pop(str(id)) if one.kind == "answer" else id) + b"\n")
@@ -104,7 +104,7 @@ def test_any_change_in_what_the_client_says_is_told_with_its_path(data: st.DataO
     for place, one in enumerate(said):
         if one.dir is Direction.C2A:
             assert player.problems == []
-            player.hear(one._replace(rest=method + rest).line() if place == chosen else one.line(), 0.0)
+            player.receive(one._replace(rest=method + rest).line() if place == chosen else one.line(), 0.0)
             player.ready(0.0)
         if place == chosen:
             break
@@ -152,7 +152,7 @@ def test_whatever_comes_a_player_goes_on_or_says_why_not(said: list[bytes]) -> N
     for player in players:
         sent = player.ready(0.0)
         for now, line in enumerate(said):
-            player.hear(line, float(now))
+            player.receive(line, float(now))
             sent += player.ready(float(now))
         sent += player.end(100.0)
         assert all(json.loads(line) for line in sent)

@@ -78,7 +78,7 @@ def test_what_may_differ_is_said_by_its_path() -> None:
 
 def test_answers_have_the_ids_of_the_live_client_and_all_other_bytes_of_the_recorded_agent() -> None:
     player = strict([INITIALIZE, ("a2c", {"result": {"id": 0, "x": '"id": 1'}, "id": 0, "jsonrpc": "2.0"})])
-    player.hear(b'{ "method" : "initialize", "id" : "un\\u0065" , "params" :%b}' % raw(INITIALIZE[1]["params"]), 0.0)
+    player.receive(b'{ "method" : "initialize", "id" : "un\\u0065" , "params" :%b}' % raw(INITIALIZE[1]["params"]), 0.0)
     assert player.ready(0.0) == [b'{"result":{"id":0,"x":"\\"id\\": 1"},"id":"un\\u0065","jsonrpc":"2.0"}\n']
 
 
@@ -142,23 +142,23 @@ def test_who_closes_its_end_gets_the_rest_at_once() -> None:
 def test_noise_is_noise_again_and_a_message_that_was_cut_off_has_no_end() -> None:
     recording = [INITIALIZE, ("a2c", "warming up"), answer(0), ("a2c", '{"jsonrpc":"2.0","id":')]
     player = strict(recording)
-    player.hear(raw(INITIALIZE), 0.0)
+    player.receive(raw(INITIALIZE), 0.0)
     assert player.ready(0.0) == [b"warming up\n", raw(answer(0)) + b"\n", b'{"jsonrpc":"2.0","id":']
 
 
 def test_noise_of_the_client_is_expected_where_it_was_recorded() -> None:
     recording = [("c2a", "?"), ("a2c", {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "no"}})]
     player = strict(recording)
-    player.hear(b"?", 0.0)
+    player.receive(b"?", 0.0)
     assert len(player.ready(0.0)) == 1 and player.problems == []
     other = strict(recording)
-    other.hear(b"!", 0.0)
+    other.receive(b"!", 0.0)
     assert other.problems == ['message 1 (a line that is no JSON): recorded "?", got "!"']
 
 
 def test_what_is_nested_beyond_all_sense_is_noise() -> None:
     player = strict(TURN)
-    player.hear(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":' + b"[" * 900 + b"]" * 900 + b"}", 0.0)
+    player.receive(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":' + b"[" * 900 + b"]" * 900 + b"}", 0.0)
     assert player.problems == ['message 1 (initialize): recorded "initialize", got "a line that is no JSON"']
 
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from antiphon.recorder.story import ByteCount, RecordedFailure, SlowSpan
-from antiphon.recorder.story_builder import StoryBuilder, tell
+from antiphon.recorder.story_builder import StoryBuilder, story_of
 from antiphon.traffic.entries import entries_of
 from tests.recorder.inspected import Tape
 
@@ -178,13 +178,13 @@ def test_a_message_is_shown_by_a_few_words() -> None:
 
 
 def test_what_is_told_is_right_at_every_moment() -> None:
-    telling, seen = StoryBuilder(), []
+    builder, seen = StoryBuilder(), []
     for entry in entries_of(Tape().meet().prompt(2).say("la").answer(2, {"stopReason": "end_turn"}).lines):
-        telling.hear(entry)
-        seen.append((telling.story().messages, telling.going is not None))
+        builder.add(entry)
+        seen.append((builder.story().messages, builder.going is not None))
     assert seen == [(1, False), (2, False), (3, False), (4, False), (5, True), (6, True), (7, False)]
 
 
 def test_without_a_judge_it_says_that_nothing_was_judged() -> None:
-    story, _ = tell(Tape().meet().ask(2, "session/set_mode", {}).lines, judged=False)
+    story, _ = story_of(Tape().meet().ask(2, "session/set_mode", {}).lines, judged=False)
     assert (story.judged, story.deviations) == (False, [])

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from antiphon.traffic.values import JsonObject
+from antiphon.traffic.values import JsonObject, as_object, as_text
 
 __all__ = [
     "NOTHING",
@@ -14,10 +14,8 @@ __all__ = [
     "counted",
     "error_text",
     "request_label",
-    "said",
     "seconds",
     "size",
-    "thing",
     "update_label",
 ]
 
@@ -86,26 +84,16 @@ def clip(text: str, limit: int = LONGEST) -> str:
     return f"{short[: limit - 1]}…" if len(short) > limit or len(text) > limit * 2 else short
 
 
-def said(value: object) -> str | None:
-    """A text, if it is one."""
-    return value if isinstance(value, str) else None
-
-
-def thing(value: object) -> JsonObject:
-    """An object, or an empty one where it is none."""
-    return value if isinstance(value, dict) else {}
-
-
 def content_text(content: object) -> str:
     """The words of a content block or of several; what has none is named by its type, a link by its name."""
     if isinstance(content, list):
         return " ".join(filter(None, map(content_text, content[:LONGEST])))
-    block = thing(content)
+    block = as_object(content)
     match block.get("type"):
         case "text":
-            return said(block.get("text")) or ""
+            return as_text(block.get("text")) or ""
         case "resource_link":
-            return f"@{said(block.get('name')) or said(block.get('uri')) or 'link'}"
+            return f"@{as_text(block.get('name')) or as_text(block.get('uri')) or 'link'}"
         case str(type):
             return f"[{type}]"
         case _:
@@ -114,10 +102,10 @@ def content_text(content: object) -> str:
 
 def error_text(error: object) -> str:
     """What an error says: its message, and what is in its data where that is a text or has one."""
-    found = thing(error)
-    message = said(found.get("message")) or "no message"
+    found = as_object(error)
+    message = as_text(found.get("message")) or "no message"
     data = found.get("data")
-    more = said(data) or said(thing(data).get("message")) or said(thing(data).get("details"))
+    more = as_text(data) or as_text(as_object(data).get("message")) or as_text(as_object(data).get("details"))
     return clip(f"{message}: {more}" if more and more not in message else message)
 
 
@@ -125,15 +113,17 @@ def request_label(method: str, params: JsonObject) -> str:
     """For a request or a notification that is no update."""
     match method:
         case "initialize":
-            info = thing(params.get("clientInfo") or params.get("info"))
-            return clip(f"{said(info.get('name')) or ''} version {params.get('protocolVersion')}")
+            info = as_object(params.get("clientInfo") or params.get("info"))
+            return clip(f"{as_text(info.get('name')) or ''} version {params.get('protocolVersion')}")
         case "session/prompt":
             return clip(content_text(params.get("prompt")))
         case "session/request_permission":
-            call = thing(params.get("toolCall") or thing(params.get("subject")).get("toolCall"))
-            return clip(said(params.get("title")) or said(call.get("title")) or said(call.get("toolCallId")) or "")
+            call = as_object(params.get("toolCall") or as_object(params.get("subject")).get("toolCall"))
+            return clip(
+                as_text(params.get("title")) or as_text(call.get("title")) or as_text(call.get("toolCallId")) or ""
+            )
         case "elicitation/create":
-            return clip(said(params.get("message")) or "")
+            return clip(as_text(params.get("message")) or "")
         case "terminal/create":
             words = params.get("args")
             return clip(" ".join([str(params.get("command")), *map(str, words if isinstance(words, list) else [])]))
@@ -143,9 +133,9 @@ def request_label(method: str, params: JsonObject) -> str:
 
 def _named(params: JsonObject) -> str:
     for name in ("path", "cwd", "modeId", "terminalId", "methodId"):
-        if found := said(params.get(name)):
+        if found := as_text(params.get(name)):
             return clip(found)
-    if found := said(params.get("configId")):
+    if found := as_text(params.get("configId")):
         return clip(f"{found} = {params.get('value')}")
     return ""
 
@@ -154,7 +144,7 @@ def update_label(update: JsonObject) -> str:
     """For an update of a session."""
     kind = update.get("sessionUpdate")
     if kind in ("tool_call", "tool_call_update"):
-        status, title = said(update.get("status")), said(update.get("title")) or said(update.get("toolCallId"))
+        status, title = as_text(update.get("status")), as_text(update.get("title")) or as_text(update.get("toolCallId"))
         return clip(": ".join(filter(None, (title, status))))
     if (content := update.get("content")) is not None:
         return clip(content_text(content))
@@ -164,35 +154,35 @@ def update_label(update: JsonObject) -> str:
         case "available_commands_update":
             return _counted(update.get("availableCommands"), "command", "commands")
         case "current_mode_update":
-            return clip(said(update.get("currentModeId")) or "")
+            return clip(as_text(update.get("currentModeId")) or "")
         case "usage_update":
             return clip(f"{update.get('used')} of {update.get('size')}")
         case "state_update":
-            return clip(": ".join(filter(None, (said(update.get("state")), said(update.get("stopReason"))))))
+            return clip(": ".join(filter(None, (as_text(update.get("state")), as_text(update.get("stopReason"))))))
         case _:
-            return clip(said(update.get("title")) or said(update.get("message")) or "")
+            return clip(as_text(update.get("title")) or as_text(update.get("message")) or "")
 
 
 def answer_label(method: str | None, msg: JsonObject) -> str:
     """For an answer to a method, or to nothing."""
     if "error" in msg:
-        error = thing(msg["error"])
+        error = as_object(msg["error"])
         return clip(f"error {error.get('code')}: {error_text(error)}")
-    result = thing(msg.get("result"))
+    result = as_object(msg.get("result"))
     match method:
         case "initialize":
-            info = thing(result.get("agentInfo") or result.get("info"))
-            return clip(f"{said(info.get('name')) or ''} version {result.get('protocolVersion')}")
+            info = as_object(result.get("agentInfo") or result.get("info"))
+            return clip(f"{as_text(info.get('name')) or ''} version {result.get('protocolVersion')}")
         case "session/request_permission":
-            outcome = thing(result.get("outcome"))
-            return clip(said(outcome.get("optionId")) or said(outcome.get("outcome")) or "")
+            outcome = as_object(result.get("outcome"))
+            return clip(as_text(outcome.get("optionId")) or as_text(outcome.get("outcome")) or "")
         case _:
             return _result(result) if result else "null" if msg.get("result") is None else ""
 
 
 def _result(result: JsonObject) -> str:
     for name in ("stopReason", "sessionId", "action", "terminalId", "content", "output"):
-        if found := said(result.get(name)):
+        if found := as_text(result.get(name)):
             return clip(found)
     if isinstance(sessions := result.get("sessions"), list):
         return _counted(sessions, "session", "sessions")

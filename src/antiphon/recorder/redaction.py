@@ -304,7 +304,7 @@ def redact_file(source: str, target: str, what: frozenset[str]) -> tuple[int, in
         OSError: one of them cannot be read or written.
     """
     redactor = RecordingRedactor(what)
-    shelf = RecordingFiles(target)
+    files = RecordingFiles(target)
     written = left_out = 0
     with open(source, "rb") as file:
         if os.path.exists(target) and os.path.samefile(source, target):
@@ -313,19 +313,19 @@ def redact_file(source: str, target: str, what: frozenset[str]) -> tuple[int, in
             if _is_json_line(line):
                 redactor.line(line)
         file.seek(0)
-        shelf.open()
+        files.open()
         try:
             for line in file:
                 if not line.strip():
                     continue
                 written += 1
                 if _is_json_line(line):
-                    shelf.write(redactor.line(line.rstrip(b"\r\n")) + b"\n")
+                    files.write(redactor.line(line.rstrip(b"\r\n")) + b"\n")
                 else:
                     left_out += 1
-                    shelf.write(note(0, "a line that is no JSON was left out", bytes=len(line)))
+                    files.write(note(0, "a line that is no JSON was left out", bytes=len(line)))
         finally:
-            shelf.close()
+            files.close()
     return written, left_out
 
 

@@ -16,8 +16,6 @@ from antiphon.recorder.labels import (
     content_text,
     error_text,
     request_label,
-    said,
-    thing,
     update_label,
 )
 from antiphon.recorder.story import (
@@ -38,9 +36,9 @@ from antiphon.recorder.story import (
 from antiphon.traffic.checker import Level, TrafficChecker, rules
 from antiphon.traffic.entries import Direction, Entry, RecordingReader, entries_of
 from antiphon.traffic.state import Pairs
-from antiphon.traffic.values import JsonObject
+from antiphon.traffic.values import JsonObject, as_object, as_text
 
-__all__ = ["SLOW", "StoryBuilder", "TurnTracker", "lasted", "tell"]
+__all__ = ["SLOW", "StoryBuilder", "TurnTracker", "lasted", "story_of"]
 
 # --- turns: their tool calls, waits and silences
 
@@ -134,28 +132,32 @@ class TurnTracker:
                 _count_text(going[0], update)
             elif kind == "state_update" and update.get("state") == "idle":
                 for one in list(going):
-                    self.end(one.turn, t, said(update.get("stopReason")))
+                    self.end(one.turn, t, as_text(update.get("stopReason")))
         return self.call(session, update, message, t) if kind in ("tool_call", "tool_call_update") else None
 
-    def call(self, session: str, told: JsonObject, message: int, t: float) -> RecordedCall | None:
+    def call(self, session: str, call_update: JsonObject, message: int, t: float) -> RecordedCall | None:
         """Something about a tool call: updates, announcements and questions may each be the first to name it."""
-        id = said(told.get("toolCallId"))
+        id = as_text(call_update.get("toolCallId"))
         if id is None:
             return None
         turn = self.number(session)
         call = self._calls.get((session, id))
         if call is not None and call.end is not None and turn != call.turn:
-            if turn is None:  # a session that is told again when it is loaded
+            if turn is None:  # a session that is replayed when it is loaded
                 return call
             call = (
-                call if told.get("sessionUpdate") == "tool_call_update" else None
+                call if call_update.get("sessionUpdate") == "tool_call_update" else None
             )  # ids are used again in later turns
         if call is None:
             call = self._calls[session, id] = RecordedCall(id, session, turn, message, t)
             self._story.calls.append(call)
             if turn is not None:
                 self._story.turns[turn - 1].calls += 1
-        title, kind, status = said(told.get("title")), said(told.get("kind")), said(told.get("status"))
+        title, kind, status = (
+            as_text(call_update.get("title")),
+            as_text(call_update.get("kind")),
+            as_text(call_update.get("status")),
+        )
         call.title = clip(title) if title else call.title
         call.kind = kind or call.kind
         call.status = status or call.status
@@ -167,9 +169,9 @@ class TurnTracker:
 
     def ask(self, method: str, session: str | None, params: JsonObject, message: int, t: float) -> RecordedWait:
         """The user is asked."""
-        told = thing(params.get("toolCall") or thing(params.get("subject")).get("toolCall"))
-        call = self.call(session, told, message, t) if session is not None else None
-        title = said(params.get("title")) or said(told.get("title")) or said(params.get("message"))
+        call_update = as_object(params.get("toolCall") or as_object(params.get("subject")).get("toolCall"))
+        call = self.call(session, call_update, message, t) if session is not None else None
+        title = as_text(params.get("title")) or as_text(call_update.get("title")) or as_text(params.get("message"))
         wait = RecordedWait(message, session, self.number(session), QUESTIONS[method], t)
         wait.call = call.id if call else None
         wait.title = clip(title) if title else call.title if call else None
@@ -193,7 +195,7 @@ class TurnTracker:
 
 def _count_text(one: _Open, update: JsonObject) -> None:
     """Characters said. A whole message that came in pieces before is not counted twice."""
-    id = said(update.get("messageId"))
+    id = as_text(update.get("messageId"))
     content = update.get("content")
     if update.get("sessionUpdate") == "agent_message_chunk":
         if id is not None:
@@ -206,10 +208,10 @@ def _count_text(one: _Open, update: JsonObject) -> None:
 
 
 SLOW: Final = 1.0
-"""Seconds from which on a silence, an answer or a wait is told as slow."""
+"""Seconds from which on a silence, a response or a wait counts as slow."""
 
 SLOWEST: Final = 20
-"""How many of the slow ones are told."""
+"""How many of the slow ones are listed."""
 
 TIME_OF_DAY: Final = 1e8
 """A clock that says more than this counts from 1970 and not from the start of the recording."""
@@ -218,7 +220,7 @@ OPENING: Final = {"session/new": "new", "session/load": "load", "session/resume"
 
 
 @dataclass(slots=True)
-class _Asked:
+class _OpenRequest:
     """A request, and what it means to the story."""
 
     request: RecordedRequest
@@ -247,14 +249,14 @@ class StoryBuilder:
         """A conversation begins: its ids, sessions and rules are its own."""
         self._talk = RecordedConversation(message, judged=self._judging)
         self._pairs = Pairs()
-        self._judge = TrafficChecker() if self._judging else None
+        self._checker = TrafficChecker() if self._judging else None
         self._turns = TurnTracker(self._story, self._slow)
-        self._asked: dict[int, _Asked] = {}
+        self._open_requests: dict[int, _OpenRequest] = {}
         self._sessions: dict[str, RecordedSession] = {}
-        self._initialize: _Asked | None = None
+        self._initialize: _OpenRequest | None = None
         self._early: list[RecordedMessage] = []
 
-    def hear(self, entry: Entry) -> RecordedMessage:
+    def add(self, entry: Entry) -> RecordedMessage:
         """Take note of the next message; how it is shown."""
         if self._begin is None:
             self._begin = entry.t if entry.t > TIME_OF_DAY else 0.0
@@ -271,68 +273,68 @@ class StoryBuilder:
             shown.kind, shown.name = "batch" if type(msg) is list else "other", "batch" if type(msg) is list else "?"
             shown.label = clip(entry.raw[:400].decode("utf-8", "replace"))
         else:
-            self._hear_object(shown, entry, msg)
+            self._add_object(shown, entry, msg)
         if not self._story.conversations:
             self._begin_telling(entry.number)
         self._measure(shown, entry)
-        if self._judge is not None:
-            self._hear_judge(self._judge, shown, entry)
+        if self._checker is not None:
+            self._check(self._checker, shown, entry)
         return shown
 
     def _begin_telling(self, message: int) -> None:
         self._talk.message = self._talk.message or message
         self._story.conversations.append(self._talk)
 
-    def _hear_object(self, shown: RecordedMessage, entry: Entry, msg: JsonObject) -> None:
+    def _add_object(self, shown: RecordedMessage, entry: Entry, msg: JsonObject) -> None:
         method = msg.get("method")
         if "id" in msg:
             shown.id = clip(msgspec.json.encode(msg["id"]).decode(), 40)
         if not isinstance(method, str):
             if entry.is_response:
-                self._hear_answer(shown, entry, msg)
+                self._add_response(shown, entry, msg)
             else:
                 shown.kind, shown.name = "other", "?"
                 shown.label = clip(entry.raw[:400].decode("utf-8", "replace"))
             return
-        params = thing(msg.get("params"))
-        shown.name, shown.session = method, said(params.get("sessionId"))
+        params = as_object(msg.get("params"))
+        shown.name, shown.session = method, as_text(params.get("sessionId"))
         if "id" in msg:
             shown.kind = "request"
-            self._hear_request(shown, entry, params)
+            self._add_request(shown, entry, params)
         else:
             shown.kind = "notification"
             shown.turn = self._turns.number(shown.session)
             if method == "session/update" and entry.dir is Direction.A2C:
-                self._hear_update(shown, thing(params.get("update")))
+                self._add_update(shown, as_object(params.get("update")))
             else:
                 self._turns.pass_time(shown.session, method, shown.message, shown.t)
                 shown.label = request_label(method, params)
 
-    # What is asked.
+    # Requests.
 
-    def _hear_request(self, shown: RecordedMessage, entry: Entry, params: JsonObject) -> None:
+    def _add_request(self, shown: RecordedMessage, entry: Entry, params: JsonObject) -> None:
         from_client = entry.dir is Direction.C2A
         if shown.name == "initialize" and from_client:
             self._meet(shown, params)
         self._pairs.add(entry)
         request = RecordedRequest(shown.message, shown.name, shown.dir, shown.t)
         self._story.requests.append(request)
-        asked = self._asked[shown.message] = _Asked(request, shown.session)
+        opened = self._open_requests[shown.message] = _OpenRequest(request, shown.session)
         if shown.name == "initialize" and from_client:
-            self._initialize = asked
+            self._initialize = opened
         shown.label = request_label(shown.name, params)
         session = shown.session
         if session is not None and from_client and shown.name == "session/prompt":
-            asked.turn = self._turns.begin(session, params.get("prompt"), shown.message, shown.t)
-            shown.turn = asked.turn.number
+            opened.turn = self._turns.begin(session, params.get("prompt"), shown.message, shown.t)
+            shown.turn = opened.turn.number
             return
         self._turns.pass_time(session, shown.name, shown.message, shown.t)
         shown.turn = self._turns.number(session)
         if not from_client:
             if shown.name in QUESTIONS:
-                asked.wait = self._turns.ask(shown.name, session, params, shown.message, shown.t)
-                asked.kinds = _kinds(params.get("options"))
-                shown.label = asked.wait.title or shown.label
+                opened.wait = self._turns.ask(shown.name, session, params, shown.message, shown.t)
+                opened.kinds = _kinds(params.get("options"))
+                shown.label = opened.wait.title or shown.label
             self._turns.asked(session, 1)
 
     def _meet(self, shown: RecordedMessage, params: JsonObject) -> None:
@@ -345,49 +347,49 @@ class StoryBuilder:
 
     # What is answered.
 
-    def _hear_answer(self, shown: RecordedMessage, entry: Entry, msg: JsonObject) -> None:
+    def _add_response(self, shown: RecordedMessage, entry: Entry, msg: JsonObject) -> None:
         shown.kind = "answer"
-        question = self._pairs.add(entry)
-        asked = self._asked.pop(question.number, None) if question is not None else None
-        method = asked.request.method if asked is not None else None
+        request = self._pairs.add(entry)
+        opened = self._open_requests.pop(request.number, None) if request is not None else None
+        method = opened.request.method if opened is not None else None
         shown.name = method or "?"
         shown.label = answer_label(method, msg)
         if "error" in msg:
             shown.error = True
-            code = thing(msg["error"]).get("code")
+            code = as_object(msg["error"]).get("code")
             known = code if isinstance(code, int) and not isinstance(code, bool) else None
             self._story.errors.append(RecordedFailure(shown.message, method, known, error_text(msg["error"])))
-        if asked is None:
+        if opened is None:
             return
-        shown.session = asked.session
-        self._note_answer(asked, shown, msg)
-        if asked.turn is not None:
-            self._turns.pass_time(asked.session, "the end of the turn", shown.message, shown.t)
-            shown.turn = asked.turn.number
-            self._end_turn(asked.turn, shown, msg)
+        shown.session = opened.session
+        self._note_response(opened, shown, msg)
+        if opened.turn is not None:
+            self._turns.pass_time(opened.session, "the end of the turn", shown.message, shown.t)
+            shown.turn = opened.turn.number
+            self._end_turn(opened.turn, shown, msg)
             return
         if entry.dir is Direction.C2A:
-            self._turns.asked(asked.session, -1)
-            self._turns.pass_time_quietly(asked.session, shown.t)
-        shown.turn = self._turns.number(asked.session)
-        if asked.wait is not None:
-            outcome = _outcome(msg, asked.kinds or {})
+            self._turns.asked(opened.session, -1)
+            self._turns.pass_time_quietly(opened.session, shown.t)
+        shown.turn = self._turns.number(opened.session)
+        if opened.wait is not None:
+            outcome = _outcome(msg, opened.kinds or {})
             shown.label = outcome if "error" not in msg else shown.label
-            self._turns.answer(asked.wait, shown.message, shown.t, outcome)
+            self._turns.answer(opened.wait, shown.message, shown.t, outcome)
         elif method in OPENING and "result" in msg:
-            id = said(thing(msg["result"]).get("sessionId")) or asked.session
+            id = as_text(as_object(msg["result"]).get("sessionId")) or opened.session
             if id is not None:
-                self._know(id, OPENING[method], asked.request.message)
+                self._know(id, OPENING[method], opened.request.message)
                 shown.session = id
-        elif asked is self._initialize and "result" in msg:
-            self._agree(thing(msg["result"]))
+        elif opened is self._initialize and "result" in msg:
+            self._agree(as_object(msg["result"]))
 
-    def _note_answer(self, asked: _Asked, shown: RecordedMessage, msg: JsonObject) -> None:
-        request = asked.request
+    def _note_response(self, opened: _OpenRequest, shown: RecordedMessage, msg: JsonObject) -> None:
+        request = opened.request
         request.answer, request.end, request.duration = shown.message, shown.t, lasted(request.start, shown.t)
         if "error" in msg:
             request.error = error_text(msg["error"])
-        if asked.turn is None and asked.wait is None and request.duration >= self._slow:
+        if opened.turn is None and opened.wait is None and request.duration >= self._slow:
             self._story.slow.append(SlowSpan(shown.message, f"answer to {request.method}", request.duration))
 
     def _end_turn(self, turn: RecordedTurn, shown: RecordedMessage, msg: JsonObject) -> None:
@@ -396,9 +398,9 @@ class StoryBuilder:
             self._turns.end(turn, shown.t, None, error_text(msg["error"]))
             return
         self._know(turn.session, "seen", turn.message)
-        if self._talk.version in (None, 1) or "stopReason" in thing(msg.get("result")):
+        if self._talk.version in (None, 1) or "stopReason" in as_object(msg.get("result")):
             # Later versions only accept the prompt with it, and say in an update that they are idle again.
-            self._turns.end(turn, shown.t, said(thing(msg.get("result")).get("stopReason")))
+            self._turns.end(turn, shown.t, as_text(as_object(msg.get("result")).get("stopReason")))
 
     def _agree(self, result: JsonObject) -> None:
         """The agent introduces itself, and says which version it is going to be."""
@@ -416,21 +418,21 @@ class StoryBuilder:
                 shown.deviations.clear()
                 shown.advice.clear()
 
-    # What is told.
+    # Updates.
 
-    def _hear_update(self, shown: RecordedMessage, update: JsonObject) -> None:
-        kind = said(update.get("sessionUpdate"))
+    def _add_update(self, shown: RecordedMessage, update: JsonObject) -> None:
+        kind = as_text(update.get("sessionUpdate"))
         shown.name = clip(kind, 60) if kind else "session/update"
         shown.label = update_label(update)
         if shown.session is None:
             return
         session = self._know(shown.session, "seen", shown.message)
-        if kind == "session_info_update" and (title := said(update.get("title"))):
+        if kind == "session_info_update" and (title := as_text(update.get("title"))):
             session.title = clip(title)
         self._turns.pass_time(shown.session, shown.name, shown.message, shown.t)
         call = self._turns.update(shown.session, update, shown.message, shown.t)
         if call is not None and call.title and "title" not in update:  # its id would say nothing to anybody
-            status = said(update.get("status"))
+            status = as_text(update.get("status"))
             shown.label = clip(f"{call.title}: {status}" if status else call.title)
 
     def _know(self, id: str, how: str, message: int) -> RecordedSession:
@@ -453,7 +455,7 @@ class StoryBuilder:
         method.bytes += shown.size
         method.largest = max(method.largest, shown.size)
 
-    def _hear_judge(self, checker: TrafficChecker, shown: RecordedMessage, entry: Entry) -> None:
+    def _check(self, checker: TrafficChecker, shown: RecordedMessage, entry: Entry) -> None:
         for found in checker.check(entry):
             rule = self._rules[found.rule]
             is_advice = rule.level is Level.ADVICE
@@ -473,7 +475,7 @@ class StoryBuilder:
         return turn if turn is not None and turn.end is None else None
 
     def story(self, reading: RecordingReader | None = None) -> Story:
-        """What was told so far; what was not understood is known to who read the file."""
+        """The story so far; what was not understood is known to the caller, which has read the file."""
         story = self._story
         known = list(self._methods.values())
         story.methods = sorted(known, key=lambda method: (-method.bytes, method.method, method.dir))
@@ -490,28 +492,28 @@ class StoryBuilder:
         return story
 
 
-def tell(
+def story_of(
     lines: Iterable[bytes], file: str = "", *, judged: bool = True, slow: float = SLOW
 ) -> tuple[Story, list[RecordedMessage]]:
     """A whole recording: what it says, and each of its messages as one line."""
-    telling, reading = StoryBuilder(file, judged=judged, slow=slow), RecordingReader()
-    shown = [telling.hear(entry) for entry in entries_of(lines, reading)]
-    return telling.story(reading), shown
+    builder, reading = StoryBuilder(file, judged=judged, slow=slow), RecordingReader()
+    shown = [builder.add(entry) for entry in entries_of(lines, reading)]
+    return builder.story(reading), shown
 
 
 def _party(info: object) -> Party | None:
-    found = thing(info)
-    name = said(found.get("name"))
+    found = as_object(info)
+    name = as_text(found.get("name"))
     if name is None:
         return None
-    title, version = said(found.get("title")), said(found.get("version"))
+    title, version = as_text(found.get("title")), as_text(found.get("version"))
     return Party(clip(name, 80), clip(title, 80) if title else None, clip(version, 40) if version else None)
 
 
 def _kinds(options: object) -> dict[str, str]:
     kinds = {}
     for option in options if isinstance(options, list) else ():
-        id, kind = said(thing(option).get("optionId")), said(thing(option).get("kind"))
+        id, kind = as_text(as_object(option).get("optionId")), as_text(as_object(option).get("kind"))
         if id is not None and kind is not None:
             kinds[id] = clip(kind, 40)
     return kinds
@@ -520,9 +522,9 @@ def _kinds(options: object) -> dict[str, str]:
 def _outcome(msg: JsonObject, kinds: dict[str, str]) -> str:
     if "error" in msg:
         return "error"
-    result = thing(msg.get("result"))
-    outcome = thing(result.get("outcome"))
-    chosen = said(outcome.get("optionId"))
+    result = as_object(msg.get("result"))
+    outcome = as_object(result.get("outcome"))
+    chosen = as_text(outcome.get("optionId"))
     if chosen is not None:
         return kinds.get(chosen) or clip(chosen, 40)
-    return clip(said(outcome.get("outcome")) or said(result.get("action")) or "?", 40)
+    return clip(as_text(outcome.get("outcome")) or as_text(result.get("action")) or "?", 40)

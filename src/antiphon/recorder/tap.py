@@ -43,14 +43,14 @@ class Pipe:
         source: int,
         sink: int,
         direction: str,
-        tray: WriteQueue,
+        queue: WriteQueue,
         ended: Callable[[], None],
         broken: Callable[[], bool],
     ) -> None:
         self._source = source
         self._sink = sink
         self._direction = direction
-        self._tray = tray
+        self._queue = queue
         self._ended = ended
         self._broken = broken
         self.reads = 0
@@ -71,14 +71,14 @@ class Pipe:
         is_read = True
         while block := _read(self._source):
             self.reads += 1
-            self._tray.put(self._direction, block)  # first: the answer to it may be read before our write returns
+            self._queue.put(self._direction, block)  # first: the answer to it may be read before our write returns
             if is_read:
                 self.writing = True
                 is_read = _write(self._sink, block)
                 self.writing = False
                 if not is_read and not self._broken():
                     break
-        self._tray.put(self._direction, b"")
+        self._queue.put(self._direction, b"")
         self._ended()
         self._over.release()
 
@@ -139,7 +139,7 @@ PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Signals that are meant for the agent when they come to us."""
 
 
-def _say(words: str) -> None:
+def _print(words: str) -> None:
     """Tell people; an editor shows it in its log."""
     from antiphon.text import exact
 
@@ -149,7 +149,7 @@ def _say(words: str) -> None:
 
 def tap(
     command: "Sequence[str]",
-    shelf: "RecordingFiles",
+    files: "RecordingFiles",
     *,
     redact: frozenset[str],
     with_stderr: bool = False,
@@ -165,12 +165,12 @@ def tap(
     signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     try:
         agent = _Agent(list(command), with_stderr=with_stderr)
-        tray = WriteQueue(("c2a", "a2c", "stderr"))
-        clerk = RecordingWriter(tray, shelf, _say)
-        pipes = agent.pipes(tray)
+        queue = WriteQueue(("c2a", "a2c", "stderr"))
+        writer = RecordingWriter(queue, files, _print)
+        pipes = agent.pipes(queue)
         for pipe in pipes.values():
             pipe.start()
-        clerk.start(list(command), redact, quiet=quiet)
+        writer.start(list(command), redact, quiet=quiet)
         for number in PASSED_ON:
             if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` wants it so
                 signal.signal(number, lambda number, _: agent.signal(number))
@@ -179,16 +179,16 @@ def tap(
     status = agent.wait()
     for name in ("a2c", "stderr"):
         if name in pipes:
-            _hear_the_rest(pipes[name])
-    clerk.finish()
+            _read_the_rest(pipes[name])
+    writer.finish()
     return status
 
 
-def _hear_the_rest(pipe: Pipe) -> None:
+def _read_the_rest(pipe: Pipe) -> None:
     """Until its output is passed on to the end. A child of its own may hold it open, so silence ends the wait too."""
-    heard = -1
-    while not pipe.join(SILENCE) and (heard != pipe.reads or pipe.writing):
-        heard = pipe.reads
+    reads = -1
+    while not pipe.join(SILENCE) and (reads != pipe.reads or pipe.writing):
+        reads = pipe.reads
 
 
 class _Agent:
@@ -209,15 +209,15 @@ class _Agent:
             for end in (its_stdin, its_stdout, *((its_stderr,) if with_stderr else ())):
                 os.close(end)
 
-    def pipes(self, tray: WriteQueue) -> dict[str, Pipe]:
+    def pipes(self, queue: WriteQueue) -> dict[str, Pipe]:
         """What is to be passed on, by direction."""
         pipes = {
             # Who writes to an agent that reads no longer is to notice that; who waits for its words, that there are none.
-            "c2a": Pipe(0, self._stdin, "c2a", tray, ended=self._close_stdin, broken=self._stops_reading),
-            "a2c": Pipe(self._stdout, 1, "a2c", tray, ended=lambda: let_go(1), broken=self._is_not_heard),
+            "c2a": Pipe(0, self._stdin, "c2a", queue, ended=self._close_stdin, broken=self._stops_reading),
+            "a2c": Pipe(self._stdout, 1, "a2c", queue, ended=lambda: let_go(1), broken=self._has_no_reader),
         }
         if self._stderr >= 0:
-            pipes["stderr"] = Pipe(self._stderr, 2, "stderr", tray, ended=lambda: None, broken=lambda: True)
+            pipes["stderr"] = Pipe(self._stderr, 2, "stderr", queue, ended=lambda: None, broken=lambda: True)
         return pipes
 
     def _close_stdin(self) -> None:
@@ -227,7 +227,7 @@ class _Agent:
         let_go(0)
         return False
 
-    def _is_not_heard(self) -> bool:
+    def _has_no_reader(self) -> bool:
         _thread.start_new_thread(self._climb_down, ())
         return True
 

@@ -29,7 +29,7 @@ AT_ONCE = 0.001
 BATCH = 1024 * 1024
 """Bytes that are written at once: a long backlog must not be in memory twice."""
 
-PATIENCE = 4.0
+DISK_TIMEOUT = 4.0
 """Seconds without any progress after which, at the end, the disk is given up."""
 
 
@@ -108,10 +108,10 @@ class WriteQueue:
 class RecordingWriter:
     """Takes from the tray and writes to the shelf until told that it is over."""
 
-    def __init__(self, tray: WriteQueue, shelf: "RecordingFiles", say: Callable[[str], None]) -> None:
-        self._tray = tray
-        self._shelf = shelf
-        self._say = say
+    def __init__(self, queue: WriteQueue, files: "RecordingFiles", print_line: Callable[[str], None]) -> None:
+        self._queue = queue
+        self._files = files
+        self._print = print_line
         self._closing = False
         self._turns = 0
         self._complained: set[str] = set()
@@ -128,12 +128,12 @@ class RecordingWriter:
     def finish(self) -> None:
         """Write down what is left, as long as the disk takes any of it."""
         self._closing = True
-        self._tray.ring()
+        self._queue.ring()
         before = (-1, -1)
-        while not self._done.acquire(timeout=PATIENCE):
-            progress = (self._turns, self._shelf.written)
+        while not self._done.acquire(timeout=DISK_TIMEOUT):
+            progress = (self._turns, self._files.written)
             if progress == before:
-                self._say("the end of the recording could not be written: the disk does not answer")
+                self._print("the end of the recording could not be written: the disk does not answer")
                 return
             before = progress
 
@@ -143,11 +143,11 @@ class RecordingWriter:
             self._record(command, redact, quiet)
         except Exception as error:
             self._complain(
-                "end", f"{self._shelf.path} ends here ({_reason(error)}): the conversation goes on unrecorded"
+                "end", f"{self._files.path} ends here ({_reason(error)}): the conversation goes on unrecorded"
             )
         finally:
             with suppress(OSError):
-                self._shelf.close()
+                self._files.close()
             self._done.release()
 
     def _record(self, command: list[str], redact: frozenset[str], quiet: bool) -> None:
@@ -159,22 +159,22 @@ class RecordingWriter:
 
             self._redact = RecordingRedactor(redact).block
         started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        self._shelf.first_line = lambda part: self._cleared(opening(command, started, part, redact))
+        self._files.first_line = lambda part: self._cleared(opening(command, started, part, redact))
         self._write(b"")
         if not quiet and not self._complained:
-            self._say(f"recording to {self._shelf.path}")
+            self._print(f"recording to {self._files.path}")
         wires = {name: DirectionRecorder(name, speaks=name != "stderr") for name in ("c2a", "a2c", "stderr")}
         while not self._closing:
-            self._tray.wait()
+            self._queue.wait()
             self._empty(wires)
             time.sleep(NAP)
         self._empty(wires)
-        self._write(b"".join(wire.end(self._tray.now) for wire in wires.values()))
+        self._write(b"".join(wire.end(self._queue.now) for wire in wires.values()))
 
     def _empty(self, wires: "dict[str, DirectionRecorder]") -> None:
         lines: list[bytes] = []
         size = 0
-        while (taken := self._tray.take()) is not None:
+        while (taken := self._queue.take()) is not None:
             t, direction, block = taken
             wire = wires[direction]
             if isinstance(block, int):
@@ -194,14 +194,14 @@ class RecordingWriter:
             if self._lost_lines:
                 from antiphon.recorder.lines import note
 
-                self._shelf.write(note(self._tray.now, "lines could not be written", lines=self._lost_lines))
+                self._files.write(note(self._queue.now, "lines could not be written", lines=self._lost_lines))
                 self._lost_lines = 0
             lines = self._cleared_of_secrets(lines)
-            self._shelf.write(lines)
+            self._files.write(lines)
         except OSError as error:
             self._lost_lines += lines.count(b"\n")
             why = error.strerror or error
-            self._complain("disk", f"{self._shelf.path} cannot be written ({why}): the conversation goes on unrecorded")
+            self._complain("disk", f"{self._files.path} cannot be written ({why}): the conversation goes on unrecorded")
 
     def _cleared_of_secrets(self, lines: bytes) -> bytes:
         """The lines as they may be written. One that cannot be looked through may hold a secret: it is left out."""
@@ -214,7 +214,7 @@ class RecordingWriter:
                     kept.append(self._cleared(line))
                 except Exception as error:
                     self._lost_lines += 1
-                    where = self._shelf.path
+                    where = self._files.path
                     why = f"some lines cannot be recorded in {where} ({_reason(error)}): they are left out"
                     self._complain("secrets", why)
             return b"".join(kept)
@@ -222,7 +222,7 @@ class RecordingWriter:
     def _complain(self, about: str, sentence: str) -> None:
         if about not in self._complained:
             self._complained.add(about)
-            self._say(sentence)
+            self._print(sentence)
 
     def _cleared(self, lines: bytes) -> bytes:
         return self._redact(lines) if self._redact is not None and lines else lines

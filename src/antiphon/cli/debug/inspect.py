@@ -146,7 +146,7 @@ class Inspection:
         self._options = options
         self._choice = choice
         self._reading = RecordingReader()
-        self._telling = StoryBuilder(file, slow=options.slow or SLOW)
+        self._builder = StoryBuilder(file, slow=options.slow or SLOW)
         self._shown: list[RecordedMessage] = []
         self._whole: list[Entry] = []
         self._short = True
@@ -157,7 +157,7 @@ class Inspection:
         entry = self._reading.entry(line)
         if entry is None:
             return None
-        shown = self._telling.hear(entry)
+        shown = self._builder.add(entry)
         if not self._choice.wants(shown, entry.raw):
             return None
         if self._options.message is not None or self._options.html is not None:
@@ -182,7 +182,7 @@ class Inspection:
         """Print what was asked for; the status."""
         with _opened(self._file) as lines:
             self._read(lines)
-        story = self._telling.story(self._reading)
+        story = self._builder.story(self._reading)
         if not story.conversations:
             self._nothing()
         if self._options.json:
@@ -231,26 +231,26 @@ class Inspection:
             ) from error
         sys.stderr.write(f"wrote `{exact_line(str(path))}`\n")
 
-    def _lines(self, story: "Story", pen: "ViewStyle") -> Iterator[str]:
+    def _lines(self, story: "Story", style: "ViewStyle") -> Iterator[str]:
         from antiphon.recorder.views.diagram import diagram_lines
         from antiphon.recorder.views.overview import overview, turn_lines
 
         if self._options.message is not None:
-            yield from _whole_lines(self._whole, self._shown, pen)
+            yield from _whole_lines(self._whole, self._shown, style)
         elif self._choice:
             if self._choice.only_turns:
                 wanted = [turn for turn in story.turns if self._wants_turn(turn.number, turn.session)]
-                yield from turn_lines(story, pen, wanted, all_of_them=True)
+                yield from turn_lines(story, style, wanted, all_of_them=True)
                 yield ""
-            yield from diagram_lines(self._shown, pen, texts=self._options.deviations)
-            yield pen(f"\n{len(self._shown):,} of {story.messages:,} messages", "dim")
+            yield from diagram_lines(self._shown, style, texts=self._options.deviations)
+            yield style(f"\n{len(self._shown):,} of {story.messages:,} messages", "dim")
         else:
-            yield from overview(story, pen)
+            yield from overview(story, style)
             yield ""
             if self._options.diagram or self._short:
-                yield from diagram_lines(self._shown, pen)
+                yield from diagram_lines(self._shown, style)
             else:
-                yield pen("`--diagram` draws every message, `--turn N` a turn, `--message N` shows one whole.", "dim")
+                yield style("`--diagram` draws every message, `--turn N` a turn, `--message N` shows one whole.", "dim")
 
     def _wants_turn(self, number: int, session: str) -> bool:
         choice = self._choice
@@ -263,8 +263,8 @@ class Inspection:
         from antiphon.recorder.views.diagram import FileTail, LiveView, diagram_head
         from antiphon.recorder.views.overview import overview
 
-        pen = stdout_pen()
-        live = LiveView(pen)
+        style = stdout_pen()
+        live = LiveView(style)
         lines: Iterable[bytes | None]
         if self._file == "-":
             lines = sys.stdin.buffer
@@ -273,19 +273,19 @@ class Inspection:
             tail.restarted = self._restart
             if not Path(self._file).exists():
                 sys.stderr.write(f"waiting for `{exact_line(self._file)}` …\n")
-        live.write(diagram_head(pen))
+        live.write(diagram_head(style))
         try:
             for line in lines:
                 shown = self._hear(line) if line is not None else None
                 if shown is not None:
-                    live.hear(shown)
+                    live.add(shown)
                 elif line is None:
-                    live.idle(self._telling.going)
+                    live.idle(self._builder.going)
         except KeyboardInterrupt:
             pass
         live.end()
-        story = self._telling.story(self._reading)
-        for told in ("", *overview(story, pen)):
+        story = self._builder.story(self._reading)
+        for told in ("", *overview(story, style)):
             sys.stdout.write(f"{told}\n")
         return self._status(story)
 
@@ -293,16 +293,16 @@ class Inspection:
         self._reading.lines = 0
 
 
-def _whole_lines(entries: "Sequence[Entry]", shown: "Sequence[RecordedMessage]", pen: "ViewStyle") -> Iterator[str]:
+def _whole_lines(entries: "Sequence[Entry]", shown: "Sequence[RecordedMessage]", style: "ViewStyle") -> Iterator[str]:
     """Messages whole, with what is wrong with them above."""
     from antiphon.recorder.views.diagram import DiagramRow, row_lines
 
     if not entries:
-        yield pen("there is no such message", "dim")
+        yield style("there is no such message", "dim")
     for number, (entry, line) in enumerate(zip(entries, shown, strict=True)):
         if number:
             yield ""
-        yield from row_lines(DiagramRow(line, 1, line.size, line.t), pen, texts=True)
+        yield from row_lines(DiagramRow(line, 1, line.size, line.t), style, texts=True)
         text = entry.raw if entry.is_noise else msgspec.json.format(entry.raw, indent=2)
         yield exact(text.decode("utf-8", "replace"))
 

@@ -150,19 +150,19 @@ def _record(options: _Options, command: list[str]) -> int:
 
     require_streams()
     path = _place(options.output, command)
-    shelf = RecordingFiles(path, limit=options.rotate, keep=options.keep)
+    files = RecordingFiles(path, limit=options.rotate, keep=options.keep)
     try:
         if options.output is None:
             from antiphon.config.places import make_private_directory
 
             make_private_directory(os.path.dirname(path))
-        shelf.open()
+        files.open()
     except (OSError, ValueError) as error:
         raise _no_file(path, error) from error
     try:
-        return tap(command, shelf, redact=options.redact, with_stderr=options.stderr, quiet=options.quiet)
+        return tap(command, files, redact=options.redact, with_stderr=options.stderr, quiet=options.quiet)
     except SpawnFailed as error:
-        shelf.discard()
+        files.discard()
         sentence, hint = sentence_and_hint(error)
         return fail(sentence, hint or "", NOT_FOUND, kind_of(error))
 

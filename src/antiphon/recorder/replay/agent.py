@@ -19,8 +19,8 @@ from antiphon.recorder.replay.comparison import (
     Ignored,
     content,
     differences,
-    heard,
     label,
+    received_entry,
     signature,
 )
 from antiphon.recorder.replay.script import CANCEL, Exchange, ReplayNames, Script, session_of, with_id, written_id
@@ -48,17 +48,17 @@ class Player(ABC):
         """What was different and did not matter. Whoever tells them empties the list."""
         self.over = False
         """Nothing more is to be said or heard."""
-        self._told: set[str] = set()
+        self._noted: set[str] = set()
         self._pace = 1.0 / speed if speed else 0.0
         self._out: list[bytes] = []
         self._lines = 0
         self._started = False
 
-    def hear(self, raw: bytes, now: float) -> None:
+    def receive(self, raw: bytes, now: float) -> None:
         """A line of the peer has come."""
         self._lines += 1
         if not self.over:
-            self._hear(heard(self._lines, self.script.ours.other, raw), now)
+            self._receive(received_entry(self._lines, self.script.ours.other, raw), now)
 
     def ready(self, now: float) -> list[bytes]:
         """What is to be sent by now, each with its line end."""
@@ -88,7 +88,7 @@ class Player(ABC):
         """Count the first pause from now."""
 
     @abstractmethod
-    def _hear(self, entry: Entry, now: float) -> None: ...
+    def _receive(self, entry: Entry, now: float) -> None: ...
 
     @abstractmethod
     def _advance(self, now: float) -> None: ...
@@ -109,8 +109,8 @@ class Player(ABC):
         self._out.append(error_line(id, code, message))
 
     def _note(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
+        if text not in self._noted:
+            self._noted.add(text)
             self.notes.append(text)
 
 
@@ -135,14 +135,14 @@ class StrictPlayer(Player):
         self._ignored = ignored or Ignored()
         self._place = 0  # the first line that was neither sent nor heard
         self._since = 0.0  # when the line before it was
-        self._heard: dict[int, float] = {}  # number of a recorded line of theirs → when it came
+        self._received: dict[int, float] = {}  # number of a recorded line of theirs → when it came
         self._ids: dict[int, bytes] = {}  # number of a recorded question of theirs → the id it has now
-        self._asked: dict[bytes, Entry] = {}
+        self._open_requests: dict[bytes, Entry] = {}
 
     @property
     def matched(self) -> int:
         """How many lines of the peer were the recorded ones."""
-        return len(self._heard)
+        return len(self._received)
 
     def wait(self, now: float) -> float | None:
         line = self._next
@@ -167,33 +167,33 @@ class StrictPlayer(Player):
                 due = self._since + self._pause(line, self._before)
                 if due > now:
                     return
-                self._say(line)
+                self._send_line(line)
                 self._since = due
-            elif line.number in self._heard:
-                self._since = max(self._since, self._heard[line.number])
+            elif line.number in self._received:
+                self._since = max(self._since, self._received[line.number])
             else:
                 return
             self._place += 1
 
-    def _say(self, line: Entry) -> None:
-        question = self.script.question_of(line)
-        self._send(line, self._ids.get(question.number) if question is not None else None)
+    def _send_line(self, line: Entry) -> None:
+        request = self.script.request_of(line)
+        self._send(line, self._ids.get(request.number) if request is not None else None)
         if line.is_request:
-            self._asked[written_id(line.raw)] = line
+            self._open_requests[written_id(line.raw)] = line
 
-    def _hear(self, entry: Entry, now: float) -> None:
-        question = self._asked.pop(written_id(entry.raw), None) if entry.is_response else None
-        expected = self._expected(entry) if question is None else self.script.answer_to(question)
-        if question is not None and expected is None:  # the recording went on, or ended, without this answer
+    def _receive(self, entry: Entry, now: float) -> None:
+        request = self._open_requests.pop(written_id(entry.raw), None) if entry.is_response else None
+        expected = self._expected(entry) if request is None else self.script.response_to(request)
+        if request is not None and expected is None:  # the recording went on, or ended, without this answer
             return
-        what = f"answer to {label(question)}" if question is not None else ""
+        what = f"answer to {label(request)}" if request is not None else ""
         found = [self._unexpected(entry)] if expected is None else self._compare(expected, entry, what)
         if expected is None or found:
             self._refuse_all(entry, [str(one) for one in found])
             return
         if entry.is_request:
             self._ids[expected.number] = self.names.requests[written_id(expected.raw)] = written_id(entry.raw)
-        self._heard[expected.number] = now
+        self._received[expected.number] = now
 
     def _expected(self, entry: Entry) -> Entry | None:
         """The recorded line that this has to be: the same if there is one, else the first of its kind."""
@@ -208,7 +208,7 @@ class StrictPlayer(Player):
         """What the peer may say now: all up to the next answer or question of ours."""
         for line in islice(self.script.lines, self._place, None):
             if not self.script.is_ours(line):
-                if line.number not in self._heard and self.script.question_of(line) is None:
+                if line.number not in self._received and self.script.request_of(line) is None:
                     yield line
             elif line.is_request or line.is_response:
                 return
@@ -239,9 +239,9 @@ class StrictPlayer(Player):
     def _miss(self) -> None:
         speaker = self.script.ours.other.sender
         for line in self.script.lines[self._place :]:
-            if not self.script.is_ours(line) and line.number not in self._heard:
-                question = self.script.question_of(line)
-                what = f"the answer to {label(question)}" if question is not None else label(line)
+            if not self.script.is_ours(line) and line.number not in self._received:
+                request = self.script.request_of(line)
+                what = f"the answer to {label(request)}" if request is not None else label(line)
                 self.problems.append(f"the {speaker} never sent: {what} (message {line.number})")
 
 
@@ -264,10 +264,10 @@ class _Playing:
         self.lines = exchange.lines
         self.place = 0
         self.since = now
-        self.before = exchange.question
+        self.before = exchange.request
         self.waiting: dict[bytes, Entry] = {}
         """Questions of ours that are open, by the id they were sent with."""
-        self.answered = exchange.question is None
+        self.answered = exchange.request is None
 
     @property
     def next(self) -> Entry | None:
@@ -309,9 +309,9 @@ class TolerantPlayer(Player):
 
     def _waits_for(self, playing: _Playing, line: Entry) -> bool:
         """Whether a line of theirs has to come first. The answer to a question that we did not ask, or withdrew, has not."""
-        question = self.script.question_of(line)
+        request = self.script.request_of(line)
         return line.method == CANCEL or (
-            question is not None and any(question is one for one in playing.waiting.values())
+            request is not None and any(request is one for one in playing.waiting.values())
         )
 
     def _advance(self, now: float) -> None:
@@ -322,13 +322,13 @@ class TolerantPlayer(Player):
                     self._finish(playing)
                     break
                 if self.script.is_ours(line):
-                    self._say(playing, line)
+                    self._send_line(playing, line)
                     playing.pass_by(line, due)
                 else:
                     playing.pass_by(line, playing.since)
 
-    def _say(self, playing: _Playing, line: Entry) -> None:
-        if line is playing.exchange.answer:
+    def _send_line(self, playing: _Playing, line: Entry) -> None:
+        if line is playing.exchange.response:
             self._send(line, playing.id)
             playing.answered = True
         elif line.is_request:
@@ -343,17 +343,17 @@ class TolerantPlayer(Player):
 
     def _finish(self, playing: _Playing) -> None:
         self._playing.remove(playing)
-        if not playing.answered and playing.exchange.question is not None:
-            method = label(playing.exchange.question)
+        if not playing.answered and playing.exchange.request is not None:
+            method = label(playing.exchange.request)
             self._refuse(playing.id, INTERNAL, f"replay: the recording ends without an answer to {method}")
 
     # What the client says.
 
-    def _hear(self, entry: Entry, now: float) -> None:
+    def _receive(self, entry: Entry, now: float) -> None:
         if entry.is_request:
             self._begin(entry, now)
         elif entry.is_response:
-            self._hear_answer(entry, now)
+            self._receive_response(entry, now)
         elif entry.method == CANCEL:
             for playing in [one for one in self._playing if one.session == session_of(entry)]:
                 self._cancel(playing, now)
@@ -362,17 +362,17 @@ class TolerantPlayer(Player):
 
     def _begin(self, entry: Entry, now: float) -> None:
         exchange = self._choose(entry)
-        if exchange is None or exchange.question is None:
+        if exchange is None or exchange.request is None:
             self._refuse_unknown(entry)
             return
         if exchange in self._unused:
             self._unused.remove(exchange)
         else:
-            self._note(f"played again: {label(entry)} (message {exchange.question.number})")
-        self.names.learn(exchange.question.params, entry.params)
-        for path, recorded, got in differences(self.names.value(exchange.question.params), entry.params, "params"):
-            self._note(str(Difference(exchange.question.number, label(entry), path, recorded, got)))
-        self.names.requests[written_id(exchange.question.raw)] = written_id(entry.raw)
+            self._note(f"played again: {label(entry)} (message {exchange.request.number})")
+        self.names.learn(exchange.request.params, entry.params)
+        for path, recorded, got in differences(self.names.value(exchange.request.params), entry.params, "params"):
+            self._note(str(Difference(exchange.request.number, label(entry), path, recorded, got)))
+        self.names.requests[written_id(exchange.request.raw)] = written_id(entry.raw)
         self._playing.append(_Playing(exchange, written_id(entry.raw), session_of(entry), now))
 
     def _choose(self, entry: Entry) -> Exchange | None:
@@ -388,7 +388,7 @@ class TolerantPlayer(Player):
         return None
 
     def _is_same(self, exchange: Exchange, params: JsonObject) -> bool:
-        return exchange.question is not None and self.names.value(exchange.question.params) == params
+        return exchange.request is not None and self.names.value(exchange.request.params) == params
 
     def _refuse_unknown(self, entry: Entry) -> None:
         from antiphon.traffic.schema import methods  # here, because it reads the whole schema
@@ -399,11 +399,11 @@ class TolerantPlayer(Player):
         else:
             self._refuse(written_id(entry.raw), UNKNOWN_METHOD, "Method not found")
 
-    def _hear_answer(self, entry: Entry, now: float) -> None:
+    def _receive_response(self, entry: Entry, now: float) -> None:
         id = written_id(entry.raw)
         for playing in self._playing:
-            if (question := playing.waiting.pop(id, None)) is not None:
-                answer = self.script.answer_to(question)
+            if (request := playing.waiting.pop(id, None)) is not None:
+                answer = self.script.response_to(request)
                 if answer is not None:
                     self.names.learn(answer.msg, entry.msg)
                     if answer is playing.next:  # the next line waited for this: its pause counts from now
@@ -432,7 +432,7 @@ class TolerantPlayer(Player):
 
 
 def _method(exchange: Exchange) -> str | None:
-    return exchange.question.method if exchange.question is not None else None
+    return exchange.request.method if exchange.request is not None else None
 
 
 def _is_state(line: Entry) -> bool:
@@ -471,7 +471,7 @@ def serve(player: Player, tell: Callable[[Player], None], source: int = 0, targe
             chunk = _read(source)
             for frame in framer.feed(chunk) if chunk else framer.end():
                 now = time.monotonic()
-                player.hear(bytes(frame) if isinstance(frame, bytes | bytearray) else frame.head, now)
+                player.receive(bytes(frame) if isinstance(frame, bytes | bytearray) else frame.head, now)
                 out += b"".join(player.ready(now))  # before the next line: order is what it looks at
             if not chunk:
                 out += b"".join(player.end(time.monotonic()))

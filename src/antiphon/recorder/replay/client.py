@@ -23,7 +23,7 @@ from antiphon.transports.process import ProcessTransport, spawn
 
 __all__ = ["ClientPlayer", "drive"]
 
-PATIENCE: Final = 5.0
+RESPONSE_TIMEOUT: Final = 5.0
 """Seconds beyond the recorded time that an update is waited for, before what came after it (a cancel, mostly) is said without."""
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|[+-]\d\d:?\d\d)?")
@@ -52,7 +52,7 @@ class ClientPlayer(Player):
         self._met: dict[int, float] = {}  # number of a recorded answer or question of the agent → when it came
         self._furthest = 0  # the last of them
         self._missed: set[int] = set()
-        self._asked: dict[bytes, Entry] = {}
+        self._open_requests: dict[bytes, Entry] = {}
         self._ids: dict[int, bytes] = {}
         self._updates = [line for line in script.lines if line.is_notification and not script.is_ours(line)]
         self._count = {line.number: count for count, line in enumerate(self._updates, 1)}
@@ -79,15 +79,15 @@ class ClientPlayer(Player):
         line, before = self.script.lines[self._place], self.script.lines[self._place - 1] if self._place else None
         if self.script.is_ours(line):
             return self._since + self._pause(line, before)
-        if line.is_request or self.script.question_of(line) is not None:
+        if line.is_request or self.script.request_of(line) is not None:
             return max(self._since, self._met[line.number]) if line.number in self._met else None
         if not line.is_notification or not self._is_waited_for(line):
             return self._since
-        return self._since + (max(0.0, line.t - before.t) if before is not None else 0.0) + PATIENCE
+        return self._since + (max(0.0, line.t - before.t) if before is not None else 0.0) + RESPONSE_TIMEOUT
 
     def _is_waited_for(self, line: Entry) -> bool:
         """An update is, while the agent works on something and has sent fewer than at this place of the recording."""
-        if not self._asked or self._furthest > line.number:
+        if not self._open_requests or self._furthest > line.number:
             return False
         return self._came < self._count[line.number]
 
@@ -98,34 +98,34 @@ class ClientPlayer(Player):
         while (due := self._due()) is not None and due <= now:
             line = self.script.lines[self._place]
             if self.script.is_ours(line):
-                self._say(line)
+                self._send_line(line)
                 self._since = due
             elif line.number not in self._count:
                 self._since = due
             self._place += 1
 
-    def _say(self, line: Entry) -> None:
-        question = self.script.question_of(line)
-        if question is not None and question.number in self._missed:
+    def _send_line(self, line: Entry) -> None:
+        request = self.script.request_of(line)
+        if request is not None and request.number in self._missed:
             return  # nobody asked this time
-        self._send(line, self._ids.get(question.number) if question is not None else None)
+        self._send(line, self._ids.get(request.number) if request is not None else None)
         if line.is_request:
-            self._asked[written_id(line.raw)] = line
+            self._open_requests[written_id(line.raw)] = line
 
     # What the agent says.
 
-    def _hear(self, entry: Entry, now: float) -> None:
+    def _receive(self, entry: Entry, now: float) -> None:
         if entry.is_notification:
             self._came += 1
             self._live.append(entry)
         elif entry.is_request:
-            self._hear_question(entry, now)
+            self._receive_request(entry, now)
         elif entry.is_response:
-            self._hear_answer(entry, now)
+            self._receive_response(entry, now)
         else:
             self._note(f"ignored: {label(entry)}")
 
-    def _hear_question(self, entry: Entry, now: float) -> None:
+    def _receive_request(self, entry: Entry, now: float) -> None:
         alike = [line for line in self.script.lines if line.is_request and line.method == entry.method]
         alike = [line for line in alike if not self.script.is_ours(line)]
         expected = next((line for line in alike if line.number not in self._met), None)
@@ -140,25 +140,25 @@ class ClientPlayer(Player):
 
     def _answer_again(self, entry: Entry, alike: list[Entry]) -> None:
         """A question more than was recorded: it gets the last answer that such a question got."""
-        answers = [answer for line in alike if (answer := self.script.answer_to(line)) is not None]
+        answers = [answer for line in alike if (answer := self.script.response_to(line)) is not None]
         if answers:
             self._out.append(with_id(self.names.line(answers[-1].raw), written_id(entry.raw)) + b"\n")
         else:
             self._refuse(written_id(entry.raw), UNKNOWN_METHOD, "Method not found")
 
-    def _hear_answer(self, entry: Entry, now: float) -> None:
-        question = self._asked.pop(written_id(entry.raw), None)
-        if question is None:
+    def _receive_response(self, entry: Entry, now: float) -> None:
+        request = self._open_requests.pop(written_id(entry.raw), None)
+        if request is None:
             self._differ(Difference(None, "an answer to no question", "", ABSENT, entry.msg))
             return
-        expected = self.script.answer_to(question)
+        expected = self.script.response_to(request)
         if expected is None:
-            self._differ(Difference(None, f"answer to {label(question)}", "", ABSENT, entry.msg))
+            self._differ(Difference(None, f"answer to {label(request)}", "", ABSENT, entry.msg))
             return
         self._pair_updates(expected.number)
-        self._compare(expected, entry, f"answer to {label(question)}")
+        self._compare(expected, entry, f"answer to {label(request)}")
         self._meet(expected, now)
-        between = (line for line in self.script.lines if question.number < line.number < expected.number)
+        between = (line for line in self.script.lines if request.number < line.number < expected.number)
         for line in between:  # what the agent should have asked before it answered, it will not ask any more
             if line.is_request and not self.script.is_ours(line) and line.number not in self._met:
                 self._met[line.number] = now
@@ -208,10 +208,10 @@ class ClientPlayer(Player):
     def _miss(self) -> None:
         self._pair_updates(self.script.lines[-1].number + 1)
         for line in self.script.lines[self._place :]:
-            question = self.script.question_of(line)
-            if self.script.is_ours(line) or line.number in self._met or not (line.is_request or question is not None):
+            request = self.script.request_of(line)
+            if self.script.is_ours(line) or line.number in self._met or not (line.is_request or request is not None):
                 continue
-            what = f"answer to {label(question)}" if question is not None else label(line)
+            what = f"answer to {label(request)}" if request is not None else label(line)
             self.differences.append(Difference(line.number, what, "", content(line)))
         for line in self._updates:
             self._differ(Difference(line.number, label(line), "", line.params))
@@ -238,18 +238,18 @@ TAIL: Final = 1.0
 """Seconds in which updates may come that were recorded after the last answer."""
 
 
-async def drive(player: ClientPlayer, command: Sequence[str], cwd: str, patience: float) -> str | None:
+async def drive(player: ClientPlayer, command: Sequence[str], cwd: str, timeout: float) -> str | None:
     """Play against this agent. Why it ended early, in words, if it did: it died, or was silent for so many seconds."""
     agent = await spawn(command, cwd=cwd, env=with_new_sessions())
     try:
-        return await _converse(player, agent, patience)
+        return await _run(player, agent, timeout)
     except ConnectionClosed as error:
         return str(error)
     finally:
         await agent.close()
 
 
-async def _converse(player: ClientPlayer, agent: ProcessTransport, patience: float) -> str | None:
+async def _run(player: ClientPlayer, agent: ProcessTransport, timeout: float) -> str | None:
     clock = asyncio.get_running_loop().time
     receiving = asyncio.ensure_future(agent.receive())
     try:
@@ -259,13 +259,13 @@ async def _converse(player: ClientPlayer, agent: ProcessTransport, patience: flo
             if player.is_through and not player.wants_more:
                 return None
             pause = player.wait(clock())
-            limit = TAIL if player.is_through else patience
+            limit = TAIL if player.is_through else timeout
             await asyncio.wait([receiving], timeout=limit if pause is None else pause)
             if receiving.done():
                 frame = receiving.result()
                 if frame is None:
                     return None if player.is_through else str(agent.lost)
-                player.hear(bytes(frame) if isinstance(frame, bytes | bytearray) else frame.head, clock())
+                player.receive(bytes(frame) if isinstance(frame, bytes | bytearray) else frame.head, clock())
                 receiving = asyncio.ensure_future(agent.receive())
             elif pause is None:
                 return None if player.is_through else f"the agent was silent for {limit:g} seconds"

@@ -18,8 +18,8 @@ __all__ = [
     "align",
     "content",
     "differences",
-    "heard",
     "label",
+    "received_entry",
     "signature",
 ]
 
@@ -89,7 +89,7 @@ class Ignored:
         return self._pattern is not None and self._pattern.fullmatch(path) is not None
 
 
-def heard(number: int, direction: Direction, raw: bytes) -> Entry:
+def received_entry(number: int, direction: Direction, raw: bytes) -> Entry:
     """A line of the live peer. What is nested beyond all sense is noise."""
     entry = parse(number, 0.0, direction, raw)
     if raw.count(b"{") + raw.count(b"[") > DEEPEST and _depth(entry.msg) > DEEPEST:

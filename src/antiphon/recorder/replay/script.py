@@ -260,18 +260,18 @@ def conversations(entries: Iterable[Entry]) -> list[list[Entry]]:
 class Exchange:
     """A question of the other side, and in their order the lines that belong to it: ours, and what ours had to wait for."""
 
-    def __init__(self, question: Entry | None, answer: Entry | None) -> None:
-        self.question = question
-        self.answer = answer
-        self.session = session_of(question) or session_of(answer)
+    def __init__(self, request: Entry | None, answer: Entry | None) -> None:
+        self.request = request
+        self.response = answer
+        self.session = session_of(request) or session_of(answer)
         self.lines: list[Entry] = []
-        self.is_open = question is not None
+        self.is_open = request is not None
         """While it is being put together: whether its answer has not come yet."""
 
     def add(self, line: Entry) -> None:
         """The next line that belongs to it."""
         self.lines.append(line)
-        self.is_open = self.is_open and line is not self.answer
+        self.is_open = self.is_open and line is not self.response
 
 
 class Script:
@@ -280,8 +280,8 @@ class Script:
     def __init__(self, lines: list[Entry], ours: Direction) -> None:
         self.lines = lines
         self.ours = ours
-        self._answers: dict[int, Entry] = {}
-        self._questions: dict[int, Entry] = {}
+        self._responses: dict[int, Entry] = {}
+        self._requests: dict[int, Entry] = {}
         self._pair()
         mine = [line for line in lines if line.dir is ours]
         self._cut = mine[-1] if mine and _is_cut(mine[-1]) else None
@@ -292,17 +292,17 @@ class Script:
         for line in self.lines:
             if line.is_request:
                 open[line.dir, written_id(line.raw)] = line
-            elif line.is_response and (question := open.pop((line.dir.other, written_id(line.raw)), None)) is not None:
-                self._answers[question.number] = line
-                self._questions[line.number] = question
+            elif line.is_response and (request := open.pop((line.dir.other, written_id(line.raw)), None)) is not None:
+                self._responses[request.number] = line
+                self._requests[line.number] = request
 
-    def answer_to(self, question: Entry) -> Entry | None:
+    def response_to(self, request: Entry) -> Entry | None:
         """The recorded answer to a recorded question."""
-        return self._answers.get(question.number)
+        return self._responses.get(request.number)
 
-    def question_of(self, answer: Entry) -> Entry | None:
+    def request_of(self, answer: Entry) -> Entry | None:
         """The recorded question that a recorded answer is for."""
-        return self._questions.get(answer.number)
+        return self._requests.get(answer.number)
 
     def is_ours(self, line: Entry) -> bool:
         """Whether it is for us to say."""
@@ -318,22 +318,22 @@ class Script:
         homes: dict[int, Exchange] = {}  # of a question of ours: where its answer belongs
         for line in self.lines:
             if not self.is_ours(line):
-                self._hear(line, found, homes)
+                self._receive(line, found, homes)
                 continue
-            question = self.question_of(line)
-            home = homes[question.number] if question is not None else _owner(session_of(line), found)
+            request = self.request_of(line)
+            home = homes[request.number] if request is not None else _owner(session_of(line), found)
             home.add(line)
             homes[line.number] = home
         return found
 
-    def _hear(self, line: Entry, found: list[Exchange], homes: dict[int, Exchange]) -> None:
+    def _receive(self, line: Entry, found: list[Exchange], homes: dict[int, Exchange]) -> None:
         if line.is_request:
-            found.append(Exchange(line, self.answer_to(line)))
+            found.append(Exchange(line, self.response_to(line)))
             homes[line.number] = found[-1]
         elif line.is_response:
-            question = self.question_of(line)
-            if question is not None:
-                homes[question.number].add(line)
+            request = self.request_of(line)
+            if request is not None:
+                homes[request.number].add(line)
         elif line.method == CANCEL:
             for one in found:
                 if one.is_open and one.session == session_of(line):

@@ -36,9 +36,9 @@ def data_block(story: Story, entries: Sequence[tuple[RecordedMessage, bytes]], a
     left = ALL_TEXTS
     for shown, raw in entries:
         rows.append(_row(shown, names, sessions))
-        said = _text(shown, raw) if left > 0 else None
-        left -= len(said or "")
-        texts.append(said)
+        text = _text(shown, raw) if left > 0 else None
+        left -= len(text or "")
+        texts.append(text)
     data = {
         "names": names.all,
         "sessions": sessions.all,
@@ -67,7 +67,7 @@ def data_block(story: Story, entries: Sequence[tuple[RecordedMessage, bytes]], a
 
 
 class _Numbered:
-    """Words that come again and again, said once."""
+    """Words that come again and again, text once."""
 
     def __init__(self) -> None:
         self.all: list[str] = []
@@ -100,8 +100,8 @@ def _row(shown: RecordedMessage, names: _Numbered, sessions: _Numbered) -> list[
 
 def _text(shown: RecordedMessage, raw: bytes) -> str:
     """The message as it was, as far as it is not too long."""
-    said = raw.decode("utf-8", "replace")[:LONGEST_TEXT]
-    return exact(said) if shown.kind == "noise" else said.translate(_AS_JSON)
+    text = raw.decode("utf-8", "replace")[:LONGEST_TEXT]
+    return exact(text) if shown.kind == "noise" else text.translate(_AS_JSON)
 
 
 def _inert(written: str) -> str:

@@ -201,7 +201,7 @@ def timeline(story: Story, entries: Sequence[RecordedMessage], axis: Axis) -> Ma
     picture = tag(
         "svg", _PATTERNS, *_silences(axis, top), *_ticks(axis, top), *drawn,
         tag("line", id="cursor", x1="0", x2="0", y1=_AXIS - 6, y2=top, visibility="hidden"),
-        id="picture", role="img", width="100%", height=top, aria_label=_said(story),
+        id="picture", role="img", width="100%", height=top, aria_label=_description(story),
     )  # fmt: skip
     left = tag("svg", *names, class_="names", width=84, height=top, aria_hidden="true")
     return tag(
@@ -209,7 +209,7 @@ def timeline(story: Story, entries: Sequence[RecordedMessage], axis: Axis) -> Ma
     )
 
 
-def _said(story: Story) -> str:
+def _description(story: Story) -> str:
     counts = (
         counted(len(story.turns), "turn"),
         counted(len(story.calls), "tool call"),

@@ -64,63 +64,69 @@ def fold(entries: Iterable[RecordedMessage]) -> Iterator[DiagramRow]:
         yield row
 
 
-def diagram_lines(entries: Iterable[RecordedMessage], pen: ViewStyle, *, texts: bool = False) -> Iterator[str]:
+def diagram_lines(entries: Iterable[RecordedMessage], style: ViewStyle, *, texts: bool = False) -> Iterator[str]:
     """The whole diagram."""
-    yield diagram_head(pen)
+    yield diagram_head(style)
     for row in fold(entries):
-        yield from row_lines(row, pen, texts=texts)
+        yield from row_lines(row, style, texts=texts)
 
 
-def diagram_head(pen: ViewStyle) -> str:
+def diagram_head(style: ViewStyle) -> str:
     """The names above the lanes."""
-    inner = _inner(pen)
-    return pen(f"{'':>16} client{'':{inner - 10}}agent", "bold")
+    inner = _inner(style)
+    return style(f"{'':>16} client{'':{inner - 10}}agent", "bold")
 
 
-def row_lines(row: DiagramRow, pen: ViewStyle, *, texts: bool = False) -> Iterator[str]:
+def row_lines(row: DiagramRow, style: ViewStyle, *, texts: bool = False) -> Iterator[str]:
     """The line of a row; with `texts`, also what is wrong with it."""
     shown = row.first
-    lane = pen(pen.signs.lane, "dim")
-    mark = pen(pen.signs.warning, "yellow") if shown.deviations else pen(pen.signs.bad, "red") if shown.error else " "
-    left = pen(f"{shown.message:>5} {shown.t:>8.3f}", "dim")
-    yield f"{left} {mark} {lane}{_arrow(row, pen)}{lane}"
+    lane = style(style.signs.lane, "dim")
+    mark = (
+        style(style.signs.warning, "yellow")
+        if shown.deviations
+        else style(style.signs.bad, "red")
+        if shown.error
+        else " "
+    )
+    left = style(f"{shown.message:>5} {shown.t:>8.3f}", "dim")
+    yield f"{left} {mark} {lane}{_arrow(row, style)}{lane}"
     if texts:
         for text in shown.deviations:
-            yield f"{'':>17}{pen(f'{pen.signs.warning} {pen.fit(text, 19)}', 'yellow')}"
+            yield f"{'':>17}{style(f'{style.signs.warning} {style.fit(text, 19)}', 'yellow')}"
         for text in shown.advice:
-            yield f"{'':>17}{pen(f'i {pen.fit(text, 19)}', 'dim')}"
+            yield f"{'':>17}{style(f'i {style.fit(text, 19)}', 'dim')}"
 
 
-def _inner(pen: ViewStyle) -> int:
-    return pen.width - 19
+def _inner(style: ViewStyle) -> int:
+    return style.width - 19
 
 
-def _arrow(row: DiagramRow, pen: ViewStyle) -> str:
+def _arrow(row: DiagramRow, style: ViewStyle) -> str:
     """Exactly as wide as there is room between the lanes. The words stand where the speaker is, the name first as one reads."""
-    shown, signs = row.first, pen.signs
-    width = _inner(pen)
-    name, label = _words(row, pen)
-    name = pen.cut(name, width - SHORTEST - 4)
+    shown, signs = row.first, style.signs
+    width = _inner(style)
+    name, label = _words(row, style)
+    name = style.cut(name, width - SHORTEST - 4)
     room = width - SHORTEST - 4 - width_of(name)
-    label = pen.cut(label, room) if room > 3 else ""
+    label = style.cut(label, room) if room > 3 else ""
     between = " " if label else ""
-    style = _style(shown)
+    colour = _colour(shown)
     line = signs.answer if shown.kind == "answer" else signs.line
     drawn = line * (width - 3 - width_of(name) - len(between) - width_of(label))
     if shown.dir == "c2a":
-        return f" {pen(name, style)}{between}{pen(label, 'dim')} {pen(f'{drawn}{signs.to_agent}', 'dim')}"
-    return f"{pen(f'{signs.to_client}{drawn}', 'dim')} {pen(name, style)}{between}{pen(label, 'dim')} "
+        return f" {style(name, colour)}{between}{style(label, 'dim')} {style(f'{drawn}{signs.to_agent}', 'dim')}"
+    return f"{style(f'{signs.to_client}{drawn}', 'dim')} {style(name, colour)}{between}{style(label, 'dim')} "
 
 
-def _words(row: DiagramRow, pen: ViewStyle) -> tuple[str, str]:
+def _words(row: DiagramRow, style: ViewStyle) -> tuple[str, str]:
     shown = row.first
     if row.count > 1:
         passed = seconds(max(row.last - shown.t, 0.0))
-        return f"{row.count} {pen.signs.times} {shown.name}", f"{size(row.size)} in {passed}"
+        return f"{row.count} {style.signs.times} {shown.name}", f"{size(row.size)} in {passed}"
     return shown.name, shown.label
 
 
-def _style(shown: RecordedMessage) -> Style:
+def _colour(shown: RecordedMessage) -> Style:
     if shown.error:
         return "red"
     if shown.kind in ("noise", "batch", "other") or shown.deviations:
@@ -135,7 +141,7 @@ def _style(shown: RecordedMessage) -> Style:
 PAUSE: Final = 0.1
 """Seconds between two looks at the file."""
 
-PATIENCE: Final = 1.0
+ROW_TIMEOUT: Final = 1.0
 """Seconds after which a run of pieces is written down though more of them may come."""
 
 
@@ -204,23 +210,23 @@ class FileTail:
 class LiveView:
     """Messages as they come, in the form of the diagram. On a terminal the last line tells of the turn that goes on."""
 
-    def __init__(self, pen: ViewStyle, clock: Callable[[], float] = time.monotonic) -> None:
-        self._pen = pen
+    def __init__(self, style: ViewStyle, clock: Callable[[], float] = time.monotonic) -> None:
+        self._style = style
         self._clock = clock
         self._row: DiagramRow | None = None
-        self._heard = clock()
+        self._received = clock()
         self._last = 0.0
         self._status = ""
-        self._redraws = pen.paint.columns is not None and os.environ.get("TERM", "") not in ("", "dumb")
+        self._redraws = style.paint.columns is not None and os.environ.get("TERM", "") not in ("", "dumb")
 
     def write(self, line: str) -> None:
         """A whole line."""
         sys.stdout.write(f"\r\x1b[K{line}\n" if self._status else f"{line}\n")
         self._status = ""
 
-    def hear(self, shown: RecordedMessage) -> None:
+    def add(self, shown: RecordedMessage) -> None:
         """A message has come."""
-        self._heard, self._last = self._clock(), shown.t
+        self._received, self._last = self._clock(), shown.t
         if self._row is not None and joined(self._row, shown):
             return
         self.finish_row()
@@ -232,28 +238,28 @@ class LiveView:
         """Write down what may have been the beginning of a run."""
         if self._row is not None:
             row, self._row = self._row, None
-            for line in row_lines(row, self._pen, texts=True):
+            for line in row_lines(row, self._style, texts=True):
                 self.write(line)
 
     def idle(self, turn: RecordedTurn | None) -> None:
         """Nothing has come for now, and this turn goes on."""
-        passed = self._clock() - self._heard
-        if passed >= PATIENCE:
+        passed = self._clock() - self._received
+        if passed >= ROW_TIMEOUT:
             self.finish_row()
         if self._redraws:
-            status = self._telling(turn, passed)
+            status = self._status_line(turn, passed)
             if status != self._status:
-                sys.stdout.write(f"\r\x1b[K{self._pen(status, 'dim')}")
+                sys.stdout.write(f"\r\x1b[K{self._style(status, 'dim')}")
                 self._status = status
         sys.stdout.flush()
 
-    def _telling(self, turn: RecordedTurn | None, passed: float) -> str:
+    def _status_line(self, turn: RecordedTurn | None, passed: float) -> str:
         if turn is None:
             return ""
         row = f", {self._row.count} {self._row.first.name}" if self._row is not None else ""
         goes_on = int(self._last - turn.start + passed)
-        return "      " + self._pen.cut(
-            f"turn {turn.number}: {goes_on} s, {turn.updates} updates{row}", self._pen.width - 8
+        return "      " + self._style.cut(
+            f"turn {turn.number}: {goes_on} s, {turn.updates} updates{row}", self._style.width - 8
         )
 
     def end(self) -> None:

@@ -40,7 +40,7 @@ class MessageFilter:
             and (self.message is None or shown.message in self.message)
             and self._trouble(shown)
             and self._named(shown)
-            and self._said(raw)
+            and self._contains(raw)
         )
 
     def _trouble(self, shown: RecordedMessage) -> bool:
@@ -54,7 +54,7 @@ class MessageFilter:
             fnmatchcase(name, self.method) for name in (shown.name, f"session/update {shown.name}")
         )
 
-    def _said(self, raw: bytes) -> bool:
+    def _contains(self, raw: bytes) -> bool:
         return self.grep is None or self.grep.casefold() in raw.decode("utf-8", "replace").casefold()
 
 

@@ -28,7 +28,7 @@ GOOD: Final = ("end_turn", None)
 
 
 def turn_lines(
-    story: Story, pen: ViewStyle, turns: Sequence[RecordedTurn], *, all_of_them: bool = False
+    story: Story, style: ViewStyle, turns: Sequence[RecordedTurn], *, all_of_them: bool = False
 ) -> Iterator[str]:
     """The part about turns."""
     if not turns:
@@ -37,22 +37,22 @@ def turn_lines(
     for one in _parts(story):
         parts.setdefault(one.turn, []).append(one)
     longest = max(_length(turn, parts.get(turn.number, ())) for turn in turns)
-    yield pen.title("Turns")
+    yield style.title("Turns")
     shown = turns if all_of_them else turns[-MOST_TURNS:]
     if len(shown) < len(turns):
-        yield pen(f"  the last {len(shown)} of {len(turns)}; `--turn 1-{len(turns)}` shows them all", "dim")
+        yield style(f"  the last {len(shown)} of {len(turns)}; `--turn 1-{len(turns)}` shows them all", "dim")
     for turn in shown:
-        yield _turn(turn, _length(turn, parts.get(turn.number, ())), longest, pen)
+        yield _turn(turn, _length(turn, parts.get(turn.number, ())), longest, style)
         inside = sorted(parts.get(turn.number, ()), key=lambda one: one.message)
         limit = len(inside) if all_of_them else MOST_PARTS
         for one in inside[:limit]:
-            yield _part(turn, one, longest, pen)
+            yield _part(turn, one, longest, style)
         if len(inside) > limit:
-            yield pen(f"{'':13}{len(inside) - limit} more; `--turn {turn.number}` shows them all", "dim")
+            yield style(f"{'':13}{len(inside) - limit} more; `--turn {turn.number}` shows them all", "dim")
 
 
-def _bar_width(pen: ViewStyle) -> int:
-    return min(max(pen.width // 4, 12), 36)
+def _bar_width(style: ViewStyle) -> int:
+    return min(max(style.width // 4, 12), 36)
 
 
 def _parts(story: Story) -> list[RecordedCall | RecordedWait]:
@@ -66,61 +66,61 @@ def _length(turn: RecordedTurn, parts: Sequence[RecordedCall | RecordedWait]) ->
     return max([turn.start, *(one.start if one.end is None else one.end for one in parts)]) - turn.start
 
 
-def _turn(turn: RecordedTurn, length: float, longest: float, pen: ViewStyle) -> str:
-    width = _bar_width(pen)
-    bar = pen.bar(0.0, length, longest, width, pen.signs.turn)
-    how, style = _end(turn, pen)
+def _turn(turn: RecordedTurn, length: float, longest: float, style: ViewStyle) -> str:
+    width = _bar_width(style)
+    bar = style.bar(0.0, length, longest, width, style.signs.turn)
+    how, colour = _end(turn, style)
     head = f"{turn.number:>3} {seconds(turn.duration, '-'):>8} "
     note = f"{exact_line(how)} " if how else ""
     waited = f"  ({seconds(turn.waited)} waited)" if turn.waited >= 0.1 else ""
-    text = pen.fit(turn.prompt or "(no text)", len(head) + width + 1 + len(note) + len(waited))
-    return f"{pen(head, 'bold')}{pen(bar, 'cyan')} {pen(note, style)}{text}{pen(waited, 'dim')}".rstrip()
+    text = style.fit(turn.prompt or "(no text)", len(head) + width + 1 + len(note) + len(waited))
+    return f"{style(head, 'bold')}{style(bar, 'cyan')} {style(note, colour)}{text}{style(waited, 'dim')}".rstrip()
 
 
-def _end(turn: RecordedTurn, pen: ViewStyle) -> tuple[str, Style]:
+def _end(turn: RecordedTurn, style: ViewStyle) -> tuple[str, Style]:
     """How it ended, where that is worth a word."""
     if turn.error is not None:
-        return f"{pen.signs.bad} {pen.cut(turn.error, pen.width // 4)} {pen.signs.between}", "red"
+        return f"{style.signs.bad} {style.cut(turn.error, style.width // 4)} {style.signs.between}", "red"
     if turn.end is None:
-        return f"{pen.signs.going} not ended {pen.signs.between}", "yellow"
+        return f"{style.signs.going} not ended {style.signs.between}", "yellow"
     if turn.stop_reason not in GOOD:
-        return f"{str(turn.stop_reason)[:30]} {pen.signs.between}", "yellow"
+        return f"{str(turn.stop_reason)[:30]} {style.signs.between}", "yellow"
     return "", ""
 
 
-def _part(turn: RecordedTurn, one: RecordedCall | RecordedWait, longest: float, pen: ViewStyle) -> str:
-    width = _bar_width(pen)
+def _part(turn: RecordedTurn, one: RecordedCall | RecordedWait, longest: float, style: ViewStyle) -> str:
+    width = _bar_width(style)
     end = one.end if one.end is not None else turn.end
     start = one.start - turn.start
     length = (end - one.start) if end is not None else 0.0
     head = f"{seconds(one.duration, '-'):>12} "
     if isinstance(one, RecordedCall):
-        sign, style, text, note = _call(one, pen)
+        sign, colour, text, note = _call(one, style)
     else:
-        sign, style, text, note = _wait(one, pen)
-    bar = pen.bar(
-        start, max(length, 0.0), longest, width, pen.signs.call if isinstance(one, RecordedCall) else pen.signs.wait
+        sign, colour, text, note = _wait(one, style)
+    bar = style.bar(
+        start, max(length, 0.0), longest, width, style.signs.call if isinstance(one, RecordedCall) else style.signs.wait
     )
     note = f"  {exact_line(note)}" if note else ""
-    text = pen.fit(text, len(head) + width + len(sign) + 2 + len(note))
-    return f"{pen(head, 'dim')}{pen(bar, style)} {pen(sign, style)} {text}{pen(note, 'dim')}".rstrip()
+    text = style.fit(text, len(head) + width + len(sign) + 2 + len(note))
+    return f"{style(head, 'dim')}{style(bar, colour)} {style(sign, colour)} {text}{style(note, 'dim')}".rstrip()
 
 
-def _call(call: RecordedCall, pen: ViewStyle) -> tuple[str, Style, str, str]:
+def _call(call: RecordedCall, style: ViewStyle) -> tuple[str, Style, str, str]:
     title = call.title or call.id
     kind = call.kind or ""
     match call.status:
         case "completed":
-            return pen.signs.good, "green", title, kind
+            return style.signs.good, "green", title, kind
         case "failed" | "cancelled":
-            return pen.signs.bad, "red", title, f"{kind} {call.status}".strip()
+            return style.signs.bad, "red", title, f"{kind} {call.status}".strip()
         case _:
-            return pen.signs.going, "yellow", title, f"{kind} {call.status or ''}".strip()[:40]
+            return style.signs.going, "yellow", title, f"{kind} {call.status or ''}".strip()[:40]
 
 
-def _wait(wait: RecordedWait, pen: ViewStyle) -> tuple[str, Style, str, str]:
+def _wait(wait: RecordedWait, style: ViewStyle) -> tuple[str, Style, str, str]:
     outcome = wait.outcome or "no answer"
-    return pen.signs.question, "yellow", wait.title or wait.kind, outcome[:40]
+    return style.signs.question, "yellow", wait.title or wait.kind, outcome[:40]
 
 
 MOST: Final = 12
@@ -133,30 +133,30 @@ TEXTS: Final = 3
 """Different sentences that are shown of one broken rule."""
 
 
-def overview(story: Story, pen: ViewStyle) -> Iterator[str]:
+def overview(story: Story, style: ViewStyle) -> Iterator[str]:
     """All but the diagram."""
-    yield from head_lines(story, pen)
-    yield from turn_lines(story, pen, story.turns)
-    yield from error_lines(story, pen)
-    yield from deviation_lines(story.deviations, pen)
-    yield from deviation_lines(story.advice, pen, "Advice")
-    yield from _size_lines(story, pen)
-    yield from _slow_lines(story, pen)
+    yield from head_lines(story, style)
+    yield from turn_lines(story, style, story.turns)
+    yield from error_lines(story, style)
+    yield from deviation_lines(story.deviations, style)
+    yield from deviation_lines(story.advice, style, "Advice")
+    yield from _size_lines(story, style)
+    yield from _slow_lines(story, style)
 
 
-def head_lines(story: Story, pen: ViewStyle) -> Iterator[str]:
+def head_lines(story: Story, style: ViewStyle) -> Iterator[str]:
     """Who with whom, how long, and how much of everything."""
-    dot = f" {pen.signs.between} "
-    who = f"{_party(story.client, 'a client')} {pen.signs.both} {_party(story.agent, 'an agent')}"
+    dot = f" {style.signs.between} "
+    who = f"{_party(story.client, 'a client')} {style.signs.both} {_party(story.agent, 'an agent')}"
     version = f"{dot}version {story.version}" if story.version is not None else ""
-    yield pen(pen.fit(f"{who}{version}"), "bold")
+    yield style(style.fit(f"{who}{version}"), "bold")
     told = [
         seconds(story.duration),
         counted(story.messages, "message"),
         f"client {size(story.bytes.c2a)}",
         f"agent {size(story.bytes.a2c)}",
     ]
-    yield pen.fit(dot.join(told))
+    yield style.fit(dot.join(told))
     what = [
         counted(len(story.conversations), "conversation") if len(story.conversations) > 1 else "",
         counted(len(story.sessions), "session"),
@@ -164,24 +164,24 @@ def head_lines(story: Story, pen: ViewStyle) -> Iterator[str]:
         counted(len(story.calls), "tool call"),
         counted(len(story.waits), "question"),
     ]
-    yield pen.fit(dot.join(filter(None, what)))
-    yield from _troubles(story, pen)
+    yield style.fit(dot.join(filter(None, what)))
+    yield from _troubles(story, style)
 
 
-def _troubles(story: Story, pen: ViewStyle) -> Iterator[str]:
+def _troubles(story: Story, style: ViewStyle) -> Iterator[str]:
     parts = [
-        pen(counted(len(story.errors), "error"), "red" if story.errors else "dim"),
-        pen(counted(len(story.deviations), "deviation"), "yellow" if story.deviations else "dim"),
+        style(counted(len(story.errors), "error"), "red" if story.errors else "dim"),
+        style(counted(len(story.deviations), "deviation"), "yellow" if story.deviations else "dim"),
     ]
     if story.advice:
         parts.append(counted(len(story.advice), "piece of advice", "pieces of advice"))
     if story.unanswered:
-        parts.append(pen(f"{len(story.unanswered)} unanswered", "yellow"))
+        parts.append(style(f"{len(story.unanswered)} unanswered", "yellow"))
     if story.undecodable:
-        parts.append(pen(f"{counted(story.undecodable, 'line')} undecodable", "yellow"))
-    yield f" {pen.signs.between} ".join(parts)
+        parts.append(style(f"{counted(story.undecodable, 'line')} undecodable", "yellow"))
+    yield f" {style.signs.between} ".join(parts)
     if not story.judged:
-        yield pen(f"{pen.signs.warning} not judged: the rules are those of version 1", "yellow")
+        yield style(f"{style.signs.warning} not judged: the rules are those of version 1", "yellow")
 
 
 def _party(party: Party | None, unknown: str) -> str:
@@ -190,26 +190,26 @@ def _party(party: Party | None, unknown: str) -> str:
     return f"{party.title or party.name}{f' {party.version}' if party.version else ''}"
 
 
-def error_lines(story: Story, pen: ViewStyle) -> Iterator[str]:
+def error_lines(story: Story, style: ViewStyle) -> Iterator[str]:
     """The errors, each once, with the messages that said it."""
     if not story.errors:
         return
     groups: dict[tuple[str, int | None, str], list[int]] = {}
     for error in story.errors:
         groups.setdefault((error.method or "nobody asked", error.code, error.text), []).append(error.message)
-    yield pen.title("Errors", str(len(story.errors)))
-    widest = min(max(len(method) for method, _, _ in groups), pen.width // 3)
+    yield style.title("Errors", str(len(story.errors)))
+    widest = min(max(len(method) for method, _, _ in groups), style.width // 3)
     for (method, code, text), messages in list(groups.items())[:MOST]:
-        where = many(messages, 4 if pen.width >= 80 else 1)
+        where = many(messages, 4 if style.width >= 80 else 1)
         head = f"  {code if code is not None else '?':>6}  "
-        words = pen.fit(text, len(head) + widest + len(where) + 4)
-        yield f"{pen(head, 'red')}{pen.cell(method, widest)}  {words}  {pen(where, 'dim')}"
+        words = style.fit(text, len(head) + widest + len(where) + 4)
+        yield f"{style(head, 'red')}{style.cell(method, widest)}  {words}  {style(where, 'dim')}"
     if len(groups) > MOST:
-        yield pen(f"  {len(groups) - MOST} more; `--errors` shows them all", "dim")
+        yield style(f"  {len(groups) - MOST} more; `--errors` shows them all", "dim")
 
 
 def deviation_lines(
-    deviations: Iterable[RecordedDeviation], pen: ViewStyle, title: str = "Deviations"
+    deviations: Iterable[RecordedDeviation], style: ViewStyle, title: str = "Deviations"
 ) -> Iterator[str]:
     """The rules that were broken, or the advice that was not followed, each with the messages in which it was."""
     groups: dict[str, list[RecordedDeviation]] = {}
@@ -217,37 +217,37 @@ def deviation_lines(
         groups.setdefault(one.rule, []).append(one)
     if not groups:
         return
-    yield pen.title(title, str(sum(map(len, groups.values()))))
+    yield style.title(title, str(sum(map(len, groups.values()))))
     for rule, broken in sorted(groups.items(), key=lambda group: WEIGHT.index(group[1][0].level)):
         first = broken[0]
         where = many(sorted({one.message for one in broken}), 8)
-        yield f"  {pen(rule, 'yellow')}  {pen(f'{first.level}  {where}', 'dim')}"
+        yield f"  {style(rule, 'yellow')}  {style(f'{first.level}  {where}', 'dim')}"
         texts = list(dict.fromkeys(one.text for one in broken))
         for text in texts[:TEXTS]:
-            yield f"      {pen.fit(text, 6)}"
+            yield f"      {style.fit(text, 6)}"
         if len(texts) > TEXTS:
-            yield pen(f"      and {len(texts) - TEXTS} more", "dim")
-        yield pen(f"      {first.link}", "dim")
+            yield style(f"      and {len(texts) - TEXTS} more", "dim")
+        yield style(f"      {first.link}", "dim")
 
 
-def _size_lines(story: Story, pen: ViewStyle) -> Iterator[str]:
+def _size_lines(story: Story, style: ViewStyle) -> Iterator[str]:
     if not story.methods:
         return
-    yield pen.title("Sizes")
+    yield style.title("Sizes")
     methods = story.methods[:MOST]
-    beside = 42 if pen.width >= 76 else 24  # less where there is no room for the largest
-    widest = min(max(len(_name(method)) for method in methods), pen.width - beside - 8)
+    beside = 42 if style.width >= 76 else 24  # less where there is no room for the largest
+    widest = min(max(len(_name(method)) for method in methods), style.width - beside - 8)
     largest = methods[0].bytes
-    width = min(max(pen.width - widest - beside, 6), 24)
+    width = min(max(style.width - widest - beside, 6), 24)
     for method in methods:
-        arrow = pen.signs.to_agent if method.dir == "c2a" else pen.signs.to_client
-        numbers = f"{method.count:>6,} {pen.signs.times} {size(method.bytes):>8}"
-        bar = pen.bar(0.0, method.bytes, largest, width, pen.signs.turn)
+        arrow = style.signs.to_agent if method.dir == "c2a" else style.signs.to_client
+        numbers = f"{method.count:>6,} {style.signs.times} {size(method.bytes):>8}"
+        bar = style.bar(0.0, method.bytes, largest, width, style.signs.turn)
         top = f"  largest {size(method.largest)}" if method.count > 1 and beside > 24 else ""
-        yield f"  {arrow} {pen.cell(_name(method), widest)} {numbers} {pen(bar, 'cyan')}{pen(top, 'dim')}".rstrip()
+        yield f"  {arrow} {style.cell(_name(method), widest)} {numbers} {style(bar, 'cyan')}{style(top, 'dim')}".rstrip()
     if len(story.methods) > MOST:
         rest = story.methods[MOST:]
-        yield pen(f"    {len(rest)} more with {size(sum(method.bytes for method in rest))}", "dim")
+        yield style(f"    {len(rest)} more with {size(sum(method.bytes for method in rest))}", "dim")
 
 
 def _name(method: MethodCount) -> str:
@@ -255,14 +255,14 @@ def _name(method: MethodCount) -> str:
     return f"answer to {name}" if method.kind == "answer" else name
 
 
-def _slow_lines(story: Story, pen: ViewStyle) -> Iterator[str]:
+def _slow_lines(story: Story, style: ViewStyle) -> Iterator[str]:
     if not story.slow:
         return
-    yield pen.title("Slow")
+    yield style.title("Slow")
     slow = story.slow[:MOST]
-    width = min(max(pen.width // 5, 10), 30)
+    width = min(max(style.width // 5, 10), 30)
     for one in slow:
         where = f"  message {one.message}"
-        bar = pen.bar(0.0, one.duration, slow[0].duration, width, pen.signs.turn)
-        text = pen.fit(one.what, width + 14 + len(where))
-        yield f"  {seconds(one.duration):>9} {pen(bar, 'yellow')}  {text}{pen(where, 'dim')}"
+        bar = style.bar(0.0, one.duration, slow[0].duration, width, style.signs.turn)
+        text = style.fit(one.what, width + 14 + len(where))
+        yield f"  {seconds(one.duration):>9} {style(bar, 'yellow')}  {text}{style(where, 'dim')}"
