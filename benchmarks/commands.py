@@ -22,8 +22,8 @@ CLAUDE_AGENT_ACP: Final = "claude-agent-acp"
 CODEX_ACP: Final = "codex-acp"
 NEUTRAL: Final = "neutral"
 
-Role = Literal["client", "agent", "minimal", "echo", "claude", "codex"]
-"""The last two: a bridge to that CLI."""
+Role = Literal["client", "agent", "relay", "minimal", "echo", "claude", "codex"]
+"""`relay`: between a client on stdio and an agent that it starts. The last two: a bridge to that CLI."""
 
 _NPM: Final = HERE / "node_modules" / "@agentclientprotocol"
 _PACKAGES: Final = {

@@ -89,6 +89,8 @@ def _converse(workload: Workload, name: str) -> Run:
         agent = neutral_command("agent", *arguments)
     elif workload.facing == "neutral client":
         client = neutral_command("client", *arguments)
+    elif workload.facing == "both neutral":
+        client, agent = neutral_command("client", *arguments), contestant.command("relay", *arguments)
     run = converse(client, agent)
     _check(workload, run)
     return run
@@ -100,7 +102,7 @@ def _check(workload: Workload, run: Run) -> None:
 
 
 def _measured(workload: Workload, run: Run) -> Side:
-    return run.agent if workload.facing == "neutral client" else run.client
+    return run.agent if workload.facing in ("neutral client", "both neutral") else run.client
 
 
 def _value(measure: Measure, workload: Workload, run: Run, idle: Run) -> float:

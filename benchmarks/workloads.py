@@ -9,7 +9,8 @@ MIB: Final = 1 << 20
 BARE_IMPORT: Final = "bare import"
 """The contestant that is only `python -c "import asyncio, msgspec"`."""
 
-Facing = Literal["neutral agent", "neutral client", "itself"]
+Facing = Literal["neutral agent", "neutral client", "both neutral", "itself"]
+"""Who is at the other end; `both neutral` is a relay, with a neutral peer at each end."""
 Engine = Literal["claude", "codex"]
 BridgeMeasure = Literal[
     "new_home", "new", "new_paused", "start_to_new_home", "start_to_new",
@@ -196,6 +197,7 @@ def workloads(*, quick: bool = False) -> tuple[Workload, ...]:
             both("cpu", 2, 2),
             drips,
         ),
+        *_relays(many, "40k" if quick else "200k", asks),
         *_other_ways(many, "40k" if quick else "200k"),
         *_big(),
         Workload(
@@ -257,6 +259,33 @@ def _bridges(engine: Engine, rival: str, count: int, also: tuple[Measure, ...] =
         count,
         among=(OURS, rival),
         engine=engine,
+    )
+
+
+def _relays(count: int, label: str, asks: int) -> tuple[Workload, ...]:
+    """Ours forwards raw frames and replaces ids; the SDK decodes each message and encodes it again."""
+    among = (OURS, PYTHON_SDK)
+    return (
+        Workload(
+            f"relay-{label}",
+            f"{count:,} updates forwarded between two neutral peers",
+            "stream",
+            "both neutral",
+            ("cpu", "wall"),
+            (Goal("cpu", 15, PYTHON_SDK), Goal("wall", 15, PYTHON_SDK)),
+            count,
+            among=among,
+        ),
+        Workload(
+            "relay-permission",
+            f"{asks:,} permission round trips forwarded between two neutral peers",
+            "permission",
+            "both neutral",
+            ("cpu",),
+            (Goal("cpu", 2, PYTHON_SDK),),
+            asks,
+            among=among,
+        ),
     )
 
 
