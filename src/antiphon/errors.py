@@ -23,7 +23,7 @@
     ├── FileProblem           a file of this machine: NotThere, NotAFile, NotText, NotPermitted, OutsideRoots, TooLarge
     ├── AttachmentError       a file that was to go along with a prompt
     ├── RuleError             a rule of the policy that means nothing
-    ├── StoreError            what is stored: BadCursor, NoSuchSession, SessionExists; LiveElsewhere, AmbiguousId, NothingToTrust
+    ├── StoreError            what is stored: BadCursor, DirectoryInUse, NoSuchSession, SessionExists; LiveElsewhere, AmbiguousId, NothingToTrust
     └── EditRefused, NoSuchAgent, NotJsonc, WrongAgent    a file of settings that was to be changed
 
 Commands and engines have errors of their own besides, which nobody else meets; they are AcpErrors too.
@@ -47,7 +47,7 @@ __all__ = [
 _MADE_IN: "Mapping[str, str]" = {
     "AgentMissing": "catalogue.agents", "AmbiguousId": "client.agent", "AttachmentError": "client.attachments",
     "BadCursor": "store.errors", "CliMissing": "catalogue.programs", "CliProblem": "catalogue.programs", "CliTooOld": "engines.cli_program",
-    "EditRefused": "config.edits", "FileProblem": "local.problems", "LiveElsewhere": "store.locks", "NoSuchAgent": "config.edits",
+    "DirectoryInUse": "store.errors", "EditRefused": "config.edits", "FileProblem": "local.problems", "LiveElsewhere": "store.locks", "NoSuchAgent": "config.edits",
     "NoSuchSession": "store.errors", "NotAFile": "local.problems", "NotJsonc": "editors.jsonc", "NotPermitted": "local.problems",
     "NotText": "local.problems", "NotThere": "local.problems", "NothingToTrust": "permission.project_trust", "OutsideRoots": "local.problems",
     "RegistryProblem": "catalogue.registry", "RuleError": "policy.rules", "SessionExists": "store.errors", "StoreError": "store.errors",

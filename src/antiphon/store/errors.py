@@ -6,7 +6,7 @@ from typing import Final
 
 from antiphon.errors import AcpError
 
-__all__ = ["UNSAVED", "BadCursor", "NoSuchSession", "SessionExists", "StoreError", "explained"]
+__all__ = ["UNSAVED", "BadCursor", "DirectoryInUse", "NoSuchSession", "SessionExists", "StoreError", "explained"]
 
 
 UNSAVED: Final = {"antiphon": {"unsaved": True}}
@@ -31,6 +31,17 @@ class SessionExists(StoreError):
     def __init__(self, id: str) -> None:
         super().__init__(f"there is a stored session `{id}` already")
         self.id = id
+
+
+class DirectoryInUse(StoreError):
+    """Another process works in this directory, and one of the two wants it for itself alone."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(
+            f"`{directory}` is in use by another Antiphon",
+            hint=f"end it (`fuser {directory}` names it), or choose another directory",
+        )
+        self.directory = directory
 
 
 class BadCursor(StoreError):
