@@ -12,7 +12,7 @@ from antiphon.client.agent import ConnectedAgent
 from antiphon.client.connect import DEFAULT_RETRY
 from antiphon.client.handlers import ClientService, Elicitation
 from antiphon.client.link import VERSION, Link
-from antiphon.client.relay import Life
+from antiphon.client.relay import LiveAgent
 from antiphon.client.session import ClientSession
 from antiphon.client.updates import ClientSessions, EarlyUpdates
 from antiphon.connection.connection import Connection
@@ -257,7 +257,7 @@ async def relayed(world: World) -> None:
     router = Router()
     router.on_notice(m.SESSION_UPDATE, early.keep)
     agent, connection = Connection(far, version=V1), Connection(near, router, version=V1)
-    life = Life(connection, v1.InitializeResult(1), "agent", early)
+    life = LiveAgent(connection, v1.InitializeResult(1), "agent", early)
     world.offer("close", connection.close)
     world.offer("kill", agent.close)
 
@@ -283,7 +283,7 @@ async def relayed(world: World) -> None:
                 await ear.close()
 
     def nothing_kept() -> None:
-        assert not life._ears and not connection.inbox.buffered
+        assert not life._listeners and not connection.inbox.buffered
         for heard in told.values():
             assert heard == sorted(heard)
 
@@ -294,7 +294,7 @@ async def relayed(world: World) -> None:
         try:
             await asyncio.wait(work, timeout=5)
         finally:
-            for ear in tuple(life._ears.values()):
+            for ear in tuple(life._listeners.values()):
                 await asyncio.shield(ear.close())
 
 

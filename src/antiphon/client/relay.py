@@ -31,7 +31,7 @@ from antiphon.protocol.methods import Call, Notice
 from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.v1 import methods as m
 
-__all__ = ["Ear", "Life", "Relay", "RelayOwner", "Tell"]
+__all__ = ["LiveAgent", "Relay", "RelayOwner", "Tell", "UpdateListener"]
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -62,15 +62,20 @@ class RelayOwner(Protocol):
     def told_otherwise(self, method: str, params: Raw) -> None:
         """It tells something that is not the protocol's."""
 
-    def gone(self, life: "Life") -> None:
+    def gone(self, agent: "LiveAgent") -> None:
         """It ended, whoever ended it."""
 
 
-class Ear:
+class UpdateListener:
     """Hears what is told of one session, and passes it on in its order."""
 
     def __init__(
-        self, inbox: Inbox, session_id: str, tell: Tell, early: Iterable[v1.Update], closed: "Callable[[Ear], None]"
+        self,
+        inbox: Inbox,
+        session_id: str,
+        tell: Tell,
+        early: Iterable[v1.Update],
+        closed: "Callable[[UpdateListener], None]",
     ) -> None:
         self._tell = tell
         self._closed = closed
@@ -129,13 +134,13 @@ class Ear:
             told.set_result(None)
 
 
-class Life:
+class LiveAgent:
     """The agent from one start to its end."""
 
     def __init__(self, connection: Connection, welcome: v1.InitializeResult, name: str, early: EarlyUpdates) -> None:
         self._connection = connection
         self._early = early
-        self._ears: dict[str, Ear] = {}
+        self._listeners: dict[str, UpdateListener] = {}
         self.welcome = welcome
         self.abilities = Abilities(name, welcome.agent_capabilities)
 
@@ -148,18 +153,18 @@ class Life:
         """Whether it is that of this connection."""
         return connection is self._connection
 
-    async def listen(self, session_id: str, tell: Tell) -> Ear:
+    async def listen(self, session_id: str, tell: Tell) -> UpdateListener:
         """From now on `tell` gets what is told of this session, first what was told already. Who heard it before hears no more."""
-        while (before := self._ears.pop(session_id, None)) is not None:  # another may begin while we wait
+        while (before := self._listeners.pop(session_id, None)) is not None:  # another may begin while we wait
             await before.close()
 
-        def closed(ear: Ear) -> None:
-            if self._ears.get(session_id) is ear:
-                del self._ears[session_id]
+        def closed(listener: UpdateListener) -> None:
+            if self._listeners.get(session_id) is listener:
+                del self._listeners[session_id]
 
         early = self._early.claim(session_id)
-        ear = self._ears[session_id] = Ear(self._connection.inbox, session_id, tell, early, closed)
-        return ear
+        listener = self._listeners[session_id] = UpdateListener(self._connection.inbox, session_id, tell, early, closed)
+        return listener
 
     async def request(self, call: Call[P, R], params: P, *, timeout: Timeout = UNSET) -> R:
         """Send a request that has a response soon."""
@@ -207,7 +212,7 @@ class Relay:
     ) -> None:
         self._owner = owner
         self._early = EarlyUpdates()
-        self._life: Life | None = None
+        self._agent: LiveAgent | None = None
         self._link = Link(
             ProgramTarget(words, name, cwd, env),
             self._router(owner),
@@ -233,7 +238,7 @@ class Relay:
         """What to call it."""
         return self._link.name
 
-    async def alive(self) -> Life:
+    async def alive(self) -> LiveAgent:
         """The agent, started (again) and introduced if need be.
 
         Raises:
@@ -242,19 +247,19 @@ class Relay:
             RemoteProtocolError: it does not speak our version of the protocol.
         """
         connection = await self._link.alive()
-        if self._life is None or not self._life.is_over(connection):
+        if self._agent is None or not self._agent.is_over(connection):
             self._early.clear()  # of sessions of an earlier life
-            self._life = Life(connection, self._link.welcome, self._link.name, self._early)
-            _ = self._link.do(self._watch(self._life), f"watch {self._link.name}")
-        return self._life
+            self._agent = LiveAgent(connection, self._link.welcome, self._link.name, self._early)
+            _ = self._link.do(self._watch(self._agent), f"watch {self._link.name}")
+        return self._agent
 
-    async def _watch(self, life: Life) -> None:
-        await life.wait_ended()
-        self._owner.gone(life)
+    async def _watch(self, agent: LiveAgent) -> None:
+        await agent.wait_ended()
+        self._owner.gone(agent)
 
-    async def end(self, life: Life) -> None:
+    async def end(self, agent: LiveAgent) -> None:
         """End an agent that does not listen, with the whole ladder. The next use starts it again."""
-        await life.end(self._link)
+        await agent.end(self._link)
 
     async def close(self) -> None:
         """End it for good."""

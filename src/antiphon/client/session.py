@@ -22,13 +22,14 @@ from antiphon.transcript.transcript import Transcript
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from antiphon.client.capabilities import Abilities
     from antiphon.client.link import Link
     from antiphon.client.terminals import Terminals
     from antiphon.client.updates import ClientSessions
     from antiphon.connection.connection import Connection
     from antiphon.protocol.methods import Call
 
-__all__ = ["ClientSession", "Said", "SessionWorkspace", "reopen"]
+__all__ = ["ClientSession", "Said", "SessionWorkspace", "open_earlier", "reopen"]
 
 # --- Where a session works and with what: said to the agent when it is opened, and again when it has to be opened again
 
@@ -287,27 +288,45 @@ async def reopen(session: "ClientSession", connection: "Connection", sessions: "
         RequestRefused: the agent refuses every way.
         AcpError: only a new session is left, and that is not wanted.
     """
-    abilities = session.link.abilities
-    refusal: RequestRefused | None = None
-    ways: list[Callable[[ClientSession, Connection, ClientSessions], Awaitable[v1.NoticeUpdate]]] = []
-    if abilities.has("session/resume"):
-        ways.append(_resume)
-    if abilities.has("session/load"):
-        ways.append(_load)
-    for way in ways:
-        try:
-            return await way(session, connection, sessions)
-        except RequestRefused as error:
-            # Which code says that there is no such session differs from agent to agent.
-            if (
-                error.wants_sign_in or error.says_closed or error.code == Code.REQUEST_TIMEOUT
-            ):  # another way is no better
-                raise
-            _log.info("session `%s` cannot be opened again this way: %s", session.id, error)
-            refusal = error
+    found = await open_earlier(
+        session.link.abilities,
+        session.id,
+        resume=lambda: _resume(session, connection, sessions),
+        load=lambda: _load(session, connection, sessions),
+    )
+    if isinstance(found, v1.NoticeUpdate):
+        return found
     if not session.link.retry.start_over:
-        raise AcpError(f"session `{session.id}` is lost: the agent does not remember it") from refusal
+        raise AcpError(f"session `{session.id}` is lost: the agent does not remember it") from found
     return await _new(session, connection, sessions)
+
+
+async def open_earlier(
+    abilities: "Abilities",
+    session_id: str,
+    *,
+    resume: "Callable[[], Awaitable[R]]",
+    load: "Callable[[], Awaitable[R]]",
+) -> "R | RequestRefused | None":
+    """Open an earlier session the best way that the agent has: resume it, else load it.
+
+    Return what the way returned, or why the last one was refused; None where the agent has neither.
+
+    Raises:
+        RequestRefused: for a reason that is not about the session, so that the other way is no better.
+    """
+    refusal: RequestRefused | None = None
+    for method, way in (("session/resume", resume), ("session/load", load)):
+        if abilities.has(method):
+            try:
+                return await way()
+            except RequestRefused as error:
+                # Which code says that there is no such session differs from agent to agent.
+                if error.wants_sign_in or error.says_closed or error.code == Code.REQUEST_TIMEOUT:
+                    raise
+                _log.info("session `%s` cannot be opened again by `%s`: %s", session_id, method, error)
+                refusal = error
+    return refusal
 
 
 async def _resume(session: "ClientSession", connection: "Connection", sessions: "ClientSessions") -> v1.NoticeUpdate:

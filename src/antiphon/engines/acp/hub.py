@@ -9,7 +9,7 @@ import msgspec
 
 from antiphon import __version__
 from antiphon.aio import ignore_result
-from antiphon.client.relay import Life, Relay
+from antiphon.client.relay import LiveAgent, Relay
 from antiphon.engines.acp.errors import AgentIdentity, need_method, request_errors
 from antiphon.engines.acp.requests import AnyCall, ClientRequest
 from antiphon.engines.bounded import SessionIds, trim
@@ -111,7 +111,7 @@ class AcpHub:
         client: v1.ClientCapabilities,
         know: "Callable[[Sequence[v1.AuthMethod]], None]",
     ) -> None:
-        self.agent = AgentIdentity(start.title, start.command)
+        self.identity = AgentIdentity(start.title, start.command)
         """Whom errors are about."""
         self._know = know
         """Told the ways to sign in, as soon as the agent has told them."""
@@ -125,17 +125,17 @@ class AcpHub:
 
     # The process.
 
-    async def alive(self) -> Life:
+    async def alive(self) -> LiveAgent:
         """The agent, started if need be. Raises what `clearly` makes clear."""
-        life = await self._relay.alive()
-        if self.agent.methods is not life.welcome.auth_methods:
-            self.agent.methods = life.welcome.auth_methods
-            self._know(life.welcome.auth_methods)
-        return life
+        agent = await self._relay.alive()
+        if self.identity.methods is not agent.welcome.auth_methods:
+            self.identity.methods = agent.welcome.auth_methods
+            self._know(agent.welcome.auth_methods)
+        return agent
 
-    async def end(self, life: Life) -> None:
+    async def end(self, agent: LiveAgent) -> None:
         """End an agent that does not listen."""
-        await self._relay.end(life)
+        await self._relay.end(agent)
 
     async def close(self) -> None:
         """End it for good."""
@@ -143,11 +143,11 @@ class AcpHub:
         if self._tasks:
             await asyncio.wait(tuple(self._tasks))
 
-    def gone(self, life: Life) -> None:
+    def gone(self, agent: LiveAgent) -> None:
         """All sessions hear of it; each comes back with its next prompt."""
         self._pages.clear()
         for session in self.sessions.all():
-            if session.lives_in(life):
+            if session.lives_in(agent):
                 _ = self.do(session.lost())
 
     def do(self, work: "Coroutine[object, object, None]") -> "asyncio.Task[None]":
@@ -213,34 +213,34 @@ class AcpHub:
 
     async def list(self, query: v1.ListSessions) -> v1.ListSessionsResult:
         """The sessions that the agent keeps. One that cannot tell has none to show: clients ask without being asked to."""
-        with request_errors(self.agent):
-            life = await self.alive()
-            if not life.abilities.has("session/list"):
+        with request_errors(self.identity):
+            agent = await self.alive()
+            if not agent.abilities.has("session/list"):
                 return v1.ListSessionsResult([])
-            page = await life.request(m.LIST_SESSIONS, query)
+            page = await agent.request(m.LIST_SESSIONS, query)
         ours = self.sessions.known_as
         rows = [msgspec.structs.replace(row, session_id=ours(row.session_id)) for row in page.sessions]
         return msgspec.structs.replace(page, sessions=rows)
 
     async def delete(self, session_id: str) -> None:
         """Let it forget a session."""
-        with request_errors(self.agent):
-            life = await self.alive()
-            need_method(life.abilities, "session/delete")
-            await life.request(m.DELETE_SESSION, v1.DeleteSession(self.sessions.id_of(session_id)))
+        with request_errors(self.identity):
+            agent = await self.alive()
+            need_method(agent.abilities, "session/delete")
+            await agent.request(m.DELETE_SESSION, v1.DeleteSession(self.sessions.id_of(session_id)))
         self.sessions.deleted(session_id)
 
     async def authenticate(self, method_id: str) -> None:
         """Sign in."""
-        with request_errors(self.agent):
+        with request_errors(self.identity):
             await (await self.alive()).request(m.AUTHENTICATE, v1.Authenticate(method_id))
 
     async def logout(self) -> None:
         """Sign out."""
-        with request_errors(self.agent):
-            life = await self.alive()
-            need_method(life.abilities, "logout")
-            await life.request(m.LOGOUT, v1.Logout())
+        with request_errors(self.identity):
+            agent = await self.alive()
+            need_method(agent.abilities, "logout")
+            await agent.request(m.LOGOUT, v1.Logout())
 
 
 _ANY: Any = Any

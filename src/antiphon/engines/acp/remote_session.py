@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import msgspec
 
-from antiphon.client.session import SessionWorkspace
+from antiphon.client.session import SessionWorkspace, open_earlier
 from antiphon.engines.acp.errors import need_method
 from antiphon.engines.content import begins_with_command
 from antiphon.errors import Code, ConnectionClosed, NotSupported, RequestError, RequestRefused
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from antiphon.agent.settings import SessionSettings
-    from antiphon.client.relay import Ear, Life
+    from antiphon.client.relay import LiveAgent, UpdateListener
     from antiphon.engines.acp.hub import AcpHub
     from antiphon.engines.acp.requests import AgentRequests
     from antiphon.engines.acp.session import AcpSession, UpdateForwarder
@@ -48,7 +48,7 @@ class ChosenSettings(msgspec.Struct, frozen=True):
             },
         )
 
-    async def restore(self, life: "Life", id: str, settings: "SessionSettings") -> None:
+    async def restore(self, agent: "LiveAgent", id: str, settings: "SessionSettings") -> None:
         """Ask the agent for all of it that is not so, and note it in the settings that it came back with.
 
         Raises:
@@ -56,16 +56,16 @@ class ChosenSettings(msgspec.Struct, frozen=True):
         """
         if self.mode is not None and settings.modes is not None and settings.modes.current_mode_id != self.mode:
             settings.check_mode(self.mode)
-            await life.request(m.SET_MODE, v1.SetMode(id, self.mode))
+            await agent.request(m.SET_MODE, v1.SetMode(id, self.mode))
             settings.choose_mode(self.mode)
         if self.model is not None and settings.models is not None and settings.models.current_model_id != self.model:
             settings.check_model(self.model)
-            await life.request(m.SET_MODEL, v1.SetModel(id, self.model))
+            await agent.request(m.SET_MODEL, v1.SetModel(id, self.model))
             settings.choose_model(self.model)
         for option_id, value in self.options.items():
             if ChosenSettings.of(settings).options.get(option_id, value) != value:
                 settings.check_option(option_id, value)
-                answer = await life.request(m.SET_CONFIG_OPTION, v1.SetConfigOption(id, option_id, value))
+                answer = await agent.request(m.SET_CONFIG_OPTION, v1.SetConfigOption(id, option_id, value))
                 settings.options = list(answer.config_options) or settings.options
 
 
@@ -80,7 +80,7 @@ class RemoteSession:
     def __init__(
         self, owner: "AcpSession", hub: "AcpHub", showing: "UpdateForwarder", answering: "AgentRequests"
     ) -> None:
-        self.life: Life | None = None
+        self.agent: LiveAgent | None = None
         self.id = ""
         """The agent's own."""
         self._owner = owner
@@ -88,7 +88,7 @@ class RemoteSession:
         self._hub = hub
         self._showing = showing
         self._answering = answering
-        self._listener: Ear | None = None
+        self._listener: UpdateListener | None = None
         self._closed = False
         self._reopening = asyncio.Lock()
         self._summary = ""
@@ -117,53 +117,53 @@ class RemoteSession:
 
     async def create(self) -> None:
         """From nothing."""
-        life = await self._hub.alive()
-        place = await self._place(life)
-        self._session.id = await self._new(life, place)
+        agent = await self._hub.alive()
+        place = await self._place(agent)
+        self._session.id = await self._new(agent, place)
 
     async def copy(self, source: str) -> None:
         """As another stands."""
-        life = await self._hub.alive()
-        need_method(life.abilities, "session/fork")
-        place = await self._place(life)
+        agent = await self._hub.alive()
+        need_method(agent.abilities, "session/fork")
+        place = await self._place(agent)
         with self._hub.sessions.opening(self._owner):
-            answer = await life.request(m.FORK_SESSION, place.fork(self._hub.sessions.id_of(source)))
-        await self._listen(life, answer.session_id)
-        self._opened(life, answer)
+            answer = await agent.request(m.FORK_SESSION, place.fork(self._hub.sessions.id_of(source)))
+        await self._listen(agent, answer.session_id)
+        self._opened(agent, answer)
         self._session.id = answer.session_id
 
     async def restore(self, *, replay: bool) -> None:
         """As it was left. An agent that has only the other way is opened by that: in silence, or without its history."""
-        life = await self._hub.alive()
-        place = await self._place(life)
+        agent = await self._hub.alive()
+        place = await self._place(agent)
         id = self._hub.sessions.id_of(self._session.id)
-        loads, resumes = life.abilities.has("session/load"), life.abilities.has("session/resume")
+        loads, resumes = agent.abilities.has("session/load"), agent.abilities.has("session/resume")
         if loads and (replay or not resumes):
-            await self._load(life, place, id, silent=not replay)
+            await self._load(agent, place, id, silent=not replay)
             return
         if not resumes:
-            need_method(life.abilities, "session/load")
+            need_method(agent.abilities, "session/load")
         try:
-            await self._resume(life, place, id)
+            await self._resume(agent, place, id)
         except RequestRefused as error:
             if replay or not loads or error.code != Code.METHOD_NOT_FOUND:
                 raise
-            await self._load(life, place, id, silent=True)  # some say that they resume, and do not know the word
+            await self._load(agent, place, id, silent=True)  # some say that they resume, and do not know the word
         if replay:
             await self._warn(
                 "What was said before cannot be shown", "the agent goes on with it, but cannot tell it again"
             )
 
-    async def _place(self, life: "Life") -> SessionWorkspace:
+    async def _place(self, agent: "LiveAgent") -> SessionWorkspace:
         """Where the session works, as far as this agent can.
 
         Raises:
             NotSupported: it does not reach an MCP server.
         """
         place = SessionWorkspace(self._session.cwd, self._session.directories, self._session.mcp_servers)
-        life.abilities.need_place(place.servers, ())
+        agent.abilities.need_place(place.servers, ())
         try:
-            life.abilities.need_place((), place.directories)
+            agent.abilities.need_place((), place.directories)
         except NotSupported:
             left = ", ".join(place.directories)
             await self._warn(
@@ -174,31 +174,31 @@ class RemoteSession:
 
     # The ways.
 
-    async def _new(self, life: "Life", place: SessionWorkspace) -> str:
+    async def _new(self, agent: "LiveAgent", place: SessionWorkspace) -> str:
         with self._hub.sessions.opening(self._owner):
-            answer = await life.request(m.NEW_SESSION, place.new())
-        await self._listen(life, answer.session_id)
-        self._opened(life, answer)
+            answer = await agent.request(m.NEW_SESSION, place.new())
+        await self._listen(agent, answer.session_id)
+        self._opened(agent, answer)
         return answer.session_id
 
-    async def _resume(self, life: "Life", place: SessionWorkspace, id: str) -> None:
-        await self._listen(life, id)
-        answer = await life.request(m.RESUME_SESSION, place.resume(id))
-        self._opened(life, answer)
+    async def _resume(self, agent: "LiveAgent", place: SessionWorkspace, id: str) -> None:
+        await self._listen(agent, id)
+        answer = await agent.request(m.RESUME_SESSION, place.resume(id))
+        self._opened(agent, answer)
 
-    async def _load(self, life: "Life", place: SessionWorkspace, id: str, *, silent: bool) -> None:
-        listener = await self._listen(life, id)
+    async def _load(self, agent: "LiveAgent", place: SessionWorkspace, id: str, *, silent: bool) -> None:
+        listener = await self._listen(agent, id)
         self._showing.silent = silent
         try:
-            answer = await life.work(m.LOAD_SESSION, place.load(id), id)
+            answer = await agent.work(m.LOAD_SESSION, place.load(id), id)
             await listener.caught_up()
         finally:
             self._showing.silent = False
-        self._opened(life, answer)
+        self._opened(agent, answer)
 
-    async def _listen(self, life: "Life", id: str) -> "Ear":
+    async def _listen(self, agent: "LiveAgent", id: str) -> "UpdateListener":
         await self._stop_listening()
-        listener = await life.listen(id, self._showing.forward)
+        listener = await agent.listen(id, self._showing.forward)
         if self._closed:  # while we waited: nobody would close this one
             await listener.close()
             raise ConnectionClosed("the session is closed")
@@ -212,11 +212,11 @@ class RemoteSession:
             self._hub.sessions.forget(self._owner, self.id)
             await listener.close()
 
-    def _opened(self, life: "Life", answer: _Answer) -> None:
+    def _opened(self, agent: "LiveAgent", answer: _Answer) -> None:
         settings = self._session.settings
         settings.modes, settings.models = answer.modes, answer.models
         settings.options = list(answer.config_options or ())
-        self.life = life
+        self.agent = agent
         self._answering.known = True
 
     async def close(self) -> None:
@@ -227,23 +227,23 @@ class RemoteSession:
 
     # Again.
 
-    async def ready(self) -> "Life":
+    async def ready(self) -> "LiveAgent":
         """The agent, with the session open in it."""
         async with self._reopening:
             if self._closed:
                 raise ConnectionClosed("the session is closed")
-            life = await self._hub.alive()
-            if life is not self.life:
-                await self._reopen(life)
-            return life
+            agent = await self._hub.alive()
+            if agent is not self.agent:
+                await self._reopen(agent)
+            return agent
 
-    async def _reopen(self, life: "Life") -> None:
+    async def _reopen(self, agent: "LiveAgent") -> None:
         chosen = ChosenSettings.of(self._session.settings)
-        place = await self._place(life)
-        if not await self._reopened(life, place):
-            await self._replaced(await self._new(life, place))
+        place = await self._place(agent)
+        if not await self._reopened(agent, place):
+            await self._replaced(await self._new(agent, place))
         try:
-            await chosen.restore(life, self.id, self._session.settings)
+            await chosen.restore(agent, self.id, self._session.settings)
         except RequestError as error:
             await self._warn("A setting of this session was lost", f"the agent was started again: {error.reason}")
 
@@ -255,24 +255,18 @@ class RemoteSession:
         how = "is told a summary of what was said" if self._summary else "remembers nothing of before"
         await self._warn("A new conversation was begun", f"the agent was started again and {how}")
 
-    async def _reopened(self, life: "Life", place: SessionWorkspace) -> bool:
+    async def _reopened(self, agent: "LiveAgent", place: SessionWorkspace) -> bool:
         id = self.id
-        for method, hint in (("session/resume", self._resume), ("session/load", self._load_silently)):
-            if life.abilities.has(method):
-                try:
-                    await hint(life, place, id)
-                except RequestRefused as error:
-                    if (
-                        error.wants_sign_in or error.says_closed or error.code == Code.REQUEST_TIMEOUT
-                    ):  # another way is no better
-                        raise
-                    _log.info("session `%s` cannot be opened again by `%s`: %s", id, method, error)
-                else:
-                    return True
-        return False
 
-    async def _load_silently(self, life: "Life", place: SessionWorkspace, id: str) -> None:
-        await self._load(life, place, id, silent=True)
+        async def resume() -> bool:
+            await self._resume(agent, place, id)
+            return True
+
+        async def load() -> bool:
+            await self._load(agent, place, id, silent=True)
+            return True
+
+        return await open_earlier(agent.abilities, id, resume=resume, load=load) is True
 
     async def _warn(self, title: str, description: str) -> None:
         await self._session.notice(title, description, v1.NoticeSeverity.WARNING)

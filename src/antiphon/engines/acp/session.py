@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from antiphon.agent.agent import Outcome
     from antiphon.agent.session import AgentSession
     from antiphon.agent.turn import AgentTurn
-    from antiphon.client.relay import Life
+    from antiphon.client.relay import LiveAgent
     from antiphon.engines.acp.hub import AcpHub
 
 __all__ = ["CANCEL_LIMIT", "AcpSession", "UpdateForwarder", "blocks_for"]
@@ -208,29 +208,29 @@ class AcpSession(EngineSession):
 
     async def create(self) -> None:
         """From nothing."""
-        with request_errors(self._hub.agent):
+        with request_errors(self._hub.identity):
             await self._remote.create()
         await self._warn()
 
     async def restore(self, *, replay: bool) -> None:
         """As it was left; `telling` all that was said in it."""
-        with request_errors(self._hub.agent):
+        with request_errors(self._hub.identity):
             await self._remote.restore(replay=replay)
         await self._warn()
 
     async def copy(self, source: str) -> None:
         """As another stands."""
-        with request_errors(self._hub.agent):
+        with request_errors(self._hub.identity):
             await self._remote.copy(source)
         await self._warn()
 
     async def _warn(self) -> None:
         """Tell what the agent may read in a project that is not trusted. What it does with that is not ours to prevent."""
-        await Project(self.session, self._hub.agent.name, ANY).warn()
+        await Project(self.session, self._hub.identity.name, ANY).warn()
 
-    def lives_in(self, life: "Life") -> bool:
+    def lives_in(self, agent: "LiveAgent") -> bool:
         """Whether it is open there."""
-        return self._remote.life is life
+        return self._remote.agent is agent
 
     async def lost(self) -> None:
         """The agent is gone: what it left is ended."""
@@ -259,22 +259,22 @@ class AcpSession(EngineSession):
     # Working.
 
     async def prompt(self, turn: "AgentTurn") -> "Outcome":
-        with request_errors(self._hub.agent):
-            life = await self._ready()
-            blocks = await blocks_for(turn, life.welcome.agent_capabilities.prompt_capabilities)
+        with request_errors(self._hub.identity):
+            agent = await self._ready()
+            blocks = await blocks_for(turn, agent.welcome.agent_capabilities.prompt_capabilities)
             with self._remote.with_summary(blocks) as reminded:
-                result = await self._run_turn(life, v1.Prompt(self._remote.id, reminded))
-            check_end(self._hub.agent, result)
+                result = await self._run_turn(agent, v1.Prompt(self._remote.id, reminded))
+            check_end(self._hub.identity, result)
         return structs.replace(result, session_id=None)
 
-    async def _run_turn(self, life: "Life", prompt: v1.Prompt) -> v1.PromptResult:
-        work = life.work(m.PROMPT, prompt, prompt.session_id)
+    async def _run_turn(self, agent: "LiveAgent", prompt: v1.Prompt) -> v1.PromptResult:
+        work = agent.work(m.PROMPT, prompt, prompt.session_id)
         self._turn = working = asyncio.get_running_loop().create_task(work, name="a turn of an agent")
         try:
             await asyncio.wait([working])
         except asyncio.CancelledError:
             self._answering.cancel_questions()
-            self._cancelling = self._hub.do(self._cancel_turn(life, working))
+            self._cancelling = self._hub.do(self._cancel_turn(agent, working))
             await asyncio.wait([self._cancelling], timeout=ANSWER_WAIT)
             raise
         await self._remote.caught_up()
@@ -284,76 +284,76 @@ class AcpSession(EngineSession):
             if (
                 error.code == Code.SESSION_EXPIRED
             ):  # the next prompt opens it again; this one may have done some of its work
-                self._remote.life = None
+                self._remote.agent = None
             raise
 
-    async def _cancel_turn(self, life: "Life", working: "asyncio.Task[v1.PromptResult]") -> None:
+    async def _cancel_turn(self, agent: "LiveAgent", working: "asyncio.Task[v1.PromptResult]") -> None:
         """Cancel as the protocol has it; end an agent that does not listen."""
         with suppress(ConnectionClosed):
-            life.post(m.CANCEL, v1.Cancel(self._remote.id))
+            agent.post(m.CANCEL, v1.Cancel(self._remote.id))
         _, hung = await asyncio.wait([working], timeout=CANCEL_LIMIT)
         if hung:
-            _log.warning("%s does not end a cancelled turn: it is ended", self._hub.agent.name)
-            await self._hub.end(life)
+            _log.warning("%s does not end a cancelled turn: it is ended", self._hub.identity.name)
+            await self._hub.end(agent)
             await asyncio.wait([working])
         if not working.cancelled():
             working.exception()  # no news: the turn is over
         await self._remote.caught_up()
 
-    async def _ready(self) -> "Life":
+    async def _ready(self) -> "LiveAgent":
         """The agent with this session open. What was called off has come to its end."""
         if self._cancelling is not None:
             await asyncio.wait([self._cancelling])
         return await self._remote.ready()
 
     async def steer(self, turn: "AgentTurn") -> bool:
-        life = self._remote.life
-        if life is None or life.ended or self._turn is None or self._turn.done() or not _steers(life):
+        agent = self._remote.agent
+        if agent is None or agent.ended or self._turn is None or self._turn.done() or not _steers(agent):
             return False
-        blocks = await blocks_for(turn, life.welcome.agent_capabilities.prompt_capabilities)
+        blocks = await blocks_for(turn, agent.welcome.agent_capabilities.prompt_capabilities)
         addition = v1.Prompt(self._remote.id, blocks, meta={"steering": {"idleBehavior": "promptRequired"}})
         try:
-            answer = await life.request(_STEER, addition)
+            answer = await agent.request(_STEER, addition)
         except (RequestRefused, ConnectionClosed):  # the client keeps what the user said, and sends it as a prompt
             return False
         return answer.get("outcome") == "injected"
 
     def cancel(self) -> None:
-        life = self._remote.life
-        if life is not None and not life.ended:
-            life.post(m.CANCEL, v1.Cancel(self._remote.id))
+        agent = self._remote.agent
+        if agent is not None and not agent.ended:
+            agent.post(m.CANCEL, v1.Cancel(self._remote.id))
 
     # Changing.
 
     async def set_mode(self, mode_id: str) -> None:
-        with request_errors(self._hub.agent):
-            life = await self._ready()
-            await life.request(m.SET_MODE, v1.SetMode(self._remote.id, mode_id))
+        with request_errors(self._hub.identity):
+            agent = await self._ready()
+            await agent.request(m.SET_MODE, v1.SetMode(self._remote.id, mode_id))
 
     async def set_model(self, model_id: str) -> None:
-        with request_errors(self._hub.agent):
-            life = await self._ready()
-            await life.request(m.SET_MODEL, v1.SetModel(self._remote.id, model_id))
+        with request_errors(self._hub.identity):
+            agent = await self._ready()
+            await agent.request(m.SET_MODEL, v1.SetModel(self._remote.id, model_id))
 
     async def set_config_option(self, config_id: str, value: bool | str) -> None:
-        with request_errors(self._hub.agent):
-            life = await self._ready()
-            answer = await life.request(m.SET_CONFIG_OPTION, v1.SetConfigOption(self._remote.id, config_id, value))
+        with request_errors(self._hub.identity):
+            agent = await self._ready()
+            answer = await agent.request(m.SET_CONFIG_OPTION, v1.SetConfigOption(self._remote.id, config_id, value))
         if answer.config_options:
             self.session.settings.options = list(answer.config_options)
 
     async def close(self) -> None:
-        life = self._remote.life
-        if life is not None and not life.ended and life.abilities.has("session/close"):
+        agent = self._remote.agent
+        if agent is not None and not agent.ended and agent.abilities.has("session/close"):
             try:
                 async with asyncio.timeout(CLOSE_LIMIT):
-                    await life.request(m.CLOSE_SESSION, v1.CloseSession(self._remote.id))
+                    await agent.request(m.CLOSE_SESSION, v1.CloseSession(self._remote.id))
             except (AcpError, TimeoutError) as error:
-                _log.info("%s did not close a session: %s", self._hub.agent.name, error)
+                _log.info("%s did not close a session: %s", self._hub.identity.name, error)
         await self._remote.close()
         await self._answering.release()
 
 
-def _steers(life: "Life") -> bool:
-    reported = (life.welcome.meta or {}).get("steering")
+def _steers(agent: "LiveAgent") -> bool:
+    reported = (agent.welcome.meta or {}).get("steering")
     return isinstance(reported, dict) and reported.get("supported") is True
