@@ -89,7 +89,7 @@ class Agent:
                 self._ask(session)
             case "big_update":
                 write(self._block)
-            case "drip":
+            case "drip" | "everyday_drip":
                 for index in range(self._task.count):
                     time.sleep(DRIP_PAUSE)
                     write(self._lines[index % BLOCK])

@@ -138,6 +138,7 @@ def workloads(*, quick: bool = False) -> tuple[Workload, ...]:
     asks = 1_000 if quick else 5_000
     drips = 500 if quick else 2_000
     return (
+        *_everyday(many, "40k" if quick else "200k", drips),
         *_streams(20_000, "20k"),
         *_streams(many, "40k" if quick else "200k"),
         Workload(
@@ -229,6 +230,41 @@ def workloads(*, quick: bool = False) -> tuple[Workload, ...]:
         ),
         _bridges("claude", CLAUDE_AGENT_ACP, 2_000 if quick else 10_000, ("new_home", "new", "new_to_first")),
         _bridges("codex", CODEX_ACP, 2_000 if quick else 10_000),
+    )
+
+
+def _everyday(count: int, label: str, drips: int) -> tuple[Workload, ...]:
+    """What a user of the client SDK writes: `antiphon.connect` and `async for update in session.prompt(…)`."""
+    cpu: tuple[Measure, ...] = ("cpu", "cpu_rusage")
+    return (
+        Workload(
+            f"everyday-{label}",
+            f"{count:,} updates received, ours by `connect` and `async for`",
+            "everyday",
+            "neutral agent",
+            cpu,
+            both("cpu", 20, 12),
+            count,
+        ),
+        Workload(
+            "everyday-sessions-100",
+            "20,000 updates received, dealt to 100 sessions, ours by `connect` and `async for`",
+            "everyday",
+            "neutral agent",
+            cpu,
+            both("cpu", 15, 10),
+            20_000,
+            100,
+        ),
+        Workload(
+            "everyday-drip",
+            f"{drips:,} updates received, one per wake-up, ours by `connect` and `async for`",
+            "everyday_drip",
+            "neutral agent",
+            cpu,
+            both("cpu", 3, 3),
+            drips,
+        ),
     )
 
 

@@ -17,6 +17,11 @@ from benchmarks.contestants.probe import Probe, big_text, task_from_argv
 
 async def main() -> None:
     task, probe, router = task_from_argv(), Probe(), Router()
+    if task.kind in ("everyday", "everyday_drip"):
+        from benchmarks.contestants.antiphon_everyday import play
+
+        await play(task, probe)
+        return
 
     def updated(_: SessionUpdate) -> None:
         probe.handled += 1
