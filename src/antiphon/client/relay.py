@@ -85,7 +85,7 @@ class UpdateListener:
         self._told = 0
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         for update in early:
-            self._backlog.push(v1.SessionUpdate(session_id, update), 0)
+            self._backlog.push((v1.SessionUpdate(session_id, update),), 0)
         self._telling = asyncio.get_running_loop().create_task(self._tell_all(), name=f"hear {session_id}")
 
     async def caught_up(self) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 from msgspec import UNSET
 
 from antiphon.client import settings
-from antiphon.client.turn import ClientTurn, Run
+from antiphon.client.turn import ClientTurn
 from antiphon.client.updates import OnUpdate, OpenQuestions, SessionInbox
 from antiphon.errors import AcpError, Code, ConnectionClosed, LocalProtocolError, NotSupported, RequestRefused
 from antiphon.local.roots import AnyPath, Workspace
@@ -134,24 +134,24 @@ class ClientSession:
         self._check_open()
         blocks = _blocks(said)
         self.link.abilities.need_content(blocks)
-        for run in tuple(self.hearing.runs):
-            if run.forgotten:
-                run.call_off()  # before this one is sent: a cancellation ends what the agent has been given so far
-        run = Run(self, blocks, timeout)
-        self.hearing.runs.append(run)
+        for before in self.hearing.turns:
+            if before._forgotten:
+                before._cancel()  # before this one is sent: a cancellation ends what the agent has been given so far
+        turn = ClientTurn(self, blocks, timeout)
+        self.hearing.add(turn)
         self.transcript.said(blocks)
-        return ClientTurn(run)
+        return turn
 
     async def cancel(self) -> None:
         """Cancel whatever runs in this session, and wait until it is over."""
-        if self.hearing.runs:
-            await self._call_off()
+        if self.hearing.turns:
+            await self._cancel_turns()
         elif (home := self.home) is not None:  # perhaps a turn that somebody else began
             with suppress(ConnectionClosed):
                 home.post(m.CANCEL, v1.Cancel(self.id))
 
-    async def _call_off(self) -> None:
-        ending = [called_off for run in tuple(self.hearing.runs) if (called_off := run.call_off()) is not None]
+    async def _cancel_turns(self) -> None:
+        ending = [cancelling for turn in self.hearing.turns if (cancelling := turn._cancel()) is not None]
         if ending:
             await asyncio.shield(asyncio.gather(*ending))
 
@@ -196,7 +196,7 @@ class ClientSession:
             await asyncio.shield(self._closing)
 
     async def _close(self, timeout: Timeout) -> None:
-        await self._call_off()
+        await self._cancel_turns()
         self.questions.release()
         self._sessions.forget(self)
         if self.terminals is not None:

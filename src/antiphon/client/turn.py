@@ -1,15 +1,27 @@
-"""One turn as its consumer sees it: updates to iterate over, then a result."""
+"""A turn as a client sees it: one prompt, the updates that come of it to iterate over, then a result.
+
+Rules:
+
+1. Updates wait on the connection until they are read, so a slow consumer slows the agent down and loses nothing.
+2. A prompt is sent again only if it was refused before it began: because the session had expired, for the lack of a sign-in (by an
+   error, or by the stop reason `auth_required`), or because the agent has lost a connection; and before any update.
+3. A turn that is cancelled ends as `cancelled`: by the agent's response, or, if there is none in time, with the agent.
+4. Transcript and settings of the session follow an update when it is read, so they are never ahead of the consumer.
+"""
 
 import asyncio
 import logging
-import math
+import weakref
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Self
+from enum import Enum
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import msgspec
 
+from antiphon.client import settings
 from antiphon.errors import (
     AcpError,
     Code,
@@ -20,314 +32,165 @@ from antiphon.errors import (
     TurnLost,
     fresh,
 )
+from antiphon.life import Life
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.transcript.entries import Message
 
 if TYPE_CHECKING:
     from antiphon.client.session import ClientSession
     from antiphon.connection.connection import Connection
     from antiphon.connection.inbox import Inbox
-    from antiphon.connection.stream import Stream
+    from antiphon.connection.stream import Backlog
     from antiphon.protocol.v1.updates import Update
+    from antiphon.transcript.entries import Entry
 
-__all__ = ["ClientTurn", "Run"]
-
-# --- A turn at work: sent when the session is ready, read in order, called off, answered once
-# The consumer holds a `Turn`; this is what remains when it stops caring. Rules:
-#
-# 1. Updates wait on the connection until somebody takes them, so a slow consumer slows the wire.
-# 2. A prompt is sent again only if it was refused before it began: because the session had expired, for the lack of a sign-in (by an
-#    error, or by the stop reason `auth_required`), or because the agent has lost a connection; and before any update.
-# 3. A turn that is called off ends as `cancelled`: by the agent's answer, or, if there is none in time, with the agent.
+__all__ = ["CLIENT_TURN_LIFE", "ClientTurn", "ClientTurnEvent", "ClientTurnState"]
 
 _log = logging.getLogger(__name__)
 
-CANCELLED = v1.PromptResult(v1.StopReason.CANCELLED)
+CANCELLED: Final = v1.PromptResult(v1.StopReason.CANCELLED)
 
 AUTH_REQUIRED: Final = "auth_required"
 """A stop reason that is in no schema. It means what the error -32000 means, and is treated as that."""
 
+SETTLE_EVERY: Final = 32
+"""Updates that are read before the connection is told that their bytes wait no longer."""
 
-class Run:
-    """One prompt and what comes of it."""
-
-    def __init__(
-        self, session: "ClientSession", prompt: Sequence[v1.ContentBlock], timeout: float | None = None
-    ) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.result: v1.PromptResult | None = None
-        self.error: AcpError | None = None
-        self.called_off: asyncio.Task[None] | None = None
-        self.forgotten = False
-        """Whether nobody holds its `Turn` any more: it is about to be called off."""
-        self.notices: deque[v1.Update] = deque()
-        """What we have to say in the turn ourselves."""
-        self.begun = False
-        """Whether anything came of it, so that it must not be sent again."""
-        self._late: list[v1.Update] = []
-        self._held_back: tuple[Inbox, int] | None = None
-        self._left: deque[v1.Update] = deque()  # heard while it was called off, and not given to its consumer yet
-        self._session = session
-        self._prompt = list(prompt)
-        self._stream: Stream[v1.SessionUpdate, v1.PromptResult] | None = None
-        self._connection: Connection | None = None
-        self._said: list[str] = []
-        self._message_id: str | None = None
-        self._taken = 0
-        self._asked: deque[tuple[int, v1.ToolCallPatch]] = deque()
-        self._tries = session.link.tries()
-        self._taking = asyncio.Lock()
-        self._timeout = timeout
-        self._timed_out = False
-        self._timer = None if timeout is None else self.loop.call_later(timeout, self._expire)
-        if (connection := session.home) is not None:
-            self._send(connection)  # at once if the way is clear; else by whoever takes first
-
-    @property
-    def over(self) -> bool:
-        """Whether it has ended, one way or another."""
-        return self.result is not None or self.error is not None
-
-    @property
-    def sent(self) -> bool:
-        """Whether the agent has the prompt."""
-        return self._stream is not None
-
-    @property
-    def waiting(self) -> "list[v1.Update]":
-        """What the agent has told and nobody has taken yet."""
-        return [] if self._stream is None else [news.update for news in self._stream.waiting]
-
-    def ask_later(self, patch: v1.ToolCallPatch, after: int) -> None:
-        """A call that permission is asked for: it enters the transcript behind that many updates that still wait."""
-        self._asked.append((self._taken + after, patch))
-
-    @property
-    def being_cancelled(self) -> bool:
-        """Whether it was called off and the agent has not answered yet."""
-        return self.called_off is not None and self._stream is not None and not self._stream.answered
-
-    def keep_late(self, update: "v1.Update", weight: int) -> None:
-        """What the agent told after the answer, before this turn was read to its end. It weighs on the connection as unread updates do."""
-        if self._connection is not None:
-            inbox = self._connection.inbox
-            held = self._held_back[1] if self._held_back is not None and self._held_back[0] is inbox else 0
-            self._held_back = (inbox, held + weight)
-            inbox.take(weight)
-        self._late.append(update)
-
-    def take_late(self) -> "list[v1.Update]":
-        """All of that; the connection is relieved of it."""
-        if self._held_back is not None:
-            inbox, held = self._held_back
-            inbox.release(held)
-        late, self._late, self._held_back = self._late, [], None
-        return late
-
-    def take_now(self) -> "v1.Update | None":
-        """The next update, if it waits already."""
-        if self._left:
-            return self._left.popleft()
-        if self.notices or self._stream is None or (news := self._stream.take_now()) is None:
-            return None
-        return self._heard(news.update)
-
-    async def take(self) -> "v1.Update | None":
-        """The next update, or None when the turn is over. A wait that is cancelled leaves the turn as it is.
-
-        Raises:
-            TurnLost: the connection was lost, and the prompt may have been worked on.
-            AcpError: it could not be sent, or was refused.
-        """
-        async with self._taking:  # two may want to: who iterates, and who calls it off
-            if self._left:
-                return self._left.popleft()
-            update = await self._next()
-        if update is None and self._left:
-            return self._left.popleft()
-        if update is None and self.error is not None:
-            raise fresh(self.error)
-        return update
-
-    async def _next(self) -> "v1.Update | None":
-        while not self.over:
-            if self.notices:
-                return self.notices.popleft()
-            try:
-                if self._stream is None:
-                    async with asyncio.timeout_at(None if self._timer is None else self._timer.when()):
-                        connection = await self._session.ready()
-                    self._send(connection)
-                elif (news := await self._stream.take()) is not None:
-                    return self._heard(news.update)
-                elif (result := self._stream.result).stop_reason.value == AUTH_REQUIRED and self.called_off is None:
-                    await self._failed(RequestRefused(Code.AUTH_REQUIRED, "Authentication required"))
-                else:
-                    self._finish(result)
-            except AcpError as error:
-                await self._failed(error)
-            except TimeoutError:
-                if self._timer is None:
-                    raise
-                self._expire()  # the timer itself may be a moment late
-        return self.notices.popleft() if self.notices else None
-
-    def _send(self, connection: "Connection") -> None:
-        if self.over:  # called off while the session was being opened
-            return
-        try:
-            self._stream = connection.stream(m.PROMPT, v1.Prompt(self._session.id, self._prompt))
-        except ConnectionClosed:
-            self._session.expire()  # gone since we looked: the next try opens it again
-            return
-        self._connection = connection
-
-    def _heard(self, update: "v1.Update") -> "v1.Update":
-        self.begun = True
-        self._taken += 1
-        if type(update) is v1.AgentMessageChunk and type(update.content) is v1.TextBlock:
-            self._say(update.content.text, update.message_id)
-        self._session.hearing.follow(update)
-        self._enter_asked(self._taken)
-        return update
-
-    def _say(self, text: str, message_id: str | None) -> None:
-        if message_id is not None and self._message_id is not None and message_id != self._message_id:
-            self._said.append("\n\n")
-        self._message_id = message_id or self._message_id
-        self._said.append(text)
-
-    @property
-    def text(self) -> str:
-        """What the agent has said so far, as far as it was taken."""
-        return "".join(self._said)
-
-    def _enter_asked(self, taken: float) -> None:
-        while self._asked and self._asked[0][0] <= taken:
-            self._session.transcript.asked(self._asked.popleft()[1])
-
-    async def _failed(self, error: AcpError) -> None:
-        """Either there is another try, or the turn is over."""
-        if self.over:
-            return
-        sent, self._stream = self._stream is not None, None
-        try:
-            if self.called_off is not None:
-                self._finish(CANCELLED)  # agents answer a cancelled turn with all sorts of errors
-            elif sent and isinstance(error, ConnectionClosed):
-                lost = f"the connection was lost in the middle of a turn: {error.sentence}"
-                raise TurnLost(lost, hint=error.hint) from error
-            elif sent and (self.begun or not _before_it_began(error)):
-                raise self._session.link.explained(error)
-            else:
-                async with asyncio.timeout_at(None if self._timer is None else self._timer.when()):
-                    await self._tries.another(error, self._session.expire)
-        except AcpError as final:
-            self._end(error=final)
-        except TimeoutError:
-            if self._timer is None:
-                raise
-            self._expire()
-        except asyncio.CancelledError:
-            self._end(result=CANCELLED)  # it was refused and not sent again: there is nothing to call off
-            raise
-
-    # Its end.
-
-    def _finish(self, result: v1.PromptResult) -> None:
-        if self.called_off is not None and result.stop_reason != v1.StopReason.CANCELLED:
-            result = msgspec.structs.replace(result, stop_reason=v1.StopReason.CANCELLED)
-        self._end(result=result)
-
-    def _end(self, *, result: v1.PromptResult | None = None, error: AcpError | None = None) -> None:
-        if not self.over:
-            if self._timer is not None:
-                self._timer.cancel()
-            if self._timed_out and self._timeout is not None:
-                result, error = None, RequestTimeout(m.PROMPT.name, self._timeout, peer=self._session.link.name)
-            self.result, self.error = result, error
-            self._enter_asked(math.inf)
-            self._session.hearing.over(self)
-
-    def call_off(self) -> "asyncio.Task[None] | None":
-        """Cancel it, if it is not over. Returns what to wait for, if anything: when that is done the turn is over."""
-        if self.over or self.called_off is not None:
-            return self.called_off
-        if self._stream is None or self._connection is None:
-            self._end(result=CANCELLED)
-            return None
-        self.called_off = self._session.link.do(self._read_out(), "call off a turn")
-        self._session.questions.release()
-        with suppress(ConnectionClosed):  # that ends it too
-            self._connection.post(m.CANCEL, v1.Cancel(self._session.id))
-        return self.called_off
-
-    def _expire(self) -> None:
-        """Cancel the turn because its timeout is over, unless it has ended or is cancelled already."""
-        if not self.over and self.called_off is None:
-            self._timed_out = True
-            self.call_off()
-
-    async def _read_out(self) -> None:
-        """Hear the turn to its end, for a while. An agent that does not end it is ended."""
-        link = self._session.link
-        try:
-            async with asyncio.timeout(link.cancel_grace):
-                while not self.over:
-                    async with self._taking:
-                        update = await self._next()
-                        if update is not None and not self.forgotten:
-                            self._left.append(update)  # for whoever iterates, who misses nothing by it
-        except TimeoutError:
-            _log.warning("%s ignores a cancelled turn for %g s and is ended", link.name, link.cancel_grace)
-            self._end(result=CANCELLED)
-            if self._connection is not None:
-                await link.end(self._connection)
+_NO_ENTRY: Final = object()
 
 
-def _before_it_began(error: AcpError) -> bool:
-    """Whether a refusal says that the prompt was not even looked at."""
-    if not isinstance(error, RequestRefused):
-        return False
-    return error.code == Code.SESSION_EXPIRED or error.wants_sign_in or error.says_closed
+class ClientTurnState(Enum):
+    """How far a turn is."""
+
+    WAITING = "waiting"
+    """The prompt is not sent: the session has to be opened first, or the agent refused it before it began."""
+    RUNNING = "running"
+    CANCELLING = "being cancelled"
+    """`session/cancel` is sent, and the agent has not responded to the prompt yet."""
+    FINISHED = "finished"
+    FAILED = "failed"
+
+
+class ClientTurnEvent(Enum):
+    """What can happen to a turn."""
+
+    SEND = "be sent"
+    REFUSE = "be refused before it began"
+    CANCEL = "be cancelled"
+    FINISH = "finish"
+    FAIL = "fail"
+
+
+_S, _E = ClientTurnState, ClientTurnEvent
+CLIENT_TURN_LIFE: Final = Life(
+    "turn of a client",
+    _S.WAITING,
+    {
+        _S.WAITING: {_E.SEND: _S.RUNNING, _E.CANCEL: _S.FINISHED, _E.FINISH: _S.FINISHED, _E.FAIL: _S.FAILED},
+        _S.RUNNING: {_E.REFUSE: _S.WAITING, _E.CANCEL: _S.CANCELLING, _E.FINISH: _S.FINISHED, _E.FAIL: _S.FAILED},
+        _S.CANCELLING: {_E.CANCEL: _S.CANCELLING, _E.FINISH: _S.FINISHED, _E.FAIL: _S.FAILED},
+        _S.FINISHED: {_E.CANCEL: _S.FINISHED},
+        _S.FAILED: {_E.CANCEL: _S.FAILED},
+    },
+    "A turn that is cancelled before its prompt was sent finishes at once. One whose timeout is over is cancelled first, and then fails.",
+)
+_OVER: Final = (_S.FINISHED, _S.FAILED)
 
 
 class ClientTurn:
     """`async for update in turn`, then `turn.result`; or `await turn` for the result alone, or `await turn.text()`.
 
-    Use it with `async with` to have it cancelled and over however you leave it. A timeout or a cancelled task cancels it too; a bare `break`
-    only when nobody holds on to it any more. An error that is raised in the loop and kept holds on to it by its traceback.
+    Use it with `async with` to have it cancelled and over however you leave it. A timeout or a cancelled task cancels it too; a bare
+    `break` only when nothing refers to it any more. An error that is raised in the loop and kept refers to it by its traceback.
     """
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
+    _state = ClientTurnState.FAILED  # of one that could not even be made, for `__del__`
+
+    def __init__(
+        self, session: "ClientSession", prompt: Sequence[v1.ContentBlock], timeout: float | None = None
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._session = session
+        self._prompt = list(prompt)
+        self._state = CLIENT_TURN_LIFE.start
+        self._result: v1.PromptResult | None = None
+        self._error: AcpError | None = None
+        self._begun = False
+        """Whether anything came of it, so that it must not be sent again."""
+        self._forgotten = False
+        """Whether nothing refers to it any more: it is about to be cancelled."""
+        self._cancelling: asyncio.Task[None] | None = None
+        self._tries = session.link.tries()
+        # Where the updates come from.
+        self._connection: Connection | None = None
+        self._backlog: Backlog[v1.SessionUpdate] | None = None
+        self._response: asyncio.Task[v1.PromptResult] | None = None
+        self._reading = asyncio.Lock()
+        self._ahead: deque[Update] = deque()
+        """What the consumer gets first: notices of our own, and updates that were read while the turn was cancelled."""
+        self._late: list[Update] = []
+        self._held_back: tuple[Inbox, int] | None = None
+        # What came of them.
+        self._entry: Entry | object | None = _NO_ENTRY
+        """The entry of the transcript that the last update changed, if the next one that changes it needs nothing else."""
+        self._messages: dict[int, tuple[Message, int, int | None]] = {}
+        """The messages of the agent, and the part of their text that belongs to this turn."""
+        self._timeout = timeout
+        self._timed_out = False
+        self._timer = None if timeout is None else self._loop.call_later(timeout, _expire, weakref.ref(self))
+        if (connection := session.home) is not None:
+            self._send(connection)  # at once if the session is open; else by the first that reads
+
+    # For the consumer.
 
     @property
     def result(self) -> v1.PromptResult:
         """Why it ended, once it has: read it to its end, or await it."""
-        run = self._run
-        if run.error is not None:
-            raise fresh(run.error)
-        if run.result is None:
+        if self._error is not None:
+            raise fresh(self._error)
+        if self._result is None:
             raise LocalProtocolError("the turn is not over: read its updates to the end, or await it")
-        return run.result
+        return self._result
 
-    def __aiter__(self) -> Self:
-        return self
+    def __aiter__(self) -> "AsyncGenerator[Update, None]":
+        return self._updates()
+
+    async def _updates(self) -> "AsyncGenerator[Update, None]":
+        # A generator, and most of it in one place: this is what a client does for each of a hundred thousand updates.
+        ahead = self._ahead
+        while True:
+            while ahead:
+                yield ahead.popleft()
+            backlog = self._backlog
+            if backlog is not None and (waiting := backlog.waiting):
+                take, apply = waiting.popleft, self._session.transcript.apply
+                for _ in repeat(None, SETTLE_EVERY):
+                    update = take().update
+                    entry = apply(update)
+                    if entry is self._entry or self._follow(entry, update):
+                        yield update
+                    if ahead or not waiting:
+                        break
+                backlog.settle()
+            elif backlog is not None and not backlog.over:
+                try:
+                    await backlog.arrival()
+                except asyncio.CancelledError:
+                    self._cancel()
+                    raise
+            elif not await self._more():
+                return
 
     async def __anext__(self) -> "Update":
-        run = self._run
-        update = run.take_now()
-        if update is not None:
-            return update
-        try:
-            update = await run.take()
-        except asyncio.CancelledError:
-            run.call_off()
-            raise
-        if update is None:
-            raise StopAsyncIteration
-        return update
+        while True:
+            if self._ahead:
+                return self._ahead.popleft()
+            if (backlog := self._backlog) is not None and backlog.waiting:
+                if (update := self._take(backlog)) is not None:
+                    return update
+            elif not await self._more():
+                raise StopAsyncIteration
 
     def __await__(self) -> Generator[Any, None, v1.PromptResult]:
         return self._rest().__await__()
@@ -340,32 +203,281 @@ class ClientTurn:
     async def text(self) -> str:
         """All that the agent says in the turn, once it is over: its messages alone, as text."""
         await self
-        return self._run.text
+        said: list[str] = []
+        before: str | None = None
+        for message, start, end in self._messages.values():
+            if message.message_id is not None and before is not None and message.message_id != before:
+                said.append("\n\n")
+            before = message.message_id or before
+            said.append(message.text[start:end])
+        return "".join(said)
 
     async def cancel(self) -> v1.PromptResult:
         """Cancel the turn and wait until it is over. What comes of it meanwhile is in the session's transcript.
 
         An agent that does not end the turn within the connection's `cancel_grace` is ended, and started again when next needed.
         """
-        if (called_off := self._run.call_off()) is not None:
-            await asyncio.shield(called_off)
+        if (cancelling := self._cancel()) is not None:
+            await asyncio.shield(cancelling)
         return self.result
 
     def cancel_soon(self) -> None:
         """Cancel the turn, and do not wait for its end."""
-        self._run.call_off()
+        self._cancel()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if (called_off := self._run.call_off()) is not None:
-            await asyncio.shield(called_off)
+        if (cancelling := self._cancel()) is not None:
+            await asyncio.shield(cancelling)
 
     def __del__(self) -> None:
         # Left by `break` and forgotten. Its updates would wait for ever, and the connection with them.
-        run = self._run
-        if not run.over and not run.loop.is_closed():
+        if not self._over and not self._loop.is_closed():
             # Not at once: the collector may be at work anywhere, also in the middle of a frame.
-            run.forgotten = True
-            run.loop.call_soon_threadsafe(run.call_off)
+            self._forgotten = True
+            self._session.hearing.hold(self)
+            self._loop.call_soon_threadsafe(self._cancel)
+
+    # For the session.
+
+    @property
+    def _over(self) -> bool:
+        return self._state in _OVER
+
+    @property
+    def _sent(self) -> bool:
+        return self._backlog is not None
+
+    @property
+    def _being_cancelled(self) -> bool:
+        """Whether it was cancelled and the agent has not responded yet."""
+        return self._cancelling is not None and self._backlog is not None and not self._backlog.over
+
+    @property
+    def _waiting(self) -> "list[Update]":
+        """The updates that have come and are not read yet."""
+        return [] if self._backlog is None else [news.update for news in self._backlog.waiting]
+
+    def _enter_behind(self, patch: v1.ToolCallPatch) -> None:
+        """Enter a call that permission is asked for into the transcript behind the updates that still wait."""
+        if self._backlog is not None:
+            # No update, but it stands in their order; `_follow` takes it out again.
+            self._backlog.push([v1.SessionUpdate(self._session.id, cast("Update", patch))], 0)
+
+    def _notify(self, notice: v1.NoticeUpdate) -> None:
+        """Give the consumer a notice of our own."""
+        self._ahead.append(notice)
+
+    def _keep_late(self, update: "Update", weight: int) -> None:
+        """Keep an update that came after the response, before this turn was read to its end. It weighs on the connection as unread
+        updates do."""
+        if self._connection is not None:
+            inbox = self._connection.inbox
+            held = self._held_back[1] if self._held_back is not None and self._held_back[0] is inbox else 0
+            self._held_back = (inbox, held + weight)
+            inbox.take(weight)
+        self._late.append(update)
+
+    def _take_late(self) -> "list[Update]":
+        """Return all of those; they weigh on the connection no longer."""
+        if self._held_back is not None:
+            inbox, held = self._held_back
+            inbox.release(held)
+        late, self._late, self._held_back = self._late, [], None
+        return late
+
+    # Reading.
+
+    def _take(self, backlog: "Backlog[v1.SessionUpdate]") -> "Update | None":
+        """Read the next update that waits. None: it was the mark of a permission request."""
+        update: Update = backlog.pop().update
+        entry = self._session.transcript.apply(update)
+        return update if entry is self._entry or self._follow(entry, update) else None
+
+    def _follow(self, entry: "Entry | None", update: "Update") -> bool:
+        """Keep up with an update that the transcript has taken. False: it is no update."""
+        kind = type(update)
+        self._begun = True
+        self._entry = _NO_ENTRY
+        if kind is v1.ToolCallPatch:
+            return False
+        if entry is None:
+            settings.follow(self._session, update)
+        else:
+            if kind is v1.AgentMessageChunk and isinstance(entry, Message) and id(entry) not in self._messages:
+                chunk = cast("v1.AgentMessageChunk", update).content
+                piece = len(chunk.text) if isinstance(chunk, v1.TextBlock) else 0
+                self._messages[id(entry)] = (entry, len(entry.text) - piece, None)
+            self._entry = entry
+        return True
+
+    async def _more(self) -> bool:
+        """Wait until there is something to read. False: the turn is over.
+
+        Raises:
+            TurnLost: the connection was lost, and the prompt may have been worked on.
+            AcpError: it could not be sent, or was refused.
+        """
+        try:
+            async with self._reading:  # two may want to: the consumer, and the task that cancels
+                if self._ahead or await self._wait():
+                    return True
+        except asyncio.CancelledError:
+            self._cancel()
+            raise
+        if self._ahead:
+            return True
+        if self._error is not None:
+            raise fresh(self._error)
+        return False
+
+    async def _wait(self) -> bool:
+        """Wait until an update waits, or a notice. False: the turn is over. A wait that is cancelled leaves the turn as it is."""
+        while not self._over:
+            backlog, response = self._backlog, self._response
+            try:
+                if backlog is None or response is None:
+                    async with self._in_time():
+                        connection = await self._session.ready()
+                    self._send(connection)
+                    if self._ahead:
+                        return True
+                elif backlog.waiting:
+                    return True
+                elif not backlog.over:
+                    await backlog.more()
+                else:
+                    await self._respond(await asyncio.shield(response))  # raises what the request raised
+            except AcpError as error:
+                await self._fail(error)
+            except TimeoutError:
+                if self._timer is None:
+                    raise
+                self._expire()  # the timer itself may be a moment late
+        return False
+
+    def _in_time(self) -> asyncio.Timeout:
+        return asyncio.timeout_at(None if self._timer is None else self._timer.when())
+
+    # Its life.
+
+    def _does(self, event: ClientTurnEvent) -> None:
+        self._state = CLIENT_TURN_LIFE.next(self._state, event)
+
+    def _send(self, connection: "Connection") -> None:
+        if self._over:  # cancelled while the session was being opened
+            return
+        try:
+            self._backlog, self._response = connection.begin(
+                m.PROMPT, v1.Prompt(self._session.id, self._prompt), self._session.id
+            )
+        except ConnectionClosed:
+            self._session.expire()  # gone since we looked: the next try opens it again
+            return
+        self._does(_E.SEND)
+        self._connection = connection
+
+    async def _respond(self, result: v1.PromptResult) -> None:
+        """Take the agent's response."""
+        if result.stop_reason.value == AUTH_REQUIRED and self._cancelling is None:
+            await self._fail(RequestRefused(Code.AUTH_REQUIRED, "Authentication required"))
+            return
+        if self._cancelling is not None and result.stop_reason != v1.StopReason.CANCELLED:
+            result = msgspec.structs.replace(result, stop_reason=v1.StopReason.CANCELLED)
+        self._end(result=result)
+
+    async def _fail(self, error: AcpError) -> None:
+        """Try again where that helps; else the turn is over."""
+        if self._over:
+            return
+        sent, self._backlog, self._response = self._sent, None, None
+        try:
+            if self._cancelling is not None:
+                self._end(result=CANCELLED)  # agents respond to a cancelled turn with all sorts of errors
+            elif sent and isinstance(error, ConnectionClosed):
+                lost = f"the connection was lost in the middle of a turn: {error.sentence}"
+                raise TurnLost(lost, hint=error.hint) from error
+            elif sent and (self._begun or not _before_it_began(error)):
+                raise self._session.link.explained(error)
+            else:
+                if sent:
+                    self._does(_E.REFUSE)
+                async with self._in_time():
+                    await self._tries.another(error, self._session.expire)
+        except AcpError as final:
+            self._end(error=final)
+        except TimeoutError:
+            if self._timer is None:
+                raise
+            self._expire()
+        except asyncio.CancelledError:
+            self._end(result=CANCELLED)  # it was refused and not sent again: there is nothing to cancel
+            raise
+
+    def _end(self, *, result: v1.PromptResult | None = None, error: AcpError | None = None) -> None:
+        if self._over:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._timed_out and self._timeout is not None:
+            result, error = None, RequestTimeout(m.PROMPT.name, self._timeout, peer=self._session.link.name)
+        self._does(_E.FINISH if error is None else _E.FAIL)
+        self._result, self._error = result, error
+        # Where the text of this turn ends: a later one may go on with the same message.
+        self._messages = {
+            key: (message, start, len(message.text)) for key, (message, start, _) in self._messages.items()
+        }
+        self._session.hearing.over(self)
+
+    def _cancel(self) -> "asyncio.Task[None] | None":
+        """Cancel it, if it is not over. Returns the task to wait for, if any: when that is done the turn is over."""
+        if self._over or self._cancelling is not None:
+            return self._cancelling
+        if self._backlog is None or self._connection is None:
+            self._end(result=CANCELLED)
+            return None
+        self._does(_E.CANCEL)
+        self._cancelling = self._session.link.do(self._read_out(), "cancel a turn")
+        self._session.questions.release()
+        with suppress(ConnectionClosed):  # that ends it too
+            self._connection.post(m.CANCEL, v1.Cancel(self._session.id))
+        return self._cancelling
+
+    def _expire(self) -> None:
+        """Cancel the turn because its timeout is over, unless it has ended or is cancelled already."""
+        if not self._over and self._cancelling is None:
+            self._timed_out = True
+            self._cancel()
+
+    async def _read_out(self) -> None:
+        """Read the turn to its end, for a while. An agent that does not end it is ended."""
+        link = self._session.link
+        try:
+            async with asyncio.timeout(link.cancel_grace):
+                while not self._over:
+                    async with self._reading:
+                        if not await self._wait() or (backlog := self._backlog) is None or not backlog.waiting:
+                            continue
+                        update = self._take(backlog)
+                        if update is not None and not self._forgotten:
+                            self._ahead.append(update)  # for the consumer, who misses nothing by it
+        except TimeoutError:
+            _log.warning("%s ignores a cancelled turn for %g s and is ended", link.name, link.cancel_grace)
+            self._end(result=CANCELLED)
+            if self._connection is not None:
+                await link.end(self._connection)
+
+
+def _expire(turn: "weakref.ref[ClientTurn]") -> None:
+    """Cancel a turn whose timeout is over. By a weak reference: a timer must not keep a turn that its consumer has forgotten."""
+    if (found := turn()) is not None:
+        found._expire()
+
+
+def _before_it_began(error: AcpError) -> bool:
+    """Whether a refusal says that the prompt was not even looked at."""
+    if not isinstance(error, RequestRefused):
+        return False
+    return error.code == Code.SESSION_EXPIRED or error.wants_sign_in or error.says_closed

@@ -6,6 +6,7 @@ settings and transcript never see the later before the earlier.
 
 import asyncio
 import logging
+import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from antiphon.transcript.entries import CallEntry
 
 if TYPE_CHECKING:
     from antiphon.client.session import ClientSession, SessionWorkspace
-    from antiphon.client.turn import Run
+    from antiphon.client.turn import ClientTurn
     from antiphon.local.files import Roots
     from antiphon.protocol.v1.session import SessionUpdate
     from antiphon.protocol.v1.updates import Update
@@ -139,31 +140,50 @@ class SessionInbox:
     def __init__(self, session: Listener, on_update: OnUpdate | None) -> None:
         if iscoroutinefunction(on_update):
             raise LocalProtocolError("`on_update` must be a plain `def`: to wait, iterate over a turn")
-        self.runs: list[Run] = []
-        """The turns that are not over, the oldest first."""
+        self._turns: dict[int, weakref.ref[ClientTurn]] = {}
+        self._forgotten: dict[int, ClientTurn] = {}
         self.replaying = False
         """Whether the agent tells again what we know: the session is opened anew by `session/load`."""
         self._session = session
         self._on_update = on_update
 
     @property
+    def turns(self) -> "list[ClientTurn]":
+        """The turns that are not over, the oldest first."""
+        found = [self._forgotten.get(key) or turn() for key, turn in self._turns.items()]
+        return [turn for turn in found if turn is not None]
+
+    def add(self, turn: "ClientTurn") -> None:
+        """Give updates to a turn. By a weak reference: one that its consumer has forgotten is cancelled."""
+        self._turns[id(turn)] = weakref.ref(turn)
+
+    def hold(self, turn: "ClientTurn") -> None:
+        """Keep a turn that its consumer has forgotten until it is over."""
+        self._forgotten[id(turn)] = turn
+
+    @property
+    def running(self) -> "ClientTurn | None":
+        """The oldest turn that the agent has and that is not over."""
+        return next((turn for turn in self.turns if turn._sent and not turn._over), None)
+
+    @property
     def being_cancelled(self) -> bool:
-        """Whether a turn has been called off that the agent has not ended yet."""
-        return any(run.being_cancelled for run in self.runs)
+        """Whether a turn has been cancelled that the agent has not ended yet."""
+        return any(turn._being_cancelled for turn in self.turns)
 
     def worked(self) -> None:
-        """The agent asks for something: whatever prompt it has is being worked on, and must not be sent again."""
-        for run in self.runs:
-            run.begun = run.begun or run.sent
+        """Note that the agent works on the prompts that it has: they must not be sent again."""
+        for turn in self.turns:
+            turn._begun = turn._begun or turn._sent
 
     def heard(self, update: "Update") -> None:
         """An update that no turn was waiting for."""
         if self.replaying:
             settings.follow(self._session, update)
             return
-        for run in reversed(self.runs):
-            if run.sent:  # answered, or the update would have gone there; but not read to its end
-                run.keep_late(update, LATE_WEIGHT)
+        for turn in reversed(self.turns):
+            if turn._sent:  # answered, or the update would have gone there; but not read to its end
+                turn._keep_late(update, LATE_WEIGHT)
                 return
         self._deliver(update)
 
@@ -178,8 +198,8 @@ class SessionInbox:
         Many agents name only the call that they announced just before, and whoever decides wants to know what it is.
         """
         transcript = self._session.transcript
-        run = next((run for run in self.runs if run.sent and not run.over), None)
-        waiting = run.waiting if run is not None else []
+        turn = self.running
+        waiting = turn._waiting if turn is not None else []
         call = copy(transcript.call(patch.tool_call_id))
         if call is None or call.finished:  # some agents count their calls anew in each turn: this is another one
             call = CallEntry(0, patch.tool_call_id)
@@ -188,8 +208,8 @@ class SessionInbox:
                 call.announce(update)
             elif isinstance(update, v1.ToolCallUpdate) and update.tool_call_id == call.id:
                 call.patch(update)
-        if run is not None and waiting:
-            run.ask_later(patch, len(waiting))
+        if turn is not None and waiting:
+            turn._enter_behind(patch)
         else:
             transcript.asked(patch)
         return call.known(patch)
@@ -197,18 +217,18 @@ class SessionInbox:
     def tell(self, notice: v1.NoticeUpdate) -> None:
         """Say something of our own: in the turn, or else to `on_update`."""
         _log.warning("session `%s`: %s: %s", self._session.id, notice.title, notice.description)
-        if self.runs:
+        if turns := self.turns:
             self._session.transcript.apply(notice)
-            self.runs[0].notices.append(notice)
+            turns[0]._notify(notice)
         else:
             self._deliver(notice)
 
-    def over(self, run: "Run") -> None:
-        """A turn has ended and is read."""
-        if run in self.runs:
-            self.runs.remove(run)
+    def over(self, turn: "ClientTurn") -> None:
+        """Let go of a turn that has ended and is read."""
+        self._turns.pop(id(turn), None)
+        self._forgotten.pop(id(turn), None)
         self._session.transcript.turn_ended()
-        for update in run.take_late():
+        for update in turn._take_late():
             self._deliver(update)
 
     def _deliver(self, update: "Update") -> None:
@@ -288,8 +308,7 @@ class ClientSessions:
     def running_turn(self, session_id: str) -> object:
         """Return the turn that runs in a session, if any."""
         session = self._by_id.get(session_id)
-        runs = session.hearing.runs if session is not None else []
-        return next((run for run in runs if run.sent and not run.over), None)
+        return session.hearing.running if session is not None else None
 
     async def ask(self, session_id: str | None, ask: Callable[[], T | Awaitable[T]], instead: T) -> T:
         """Ask the user, unless the turn is being cancelled; stop asking when it is. Then the answer is `instead`."""

@@ -252,12 +252,18 @@ class Connection:
         session = session_id or getattr(params, "session_id", None)
         if not isinstance(session, str):
             raise LocalProtocolError(f"`{call.name}` names no session: give `session_id`")
+        return Stream(*self.begin(call, params, session, timeout=timeout))
+
+    def begin(
+        self, call: Call[P, R], params: P, session_id: str, *, timeout: Timeout = UNSET
+    ) -> "tuple[Backlog[Any], asyncio.Task[R]]":
+        """Send a request as `stream` does. Returns where the session's updates wait until its response, and the response."""
         id, answer = self._ask(call, params)
         outcome = self._transport.loop.create_task(self._outcome(call, id, answer), name=call.name)
         outcome.add_done_callback(partial(self._turn_over, id, self._time(id, call, timeout)))
-        backlog: Backlog[Any] = Backlog(self.inbox, session, partial(self._cancel_turn, call, session, outcome))
+        backlog: Backlog[Any] = Backlog(self.inbox, session_id, partial(self._cancel_turn, call, session_id, outcome))
         self._backlogs[id] = backlog
-        return Stream(backlog, outcome)
+        return backlog, outcome
 
     def _turn_over(self, id: int, timer: asyncio.TimerHandle | None, outcome: "asyncio.Task[Any]") -> None:
         if timer is not None:

@@ -11,7 +11,7 @@ and the rest of its updates is discarded.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from antiphon.errors import LocalProtocolError
@@ -39,30 +39,49 @@ class Backlog(Generic[U]):
         self.unwanted = False
         self._inbox = inbox
         self._cancel = cancel
-        self._waiting: deque[tuple[U, int]] = deque()
-        self._wake: asyncio.Future[None] | None = None
+        self.waiting: deque[U] = deque()
+        """The updates that wait, the oldest first. A reader that takes from it directly calls `settle` now and then."""
+        self._runs: deque[tuple[int, int]] = deque()
+        """How they came: so many updates, of so many bytes together."""
+        self._counted = 0
+        self._readers: list[asyncio.Future[None]] = []
         inbox.add(session_id, self)
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self.waiting)
 
-    def push(self, update: U, size: int) -> None:
-        """One more update (called in wire order)."""
+    def push(self, updates: Sequence[U], size: int) -> None:
+        """Add updates that came together, in wire order; `size` is how many bytes they were."""
         if self.unwanted:
             return
-        self._waiting.append((update, size))
+        self.waiting.extend(updates)
+        self._runs.append((len(updates), size))
+        self._counted += len(updates)
         self._inbox.take(size)
         self._rouse()
 
-    def waiting(self) -> list[U]:
-        """All of them, the oldest first."""
-        return [update for update, _ in self._waiting]
-
     def pop(self) -> U:
-        """The oldest that waits."""
-        update, size = self._waiting.popleft()
-        self._inbox.release(size)
+        """Take the oldest that waits."""
+        update = self.waiting.popleft()
+        self.settle()
         return update
+
+    def settle(self) -> None:
+        """Release the bytes of what was taken since the last time."""
+        taken = self._counted - len(self.waiting)
+        self._counted -= taken
+        released = 0
+        while taken:
+            count, size = self._runs.popleft()
+            if taken < count:
+                part = size * taken // count
+                self._runs.appendleft((count - taken, size - part))
+                released += part
+                break
+            taken -= count
+            released += size
+        if released:
+            self._inbox.release(released)
 
     def end(self) -> None:
         """The response is here: what comes after it belongs to another turn."""
@@ -75,21 +94,28 @@ class Backlog(Generic[U]):
         if self.unwanted:
             return
         self.unwanted = True
-        self._inbox.release(sum(size for _, size in self._waiting))
-        self._waiting.clear()
+        self.waiting.clear()
+        self.settle()
         if not self.over:
             self._cancel()
 
+    def arrival(self) -> "asyncio.Future[None]":
+        """Return a future that is done with the next update, or the end. For a reader that has found nothing that waits."""
+        reader: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._readers.append(reader)
+        return reader
+
     async def more(self) -> None:
-        """Until there is an update or the end."""
-        if not self._waiting and not self.over:
-            self._wake = asyncio.get_running_loop().create_future()
-            await self._wake
+        """Wait until there is an update or the end."""
+        if not self.waiting and not self.over:
+            await self.arrival()
 
     def _rouse(self) -> None:
-        wake, self._wake = self._wake, None
-        if wake is not None and not wake.done():
-            wake.set_result(None)
+        if self._readers:
+            for reader in self._readers:
+                if not reader.done():
+                    reader.set_result(None)
+            self._readers.clear()
 
 
 class Stream(Generic[U, R]):
@@ -133,7 +159,7 @@ class Stream(Generic[U, R]):
     @property
     def waiting(self) -> list[U]:
         """What has come and was not taken yet. It stays where it is."""
-        return self._backlog.waiting()
+        return list(self._backlog.waiting)
 
     def take_now(self) -> U | None:
         """The next update if it waits already."""

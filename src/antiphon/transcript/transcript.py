@@ -29,7 +29,7 @@ from antiphon.protocol.v1.settings import (
     CurrentModelUpdate,
     CurrentModeUpdate,
 )
-from antiphon.protocol.v1.tools import ToolCall, ToolCallPatch, ToolCallUpdate
+from antiphon.protocol.v1.tools import ToolCall, ToolCallPatch
 from antiphon.protocol.v1.updates import (
     AgentMessageChunk,
     AgentThoughtChunk,
@@ -102,25 +102,22 @@ class Transcript:
         self._calls: dict[str, CallEntry] = {}
         self._compactions: dict[str, CompactionEntry] = {}
         self._open: _Talk | None = None  # the last entry, if the next piece may still go there
-        self._open_chunk: type | None = None  # and the kind of update that brings it
+        self._open_chunk: type[MessageChunk] | None = None  # and the kind of update that brings it
         self._echo: tuple[Message, list[ContentBlock]] | None = None
 
     def apply(self, update: "Update") -> Entry | None:
         """Take one update. Returns the entry to draw again, or `None` if it changed no entry (but perhaps the state)."""
-        if not isinstance(update, MessageChunk):
-            return self._entered(update)
-        entry, content, message_id = self._open, update.content, update.message_id
         # The fast road: the next piece of plain text. Nearly every update of a turn is one.
-        if (
-            entry is not None
-            and type(update) is self._open_chunk
-            and type(content) is TextBlock
-            and content.annotations is entry.note
-            and (message_id is None or message_id == entry.message_id)
-        ):
-            entry.tail.append(content.text)
-            return entry
-        return self._talked(update)
+        if type(update) is self._open_chunk and (entry := self._open) is not None:
+            content, message_id = update.content, update.message_id
+            if (
+                type(content) is TextBlock
+                and content.annotations is entry.note
+                and (message_id is None or message_id == entry.message_id)
+            ):
+                entry.tail.append(content.text)
+                return entry
+        return self._talked(update) if isinstance(update, MessageChunk) else self._entered(update)
 
     def asked(self, patch: ToolCallPatch) -> CallEntry:
         """Take the call that a permission request is about; it may be the first we hear of it."""
@@ -228,7 +225,7 @@ class Transcript:
 
     def _entered(self, update: "Update") -> Entry | None:
         match update:
-            case ToolCallUpdate():
+            case ToolCallPatch():  # of an update, or of a permission request
                 return self._patched(update)
             case ToolCall():
                 return self._announced(update)
