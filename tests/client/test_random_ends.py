@@ -223,7 +223,7 @@ async def client(world: World) -> None:
                 assert heard == said.get(name, [])[: len(heard)], name
                 assert name not in user.whole or heard == said.get(name, []), name
             for session in user.sessions:
-                assert not session.hearing.runs, "a turn that nobody reads and that never ended"
+                assert not session.hearing.turns, "a turn that nobody reads and that never ended"
                 assert not session.questions._open
 
     world.finally_(in_order)

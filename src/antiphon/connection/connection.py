@@ -364,14 +364,14 @@ class Connection:
         elif self._outbox.taps:
             for line in lines_of(block):
                 self._outbox.show("in", line)
-                self._line(line)
+                self._line(line, at_once=False)
         elif block.find(b"\n") + 1 >= len(block):  # one line, not copied: it may be a file of 50 MiB
-            self._line(block)
+            self._line(block, at_once=True)
         else:
             self._updates.block(block, self._frame)
 
-    def _line(self, line: Line) -> None:
-        if not (self._updates.looks_like_one(line) and self._updates.line(line)):
+    def _line(self, line: Line, at_once: bool) -> None:
+        if not (self._updates.looks_like_one(line) and self._updates.line(line, at_once=at_once)):
             self._frame(line)
 
     def _frame(self, frame: Line) -> None:

@@ -101,15 +101,15 @@ class Updates:
             if not (self.looks_like_one(line) and self.line(line)):
                 other(line)
 
-    def line(self, line: Line) -> bool:
-        """Take one line if it is a well-formed update. False: it was not taken."""
+    def line(self, line: Line, *, at_once: bool = False) -> bool:
+        """Take one line if it is a well-formed update; `at_once` if nothing comes with it. False: it was not taken."""
         try:
             update: SessionUpdates = (self._decoder or self._made()).decode(line).params
         except BAD_INPUT:
             return False
         found = self._router.notices.get(self._name)
         if found is None or self._inbox.streams:
-            self.one(update, len(line))
+            self.one(update, len(line), at_once=at_once)
             return True
         try:
             found[1](update)
@@ -162,11 +162,11 @@ class Updates:
                 for update in run:
                     self.one(update, size)
 
-    def one(self, update: SessionUpdates, size: int) -> None:
-        """Deliver one update that counts for `size` bytes while it waits."""
+    def one(self, update: SessionUpdates, size: int, *, at_once: bool = False) -> None:
+        """Deliver one update that counts for `size` bytes while it waits; `at_once` if nothing comes with it."""
         streams = self._inbox.streams.get(update.session_id)
         if streams:
-            streams[0].push((update,), size)
+            streams[0].push((update,), size, at_once=at_once)
         elif (found := self._router.notices.get(self._name)) is not None:
             try:
                 found[1](update)

@@ -26,6 +26,9 @@ _log = logging.getLogger(__name__)
 READ_SIZE: Final = 64 * 1024
 """Bytes per read: what a pipe holds, and below the size at which malloc turns to mmap."""
 
+FULL_READS: Final = 4
+"""Reads in a row of a pipe that is full each time, before the loop gets a turn: 256 KiB."""
+
 READS_PER_TURN: Final = 16
 """Reads in a row, of one long line, before the loop gets a turn: 1 MiB."""
 
@@ -176,7 +179,7 @@ class PipeTransport(Transport):
     def _readable(self) -> None:
         if self._input not in _READS:
             return
-        for _ in range(READS_PER_TURN):
+        for reads in range(1, READS_PER_TURN + 1):
             try:
                 chunk = os.read(self._read_fd, READ_SIZE)
             except (BlockingIOError, InterruptedError):
@@ -187,6 +190,8 @@ class PipeTransport(Transport):
                 self._end_of_input()
                 return
             self._take(chunk)
+            if len(chunk) == READ_SIZE and reads < FULL_READS and self._input in _READS:
+                continue  # a full pipe: the peer has more, and each look at the loop would cost as much as some updates
             # In the middle of a long line the rest is on its way: no need to ask the loop for each piece.
             if self._framer.pending <= READ_SIZE or not self._soon_readable():
                 break
