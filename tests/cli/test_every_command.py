@@ -19,7 +19,7 @@ import pytest
 
 from antiphon.cli.completion import tree
 from antiphon.cli.main import COMMANDS
-from tests.cli.conversing import asked, ended, said, write
+from tests.cli.histories import asked, ended, said, write
 from tests.cli.running import NO_ENGINES, ROOT
 from tests.cli.terminal import Terminal
 from tests.limits import limit

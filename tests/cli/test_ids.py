@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.client.agent import SHORTEST, shortened
-from tests.cli.conversing import asked, write
+from tests.cli.histories import asked, write
 from tests.cli.running import Done, Place
 from tests.limits import limit
 

@@ -12,7 +12,7 @@ import pytest
 from antiphon.cli.main import main
 from antiphon.store.locks import SessionLock
 from antiphon.store.schema import FILE_NAME
-from tests.cli.conversing import asked, called, ended, said, thought, write
+from tests.cli.histories import asked, called, ended, said, thought, write
 from tests.cli.terminal import Terminal
 
 Sessions = Callable[..., tuple[int, str, str]]

@@ -221,7 +221,7 @@ ELSEWHERE: Final = {
     "auto-continue while tasks are pending": "tests/duet/e2e/test_nudge.py",
     "auto-resume": "tests/duet/test_resuming.py",
     "parse errors and messages that are none": "tests/seeds/test_agent.py",
-    "settings of Zed": "tests/cli/test_setup.py",
+    "settings of Zed": "tests/editors/test_setup.py",
     "extension for Zed": "tests/test_packages.py",
 }
 """What they show besides, and what plays it."""

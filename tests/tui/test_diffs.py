@@ -1,9 +1,9 @@
 """Changes as lines, and the changes of a whole session."""
 
 from antiphon.protocol import v1
+from antiphon.transcript.presentation import ChangedFile, changes_of
 from antiphon.transcript.transcript import fold
 from antiphon.tui.blocks import change_of, diff_texts
-from antiphon.tui.changes import ChangedFile, changes_of
 
 
 def test_a_change_has_its_lines_and_some_around_them() -> None:

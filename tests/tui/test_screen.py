@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from antiphon.protocol import v1
 from antiphon.transcript.transcript import fold
-from antiphon.tui.blocks import TerminalTail
 from antiphon.tui.painter import Painter
 from antiphon.tui.screen import PROMPT, ChatScreen
+from antiphon.tui.terminals import TerminalTail
 
 
 def screen(width: int = 60, tails: dict[str, TerminalTail] | None = None) -> ChatScreen:

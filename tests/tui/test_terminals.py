@@ -4,8 +4,7 @@ import asyncio
 from pathlib import Path
 
 from antiphon.protocol import v1
-from antiphon.tui.blocks import TerminalTail
-from antiphon.tui.terminals import WatchedTerminals
+from antiphon.tui.terminals import TerminalTail, WatchedTerminals
 
 
 async def run(terminals: WatchedTerminals, cwd: Path, line: str) -> str:

@@ -9,6 +9,7 @@ import select
 import sys
 from errno import EACCES, EBADF, EIO, ENOSPC, EPERM, EPIPE, EROFS
 
+from antiphon.cli.interrupts import INTERRUPTED
 from antiphon.errors import AcpError, sentence_and_hint
 
 TYPE_CHECKING = False
@@ -21,10 +22,16 @@ if TYPE_CHECKING:
 __all__ = [
     "CANCELLED",
     "COLORS",
+    "DENIED",
+    "DONE",
     "FAILED",
+    "HALF_FAILED",
     "KINDS",
+    "LIMITED",
     "MISUSED",
+    "REFUSED",
     "STATUSES",
+    "TIMED_OUT",
     "Invocation",
     "Misused",
     "OutputLost",
@@ -45,15 +52,22 @@ __all__ = [
 # --- How every command speaks: data on stdout, words on stderr, an error and then a hint, in colour where that is wanted
 # Imported before anything else, so it loads nothing heavy and nothing that only POSIX has.
 
+DONE = 0
 FAILED = 1
 MISUSED = 2
-CANCELLED = 130
+REFUSED = 3
+LIMITED = 4
+DENIED = 5
+HALF_FAILED = 6
+TIMED_OUT = 124
+CANCELLED = INTERRUPTED
+"""Every exit status there is. `run` alone ends with those from 3 to 124; docs/run.md explains them."""
 
 STATUSES = {
-    0: "done",
+    DONE: "done",
     FAILED: "it failed, or what was checked is wrong",
     MISUSED: "wrong arguments, or what they name does not exist: a command, option, agent, program, file, directory, session or id",
-    CANCELLED: "interrupted",
+    INTERRUPTED: "interrupted",
 }
 """Exit statuses that mean the same in every command. `run` and `record` have more; their help lists them."""
 

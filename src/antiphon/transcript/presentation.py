@@ -3,18 +3,24 @@
 import os
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.protocol import v1
+from antiphon.text import strip_ansi
+from antiphon.transcript.entries import CallEntry
 
 if TYPE_CHECKING:
     from antiphon.policy import Action
     from antiphon.transcript.entries import CallEntry
+    from antiphon.transcript.transcript import Transcript
 
 __all__ = [
     "DIFF_LINES",
+    "ChangedFile",
     "antiphon_meta",
     "call_line",
+    "changes_of",
     "describe_action",
     "diff_lines",
     "diffs_in",
@@ -23,6 +29,7 @@ __all__ = [
     "plan_line",
     "shown_path",
     "usage_line",
+    "written_lines",
 ]
 
 # --- changes of files -------------------------------------------------------------------------------------------------
@@ -72,7 +79,7 @@ MARKS: Final = {
 
 def shown_path(path: str, cwd: str) -> str:
     """A path as short as it can be said from here."""
-    inside = os.path.relpath(path, cwd) if os.path.isabs(path) else path
+    inside = os.path.relpath(path, cwd) if os.path.isabs(path) and cwd else path
     return path if inside.startswith("..") else inside
 
 
@@ -108,6 +115,12 @@ def usage_line(usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> str | N
     return " · ".join(parts) or None
 
 
+def written_lines(output: str) -> list[str]:
+    """Return what a command wrote as a terminal shows it in the end: without colours and without overwritten text."""
+    whole = strip_ansi(output.replace("\r\n", "\n")).strip("\n")
+    return [line.rstrip("\r").rpartition("\r")[2] for line in whole.split("\n")] if whole.strip() else []
+
+
 def describe_action(action: "Action") -> str:
     """What an agent wants to do, exactly: the command, the paths or the address."""
     if action.command is not None:
@@ -139,3 +152,36 @@ def antiphon_meta(meta: dict[str, Any] | None) -> dict[str, Any]:
     """Return what our own agent adds to a message in `_meta`."""
     found = (meta or {}).get("antiphon")
     return found if isinstance(found, dict) else {}
+
+
+# --- changes of a whole session --------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class ChangedFile:
+    """The change of one file, or of one part of it."""
+
+    path: str
+    old: str | None
+    new: str
+
+
+def changes_of(transcript: "Transcript") -> list[ChangedFile]:
+    """Return every change of a session, file by file. Changes that follow on each other become one.
+
+    Some agents tell whole files and some only the lines they changed; so changes that do not fit together stay apart.
+    """
+    from antiphon.transcript.entries import CallEntry
+
+    by_path: dict[str, list[ChangedFile]] = {}
+    for entry in transcript.entries:
+        if not isinstance(entry, CallEntry) or entry.status.meaning != v1.ToolStatus.COMPLETED:
+            continue
+        for item in entry.content:
+            if isinstance(item, v1.Diff):
+                known = by_path.setdefault(item.path, [])
+                if known and known[-1].new == item.old_text:
+                    known[-1].new = item.new_text
+                elif not known or known[-1].new != item.new_text or known[-1].old != item.old_text:
+                    known.append(ChangedFile(item.path, item.old_text, item.new_text))
+    return [change for changes in by_path.values() for change in changes if change.old != change.new]

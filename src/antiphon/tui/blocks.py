@@ -6,7 +6,6 @@ Rule 3: no block grows without end. One that is too long is cut, a fence is clos
 """
 
 import difflib
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,9 @@ from rich.text import Text
 
 from antiphon.protocol import v1
 from antiphon.transcript.entries import CallEntry
+from antiphon.transcript.presentation import shown_path
 from antiphon.tui.painter import clean, exact, one_line, output_lines
+from antiphon.tui.terminals import TerminalTail
 
 __all__ = [
     "LONGEST",
@@ -27,7 +28,6 @@ __all__ = [
     "DiffLines",
     "Splitter",
     "TailOf",
-    "TerminalTail",
     "WordOf",
     "bounded",
     "call_texts",
@@ -35,7 +35,6 @@ __all__ = [
     "command_of",
     "content_word",
     "diff_texts",
-    "near",
 ]
 
 # --- What changed in a file, as lines to show. Pure; knows two texts and no file
@@ -123,25 +122,11 @@ MARKS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TerminalTail:
-    """The end of what a terminal has written, and how its command ended if it has."""
-
-    text: str
-    ended: str | None = None
-
-
 TailOf: TypeAlias = Callable[[str], TerminalTail | None]
 """By the terminal's id."""
 
 WordOf: TypeAlias = Callable[[str], str]
 """What became of a call that failed, by its id."""
-
-
-def near(path: str, cwd: str) -> str:
-    """A path as short as it is clear."""
-    inside = os.path.relpath(path, cwd) if os.path.isabs(path) and cwd else path
-    return path if inside.startswith("..") else inside
 
 
 def call_texts(
@@ -169,7 +154,7 @@ def _item_texts(item: v1.ToolContent, call: CallEntry, cwd: str, tail_of: TailOf
         case v1.Diff(path=path, new_text=new, old_text=old):
             change = change_of(old, new)
             counts = f"+{change.added} -{change.removed}" + ("" if old is not None else "  new")
-            head = Text.assemble(exact(near(path, cwd)), ("  " + counts, "dim"))
+            head = Text.assemble(exact(shown_path(path, cwd)), ("  " + counts, "dim"))
             return [head, *diff_texts(change, DIFF_LINES)]
         case v1.TerminalItem(terminal_id=id):
             return _terminal_texts(tail_of(id) or _tail_of_output(call.raw_output))

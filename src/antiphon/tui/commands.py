@@ -14,8 +14,8 @@ from antiphon.client.launch import mode_in_force
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
 from antiphon.transcript.entries import Message
-from antiphon.tui.blocks import change_of, diff_texts, near
-from antiphon.tui.changes import changes_of
+from antiphon.transcript.presentation import changes_of, shown_path
+from antiphon.tui.blocks import change_of, diff_texts
 from antiphon.tui.painter import exact, one_line
 from antiphon.tui.status import (
     PERMISSION_MODES,
@@ -253,7 +253,7 @@ async def show_diff(chat: "Chat", rest: str) -> None:
     for change in changes:
         compared = change_of(change.old, change.new)
         counts = f"+{compared.added} -{compared.removed}" + ("  new" if change.old is None else "")
-        rows.append(Text.assemble((exact(near(change.path, chat.session.cwd)), "bold"), f"  {counts}"))
+        rows.append(Text.assemble((exact(shown_path(change.path, chat.session.cwd)), "bold"), f"  {counts}"))
         rows += [Padding(text, (0, 0, 0, 2), expand=False) for text in diff_texts(compared, DIFF_LINES)]
     chat.note(rows or "The agent has told of no changes in this session.")
 

@@ -18,7 +18,8 @@ from rich.text import Text
 from rich.theme import Theme
 
 from antiphon import text as texts
-from antiphon.text import prose, strip_ansi
+from antiphon.text import prose
+from antiphon.transcript.presentation import written_lines
 
 __all__ = ["Painter", "clean", "exact", "one_line", "output_lines"]
 
@@ -47,9 +48,8 @@ def one_line(text: str) -> str:
 
 
 def output_lines(text: str) -> list[str]:
-    """What a command wrote, as it would look at the end: without colours, and a line that was written over shows the last of it."""
-    plain = strip_ansi(text.replace("\r\n", "\n"))
-    return [clean(line.rstrip("\r").rpartition("\r")[2]) for line in plain.rstrip("\n").split("\n")] if plain else []
+    """Return what a command wrote, as it looks in the end."""
+    return [clean(line) for line in written_lines(text)]
 
 
 def _unmixed(text: str) -> str:

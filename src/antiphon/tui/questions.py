@@ -17,7 +17,8 @@ from antiphon.config.environment import environment_for
 from antiphon.permission.gate import Choice, Question
 from antiphon.policy import Verdict
 from antiphon.protocol import v1
-from antiphon.tui.blocks import bounded, change_of, command_of, diff_texts, near, unfenced
+from antiphon.transcript.presentation import shown_path
+from antiphon.tui.blocks import bounded, change_of, command_of, diff_texts, unfenced
 from antiphon.tui.form_panel import FormPanel
 from antiphon.tui.painter import Painter, clean, exact, one_line
 from antiphon.tui.panels import CommandPanel, KeyPanel, Leaving, MenuPanel, PagePanel, Panel, fit, keys_text
@@ -86,7 +87,7 @@ def subject_of(
             case v1.Diff(path=path, new_text=new, old_text=old):
                 change = change_of(old, new)
                 counts = f"+{change.added} -{change.removed}" + ("" if old is not None else "  new file")
-                body += [Text.assemble((exact(near(path, cwd)), "bold"), f"  {counts}"), *diff_texts(change)]
+                body += [Text.assemble((exact(shown_path(path, cwd)), "bold"), f"  {counts}"), *diff_texts(change)]
             case v1.ContentItem(content=v1.TextBlock(text=text)):
                 body.append(Text(clean(unfenced(text))))
             case _:
@@ -95,7 +96,7 @@ def subject_of(
         {item.path for item in call.content if isinstance(item, v1.Diff)} if isinstance(call.content, list) else set()
     )
     places = [place.path for place in call.locations or ()] if isinstance(call.locations, list) else []
-    body += [Text(exact(near(path, cwd))) for path in dict.fromkeys(places) if path not in shown]
+    body += [Text(exact(shown_path(path, cwd))) for path in dict.fromkeys(places) if path not in shown]
     if not body:
         body += _input_texts(call.raw_input)
     return PermissionSubject(title, tuple(body), why, always, tuple(options))
@@ -355,14 +356,14 @@ def _unasked(question: Question, cwd: str) -> tuple[str, tuple[RenderableType, .
     action = question.action
     if question.content is not None:
         lines = [Text(f"+ {line}", "green") for line in exact(question.content).splitlines()]
-        names = [Text(exact(near(path, cwd)), "bold") for path in action.paths]
+        names = [Text(exact(shown_path(path, cwd)), "bold") for path in action.paths]
         return "Write a file", (*names, *bounded(lines, WRITTEN_LINES))
     body: list[RenderableType] = []
     if action.command is not None:
         body.append(Text(f"$ {exact(action.command)}", "bold"))
     elif action.words:
         body.append(Text("$ " + " ".join(exact(word) for word in _quoted(action.words)), "bold"))
-    body += [Text(exact(near(path, cwd))) for path in action.paths]
+    body += [Text(exact(shown_path(path, cwd))) for path in action.paths]
     return ("Run a command" if action.kind == "execute" else one_line(action.name or action.kind).capitalize()), tuple(
         body
     )

@@ -1,21 +1,29 @@
 """The agent's terminals, and the end of what each has written, kept to be shown after the terminal is gone."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from antiphon.client.terminals import Terminals
 from antiphon.errors import RequestError
 from antiphon.local.files import Roots
 from antiphon.protocol import v1
-from antiphon.tui.blocks import TerminalTail
 
-__all__ = ["WatchedTerminals"]
+__all__ = ["TerminalTail", "WatchedTerminals"]
 
 TAIL: Final = 4_000
 """Characters of a terminal's output that are kept: more than is ever shown of it."""
 
 TAILS: Final = 100
 """Terminals whose output is remembered. What was shown stays in the scrollback."""
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalTail:
+    """The end of what a terminal has written, and how its command ended if it has."""
+
+    text: str
+    ended: str | None = None
 
 
 class WatchedTerminals(Terminals):
@@ -43,6 +51,13 @@ class WatchedTerminals(Terminals):
         self._keep(result.terminal_id, TerminalTail(""))
         return result
 
+    async def output(self, request: v1.TerminalOutput) -> v1.TerminalOutputResult:
+        """Return what it has written so far, and keep the end of it."""
+        result = await super().output(request)
+        ended = None if result.exit_status is None else _ending(result.exit_status)
+        self._keep(request.terminal_id, TerminalTail(result.output[-TAIL:], ended))
+        return result
+
     async def release(self, request: v1.ReleaseTerminal) -> v1.ReleaseTerminalResult:
         """Keep the end of what it wrote, then let it go."""
         await self._look(request.terminal_id, request.session_id)
@@ -55,9 +70,7 @@ class WatchedTerminals(Terminals):
         except RequestError:  # its session was closed
             self._running.pop(terminal_id, None)
             return
-        ended = None if seen.exit_status is None else _ending(seen.exit_status)
-        self._keep(terminal_id, TerminalTail(seen.output[-TAIL:], ended))
-        if ended is not None:
+        if seen.exit_status is not None:
             self._running.pop(terminal_id, None)
 
     def _keep(self, terminal_id: str, tail: TerminalTail) -> None:

@@ -4,16 +4,12 @@ On a terminal a call is one line that is drawn again as it goes on. In a pipe it
 """
 
 import os
-import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast
 
 import msgspec
 
 from antiphon.cli.run import events
-from antiphon.client.terminals import Terminals
-from antiphon.errors import RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.base import encode
 from antiphon.text import Style, exact_line, one_line
@@ -26,6 +22,7 @@ from antiphon.transcript.presentation import (
     plan_line,
     shown_path,
     usage_line,
+    written_lines,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "JsonPrinter",
-    "KeptTerminals",
     "Printer",
     "QuietPrinter",
     "TailOf",
@@ -48,7 +44,6 @@ __all__ = [
     "show_diff",
     "tokens_event",
     "usage_event",
-    "written_lines",
 ]
 
 PLAN = "plan"
@@ -312,50 +307,7 @@ def describe_block(block: v1.ContentBlock) -> str:
             return block.kind
 
 
-# --- The agent's terminals, and the last of what each has written, kept to be shown when its call has ended
-
-TAIL: Final = 4_000
-"""Characters that are kept of one: more than is ever shown."""
-
-TAILS: Final = 100
-"""Terminals that are remembered."""
-
-
-_SEQUENCE: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
-"""Colours and movements. They are no words, and a command's output is not what anybody is asked about."""
-
-
-def written_lines(text: str) -> list[str]:
-    """The lines that a terminal would show of this; what was written over is gone."""
-    whole = _SEQUENCE.sub("", text).replace("\r\n", "\n").strip("\n")
-    return [line.rstrip("\r").rpartition("\r")[2] for line in whole.split("\n")] if whole.strip() else []
-
-
-class KeptTerminals(Terminals):
-    """Terminals whose last words outlive them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._tails: dict[str, str] = {}
-
-    def tail(self, terminal_id: str) -> str | None:
-        """The end of what it has written, as far as the agent has seen it."""
-        return self._tails.get(terminal_id)
-
-    async def output(self, request: v1.TerminalOutput) -> v1.TerminalOutputResult:
-        result = await super().output(request)
-        self._tails[request.terminal_id] = result.output[-TAIL:]
-        while len(self._tails) > TAILS:
-            del self._tails[next(iter(self._tails))]
-        return result
-
-    async def release(self, request: v1.ReleaseTerminal) -> v1.ReleaseTerminalResult:
-        with suppress(RequestError):  # it is not there, which the release says too
-            await self.output(v1.TerminalOutput(request.session_id, request.terminal_id))
-        return await super().release(request)
-
-
-# --- A run as programs read it: events on stdout, one per line, and not a word besides
+# --- JSON -----------------------------------------------------------------------------------------------------------
 
 
 class JsonPrinter:

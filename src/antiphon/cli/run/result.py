@@ -4,6 +4,7 @@ import os
 import shlex
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from antiphon.cli.outcome import CANCELLED, DENIED, DONE, HALF_FAILED, LIMITED, REFUSED
 from antiphon.cli.run import events
 from antiphon.client.files import Files
 from antiphon.permission.settings import BROKEN
@@ -19,14 +20,6 @@ if TYPE_CHECKING:
     from antiphon.transcript.transcript import Transcript
 
 __all__ = [
-    "DENIED",
-    "ENDED",
-    "FAILED",
-    "HALF_FAILED",
-    "LIMITED",
-    "MISUSED",
-    "REFUSED",
-    "TIMED_OUT",
     "AnswerText",
     "NotedFiles",
     "changed_files",
@@ -36,18 +29,8 @@ __all__ = [
     "status_of",
 ]
 
-ENDED: Final = 0
-FAILED: Final = 1
-MISUSED: Final = 2
-REFUSED: Final = 3
-LIMITED: Final = 4
-DENIED: Final = 5
-HALF_FAILED: Final = 6
-TIMED_OUT: Final = 124
-CANCELLED: Final = 130
-
 _STATUSES: Final = {
-    v1.StopReason.END_TURN: ENDED,
+    v1.StopReason.END_TURN: DONE,
     v1.StopReason.MAX_TOKENS: LIMITED,
     v1.StopReason.MAX_TURN_REQUESTS: LIMITED,
     v1.StopReason.REFUSAL: REFUSED,
@@ -73,7 +56,7 @@ def status_of(stop_reason: v1.StopReason, *, denied: bool = False, half_failed: 
     if denied:
         return DENIED
     status = _STATUSES[stop_reason.meaning]
-    return HALF_FAILED if half_failed and status == ENDED else status
+    return HALF_FAILED if half_failed and status == DONE else status
 
 
 def failures_in(result: v1.PromptResult) -> list[events.EngineFailure]:

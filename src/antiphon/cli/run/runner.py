@@ -11,14 +11,23 @@ from typing import TYPE_CHECKING, Final
 from antiphon.catalogue.known import DEMO
 from antiphon.cli.arguments import Misused, shown_time
 from antiphon.cli.logs import log_file
-from antiphon.cli.outcome import OutputLost, is_retryable, kind_of
+from antiphon.cli.outcome import (
+    CANCELLED,
+    DENIED,
+    FAILED,
+    HALF_FAILED,
+    MISUSED,
+    TIMED_OUT,
+    OutputLost,
+    is_retryable,
+    kind_of,
+)
 from antiphon.cli.outcome import status_of as status_of_error
 from antiphon.cli.run import events
-from antiphon.cli.run.command import CANCELLED, StopSignal
+from antiphon.cli.run.command import StopSignal
 from antiphon.cli.run.person import Person
 from antiphon.cli.run.printers import (
     JsonPrinter,
-    KeptTerminals,
     Printer,
     QuietPrinter,
     TailOf,
@@ -27,20 +36,7 @@ from antiphon.cli.run.printers import (
     tokens_event,
     usage_event,
 )
-from antiphon.cli.run.result import (
-    DENIED,
-    FAILED,
-    HALF_FAILED,
-    MISUSED,
-    TIMED_OUT,
-    AnswerText,
-    NotedFiles,
-    changed_files,
-    denied_line,
-    failures_in,
-    remedy,
-    status_of,
-)
+from antiphon.cli.run.result import AnswerText, NotedFiles, changed_files, denied_line, failures_in, remedy, status_of
 from antiphon.cli.run.session import OpenedSession, open_session
 from antiphon.cli.terminal import Screen, terminal_of
 from antiphon.client.handlers import Elicitation, Elicited
@@ -48,6 +44,7 @@ from antiphon.client.launch import Frontend, RunningAgent, launch
 from antiphon.config.shapes import RUN
 from antiphon.errors import AcpError, Advice, AuthRequired, sentence_and_hint
 from antiphon.protocol import v1
+from antiphon.tui.terminals import WatchedTerminals
 
 if TYPE_CHECKING:
     from antiphon.cli.arguments import Options
@@ -79,9 +76,9 @@ class Runner:
         self._stop = stop
         self._began = time.monotonic()
         self._screen = Screen()
-        self._terminals = KeptTerminals()
+        self._terminals = WatchedTerminals()
         self._refused: set[str] = set()
-        self._printer: Printer = _printer(options, self._screen, self._terminals.tail, self._word_of)
+        self._printer: Printer = _printer(options, self._screen, self._tail_of, self._word_of)
         terminal = terminal_of(self._screen)
         self._person = None if terminal is None else Person(self._screen, terminal)
         self._files = NotedFiles()
@@ -234,6 +231,11 @@ class Runner:
             self._printer.decided(entry)
         if failed:
             self._call_off()
+
+    def _tail_of(self, terminal_id: str) -> str | None:
+        """Return the end of what a terminal has written; None if it has written nothing."""
+        tail = self._terminals.tail(terminal_id)
+        return tail.text or None if tail is not None else None
 
     def _word_of(self, call_id: str) -> str:
         if call_id in self._refused:

@@ -18,7 +18,7 @@ from antiphon.export.json import document
 from antiphon.export.markdown import markdown
 from antiphon.export.session import ExportedSession, SessionFacts, read_session
 from antiphon.protocol import v1
-from tests.cli.conversing import AT, asked, called, ended, said, thought, write
+from tests.cli.histories import AT, asked, called, ended, said, thought, write
 from tests.cli.test_sessions import ONE, Sessions, home, sessions
 
 __all__ = ["home", "sessions"]  # the fixtures

@@ -10,7 +10,7 @@ import pytest
 
 from antiphon.editors.known import EDITORS
 from antiphon.store.schema import FILE_NAME, MIGRATIONS
-from tests.cli.visiting import Clinic
+from tests.doctor.machine import Clinic
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from antiphon import __version__
 from antiphon.catalogue.known import KNOWN
 from tests.cli.running import ROOT
 from tests.cli.terminal import Terminal
-from tests.cli.visiting import CODEX, Clinic
+from tests.doctor.machine import CODEX, Clinic
 from tests.engines.places import comes
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.visiting import Clinic, Report
+from tests.doctor.machine import Clinic, Report
 
 OURS = "agents.antiphon"
 

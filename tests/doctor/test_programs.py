@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.visiting import CLAUDE, CODEX, Clinic
+from tests.doctor.machine import CLAUDE, CODEX, Clinic
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from tests.cli.visiting import Clinic
+from tests.doctor.machine import Clinic
 from tests.engines.claude.place import HERMETIC
 from tests.engines.claude.versions import NEW
 from tests.engines.claude.versions import program as claude_program

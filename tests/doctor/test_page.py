@@ -8,8 +8,8 @@ import pytest
 from antiphon.cli.doctor import parser
 from antiphon.doctor.checks import PARTS, checks_of
 from tests.cli.running import ROOT
-from tests.cli.test_doctor_checks import WARD
-from tests.cli.visiting import CODEX, Clinic
+from tests.doctor.machine import CODEX, Clinic
+from tests.doctor.test_checks import WARD
 
 PAGE = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
 

@@ -8,7 +8,7 @@ import pytest
 
 from antiphon.cli.doctor import schema
 from tests.cli.running import ROOT
-from tests.cli.visiting import Clinic
+from tests.doctor.machine import Clinic
 
 SCHEMA = json.loads((ROOT / "docs" / "doctor.schema.json").read_text(encoding="utf-8"))
 
