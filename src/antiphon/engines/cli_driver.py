@@ -6,9 +6,9 @@ interrupted in the CLI first, and ends when its turn has ended there. What the C
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from antiphon.aio import ignore_result
 from antiphon.engines.events import TitleChanged, UpdateSender, mirrors
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from antiphon.agent.agent import Outcome
     from antiphon.agent.session import AgentSession
     from antiphon.agent.turn import AgentTurn
-    from antiphon.engines.events import TurnEnd
+    from antiphon.engines.events import Handler, TurnEnd
 
 __all__ = [
     "ENGINE_SESSION_LIFE",
@@ -99,9 +99,7 @@ class CliDriver(Generic[P]):
     title: ClassVar[str]
     """What the CLI is called in errors and in the log."""
 
-    def __init__(
-        self, session: "AgentSession", handlers: Mapping[type, Callable[[Any], Awaitable[None]]], *, titled: bool
-    ) -> None:
+    def __init__(self, session: "AgentSession", handlers: "Mapping[type, Handler]", *, titled: bool) -> None:
         self._session = session
         self._updates = UpdateSender(session, {TitleChanged: self._title_changed, **handlers})
         self._titled = titled

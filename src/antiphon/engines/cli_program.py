@@ -1,6 +1,7 @@
-"""The program behind an engine, and which version it has. Knows no engine and no event loop; where the program is, the catalogue knows.
+"""The program of a CLI on this machine: its version, what it prints, and what is remembered of it. Knows no engine and no event loop.
 
-What a program says about its version is kept beside its size and time, so that `session/new` does not wait for it.
+The version is stored with size and time of the program, so that `session/new` does not wait for it. What a CLI offered the last time is
+a hint and never the truth: it may be missing, old or damaged at any time, nothing fails because of that, and the CLI itself corrects it.
 """
 
 import logging
@@ -10,13 +11,16 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from antiphon.catalogue.programs import CLAUDE, CODEX, Cli, CliMissing, CliProblem, FoundProgram, Source, find_cli
 from antiphon.config.environment import environment_for
 from antiphon.config.places import make_private_directory, state_dir
+
+if TYPE_CHECKING:
+    from antiphon.protocol.base import JsonObject
 
 __all__ = [
     "CLAUDE",
@@ -42,7 +46,7 @@ __all__ = [
     "write_notes",
 ]
 
-PATIENCE: Final = 10.0
+OUTPUT_LIMIT: Final = 10.0
 """Seconds for `--version`. It takes some milliseconds, but the first start of a large program after a boot takes its time."""
 
 FRESH: Final = 24 * 3600.0
@@ -52,7 +56,7 @@ _VERSION: Final = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+)+(?:[-+][0-9A-Za-z.-]+)?
 
 
 class CliOutput(msgspec.Struct, frozen=True):
-    """What a program said before it ended."""
+    """What a program printed, and its status."""
 
     status: int
     out: str
@@ -60,11 +64,11 @@ class CliOutput(msgspec.Struct, frozen=True):
 
 
 class CliTooOld(CliProblem):
-    """It is here, and too old."""
+    """The program of the CLI is too old."""
 
 
 def version_of(found: FoundProgram) -> str:
-    """Its version: as we know it, else as it says. It blocks while it is asked.
+    """Return the version of a program: as it is stored, else as the program says. Blocks while the program is asked.
 
     Raises:
         CliMissing: it does not start, or does not say.
@@ -74,7 +78,7 @@ def version_of(found: FoundProgram) -> str:
 
 
 def known_version(found: FoundProgram) -> str | None:
-    """Its version, if it was asked before and has not changed since."""
+    """Return the stored version of a program, if the program has not changed since."""
     sign = _sign(found.path)
     notes = read_notes(_versions(found.cli))
     entry = None if notes is None else notes.get(found.path)
@@ -86,7 +90,7 @@ def known_version(found: FoundProgram) -> str | None:
 
 
 def ask_version(found: FoundProgram) -> str:
-    """Its version as it says, and to be known from now on. It blocks.
+    """Ask a program for its version, and store it. Blocks.
 
     Raises:
         CliMissing: it does not start, or does not say.
@@ -108,7 +112,7 @@ def ask_version(found: FoundProgram) -> str:
 
 
 def check_version(found: FoundProgram, version: str) -> str:
-    """The version, if it is new enough.
+    """Return the version, if it is new enough.
 
     Raises:
         CliTooOld: it is not.
@@ -123,11 +127,11 @@ def check_version(found: FoundProgram, version: str) -> str:
     return version
 
 
-def run_cli(found: FoundProgram, *words: str, cwd: str | None = None, limit: float = PATIENCE) -> CliOutput:
-    """Run the program for an answer, with nothing to read. It blocks; what does not answer in time is killed.
+def run_cli(found: FoundProgram, *words: str, cwd: str | None = None, limit: float = OUTPUT_LIMIT) -> CliOutput:
+    """Run the program with an empty stdin, and return what it printed. Blocks; a program that takes too long is killed.
 
     Raises:
-        CliMissing: it does not start, or does not answer.
+        CliMissing: it does not start, or takes too long.
     """
     from antiphon.engines.process import run_once
 
@@ -144,7 +148,7 @@ def run_cli(found: FoundProgram, *words: str, cwd: str | None = None, limit: flo
 
 
 def _sign(path: str) -> list[int]:
-    """Changes whenever the program does."""
+    """Return numbers that change whenever the program does."""
     try:
         found = os.stat(path)
     except OSError:
@@ -157,39 +161,38 @@ def _versions(cli: Cli) -> Path:
 
 
 def home_directory() -> str:
-    """The home directory, in which no file of a project counts; the root if there is none."""
+    """Return the home directory, in which no file of a project counts; the root if there is none."""
     home = os.path.expanduser("~")
     return home if os.path.isdir(home) else "/"
 
 
-# --- What a CLI told us last time, so that a session can be offered before the CLI has started. A hint, never the truth
-# It may be missing, old or damaged at any time, and nothing here fails because of that: who uses it is corrected by the CLI itself.
+# What is remembered.
 
 LARGEST: Final = 4 * 1024 * 1024
-"""Bytes of notes that are read. What a CLI tells of itself has some kilobytes."""
+"""Bytes of notes that are read. What a CLI offers has some kilobytes."""
 
 VERSIONS: Final = 8
-"""Versions of one CLI that are remembered. Some programs have a new one every day."""
+"""Versions of one CLI that are remembered. Some CLIs have a new one every day."""
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _log = logging.getLogger(__name__)
 
 
 class CliMemory:
-    """What one version of a CLI told: a JSON object, in a file of its own."""
+    """What one version of a CLI offered: a JSON object, in a file of its own."""
 
     def __init__(self, name: str, version: str, folder: Path | None = None) -> None:
         self._folder = folder or notes_folder()
         self._family = f"{_safe(name)}-told-"
         self.path = self._folder / f"{self._family}{_safe(version)}.json"
 
-    def load(self) -> dict[str, Any] | None:
-        """What was told, if we know it."""
+    def load(self) -> "JsonObject | None":
+        """Return what was offered, if it is known."""
         return read_notes(self.path)
 
-    def save(self, told: Mapping[str, Any]) -> None:
-        """Remember this instead of what was told before. Nothing is written if it is the same."""
-        if read_notes(self.path) != told and write_notes(self.path, told):
+    def save(self, offer: Mapping[str, object]) -> None:
+        """Store an offer in place of the one before. Nothing is written if it is the same."""
+        if read_notes(self.path) != offer and write_notes(self.path, offer):
             self._forget_old()
 
     def _forget_old(self) -> None:
@@ -201,33 +204,33 @@ class CliMemory:
 
 
 class StoredSettings:
-    """What was chosen in one session of a CLI that forgets it: setting → value."""
+    """The settings of one session of a CLI that forgets them: setting → value."""
 
     def __init__(self, session_id: str, folder: Path | None = None) -> None:
         self.path = (folder or notes_folder()) / "sessions" / f"{_safe(session_id)}.json"
 
     def load(self) -> dict[str, str]:
-        """What was chosen, as far as we know."""
+        """Return the stored settings."""
         notes = read_notes(self.path) or {}
         return {name: value for name, value in notes.items() if isinstance(value, str)}
 
     def save(self, chosen: Mapping[str, str]) -> None:
-        """Remember this instead."""
+        """Store these settings instead."""
         write_notes(self.path, chosen)
 
     def forget(self) -> None:
-        """Remember nothing."""
+        """Delete the stored settings."""
         with suppress(OSError):
             self.path.unlink()
 
 
 def notes_folder() -> Path:
-    """Where the notes about CLIs are."""
+    """Return the directory of the notes about CLIs."""
     return state_dir() / "engines"
 
 
-def read_notes(path: Path) -> dict[str, Any] | None:
-    """The JSON object in a file; None if there is none that can be read."""
+def read_notes(path: Path) -> "JsonObject | None":
+    """Return the JSON object in a file; None if there is none that can be read."""
     try:
         with open(path, "rb") as file:
             data = file.read(LARGEST + 1)
@@ -237,8 +240,8 @@ def read_notes(path: Path) -> dict[str, Any] | None:
     return notes if isinstance(notes, dict) else None
 
 
-def write_notes(path: Path, notes: Mapping[str, Any]) -> bool:
-    """Put a JSON object into a file that only the user can read, at one stroke. False: it could not be written."""
+def write_notes(path: Path, notes: Mapping[str, object]) -> bool:
+    """Write a JSON object to a file that only the user can read, atomically. False: it could not be written."""
     beside = path.with_name(f".{os.urandom(8).hex()}")
     try:
         data = msgspec.json.encode(dict(notes))
@@ -259,5 +262,5 @@ def write_notes(path: Path, notes: Mapping[str, Any]) -> bool:
 
 
 def _safe(word: str) -> str:
-    """A part of a file's name, whatever a program calls its version."""
+    """Return a part of a file's name, whatever a program calls its version."""
     return re.sub(r"[^A-Za-z0-9.+_-]", "-", word)[:80]

@@ -1,4 +1,4 @@
-"""A prompt as any engine can take it: the user's words, pictures, and as context what the words point to. Knows no engine.
+"""A prompt in pieces that any engine can take: the user's text, pictures, and what the text links to as context. Knows no engine.
 
 Rule 1: the order is kept. What was attached is mentioned where it stood, so that `look at`, a link and `please` stay one sentence; its text
 is context of its own, which stands before the words.
@@ -47,7 +47,7 @@ __all__ = [
     "text_of",
 ]
 
-# --- Bytes that came as base64 with a word about what they are, which is not always true. Pure
+# Base64 data with a declared type, which is not always true.
 
 _DATA_URL: Final = re.compile(r"data:[^,]{0,200};base64,")
 _BEGINNINGS: Final = (
@@ -68,16 +68,16 @@ _TEXTS: Final = frozenset({
 
 
 class BadBlob(ValueError):
-    """It is not base64."""
+    """The data is not base64."""
 
 
 class Blob(msgspec.Struct, frozen=True):
-    """What it really is, by its bytes where they tell."""
+    """Decoded data with its real type, by its first bytes where they tell."""
 
     mime_type: str
     bytes: bytes
     data: str
-    """The same as base64, without anything around it."""
+    """The bytes as base64, without anything around it."""
     charset: str = "utf-8"
 
 
@@ -115,7 +115,7 @@ def _real(said: str, content: bytes) -> str:
 
 
 def text_of(blob: Blob) -> str | None:
-    """The text, if it is said to be one and is."""
+    """Return the text of a blob, if its type is a text and it can be decoded."""
     mime = blob.mime_type
     if not (mime.startswith("text/") or mime in _TEXTS or mime.endswith(("+json", "+xml", "+yaml"))):
         return None
@@ -125,7 +125,8 @@ def text_of(blob: Blob) -> str | None:
         return None
 
 
-# --- What a link in a prompt points to: a file or a folder, perhaps some lines of it, or something elsewhere. Pure; reads nothing
+# The target of a link in a prompt: a file or a directory, perhaps some lines of it, or something elsewhere.
+#
 # Editors write the lines in many ways: `#L42`, `#L42:50`, `#L42-50`, `#L42-L50`, with columns (`#L42C3-L50C1`), or `?line=42`. Lines are
 # counted from 1 and both ends belong to it.
 
@@ -135,34 +136,34 @@ _WINDOWS: Final = re.compile(r"^/?([A-Za-z]:[\\/].*|\\\\.+)$")
 
 
 class LinkTarget(msgspec.Struct, frozen=True):
-    """Where a link leads on the client's machine."""
+    """The file or directory on the client's machine that a link points to."""
 
     path: str
     first: int | None = None
     last: int | None = None
     symbol: str | None = None
-    """What stands in those lines, where the editor says so."""
+    """The symbol in those lines, where the editor says so."""
 
     @property
-    def is_folder(self) -> bool:
-        """Whether the link itself says that it is one."""
+    def is_directory(self) -> bool:
+        """Whether the link itself says that it is a directory."""
         return self.path.endswith(("/", "\\"))
 
     @property
     def count(self) -> int | None:
-        """How many lines; None for all."""
+        """The number of lines; None for all."""
         return None if self.first is None or self.last is None else self.last - self.first + 1
 
     @property
     def lines(self) -> str:
-        """The lines in words, or nothing."""
+        """The lines in words; empty for the whole file."""
         if self.first is None:
             return ""
         return f"line {self.first}" if self.last == self.first else f"lines {self.first}-{self.last}"
 
 
 def link_target(uri: str, cwd: str) -> LinkTarget | None:
-    """What a link means as a file or folder; None if it leads anywhere else."""
+    """Return the file or directory that a link points to; None if it points anywhere else."""
     if _WINDOWS.match(uri):  # its drive would read as a scheme
         path, _, fragment = uri.partition("#")
         return _place(path, fragment, {}, cwd)
@@ -230,26 +231,26 @@ Reader: TypeAlias = Callable[[str, int | None, int | None], Awaitable[str]]
 
 
 class TextPiece(msgspec.Struct, frozen=True):
-    """Words of the user."""
+    """Text of the user."""
 
     text: str
 
 
 class ContextPiece(msgspec.Struct, frozen=True):
-    """The text of something that the words mention."""
+    """The text of a file or attachment that the user's text mentions."""
 
     text: str
 
 
 class PicturePiece(msgspec.Struct, frozen=True):
-    """A picture of a kind that the engine takes, base64."""
+    """A picture of a type that the engine takes, as base64."""
 
     mime_type: str
     data: str
 
 
 class DocumentPiece(msgspec.Struct, frozen=True):
-    """A document of a kind that the engine takes, base64."""
+    """A document of a type that the engine takes, as base64."""
 
     mime_type: str
     data: str
@@ -264,7 +265,7 @@ _NO_TEXT: Final = ("image/", "audio/", "video/", "font/", "application/pdf", "ap
 
 
 def reader_of(turn: "AgentTurn") -> Reader | None:
-    """Files as the client sees them, with what is not saved yet; None if it reads none."""
+    """Return a reader of files as the client sees them, with what is not saved yet; None if the client reads no files."""
     session = turn.session
     if not session.client.reads_files:
         return None
@@ -276,7 +277,7 @@ def reader_of(turn: "AgentTurn") -> Reader | None:
 
 
 def begins_with_command(blocks: "Sequence[v1.ContentBlock]") -> bool:
-    """Whether the user's words begin with a slash command. A path is none."""
+    """Whether the user's text begins with a slash command. A path is no command."""
     return _COMMAND.match(_first_words(blocks)) is not None
 
 
@@ -288,27 +289,27 @@ async def pieces_of(
     pictures: Collection[str],
     documents: Collection[str] = (),
 ) -> list[Piece]:
-    """What a prompt says: context first, then words, pictures and documents in their order."""
+    """Return the pieces of a prompt: context first, then text, pictures and documents in their order."""
     if begins_with_command(blocks):
         first = next(each for each in blocks if isinstance(each, v1.TextBlock) and each.text.strip())
         rest = [each for each in blocks if each is not first]
         blocks = [v1.TextBlock(first.text.lstrip()), *rest]
     links = [_Link(block, link_target(block.uri, cwd)) for block in blocks if isinstance(block, v1.ResourceLink)]
     texts = iter(await asyncio.gather(*(link.text(read) for link in links)))
-    gathered = _Gathered(cwd, pictures, documents)
+    collected = _Pieces(cwd, pictures, documents)
     for block in blocks:
         match block:
             case v1.TextBlock():
-                gathered.say(block.text)
+                collected.say(block.text)
             case v1.ResourceLink():
-                gathered.link(block, next(texts))
+                collected.link(block, next(texts))
             case v1.EmbeddedResource():
-                gathered.resource(block.resource)
+                collected.resource(block.resource)
             case v1.ImageBlock() | v1.AudioBlock():
-                gathered.media(block)
+                collected.media(block)
             case _:
-                gathered.mention(f"[{block.kind}: content of a kind that cannot be shown to the model]")
-    return gathered.pieces()
+                collected.mention(f"[{block.kind}: content of a kind that cannot be shown to the model]")
+    return collected.pieces()
 
 
 def _first_words(blocks: "Sequence[v1.ContentBlock]") -> str:
@@ -316,14 +317,14 @@ def _first_words(blocks: "Sequence[v1.ContentBlock]") -> str:
 
 
 class _Link:
-    """A link, and its text if it is one to a file that can be read."""
+    """A link of a prompt."""
 
     def __init__(self, block: v1.ResourceLink, place: LinkTarget | None) -> None:
         self._block = block
         self._place = place
 
     async def text(self, read: Reader | None) -> str | None:
-        """What stands there, as context; None for what cannot be read or is not meant to be."""
+        """Read the target as context; None for what cannot be read or is not meant to be."""
         place = self._place
         if read is None or place is None or not self._is_text(place):
             return None
@@ -338,7 +339,7 @@ class _Link:
 
     def _is_text(self, place: LinkTarget) -> bool:
         mime, size = self._block.mime_type or "", self._block.size or 0
-        if place.is_folder or mime == "inode/directory":
+        if place.is_directory or mime == "inode/directory":
             return False
         if mime.startswith(_NO_TEXT) and mime != "image/svg+xml":
             return False
@@ -346,7 +347,7 @@ class _Link:
 
 
 def _excerpt(place: LinkTarget, text: str, asked: int) -> str:
-    """The text of a file with its path and lines, so that it can be cited; what is too long is cut at a line's end, and it is said."""
+    """Quote a file with its path and lines, so that it can be cited. A long text is cut at the end of a line, and a note says so."""
     start, lines = place.first or 1, text.splitlines(keepends=True)
     if (
         place.count is not None and len(lines) > asked + 1
@@ -374,8 +375,8 @@ def _quoted(what: str, text: str, name: str) -> str:
     return f"{what}:\n{fenced(text, suffix[2] if is_language else '')}"
 
 
-class _Gathered:
-    """The pieces while they come together."""
+class _Pieces:
+    """Collects the pieces of a prompt."""
 
     def __init__(self, cwd: str, pictures: Collection[str], documents: Collection[str]) -> None:
         self._cwd = cwd
@@ -393,7 +394,7 @@ class _Gathered:
         ]  # models refuse those
         return [*self._context, *(part for part in self._parts if part not in blank)]
 
-    # Words and what is mentioned in them.
+    # Text, and what is mentioned in it.
 
     def say(self, text: str) -> None:
         if not text:
@@ -419,7 +420,7 @@ class _Gathered:
         else:
             self._parts.append(TextPiece(text))
 
-    # What is attached.
+    # Attachments.
 
     def link(self, block: v1.ResourceLink, text: str | None) -> None:
         mention = _mention(block.uri, link_target(block.uri, self._cwd), block.title or block.name)
@@ -482,7 +483,7 @@ class _Gathered:
         self._mentioned = False
 
     def _name(self, uri: str, what: str, facts: list[str]) -> None:
-        """Mention something with what is known of it."""
+        """Mention an attachment with what is known of it."""
         known = ", ".join(fact for fact in facts if fact)
         if uri:
             mention = _mention(uri, link_target(uri, self._cwd), "")
@@ -498,12 +499,12 @@ class _Gathered:
 
 
 def _mention(uri: str, place: LinkTarget | None, title: str) -> str:
-    """A link in Markdown, with the lines in its name."""
+    """Return a link in Markdown, with the lines in its name."""
     if place is None:
         return f"[{_escaped(title)}]({_address(uri)})" if title and title != uri else uri
     name = place.path.rstrip("/\\").replace("\\", "/").rpartition("/")[2] or place.path
     lines = f" {place.lines}" if place.lines else ""
-    return f"[@{_escaped(name)}{'/' if place.is_folder else ''}{lines}]({_address(uri)})"
+    return f"[@{_escaped(name)}{'/' if place.is_directory else ''}{lines}]({_address(uri)})"
 
 
 def _escaped(name: str) -> str:

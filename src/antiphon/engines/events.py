@@ -1,4 +1,8 @@
-"""What engines tell a session besides ACP's own updates. Values only; how a turn ended is one of them."""
+"""What a translator makes of the output of a CLI besides updates of ACP, and how all of it is sent to the client.
+
+Output of commands can be mirrored in terminals of the client, with `ANTIPHON_MIRROR_TERMINALS=1`: the captured output is printed again, and
+the command never runs a second time. Only for users who ask for it: a client that asks before it runs anything would ask about the printing.
+"""
 
 import asyncio
 import os
@@ -27,6 +31,7 @@ __all__ = [
     "VARIABLE",
     "CommonEvent",
     "EngineNotice",
+    "Handler",
     "Mirror",
     "ModeChanged",
     "ModelChanged",
@@ -41,38 +46,38 @@ __all__ = [
 ]
 
 
-class _News(msgspec.Struct, frozen=True):
-    """Base of what is told to the session and not, as it stands, to the client."""
+class _EngineEvent(msgspec.Struct, frozen=True):
+    """Base of what concerns the session, and is no update for the client as it stands."""
 
 
-class EngineNotice(_News, frozen=True):
-    """Something the user should know that belongs to no message."""
+class EngineNotice(_EngineEvent, frozen=True):
+    """A notice for the user that belongs to no message."""
 
     title: str
     description: str | None = None
     severity: v1.NoticeSeverity = v1.NoticeSeverity.INFO
 
 
-class ModeChanged(_News, frozen=True):
-    """The mode is another one now."""
+class ModeChanged(_EngineEvent, frozen=True):
+    """The CLI has switched to another mode."""
 
     mode: str
 
 
-class ModelChanged(_News, frozen=True):
-    """Another model answers from now on."""
+class ModelChanged(_EngineEvent, frozen=True):
+    """The CLI uses another model from now on."""
 
     model: str
 
 
-class TitleChanged(_News, frozen=True):
-    """The session has a name."""
+class TitleChanged(_EngineEvent, frozen=True):
+    """The CLI has given the session a title."""
 
     title: str
 
 
-class Mirror(_News, frozen=True):
-    """A command that ran and what it printed, for a terminal that only shows it."""
+class Mirror(_EngineEvent, frozen=True):
+    """The output of a command that ran, for a terminal that only shows it."""
 
     call_id: str
     command: str
@@ -80,14 +85,14 @@ class Mirror(_News, frozen=True):
     exit_code: int | None = None
 
 
-class SignInNeeded(_News, frozen=True):
-    """Nobody is signed in."""
+class SignInNeeded(_EngineEvent, frozen=True):
+    """The user is not signed in."""
 
     text: str
 
 
 class TurnFailure(msgspec.Struct, frozen=True):
-    """What kept a turn from its end, by kind, and what to do about it."""
+    """The error that ended a turn: its kind, and what to do about it."""
 
     kind: str
     code: int
@@ -102,14 +107,14 @@ class TurnFailure(msgspec.Struct, frozen=True):
         return str(Advice(self.message, self.hint))
 
     def refusal(self) -> RequestError:
-        """The same as the answer to a prompt."""
+        """Return the error as the response to a prompt."""
         data: dict[str, object] = {"kind": self.kind}
         if self.hint:
             data["hint"] = self.hint
         if self.status is not None:
             data["status"] = self.status
         if self.resets_at is not None:
-            with suppress(ValueError, OverflowError, OSError):  # no moment that anybody could wait for
+            with suppress(ValueError, OverflowError, OSError):  # not a time that a calendar has
                 data["resetsAt"] = datetime.fromtimestamp(self.resets_at, UTC).isoformat(timespec="seconds")
         return RequestError(self.code, self.message, data)
 
@@ -123,8 +128,8 @@ class TurnEnd(msgspec.Struct, frozen=True):
     cost: v1.Cost | None = None
 
 
-class TurnEnded(_News, frozen=True):
-    """A turn is over: the one of these prompts, or one that the program had started by itself."""
+class TurnEnded(_EngineEvent, frozen=True):
+    """A turn has ended: the one of these prompts, or one that the CLI had started by itself."""
 
     end: TurnEnd
     ids: tuple[str, ...] = ()
@@ -132,31 +137,32 @@ class TurnEnded(_News, frozen=True):
 
 
 CommonEvent: TypeAlias = EngineNotice | ModeChanged | ModelChanged | TitleChanged | Mirror | SignInNeeded | TurnEnded
-"""What all engines tell."""
+"""The events that every CLI has."""
 
 
-# --- What a translator has to tell, told to the client: most of it are updates already, the rest depends on what the client can show
+Handler: TypeAlias = "Callable[[Any], Awaitable[None]]"
+"""Sends an event of one type to the client, or does what it asks for."""
 
 
 class UpdateSender:
-    """To one client. An engine adds what it does with news of its own."""
+    """Sends events to the client of one session. Most are updates already; the rest depends on what the client shows, or has a handler."""
 
-    def __init__(self, session: "AgentSession", special: "Mapping[type, Callable[[Any], Awaitable[None]]]") -> None:
+    def __init__(self, session: "AgentSession", handlers: "Mapping[type, Handler]") -> None:
         self._session = session
-        self._special: dict[type, Callable[[Any], Awaitable[None]]] = {
+        self._handlers: dict[type, Handler] = {
             EngineNotice: self._notice,
             TitleChanged: self._title,
             Mirror: self._mirror,
             SignInNeeded: self.send_sign_in,
             v1.CompactionUpdate: self._compaction,
             v1.CompactionSummaryChunk: self._summary,
-            **special,
+            **handlers,
         }
 
-    def send(self, each: Any) -> "Awaitable[None]":
-        """Await it: it waits while the client is slow."""
-        special = self._special.get(type(each))
-        return self._session.update(each) if special is None else special(each)
+    def send(self, event: Any) -> "Awaitable[None]":
+        """Send an event. Await it: it waits while the client is slow."""
+        handler = self._handlers.get(type(event))
+        return self._session.update(event) if handler is None else handler(event)
 
     async def _notice(self, notice: EngineNotice) -> None:
         await self._session.notice(notice.title, notice.description, notice.severity)
@@ -185,9 +191,7 @@ class UpdateSender:
             await self._session.update(chunk)
 
 
-# --- A terminal at the client that shows what a command printed. It prints the captured output again; the command never runs a second time
-# Only for those who ask for it, with `ANTIPHON_MIRROR_TERMINALS=1`: a client that asks its user before it runs anything would ask about
-# the printing, too.
+# Terminals of the client that show the output of a command.
 
 VARIABLE: Final = "ANTIPHON_MIRROR_TERMINALS"
 
@@ -195,10 +199,10 @@ MIRROR_BYTES: Final = 100_000
 """Bytes that are printed in a terminal: systems take 128 KiB as one argument. Longer output is shown as text."""
 
 CREATE_WAIT: Final = 0.5
-"""Seconds until the terminal must be there. All that the engine says waits meanwhile; after that the output is shown as text."""
+"""Seconds until the terminal must be there. All updates wait meanwhile; after that the output is shown as text."""
 
 EXIT_WAIT: Final = 10.0
-"""Seconds that printing may take before the terminal is given back in any case."""
+"""Seconds that printing may take before the terminal is released in any case."""
 
 
 def mirrors(client: "ConnectedClient") -> bool:
@@ -207,7 +211,7 @@ def mirrors(client: "ConnectedClient") -> bool:
 
 
 async def mirror(session: "AgentSession", call_id: str, output: str, exit_code: int | None = None) -> None:
-    """Show what a command printed in its tool call: in a terminal, or as text where that does not work."""
+    """Show the output of a command in its tool call: in a terminal, or as text where that does not work."""
     terminal_id = await _terminal(session, output)
     if terminal_id is None:
         shown: v1.ToolContent = v1.ContentItem(v1.TextBlock(_as_text(output, exit_code)))
@@ -221,7 +225,7 @@ async def mirror(session: "AgentSession", call_id: str, output: str, exit_code: 
 
 
 async def _terminal(session: "AgentSession", output: str) -> str | None:
-    """A terminal that prints it, or None."""
+    """Create a terminal that prints the output; return its id, or None if there is no terminal."""
     if not output or "\0" in output or len(output.encode(errors="replace")) > MIRROR_BYTES:
         return None
     # A list of words, so that no shell reads the output: `printf` interprets its first argument only.
@@ -241,7 +245,7 @@ async def _terminal(session: "AgentSession", output: str) -> str | None:
 
 
 def _release_when_there(session: "AgentSession", creating: "asyncio.Task[v1.CreateTerminalResult]") -> None:
-    """A terminal that comes too late is nobody's."""
+    """Release a terminal that is created too late."""
 
     def came(task: "asyncio.Task[v1.CreateTerminalResult]") -> None:
         if not task.cancelled() and task.exception() is None:
@@ -250,10 +254,10 @@ def _release_when_there(session: "AgentSession", creating: "asyncio.Task[v1.Crea
     creating.add_done_callback(came)
 
 
-async def _release(session: "AgentSession", terminal_id: str, patience: float) -> None:
-    """Give it back once it has printed all. Clients go on showing what it holds."""
+async def _release(session: "AgentSession", terminal_id: str, limit: float) -> None:
+    """Release a terminal once it has printed all. Clients go on showing what it holds."""
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(limit):
             await session.request(m.WAIT_FOR_EXIT, v1.WaitForExit(session.id, terminal_id))
     except (AcpError, TimeoutError):
         pass

@@ -26,11 +26,11 @@ _ENGINE_DOES: Final = {
     "delete_session": "delete",
     "logout": "logout",
 }
-"""Hooks that are only there if the engine has the method."""
+"""Hook → the method of the engine that it needs."""
 
 
-class _Whole(Agent):
-    """What concerns no session that is open."""
+class Host(Agent):
+    """An agent whose hooks are an engine's. `session.state` is the engine's session."""
 
     def __init__(self, engine: "Engine") -> None:
         self.engine = engine
@@ -73,25 +73,21 @@ class _Whole(Agent):
     def close(self) -> "Maybe[None]":
         return self.engine.close()
 
-
-class Host(_Whole):
-    """An agent whose hooks are an engine's. `session.state` is the engine's session."""
-
-    # Opening.
+    # Opening sessions.
 
     async def new_session(self, session: "AgentSession") -> None:
-        session.state = await _settle(self.engine.new(session))
+        session.state = await _awaited(self.engine.new(session))
 
     async def load_session(self, session: "AgentSession") -> None:
-        session.state = await _settle(self.engine.load(session))
+        session.state = await _awaited(self.engine.load(session))
 
     async def resume_session(self, session: "AgentSession") -> None:
-        session.state = await _settle(self.engine.resume(session))
+        session.state = await _awaited(self.engine.resume(session))
 
     async def fork_session(self, session: "AgentSession", source: str) -> None:
-        session.state = await _settle(self.engine.fork(session, source))
+        session.state = await _awaited(self.engine.fork(session, source))
 
-    # Working.
+    # In a session.
 
     def prompt(self, turn: "AgentTurn") -> "Maybe[Outcome]":
         return _at_work(turn.session).prompt(turn)
@@ -106,7 +102,7 @@ class Host(_Whole):
         return _at_work(session).set_mode(mode_id)
 
     async def set_model(self, session: "AgentSession", model_id: str) -> None:
-        await _settle(_at_work(session).set_model(model_id))
+        await _awaited(_at_work(session).set_model(model_id))
         await session.tell_model(model_id)  # as the agents do from whose time this way of choosing is
 
     def set_config_option(self, session: "AgentSession", config_id: str, value: bool | str) -> "Maybe[None]":
@@ -120,7 +116,7 @@ def _at_work(session: "AgentSession") -> "EngineSession":
     return cast("EngineSession", session.state)
 
 
-async def _settle(value: "Maybe[T]") -> T:
+async def _awaited(value: "Maybe[T]") -> T:
     from antiphon.aio import maybe_await  # late: this module is imported before the event loop
 
     return await maybe_await(value)

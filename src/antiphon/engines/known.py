@@ -1,4 +1,4 @@
-"""The engines by name. Importing this imports none of them."""
+"""The engines by name. Importing this module imports no engine."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -15,10 +15,10 @@ ENGINES: Final = {
     "claude": "antiphon.engines.claude.engine:Claude",
     "codex": "antiphon.engines.codex.engine:Codex",
 }
-"""Name → where its class is. Other names, and whole commands, are ACP agents."""
+"""Name → module and class. Other names, and whole commands, are ACP agents."""
 
 LOGINS: Final = {"claude": "antiphon.engines.claude.login:login", "codex": "antiphon.engines.codex.login:login"}
-"""Name → the function that signs the user in, in the terminal that we were started in. It is told the way that was asked for, if any."""
+"""Name → the function that signs the user in, in the terminal that we were started in, by the way that was asked for, if any."""
 
 
 class UnknownEngine(AcpError):
@@ -26,14 +26,14 @@ class UnknownEngine(AcpError):
 
 
 def make_engine(name: str) -> "Engine":
-    """The engine of that name: one of ours, an agent of the catalogue or the user's own, or the command line of any ACP agent.
+    """Return the engine of that name: one of ours, an agent of the catalogue or the user's own, or the command line of any ACP agent.
 
     Raises:
-        UnknownEngine: there is none.
-        AcpError: its program is not here.
+        UnknownEngine: there is no such engine.
+        AcpError: its program is not installed.
     """
     if name in ENGINES:
-        engine: Engine = _thing(ENGINES[name])()
+        engine: Engine = _imported(ENGINES[name])()
         return engine
     return _by_command(name) if _is_command(name) else _by_name(name)
 
@@ -59,14 +59,10 @@ def _by_command(line: str) -> "Engine":
     if program is None:
         shown = command[0] if command else line
         raise UnknownEngine(f"there is no program `{shown[:80]}`", hint="install it, or give its full path")
-    return _acp(
-        os.path.basename(command[0]),
-        os.path.basename(command[0]),
-        (os.path.abspath(program), *command[1:]),
-        None,
-        None,
-        keys_for(command),
-    )
+    from antiphon.engines.acp.engine import AcpEngine
+
+    title = os.path.basename(command[0])
+    return AcpEngine(f"antiphon-{title}", title, (os.path.abspath(program), *command[1:]), keys=keys_for(command))
 
 
 def _by_name(name: str) -> "Engine":
@@ -79,28 +75,24 @@ def _by_name(name: str) -> "Engine":
             f"there is no engine `{name[:80]}`",
             hint=f"{error.hint}; or give a whole command, as in --engine 'PROGRAM --acp'",
         ) from error
-    return _acp(name, found.title, found.command, found.env, found.cwd, found.keys)
-
-
-def _acp(name: str, title: str, *start: Any) -> "Engine":
     from antiphon.engines.acp.engine import AcpEngine
 
-    return AcpEngine(f"antiphon-{name}", title, *start)
+    return AcpEngine(f"antiphon-{name}", found.title, found.command, found.env, found.cwd, found.keys)
 
 
 def sign_in(name: str, way: str) -> None:
-    """Sign in to what an engine drives. Where a program of its own does that, it takes the place of this one.
+    """Sign in to the CLI of an engine. Where a program of its own does that, it takes the place of this one.
 
     Raises:
         AcpError: there is nothing to sign in to, no such way, or no program.
     """
     if name not in LOGINS:
-        make_engine(name)  # says so if there is none
+        make_engine(name)  # raises if there is no such engine
         hint = "it works without one" if name in ENGINES else "sign in by the agent itself; `antiphon agents` tells how"
         raise AcpError(f"the engine `{name}` has no login", hint=hint)
-    _thing(LOGINS[name])(way)
+    _imported(LOGINS[name])(way)
 
 
-def _thing(place: str) -> Any:
+def _imported(place: str) -> Any:
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)

@@ -1,4 +1,4 @@
-"""What a session's project gives to its engine: read only if the user trusts it, told if not, and `/trust`."""
+"""The project of a session: whether its settings are trusted, the command `/trust`, and what a tool call does in it."""
 
 import os
 from typing import TYPE_CHECKING, Final
@@ -29,22 +29,22 @@ UNTRUSTED: Final = {"antiphon": {"untrusted": True}}
 
 
 def is_trust(turn: "AgentTurn") -> bool:
-    """Whether the prompt is that command."""
+    """Whether the prompt is the command `/trust`."""
     return turn.command is not None and turn.command[0] == TRUST.name
 
 
 class Project:
-    """The project of one session, as an engine of one family reads it."""
+    """The files of a project that an engine of one family reads: settings, hooks, MCP servers."""
 
     def __init__(self, session: "AgentSession", title: str, family: "ProjectFileKinds") -> None:
         self._session = session
         self._title = title
         self._family = family
-        self._told: tuple[str, ...] | None = None
+        self._noticed: tuple[str, ...] | None = None
         self._found: ProjectTrust | None = None
 
     async def look(self) -> bool:
-        """Look again. Whether all that the project gives is trusted; False also where it gives nothing."""
+        """Look at the files. Return whether all of them are trusted; False also where there are none."""
         from antiphon.permission.project_trust import look  # late: `session/new` is answered without it
 
         self._found = await look(self._family, (self._session.cwd, *self._session.directories))
@@ -52,25 +52,25 @@ class Project:
 
     @property
     def has_files(self) -> bool:
-        """Whether the project had anything to give when it was last looked at."""
+        """Whether the project had such files when it was last looked at."""
         return self._found is not None and bool(self._found.files)
 
     async def tell(self) -> None:
-        """Tell the user what was left out, once for each set of files."""
+        """Send a notice of the files that were left out, once for each set of files."""
         found = self._found
-        told, self._told = self._told, None if found is None else found.waiting
+        told, self._noticed = self._noticed, None if found is None else found.waiting
         if found is not None and found.waiting and found.waiting != told:
             await self._warn(*left_out(self._title, found, self._session.cwd))
 
     async def warn(self) -> None:
-        """Tell the user what the engine may read all the same: what an agent of somebody else does is not ours to prevent."""
+        """Send a notice of the files that the engine may read all the same: another agent cannot be kept from it."""
         await self.look()
         found = self._found
         if found is not None and found.waiting:
             await self._warn(*may_read(self._title, found, self._session.cwd))
 
     async def _warn(self, title: str, description: Advice) -> None:
-        """Show a notice with a mark, so that a client which shows nothing else of the kind can show this one."""
+        """Send a notice with a mark, so that a client which shows no other notices can show this one."""
         session = self._session
         if session.client.shows_notices:
             await session.update(v1.NoticeUpdate(v1.NoticeSeverity.WARNING, title, str(description), meta=UNTRUSTED))
@@ -79,7 +79,7 @@ class Project:
 
 
 async def trust_by_command(turn: "AgentTurn") -> None:
-    """Do what `/trust` asks for, and say what is trusted now. The next prompt goes by it.
+    """Run `/trust`: trust the project, and say what is trusted now. It counts from the next prompt on.
 
     Raises:
         AcpError: the project's config file has mistakes, or it cannot be stored.
@@ -94,15 +94,12 @@ async def trust_by_command(turn: "AgentTurn") -> None:
     await turn.say(said)
 
 
-# --- What a tool call of a CLI does, as the policy judges it: links are followed on the disk of this machine
-
-
 def action_of(
     session: "AgentSession", call: "v1.ToolCallPatch", cwd: str | None = None, also: "Iterable[str]" = ()
 ) -> Action:
-    """Return the action of a call in a session, run in `cwd` if that is another directory; `also` are further roots.
+    """Return the action of a tool call as the policy judges it, run in `cwd` if that is another directory; `also` are further roots.
 
-    An action with a path that cannot be followed is marked as unread.
+    Links are followed on the disk of this machine. An action with a path that cannot be followed is marked as unread.
     """
     resolve = RealPaths()
     action = Action.of_tool_call(

@@ -1,4 +1,7 @@
-"""Questions of a model to the user: as one form where the client shows forms, else one after the other."""
+"""What a CLI asks the user: permission, forms and pages of MCP servers, questions of the model.
+
+An answer that is not understood is never an approval. What a client cannot show is declined.
+"""
 
 import asyncio
 import enum
@@ -55,36 +58,36 @@ __all__ = [
 Q = TypeVar("Q")
 _log = logging.getLogger(__name__)
 
-# What every question needs on its way to the user and back. An answer that is not understood is never an approval.
+# What every question needs on its way to the user and back.
 
 MAX_NOTE: Final = 2000
-"""Most characters of what a program says about a question that are shown with it. A reason is a sentence."""
+"""Most characters of what a CLI says about a question that are shown with it. A reason is a sentence."""
 
-_WORDS: Final = "words"
+_FIELD_TEXT: Final = "words"
 _Kind = v1.PermissionOptionKind
 
 
 class QuestionCancelled(AcpError):
-    """The client called the question off, because the turn is being cancelled."""
+    """The client cancelled the question, because the turn is being cancelled."""
 
 
 class RefusedByPolicy(AcpError):
-    """A policy said no in the user's place; the text says why."""
+    """A policy refused in the user's place; the text says why."""
 
 
 async def ask_choice(
     stage: UserQuestions, call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
 ) -> v1.PermissionOption | None:
-    """Which of the options the user chose; None if the answer was none of them. `question`: it is not about permission, and only they can say.
+    """Ask the user to choose an option; None if the answer was none of them. `question`: it is not about permission, and only the user can say.
 
     Raises:
-        CalledOff: there will be no answer.
-        Refused: the user was not asked.
+        QuestionCancelled: there will be no answer.
+        RefusedByPolicy: the user was not asked.
     """
     asked = v1.RequestPermission(stage.session.id, call, list(options), meta=QUESTION if question else None)
     answer = await stage.request(m.REQUEST_PERMISSION, asked)
     if isinstance(answer.outcome, v1.Cancelled):
-        raise QuestionCancelled("the question was called off")
+        raise QuestionCancelled("the question was cancelled")
     permission = Permission(answer.outcome, options)
     if not permission and (why := why_refused(answer)) is not None:
         raise RefusedByPolicy(why)
@@ -94,11 +97,11 @@ async def ask_choice(
 async def ask_choice_alone(
     stage: UserQuestions, call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
 ) -> v1.PermissionOption | None:
-    """The same for a question about no call that the client knows: it begins and ends with the question.
+    """Ask the user to choose, about a tool call that the client does not know: it begins and ends with the question.
 
     Raises:
-        CalledOff: there will be no answer.
-        Refused: the user was not asked.
+        QuestionCancelled: there will be no answer.
+        RefusedByPolicy: the user was not asked.
     """
     id = call.tool_call_id
     named = {name: value for name in ("kind", "name", "content", "locations") if (value := getattr(call, name))}
@@ -109,57 +112,59 @@ async def ask_choice_alone(
     finally:
         allowed = chosen is not None and chosen.kind in (_Kind.ALLOW_ONCE, _Kind.ALLOW_ALWAYS)
         status = v1.ToolStatus.COMPLETED if allowed else v1.ToolStatus.FAILED
-        with suppress(AcpError):  # whatever kept us from the answer is told already
+        with suppress(AcpError):  # the error that kept us from the answer is raised already
             await stage.session.update(v1.ToolCallUpdate(id, status=status))
     return chosen
 
 
 async def ask_for_text(stage: UserQuestions, message: str, title: str, about: str) -> str | None:
-    """What the user has to say, by a form with one field; None if that is nothing, or the form failed."""
+    """Ask the user for a text, by a form with one field; None if it is empty, or the form failed."""
     try:
-        answers = await stage.ask(message, v1.Form(properties={_WORDS: v1.StringProperty(title=title)}), about=about)
+        answers = await stage.ask(
+            message, v1.Form(properties={_FIELD_TEXT: v1.StringProperty(title=title)}), about=about
+        )
     except AcpError:  # the answer that matters has been given already
         return None
-    said = (answers or {}).get(_WORDS)
+    said = (answers or {}).get(_FIELD_TEXT)
     return said.strip() or None if isinstance(said, str) else None
 
 
 def text_item(markdown: str) -> v1.ContentItem:
-    """A piece of what a question shows."""
+    """Return text as content of a question."""
     return v1.ContentItem(v1.TextBlock(markdown))
 
 
-def call_with(call: v1.ToolCallPatch, **changes: Any) -> v1.ToolCallPatch:
-    """The call as it is shown in a question, where that differs from how it stands."""
+def call_with(call: v1.ToolCallPatch, **changes: object) -> v1.ToolCallPatch:
+    """Return a copy of the call with these changes, as a question shows it."""
     return msgspec.structs.replace(call, **changes)
 
 
 def as_note(said: str | None) -> str:
-    """What a program says about a question, as it can be shown."""
+    """Return what a CLI says about a question as it can be shown."""
     return prose(said or "").strip()[:MAX_NOTE]
 
 
 def is_withdrawn() -> bool:
-    """Whether a cancellation is meant for whoever asks, and not only for the question: the program took it back."""
+    """Whether a cancellation is meant for the task that asks, and not only for its request: the CLI withdrew the question."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
 
 
 def why_not_asked(error: AcpError) -> str:
-    """In a few words, why the user could not be asked."""
+    """Say in a few words why the user could not be asked."""
     said = error.reason if isinstance(error, RequestError) else str(error).partition("\n")[0]
     return said or "no reason was given"
 
 
-# --- An MCP server asks the user something: passed on to the client, if it can show it. Else the server is told no
+# Forms and pages of MCP servers.
 
 DECLINE: Final = {"action": "decline"}
 CANCEL: Final = {"action": "cancel"}
 _PAGES: Final = ("https://", "http://")
 
 
-async def ask_by_server_form(stage: UserQuestions, message: str, schema: dict[str, Any] | None) -> JsonObject:
-    """Have the user fill in the server's form."""
+async def ask_by_server_form(stage: UserQuestions, message: str, schema: JsonObject | None) -> JsonObject:
+    """Ask the user to fill in the form of an MCP server, and return the result for the server."""
     form = form_of(schema)
     if form is None or not stage.session.client.shows_forms:
         return dict(DECLINE)
@@ -176,7 +181,7 @@ async def ask_by_server_form(stage: UserQuestions, message: str, schema: dict[st
 async def ask_on_server_page(
     stage: UserQuestions, message: str, url: str | None
 ) -> "tuple[JsonObject, PageVisit | None]":
-    """Have the user go to the server's page. Whoever knows that they are done there completes the visit."""
+    """Ask the user to open the page of an MCP server. When the server reports that they are done there, complete the visit."""
     if not stage.session.client.opens_pages:
         return dict(DECLINE), None
     if url is None or not url.lower().startswith(_PAGES):  # a server may not have the user run something
@@ -185,8 +190,8 @@ async def ask_on_server_page(
     return ({"action": "accept"}, visit) if visit else (dict(DECLINE), None)
 
 
-def form_of(schema: dict[str, Any] | None) -> v1.Form | None:
-    """The server's form as the client takes it; None if it is none."""
+def form_of(schema: JsonObject | None) -> v1.Form | None:
+    """Return the form of an MCP server as the client takes it; None if it is not a form."""
     properties = (schema or {}).get("properties", {})
     if not isinstance(properties, dict):
         return None
@@ -197,8 +202,8 @@ def form_of(schema: dict[str, Any] | None) -> v1.Form | None:
         return None
 
 
-def _with_titles(field: Any) -> Any:
-    """MCP's older way to give the values of a choice names."""
+def _with_titles(field: object) -> object:
+    """Rewrite MCP's older way to give the values of a choice names."""
     if not isinstance(field, dict) or "enumNames" not in field:
         return field
     rest = {key: value for key, value in field.items() if key not in ("enum", "enumNames")}
@@ -213,17 +218,17 @@ _DONE: Final = v1.PermissionOption("done", "Done", _Kind.ALLOW_ONCE)
 
 
 class AnswerChoice(msgspec.Struct, frozen=True):
-    """One of the answers that the model offers."""
+    """One of the answers that the model offers to a question."""
 
     label: str
     description: str | None = None
     preview: str | None = None
     meta: JsonObject | None = None
-    """What a form says about it to clients that know more."""
+    """Further facts for clients that know them."""
 
 
 class UserQuestion(msgspec.Struct, frozen=True):
-    """One of the questions. Without choices the user answers in their own words."""
+    """A question of the model. Without choices the user answers in their own words."""
 
     text: str
     choices: Sequence[AnswerChoice] = ()
@@ -235,26 +240,26 @@ class UserQuestion(msgspec.Struct, frozen=True):
 
 
 class UserAnswer(msgspec.Struct, frozen=True):
-    """What was chosen, and what the user wrote."""
+    """The choices of the user, and what they wrote."""
 
     picked: Sequence[str] = ()
     own: str | None = None
 
 
 class Unanswered(enum.Enum):
-    """Why there are no answers."""
+    """Why a question has no answer."""
 
     DECLINED = "the user would rather not say"
     CLOSED = "the user closed the form"
 
 
-# By a form.
+# Questions of the model, by a form.
 
 
 async def ask_by_form(
     stage: UserQuestions, questions: Sequence[UserQuestion], who: str, about: str | None
 ) -> list[UserAnswer] | Unanswered:
-    """All at once; one answer for each question. `about` is the id of a call that the client knows."""
+    """Ask all questions by one form; return one answer for each. `about` is the id of a tool call that the client knows."""
     asked = v1.FormElicitation(
         message=questions[0].text if len(questions) == 1 else f"{who} has {len(questions)} questions.",
         requested_schema=v1.Form(properties=dict(_fields(questions))),
@@ -290,7 +295,7 @@ def _fields(questions: Sequence[UserQuestion]) -> Iterator[tuple[str, v1.Propert
 
 
 def _free(title: str, description: str | None, *, secret: bool) -> v1.StringProperty:
-    """A field for words. The protocol has no fields that hide what is typed, so a secret is called one."""
+    """Return a field for text. The protocol has no fields that hide what is typed, so a secret is called one."""
     if not secret:
         return v1.StringProperty(title, description)
     return v1.StringProperty(f"{title} (secret)", description, meta={"secret": True})
@@ -305,7 +310,7 @@ def _other(place: int) -> str:
 
 
 def _filled_in(questions: Sequence[UserQuestion], content: Mapping[str, v1.ContentValue]) -> Iterator[UserAnswer]:
-    """What is in no list is taken for the user's own words."""
+    """Read the answers. A value that is not on offer is taken for the user's own words."""
     for place, each in enumerate(questions):
         found, own = _texts(content.get(_field(place))), _texts(content.get(_other(place)))
         if each.choices:
@@ -319,13 +324,13 @@ def _texts(value: v1.ContentValue | None) -> list[str]:
     return [each.strip() for each in found if each.strip()]
 
 
-# One after the other, each like a question for permission.
+# Questions of the model, one after the other, each like a permission request.
 
 
 async def ask_in_turn(
     stage: UserQuestions, questions: Sequence[UserQuestion], call: v1.ToolCallPatch
 ) -> list[UserAnswer] | Unanswered:
-    """One answer for each question. Those without choices cannot be asked like this, and stay unanswered."""
+    """Ask one question after the other; return one answer for each. Those without choices stay unanswered."""
     answers = list[UserAnswer]()
     for each in questions:
         labels = await (_several(each, stage, call) if each.several else _one(each, stage, call))
@@ -345,7 +350,7 @@ async def _one(question: UserQuestion, stage: UserQuestions, call: v1.ToolCallPa
 
 
 async def _several(question: UserQuestion, stage: UserQuestions, call: v1.ToolCallPatch) -> list[str]:
-    """Again and again, until the user is done. None of these takes back what was chosen."""
+    """Ask again and again, until the user is done. The option for none of these drops what was chosen."""
     left, labels = _ids(question.choices), list[str]()
     while left:
         options = [v1.PermissionOption(id, sentence(choice.label), _Kind.ALLOW_ONCE) for id, choice in left.items()]

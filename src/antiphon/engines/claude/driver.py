@@ -38,7 +38,7 @@ from antiphon.engines.project import Project
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable
 
     from antiphon.agent.session import AgentSession
     from antiphon.agent.turn import AgentTurn
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from antiphon.engines.claude.settings import ClaudeSettings
     from antiphon.engines.claude.translate.translator import ClaudeTranslator
     from antiphon.engines.cli_program import CliMemory
-    from antiphon.engines.events import TurnFailure
+    from antiphon.engines.events import Handler, TurnFailure
 
 __all__ = ["ClaudeDriver"]
 
@@ -80,13 +80,13 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
         ids: "SessionIds",
         source: str | None,
     ) -> None:
-        self._handlers: dict[type, Callable[..., Awaitable[None]]] = {
+        self._handlers: dict[type, Handler] = {
             ModeChanged: lambda changed: chosen.mode_is(changed.mode),
             ModelChanged: lambda changed: chosen.model_is(changed.model),
             CommandsChanged: lambda changed: chosen.commands_are(changed.commands),
             CliStarted: self._started,
         }
-        live: dict[type, Callable[..., Awaitable[None]]] = {
+        live: dict[type, Handler] = {
             ClaudeTurnEnded: self._turn_ended,
             ConversationReset: self._conversation_reset,
             SignInNeeded: self._sign_in,

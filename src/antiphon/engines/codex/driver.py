@@ -28,12 +28,13 @@ from antiphon.engines.process import CliRefused
 from antiphon.errors import Code, ConnectionClosed, RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable
 
     from antiphon.agent.session import AgentSession
     from antiphon.agent.turn import AgentTurn
     from antiphon.engines.codex.hub import CodexHub
     from antiphon.engines.codex.settings import CodexSettings
+    from antiphon.engines.events import Handler
     from antiphon.protocol.base import JsonObject
 
 __all__ = ["CodexDriver"]
@@ -50,7 +51,7 @@ class CodexDriver(CliDriver[CodexPrompt]):
     title = "Codex"
 
     def __init__(self, session: "AgentSession", hub: "CodexHub", settings: "CodexSettings") -> None:
-        handlers: dict[type, Callable[..., Awaitable[None]]] = {
+        handlers: dict[type, Handler] = {
             ModelChanged: lambda changed: settings.model_is(changed.model),
             wire.ThreadSettings: settings.settings_are,
             TurnEnded: self._turn_ended,
