@@ -44,24 +44,24 @@ class Bench:
 
     def _run(self, numbered: tuple[int, str]) -> tuple[str, list[tuple[str, ...]], list[str]]:
         number, line = numbered
-        folder = self.base / f"line-{number}"
-        folder.mkdir()
-        (folder / "x").write_text("canary", encoding="utf-8")
-        self._bash(line, folder)
+        directory = self.base / f"line-{number}"
+        directory.mkdir()
+        (directory / "x").write_text("canary", encoding="utf-8")
+        self._bash(line, directory)
         started = [
             (log.name.split(".", 2)[2], *log.read_bytes().decode(errors="surrogateescape").split("\0")[1:-1])
-            for log in sorted((self.base / "log").glob(f"{folder.name}.*"))
+            for log in sorted((self.base / "log").glob(f"{directory.name}.*"))
         ]
-        left = sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
-        if (folder / "x").exists() and (folder / "x").read_text(encoding="utf-8") != "canary":
+        left = sorted(str(path.relative_to(directory)) for path in directory.rglob("*"))
+        if (directory / "x").exists() and (directory / "x").read_text(encoding="utf-8") != "canary":
             left.append("x was written to")
         return line, started, left
 
-    def _bash(self, line: str, folder: Path) -> None:
+    def _bash(self, line: str, directory: Path) -> None:
         assert BASH is not None
         process = subprocess.Popen(
             [BASH, "--norc", "--noprofile", "-c", line],
-            cwd=folder,
+            cwd=directory,
             env={"PATH": str(self.bin), "HOME": str(self.base / "home")},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

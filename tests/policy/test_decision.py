@@ -182,8 +182,8 @@ def test_two_commands_in_one_call_are_none() -> None:
 
 
 def test_a_command_in_a_folder_outside_is_asked() -> None:
-    for folder, expected in (("sub", ALLOW), (CWD, ALLOW), ("/tmp", ASK), ("..", ASK)):
-        action = of(kind=ToolKind.EXECUTE, raw_input={"command": "make all", "cwd": folder})
+    for directory, expected in (("sub", ALLOW), (CWD, ALLOW), ("/tmp", ASK), ("..", ASK)):
+        action = of(kind=ToolKind.EXECUTE, raw_input={"command": "make all", "cwd": directory})
         assert verdict(action, allow=["Bash(make *)"]) is expected
 
 

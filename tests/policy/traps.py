@@ -310,7 +310,12 @@ def hidden_lines(random: Random, work: Path) -> Iterator[str]:
 def program_lines(random: Random, work: Path) -> Iterator[str]:
     """Every program of the machine, with `canary` among its words in some way."""
     names = sorted(
-        {name for folder in os.environ["PATH"].split(":") if os.path.isdir(folder) for name in os.listdir(folder)}
+        {
+            name
+            for directory in os.environ["PATH"].split(":")
+            if os.path.isdir(directory)
+            for name in os.listdir(directory)
+        }
     )
     binary = str(work.parent / "bin")
     while True:

@@ -90,7 +90,7 @@ class AgentCheck:
         self._jobs = jobs
         self._turns = asyncio.Semaphore(jobs)
         self._hopeless = ""
-        """Why there is no agent to share: one that does not come up is not started for each scene anew."""
+        """Why there is no agent to share: one that does not come up is not started for each scenario anew."""
         self._records: list[ScenarioRecord] = []
         self.introduced: PeerResponse | None = None
         self._traits = AgentTraits()
@@ -121,7 +121,7 @@ class AgentCheck:
         return sorted(self._records, key=lambda record: order.index(record.name))
 
     async def tell_waits(self, tell: Waits) -> None:
-        """Say again and again what is waited for: an agent may take long, and whoever looks on has to know that it does."""
+        """Report again and again what is waited for: an agent may take long, and the user has to see that it does."""
         while True:
             await asyncio.sleep(WAITS_EVERY)
             found = [(name, *wait) for name, run in self._playing.items() for wait in run.wire.waits]
@@ -187,7 +187,7 @@ class AgentCheck:
         return record, again
 
     async def _blamed(self, stopped: NoResponse, run: AgentRun | None, record: ScenarioRecord) -> RequirementVerdict:
-        """What a question without an answer says of the agent, in `scene`; and why the scenario went no further."""
+        """What a request without a response says of the agent, in `record`; and why the scenario went no further."""
         provoked = run.wire.provocation if run is not None else None
         if stopped.left:
             general = "process.stays" if provoked is None else "rpc.answered"
@@ -205,7 +205,7 @@ class AgentCheck:
         return RequirementVerdict(RequirementStatus.BLOCKED, str(stopped), awaited=stopped.request)
 
     async def _staged(self, scenario: Scenario[AgentRun], record: ScenarioRecord, lane: AgentLane) -> AgentRun:
-        """A stage for it.
+        """A run of it.
 
         Raises:
             Blocked: there is none.
@@ -252,7 +252,7 @@ class AgentCheck:
             await self._close_sessions(wire, lane)
 
     async def _close_sessions(self, wire: PeerWire, lane: AgentLane) -> None:
-        """Sessions that nobody needs any more are closed where that can be: for some agents each is a process of its own."""
+        """Sessions that are not needed any more are closed where that can be: for some agents each is a process of its own."""
         if self.introduced is None or self.introduced.get("agentCapabilities", "sessionCapabilities", "close") is None:
             return
         for id in wire.checker.state.sessions.keys() - lane.done_with:
@@ -266,7 +266,7 @@ class AgentCheck:
                 return
 
     async def _open(self, record: ScenarioRecord) -> AgentRun:
-        """A stage with an agent of its own, which has not been introduced."""
+        """A run with an agent of its own, which is not initialized yet."""
         wire = PeerWire(await self.place.start(), Direction.C2A)
         record.wires.append(wire)
         workspace = self._workspace()
@@ -311,7 +311,7 @@ class AgentCheck:
         return run
 
     def _sign_in_by_name(self, introduced: PeerResponse) -> None:
-        """A way to sign in that the agent does not have is a slip of whoever checks, not a fault of the agent's."""
+        """A way to sign in that the agent does not have is a slip of the user, not a fault of the agent's."""
         offered = introduced.get("authMethods")
         names = [str(one.get("id")) for one in offered if isinstance(one, dict)] if isinstance(offered, list) else []
         if self.options.named and introduced.error is None and self.options.auth not in names:
@@ -361,7 +361,7 @@ async def check_agent(
 
 
 def _room(workspace: Path, record: ScenarioRecord) -> Path:
-    """A directory of the scene's own: neither the files nor the sessions of one are found by another."""
+    """A directory of the scenario's own: neither the files nor the sessions of one are found by another."""
     room = workspace / record.name
     room.mkdir(exist_ok=True)
     return room

@@ -44,7 +44,7 @@ KNOCK_LIMIT: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """What whoever checks has said: the words for the agent, how to sign in, how long to wait."""
+    """The options of a check: the prompts for the agent, how to sign in, how long to wait."""
 
     prompts: Prompts = field(default_factory=Prompts)
     auth: str | None = None
@@ -52,12 +52,12 @@ class CheckOptions:
     silence: float = SILENCE
     start: float = START
     named: bool = False
-    """Whether the way to sign in was named by somebody who has to be told if there is no such way."""
+    """Whether the user named the way to sign in, and has to learn if there is no such way."""
 
 
 @dataclass(slots=True)
 class AgentTraits:
-    """What is known of an agent's ways in all scenarios."""
+    """What is known of an agent in all scenarios."""
 
     known: bool = False
     """Whether it has been asked something that it cannot know."""
@@ -66,7 +66,7 @@ class AgentTraits:
 
 
 class AgentRequester(Requester):
-    """What a client says to an agent: questions, news, and the silence after them."""
+    """Requests and notifications to an agent, and the silence after them."""
 
     def __init__(self, wire: PeerWire, options: CheckOptions, cwd: Path) -> None:
         super().__init__()
@@ -208,10 +208,10 @@ class AgentRun(AgentRequester):
         return self.introduced
 
     async def new_session(self, **params: object) -> PeerResponse:
-        """`session/new`, signing in first if that is asked for and known how. Every scene that opens a session does it here.
+        """`session/new`, signing in first if that is asked for and known how. Every scenario that opens a session does it here.
 
         Raises:
-            Blocked: somebody has to sign in.
+            Blocked: a user has to sign in.
         """
         asked = {"cwd": str(self.cwd), "mcpServers": [], **params}
         response = await self.request("session/new", asked)

@@ -127,7 +127,7 @@ class ClientCheck:
             )
         except (
             Exception
-        ) as error:  # what a peer says may be anything: one scene that trips over it is not the end of the report
+        ) as error:  # what a peer says may be anything: one scenario that trips over it is not the end of the report
             _log.warning("the scenario %s failed", scenario.name, exc_info=True)
             return RequirementVerdict(
                 RequirementStatus.BLOCKED, f"the check could not make sense of what it heard: {error!r:.200}"

@@ -186,7 +186,7 @@ class CommandClient:
         if not text:
             self.end_input()
             return
-        os.set_blocking(self._typing, False)  # what a pipe does not hold is more than anybody types
+        os.set_blocking(self._typing, False)  # what a pipe does not hold is more than a person types
         with suppress(OSError):
             os.write(self._typing, text.encode())
 

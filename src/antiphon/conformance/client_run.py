@@ -255,7 +255,7 @@ class ClientRun(TurnRequester):
         """Start the client.
 
         Raises:
-            Unseen: nobody said how to make it do this.
+            NotSeen: there is no command that makes it do this.
         """
         if not self.place.has(purpose):
             wanted = CLIENT_PURPOSES[purpose]

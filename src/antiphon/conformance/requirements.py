@@ -61,12 +61,12 @@ capability = _at(Level.CAPABILITY)
 advice = _at(Level.ADVICE)
 
 S = TypeVar("S")
-"""The stage that a scenario plays on: one for agents, another for clients."""
+"""The run that a scenario is given: one for agents, another for clients."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario(Generic[S]):
-    """A scene. `alone`: it has a peer of its own, because it introduces itself differently, breaks something or ends it."""
+    """A scenario. `alone`: it has a peer of its own, because it introduces itself differently, breaks something or ends it."""
 
     name: str
     title: str

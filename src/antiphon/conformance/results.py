@@ -16,7 +16,7 @@ SHOWN: int = 3
 
 @dataclass(slots=True)
 class ScenarioRecord:
-    """A scenario that was played: what it found out itself, and the conversations it had."""
+    """A scenario that was run: its own verdicts, and the connections it had."""
 
     name: str
     verdicts: dict[str, RequirementVerdict] = field(default_factory=dict)
@@ -116,7 +116,7 @@ def _is_beside(result: RequirementResult) -> bool:
 
 
 def _result(requirement: Requirement, verdict: RequirementVerdict) -> RequirementResult:
-    """Nobody fails by advice: it is noted that it is not followed."""
+    """A peer never fails by advice: it is noted that it is not followed."""
     if requirement.level is Level.ADVICE and verdict.status is RequirementStatus.FAILED:
         verdict = replace(verdict, status=RequirementStatus.NOTED)
     return RequirementResult(requirement, verdict)

@@ -84,7 +84,7 @@ class AgentProcessStart(AgentStart):
         await super().leave()
 
     async def flood(self, size: int, limit: float) -> bool:
-        """Write so many bytes to stderr: whether somebody took them."""
+        """Write so many bytes to stderr: whether the client read them."""
         await self._tell(f"flood {size}")
         return await self._happens("flooded", limit)
 
@@ -133,10 +133,10 @@ class ShimSocket:
             came, _ = await loop.sock_accept(self._listening)
             came.setblocking(False)
             self._sockets.append(came)
-            self._keep(self._take(came))  # somebody who says nothing keeps nobody else waiting
+            self._keep(self._take(came))  # a connection that sends nothing must not block the others
 
     async def _take(self, came: socket.socket) -> None:
-        """A pump comes twice, first for its control. Whoever else knows the address says nothing that is understood."""
+        """A shim connects twice, first for its control. Other programs that know the address send nothing that is understood."""
         kind, _, pid = (await _line(came)).partition(" ")
         if kind == "control":
             with suppress(msgspec.DecodeError, KeyError, TypeError):
@@ -150,7 +150,7 @@ class ShimSocket:
             self._on_start(agent_start)
 
     async def close(self) -> None:
-        """Nobody comes any more."""
+        """Close the socket and everything that came through it."""
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -169,7 +169,7 @@ def _short_directory() -> Path:
 
 
 async def _line(came: socket.socket) -> str:
-    """Letter by letter: what follows belongs to somebody else."""
+    """Letter by letter: what follows belongs to another reader."""
     loop, line = asyncio.get_running_loop(), b""
     while not line.endswith(b"\n") and len(line) < HELLO_LIMIT:
         letter = await loop.sock_recv(came, 1)

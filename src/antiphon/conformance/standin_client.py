@@ -56,7 +56,7 @@ class StandinClient(Responder):
                 raise PeerRefusal(Code.METHOD_NOT_FOUND, f"method not found: {method}")
 
     def _chosen(self, params: JsonObject) -> dict[str, str]:
-        """Exactly what is wanted, or else of the same verb: nobody may take our no for a yes, or the other way round."""
+        """Exactly what is wanted, or else of the same verb: an agent must not take our no for a yes, or the other way round."""
         options = objects_in(params.get("options"))
         exact = [one for one in options if one.get("kind") == self.allows]
         alike = [one for one in options if str(one.get("kind")).startswith(self.allows.partition("_")[0])]

@@ -42,7 +42,7 @@ MOST_SILENCES: Final = 40
 
 
 MOST_HEARD: Final = 512 * 1024 * 1024
-"""Bytes that are kept of what a peer says. Whoever says more floods us, and is ended: what it said until then is judged."""
+"""Bytes that are kept of what a peer sends. A peer that sends more floods us, and is ended: what it sent until then is checked."""
 
 
 def _matters(rule: str) -> bool:
@@ -137,7 +137,7 @@ class PeerWire:
         return entry
 
     async def send_in_pieces(self, message: object, size: int, pause: float = 0) -> Entry:
-        """Send a message in many small writes; with a pause where somebody in between would put them together again."""
+        """Send a message in many small writes; with a pause where a program in between would put them together again."""
         line = msgspec.json.encode(message) + b"\n"
         entry = await self._note(self.says, line[:-1])
         for start in range(0, len(line), size):
@@ -198,7 +198,7 @@ class PeerWire:
 
 @dataclass(frozen=True, slots=True)
 class PeerResponse:
-    """An answer with its question."""
+    """A response with its request."""
 
     request: Entry
     entry: Entry
@@ -226,7 +226,7 @@ class PeerResponse:
 
 
 class PendingRequest:
-    """A question that was asked and not waited for."""
+    """A request whose response is not waited for yet."""
 
     def __init__(self, run: "Requester", asked: Entry) -> None:
         self._run = run
@@ -267,7 +267,7 @@ class PendingRequest:
 
 
 class VerdictRecorder:
-    """Whoever finds out about requirements."""
+    """Collects verdicts on requirements."""
 
     def __init__(self) -> None:
         self.verdicts: dict[str, RequirementVerdict] = {}

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from antiphon.policy.inputs import LABELS, PATHS, CallInput, plain, what_it_says
+from antiphon.policy.inputs import LABELS, PATHS, CallInput, plain, read_input
 from antiphon.policy.paths import Exists, PathResolver, Resolve, nothing_exists, through_process
 from antiphon.policy.patterns import CommandLine
 from antiphon.policy.programs import BASH_LIKE, is_harmless
@@ -72,7 +72,7 @@ def _operands(words: tuple[str, ...], count: int) -> list[str] | None:
             operands.append(word)
         elif not _harmless(program, word):
             return None
-    # An empty path is an error for the program and a folder for us.
+    # An empty path is an error for the program and a directory for us.
     return operands if all(operands) else None
 
 
@@ -93,7 +93,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
 
     `paths` are absolute and real; `spellings` are other names of the same, which only a deny looks at. `unread` means that it
     may do more than is said here. `variables` names environment variables it sets. `plain_files` means that it is a command
-    line of nothing but `mkdir`, `rm` and `mv`, and `paths` are what that touches. `folders` are names of directories that are made, `moved` names of
+    line of nothing but `mkdir`, `rm` and `mv`, and `paths` are what that touches. `made_directories` are names of directories that are made, `moved` names of
     what is moved and where to.
     """
 
@@ -108,7 +108,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     variables: tuple[str, ...] = ()
     unread: bool = False
     plain_files: bool = False
-    folders: tuple[str, ...] = ()
+    made_directories: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
     cwd: str = "/"
     roots: tuple[str, ...] = ()
@@ -138,23 +138,23 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         exists: Exists = nothing_exists,
     ) -> "Action":
         """What a call says. Give it whole: a patch that leaves out what was said before says too little, and is asked."""
-        where = PathResolver(cwd, tuple(roots), home, resolve, exists)
+        resolver = PathResolver(cwd, tuple(roots), home, resolve, exists)
         raw = call.input if call.raw_input is msgspec.UNSET else call.raw_input
-        said = what_it_says(None if raw is msgspec.UNSET else raw)
+        call_input = read_input(None if raw is msgspec.UNSET else raw)
         name = call.name if isinstance(call.name, str) and call.name else None
         claimed = tuple(kind.meaning.value for kind in (call.kind, call.tool_kind) if isinstance(kind, ToolKind))
         diffs = [item.path for item in call.content or () if isinstance(item, Diff)]
-        kind = _effective(name, claimed or ("other",), said, edits=bool(diffs))
+        kind = _effective(name, claimed or ("other",), call_input, edits=bool(diffs))
         if kind == "execute":
-            variables = tuple(variable for variable, value in said.variables if not is_harmless(variable, value))
-            return _command(said, where, name=name, claimed=claimed, variables=variables, raw=raw)
-        paths = [*said.paths, *diffs, *(place.path for place in call.locations or ())]
+            variables = tuple(variable for variable, value in call_input.variables if not is_harmless(variable, value))
+            return _command(call_input, resolver, name=name, claimed=claimed, variables=variables, raw=raw)
+        paths = [*call_input.paths, *diffs, *(place.path for place in call.locations or ())]
         paths += _searched(raw, paths) if kind == "search" else []
         return cls(
-            kind=kind, claimed=claimed, name=name, paths=where.real(paths), spellings=where.spelled(paths), url=said.url,
-            unread=said.unread or through_process(paths) or (kind in FILE_KINDS and (said.strange or _is_patch(name, raw))),
-            moved=where.names(paths) if kind == "move" else (),
-            cwd=where.real_cwd, roots=where.all_roots, home=home, resolve=resolve, exists=exists, raw=raw,
+            kind=kind, claimed=claimed, name=name, paths=resolver.real(paths), spellings=resolver.spelled(paths), url=call_input.url,
+            unread=call_input.unread or through_process(paths) or (kind in FILE_KINDS and (call_input.strange or _is_patch(name, raw))),
+            moved=resolver.names(paths) if kind == "move" else (),
+            cwd=resolver.real_cwd, roots=resolver.all_roots, home=home, resolve=resolve, exists=exists, raw=raw,
         )  # fmt: skip
 
     @classmethod
@@ -195,17 +195,17 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         exists: Exists = nothing_exists,
     ) -> "Action":
         """`terminal/create`: a program with its arguments, or a whole line for the shell if that is what `command` looks like."""
-        said = CallInput(folder=request.cwd)
+        call_input = CallInput(directory=request.cwd)
         if request.args or not _SYNTAX & set(request.command):
-            said.words = (request.command, *request.args)
+            call_input.words = (request.command, *request.args)
         else:
-            said.command = request.command
+            call_input.command = request.command
         variables = tuple(v.name for v in request.env if not is_harmless(v.name, v.value))
-        where = PathResolver(cwd, tuple(roots), home, resolve, exists)
-        return _command(said, where, name="Bash", claimed=("execute",), variables=variables)
+        resolver = PathResolver(cwd, tuple(roots), home, resolve, exists)
+        return _command(call_input, resolver, name="Bash", claimed=("execute",), variables=variables)
 
 
-def _effective(name: str | None, claimed: tuple[str, ...], said: CallInput, *, edits: bool) -> str:
+def _effective(name: str | None, claimed: tuple[str, ...], call_input: CallInput, *, edits: bool) -> str:
     """The worst of what the name, the claim and the input tell. A `read` with a command in it is no read."""
     kinds = list(claimed)
     tool = canonical(name) if name is not None else None
@@ -213,11 +213,11 @@ def _effective(name: str | None, claimed: tuple[str, ...], said: CallInput, *, e
         kinds = [kind for kind in kinds if kind != "other"] + [KIND_OF[tool]]
     elif name is not None and name.startswith("mcp__"):
         kinds.append("other")  # a server's tool is what its name says; that it only reads is a claim
-    if said.command is not None or said.words is not None:
+    if call_input.command is not None or call_input.words is not None:
         kinds.append("execute")
-    if edits or (said.changes and worst(*kinds) in QUIET_KINDS):
+    if edits or (call_input.changes and worst(*kinds) in QUIET_KINDS):
         kinds.append("edit")
-    if said.opaque:
+    if call_input.opaque:
         kinds.append("other")
     return worst(*kinds)
 
@@ -229,53 +229,53 @@ def _is_patch(name: str | None, raw: object) -> bool:
     return not all(plain(key) in _BESIDE_PATCHES for key in raw)
 
 
-def _file(name: str, kind: str, path: str, where: PathResolver) -> Action:
+def _file(name: str, kind: str, path: str, resolver: PathResolver) -> Action:
     return Action(
-        kind=kind, claimed=(kind,), name=name, unread=through_process([path]), paths=where.real([path]), spellings=where.spelled([path]),
-        cwd=where.real_cwd, roots=where.all_roots, home=where.home, resolve=where.resolve,
+        kind=kind, claimed=(kind,), name=name, unread=through_process([path]), paths=resolver.real([path]), spellings=resolver.spelled([path]),
+        cwd=resolver.real_cwd, roots=resolver.all_roots, home=resolver.home, resolve=resolver.resolve,
     )  # fmt: skip
 
 
 def _searched(raw: object, named: list[str]) -> list[str]:
-    """Where a search looks besides the files it names: in its folder if it names none, and where its pattern leads."""
+    """Where a search looks besides the files it names: in its directory if it names none, and where its pattern leads."""
     pattern = raw.get("pattern") if isinstance(raw, dict) else None
     leads_away = isinstance(pattern, str) and (pattern.startswith(("/", "~")) or "../" in pattern)
     return ([] if named else ["."]) + ([pattern] if isinstance(pattern, str) and leads_away else [])
 
 
 def _command(
-    said: CallInput,
-    where: PathResolver,
+    call_input: CallInput,
+    resolver: PathResolver,
     *,
     name: str | None,
     claimed: tuple[str, ...],
     variables: tuple[str, ...] = (),
     raw: object = None,
 ) -> Action:
-    there = where.at(said.folder)
-    line, words = said.command, said.words
+    there = resolver.at(call_input.directory)
+    line, words = call_input.command, call_input.words
     if words is not None and len(words) == 3 and _runs_a_line(words):
-        line, words = _without_going_there(words[2], there.real_cwd, said.folder), None
+        line, words = _without_cd(words[2], there.real_cwd, call_input.directory), None
     work = None if variables else _file_work(line, words)
     files = work or FileWork(())
     return Action(
-        kind="execute", claimed=claimed, name=name, command=line, words=words, url=said.url, variables=variables,
-        unread=said.unread, plain_files=work is not None, paths=there.real(files.paths), spellings=there.spelled(files.paths),
-        folders=there.names(files.made), moved=there.names(files.moved),
-        cwd=there.real_cwd, roots=where.all_roots, home=where.home, resolve=where.resolve, exists=where.exists, raw=raw,
+        kind="execute", claimed=claimed, name=name, command=line, words=words, url=call_input.url, variables=variables,
+        unread=call_input.unread, plain_files=work is not None, paths=there.real(files.paths), spellings=there.spelled(files.paths),
+        made_directories=there.names(files.made), moved=there.names(files.moved),
+        cwd=there.real_cwd, roots=resolver.all_roots, home=resolver.home, resolve=resolver.resolve, exists=resolver.exists, raw=raw,
     )  # fmt: skip
 
 
 def _runs_a_line(words: tuple[str, ...]) -> bool:
     """`bash -lc '…'` as an argument list: the way some agents send a line."""
-    folder, _, program = words[0].rpartition("/")
-    return program in BASH_LIKE and folder in ("", "/bin", "/usr/bin") and words[1] in _SHELL_FLAGS
+    directory, _, program = words[0].rpartition("/")
+    return program in BASH_LIKE and directory in ("", "/bin", "/usr/bin") and words[1] in _SHELL_FLAGS
 
 
-def _without_going_there(line: str, *folders: str | None) -> str:
+def _without_cd(line: str, *directories: str | None) -> str:
     """The line without a `cd` to where it is run anyway, which some agents put before every line. Nothing but those very words goes."""
-    for folder in folders:
-        if folder and "'" not in folder and (rest := line.removeprefix(f"cd '{folder}' && ")) != line:
+    for directory in directories:
+        if directory and "'" not in directory and (rest := line.removeprefix(f"cd '{directory}' && ")) != line:
             return rest
     return line
 

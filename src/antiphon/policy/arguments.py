@@ -10,7 +10,7 @@ from functools import cache
 from typing import Final
 
 from antiphon.policy.git_arguments import git_changes_files, git_levels, git_reads_data
-from antiphon.policy.grammar import Grammar, Spot, WordRisk, grammar
+from antiphon.policy.grammar import Grammar, RunContext, WordRisk, grammar
 from antiphon.policy.paths import nothing_exists
 from antiphon.policy.patterns import Words
 from antiphon.policy.programs import (
@@ -144,16 +144,16 @@ def has_grammar(name: str) -> bool:
     return name in _TABLE or name in _SPECIAL
 
 
-def levels(words: Words, spot: Spot) -> dict[int, WordRisk]:
+def levels(words: Words, context: RunContext) -> dict[int, WordRisk]:
     """The words of a command that are not fine under a `*`; empty too for a program of which nothing is known."""
     name = program_name(words[0] or "") if words else ""
     if name in ANY_WORDS or not words:
         return {}
     special = _SPECIAL.get(name)
     if special is not None:
-        return special(words, spot)
+        return special(words, context)
     known = _grammar(name)
-    return {} if known is None else known.check(words, 1, spot)
+    return {} if known is None else known.check(words, 1, context)
 
 
 def changes_places(words: Words) -> bool:
@@ -173,7 +173,7 @@ def _find_words() -> frozenset[str]:
     return frozenset(_FIND.split())
 
 
-def _find(words: Words, _: Spot) -> dict[int, WordRisk]:
+def _find(words: Words, _: RunContext) -> dict[int, WordRisk]:
     """Every word with a dash has to be a test or an action that only looks; `-7` and its like are values."""
     fine = _find_words()
     return {
@@ -183,40 +183,40 @@ def _find(words: Words, _: Spot) -> dict[int, WordRisk]:
     }
 
 
-def _curl(words: Words, spot: Spot) -> dict[int, WordRisk]:
+def _curl(words: Words, context: RunContext) -> dict[int, WordRisk]:
     plain: list[str | None] = list(words)
     for at, word in enumerate(words):
         # A format can write files in new versions of curl: `-w '%output{x}'`.
         if word in ("-w", "--write-out") and at + 1 < len(words) and _CURL_TEXTS.fullmatch(words[at + 1] or "%"):
             plain[at], plain[at + 1] = "-A", "x"
-    found = _CURL.check(tuple(plain), 1, spot)
+    found = _CURL.check(tuple(plain), 1, context)
     for at, word in enumerate(words):
         if word is not None and at and (word.startswith("@") or re.match(r"(?:-d|--data=|--json=)@", word)):
             found.setdefault(at, WordRisk.REACHES)  # a file that is sent
     return found
 
 
-def _tar(words: Words, spot: Spot) -> dict[int, WordRisk]:
+def _tar(words: Words, context: RunContext) -> dict[int, WordRisk]:
     first = words[1] if len(words) > 1 else None
     if first is not None and not first.startswith("-"):  # `tar xIf …` has no dash, and the values follow in its order
         if not _TAR_LETTERS.fullmatch(first):
             return dict.fromkeys(range(1, len(words)), WordRisk.RUNS)
         values = sum(first.count(letter) for letter in "fC")
-        named = {at: _tar_path(words[at], spot) for at in range(2, min(2 + values, len(words)))}
-        found = _TAR.check(words, 2 + values, spot) | {at: level for at, level in named.items() if level}
+        named = {at: _tar_path(words[at], context) for at in range(2, min(2 + values, len(words)))}
+        found = _TAR.check(words, 2 + values, context) | {at: level for at, level in named.items() if level}
     else:
-        found = _TAR.check(words, 1, spot)
+        found = _TAR.check(words, 1, context)
     # `host:file` is fetched by a remote shell.
     return found | {at: WordRisk.RUNS for at, word in enumerate(words) if at and word is not None and ":" in word}
 
 
-def _tar_path(word: str | None, spot: Spot) -> WordRisk:
+def _tar_path(word: str | None, context: RunContext) -> WordRisk:
     if word is None or word.startswith("-"):
         return WordRisk.FINE if word == "-" else WordRisk.RUNS
-    return WordRisk.FINE if spot.holds(word) else WordRisk.REACHES
+    return WordRisk.FINE if context.holds(word) else WordRisk.REACHES
 
 
-def _printf(words: Words, _: Spot) -> dict[int, WordRisk]:
+def _printf(words: Words, _: RunContext) -> dict[int, WordRisk]:
     """Only the first word can be an option: `-v` sets a variable, and its index may be code."""
     first = words[1] if len(words) > 1 else ""
     if first is None or (first.startswith("-") and first != "--"):
@@ -224,7 +224,7 @@ def _printf(words: Words, _: Spot) -> dict[int, WordRisk]:
     return {}
 
 
-def _test(words: Words, _: Spot) -> dict[int, WordRisk]:
+def _test(words: Words, _: RunContext) -> dict[int, WordRisk]:
     """`test -v 'a[$(rm x)]'` runs code, and to some shells so does an index beside `-eq`."""
     return {
         at: WordRisk.RUNS
@@ -234,7 +234,7 @@ def _test(words: Words, _: Spot) -> dict[int, WordRisk]:
     }
 
 
-def _xxd(words: Words, _: Spot) -> dict[int, WordRisk]:
+def _xxd(words: Words, _: RunContext) -> dict[int, WordRisk]:
     """What stands behind the first file is written to, whatever it looks like."""
     found: dict[int, WordRisk] = {}
     at, files = 1, 0
@@ -254,14 +254,14 @@ def _xxd(words: Words, _: Spot) -> dict[int, WordRisk]:
     return found
 
 
-def _man(words: Words, spot: Spot) -> dict[int, WordRisk]:
+def _man(words: Words, context: RunContext) -> dict[int, WordRisk]:
     known = _grammar("man")
     assert known is not None  # noqa: S101 - it is in the table
-    found = known.check(words, 1, spot)
+    found = known.check(words, 1, context)
     return found | {at: WordRisk.RUNS for at, word in enumerate(words) if at and word is not None and "/" in word}
 
 
-_SPECIAL: Final[dict[str, Callable[[Words, Spot], dict[int, WordRisk]]]] = {
+_SPECIAL: Final[dict[str, Callable[[Words, RunContext], dict[int, WordRisk]]]] = {
     "[": _test, "curl": _curl, "find": _find, "git": git_levels, "man": _man, "printf": _printf, "sed": sed_levels, "tar": _tar, "test": _test,
     "xxd": _xxd,
     **dict.fromkeys(AWKS, awk_levels),
@@ -273,7 +273,7 @@ _SPECIAL: Final[dict[str, Callable[[Words, Spot], dict[int, WordRisk]]]] = {
 # them. `reads_data` names programs that are known to take their standard input for data; every other program behind a pipe may
 # take it for commands.
 
-_NOWHERE: Final = Spot(("/",), ("/",), lambda path: path, nothing_exists)
+_NOWHERE: Final = RunContext(("/",), ("/",), lambda path: path, nothing_exists)
 _CLOSED: Final = TAKE_COMMANDS - {"make"}
 
 _MODULES: Final = frozenset({

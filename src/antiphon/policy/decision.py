@@ -50,7 +50,7 @@ Scope = Literal["session", "project", "everywhere"]
 
 
 class Remembered(msgspec.Struct, frozen=True):
-    """An "always" answer: for one session, for one project (its folder), or everywhere. `expires_at` is an ISO 8601 time."""
+    """An "always" answer: for one session, for one project (its directory), or everywhere. `expires_at` is an ISO 8601 time."""
 
     rule: Rule
     verdict: Verdict
@@ -130,77 +130,77 @@ def _decide(
 ) -> Ruling:
     if mode is PolicyMode.PLAN and action.kind not in _PLAN_KINDS:
         return Ruling(Verdict.DENY, None, _MODE, f"In `plan` nothing writes or executes, and this is `{action.kind}`.")
-    judge = RuleMatcher(action)
+    matcher = RuleMatcher(action)
     return (
-        _denied(judge, rules.deny)
-        or _asked(judge, rules.ask)
-        or _allowed(judge, rules.allow)
-        or _as_remembered(judge, rules.allow, [one for one in remembered if one.holds(now)])
-        or _by_mode(judge, rules, mode)
+        _denied(matcher, rules.deny)
+        or _asked(matcher, rules.ask)
+        or _allowed(matcher, rules.allow)
+        or _as_remembered(matcher, rules.allow, [one for one in remembered if one.holds(now)])
+        or _by_mode(matcher, rules, mode)
     )
 
 
-def _denied(judge: RuleMatcher, rules: Iterable[Rule], source: str | None = None) -> Ruling | None:
+def _denied(matcher: RuleMatcher, rules: Iterable[Rule], source: str | None = None) -> Ruling | None:
     perhaps: Rule | None = None
     for rule in rules:
-        match = judge.forbids(rule)
+        match = matcher.forbids(rule)
         if match is Match.YES:
             return Ruling(Verdict.DENY, rule, source or rule.source, f"The rule `{rule}` denies it.")
         if match is Match.MAYBE:
             perhaps = perhaps or rule
     if perhaps is None:
         return None
-    why = f"The rule `{perhaps}` may deny it{_unclear(judge, perhaps)}."
+    why = f"The rule `{perhaps}` may deny it{_unclear(matcher, perhaps)}."
     return Ruling(Verdict.ASK, perhaps, source or perhaps.source, why, doubt=True)
 
 
-def _asked(judge: RuleMatcher, rules: Iterable[Rule]) -> Ruling | None:
+def _asked(matcher: RuleMatcher, rules: Iterable[Rule]) -> Ruling | None:
     for rule in rules:
-        match = judge.forbids(rule)
+        match = matcher.forbids(rule)
         if match is not Match.NO:
             verb = "asks" if match is Match.YES else "may ask"
-            why = f"The rule `{rule}` {verb} about it{_unclear(judge, rule) if match is Match.MAYBE else ''}."
+            why = f"The rule `{rule}` {verb} about it{_unclear(matcher, rule) if match is Match.MAYBE else ''}."
             return Ruling(Verdict.ASK, rule, rule.source, why)
     return None
 
 
-def _allowed(judge: RuleMatcher, rules: tuple[Rule, ...]) -> Ruling | None:
-    rule = judge.permitted_by(rules)
+def _allowed(matcher: RuleMatcher, rules: tuple[Rule, ...]) -> Ruling | None:
+    rule = matcher.permitted_by(rules)
     return None if rule is None else Ruling(Verdict.ALLOW, rule, rule.source, f"The rule `{rule}` allows it.")
 
 
-def _as_remembered(judge: RuleMatcher, allow: tuple[Rule, ...], remembered: list[Remembered]) -> Ruling | None:
+def _as_remembered(matcher: RuleMatcher, allow: tuple[Rule, ...], remembered: list[Remembered]) -> Ruling | None:
     if not remembered:
         return None
-    if denied := _denied(judge, (one.rule for one in remembered if one.verdict is not Verdict.ALLOW), _REMEMBERED):
+    if denied := _denied(matcher, (one.rule for one in remembered if one.verdict is not Verdict.ALLOW), _REMEMBERED):
         return denied
     allowed = tuple(one.rule for one in remembered if one.verdict is Verdict.ALLOW)
-    if rule := judge.permitted_by(allowed + allow):
+    if rule := matcher.permitted_by(allowed + allow):
         return Ruling(Verdict.ALLOW, rule, _REMEMBERED, f"It was allowed before, as `{rule}`.")
     return None
 
 
-def _by_mode(judge: RuleMatcher, rules: Rules, mode: PolicyMode) -> Ruling:
-    action = judge.action
+def _by_mode(matcher: RuleMatcher, rules: Rules, mode: PolicyMode) -> Ruling:
+    action = matcher.action
     if mode is PolicyMode.BYPASS:
         return Ruling(Verdict.ALLOW, None, _MODE, "In `bypassPermissions` everything is allowed that no rule stops.")
     if action.kind in QUIET_KINDS and not action.unread:
         return Ruling(Verdict.ALLOW, None, _MODE, f"`{action.kind}` is allowed in every mode.")
     if mode is PolicyMode.ACCEPT_EDITS and _is_work_on_files(action):
         if not all(inside(path, action.roots) for path in action.paths):
-            return Ruling(Verdict.ASK, None, _MODE, "It reaches outside the session's folders.")
-        if judge.protected:
+            return Ruling(Verdict.ASK, None, _MODE, "It reaches outside the session's directories.")
+        if matcher.protected:
             return Ruling(
-                Verdict.ASK, None, _MODE, f"{_protected_because(judge.protected)} `acceptEdits` asks about it."
+                Verdict.ASK, None, _MODE, f"{_protected_because(matcher.protected)} `acceptEdits` asks about it."
             )
         return Ruling(
-            Verdict.ALLOW, None, _MODE, "In `acceptEdits` work on files inside the session's folders is allowed."
+            Verdict.ALLOW, None, _MODE, "In `acceptEdits` work on files inside the session's directories is allowed."
         )
     return Ruling(
         Verdict.ASK,
         None,
         _MODE,
-        f"No rule decides about it, and `{mode}` asks about `{action.kind}`.{_hint(judge, rules)}",
+        f"No rule decides about it, and `{mode}` asks about `{action.kind}`.{_hint(matcher, rules)}",
     )
 
 
@@ -212,27 +212,31 @@ def _protected_because(name: str) -> str:
     return f"A file of this name (`{name}`) can name programs that run later:"
 
 
-def _unclear(judge: RuleMatcher, rule: Rule) -> str:
+def _unclear(matcher: RuleMatcher, rule: Rule) -> str:
     if rule.command is not None:
-        return f": {judge.doubt(rule)}"
+        return f": {matcher.doubt(rule)}"
     return ": what it touches cannot be told for sure"
 
 
-def _hint(judge: RuleMatcher, rules: Rules) -> str:
-    """Why allow rules did not help, if there are any: the question everybody asks then."""
+def _hint(matcher: RuleMatcher, rules: Rules) -> str:
+    """Why allow rules did not help, if there are any: that is what users want to know then."""
     if (
-        judge.action.kind in FILE_KINDS
-        and judge.protected
-        and any(judge.covers_but_for_protection(rule) for rule in rules.allow)
+        matcher.action.kind in FILE_KINDS
+        and matcher.protected
+        and any(matcher.covers_but_for_protection(rule) for rule in rules.allow)
     ):
-        return f" {_protected_because(judge.protected)} no wildcard covers it, so a rule has to name it."
-    if judge.action.kind in FILE_KINDS and judge.action.unread and any(rule.path is not None for rule in rules.allow):
+        return f" {_protected_because(matcher.protected)} no wildcard covers it, so a rule has to name it."
+    if (
+        matcher.action.kind in FILE_KINDS
+        and matcher.action.unread
+        and any(rule.path is not None for rule in rules.allow)
+    ):
         return " Its input says more than can be read for sure, so no pattern covers it."
-    if judge.action.tool != "Bash" or not any(rule.command is not None for rule in rules.allow):
+    if matcher.action.tool != "Bash" or not any(rule.command is not None for rule in rules.allow):
         return ""
-    if judge.protected and not judge.uncovered:
-        return f" Its patterns do not cover `{judge.protected}`, which can name programs that run later: a rule has to name it."
-    missing = judge.missing(rules.allow)
+    if matcher.protected and not matcher.uncovered:
+        return f" Its patterns do not cover `{matcher.protected}`, which can name programs that run later: a rule has to name it."
+    missing = matcher.missing(rules.allow)
     return f" No pattern covers it: {missing}." if missing else ""
 
 
@@ -263,8 +267,8 @@ SOURCE = "always"
 
 def suggest(action: Action) -> tuple[Rule, ...]:
     """Rules that together allow this action and nothing that differs from it. Empty: only "once" can be offered."""
-    judge = RuleMatcher(action)
-    texts = _texts(action, judge)
+    matcher = RuleMatcher(action)
+    texts = _texts(action, matcher)
     try:
         rules = tuple(Rule.parse(text, SOURCE) for text in dict.fromkeys(texts))
     except RuleError:  # a path that no glob can say
@@ -272,22 +276,22 @@ def suggest(action: Action) -> tuple[Rule, ...]:
     if any(closed_reason(rule) for rule in rules):
         return ()
     # Whatever is offered has to do what it says: a rule that would not allow this very action is not offered.
-    return rules if rules and judge.permitted_by(rules) is not None else ()
+    return rules if rules and matcher.permitted_by(rules) is not None else ()
 
 
-def _texts(action: Action, judge: RuleMatcher) -> list[str]:
+def _texts(action: Action, matcher: RuleMatcher) -> list[str]:
     tool = action.tool
     if tool is not None and KIND_OF[tool] != action.kind:
         return []
     if tool == "Bash":
-        return [] if judge.uncovered else _commands(judge)
+        return [] if matcher.uncovered else _commands(matcher)
     if tool in PATH_TOOLS:
         return [f"{tool}({escape(path)})" for path in action.paths]
     if tool == "WebFetch":
         host = host_of(action.url)
         return [f"WebFetch(domain:{host})"] if host else []
     name = action.name
-    # A tool of somebody's own: its name is all that a rule can say.
+    # A custom tool: its name is all that a rule can say.
     return (
         [name]
         if name is not None and tool is None and name.replace("_", "").replace("-", "").isalnum() and name.isascii()
@@ -295,13 +299,13 @@ def _texts(action: Action, judge: RuleMatcher) -> list[str]:
     )
 
 
-def _commands(judge: RuleMatcher) -> list[str]:
+def _commands(matcher: RuleMatcher) -> list[str]:
     """A rule for each command of a line. A program that is named by a relative path is named by its whole path: it is that file."""
     texts = []
-    for at, part in enumerate(judge.line.parts):
+    for at, part in enumerate(matcher.line.parts):
         if None in part.words:
             continue
-        whole = judge.whole_program(at)
+        whole = matcher.whole_program(at)
         texts.append(
             _command(part.words if whole is None else (*part.words[: part.settings], whole, *part.command[1:]))
         )
@@ -314,19 +318,19 @@ def _command(words: tuple[str | None, ...]) -> str:
 
 # --- read-only: what a reviewer may do
 # Rule 1: reading, searching and thinking, as far as no rule denies it or asks about it.
-# Rule 2: nothing else, whatever a rule, a memory or a mode allows; and nobody is asked.
+# Rule 2: nothing else, whatever a rule, a remembered decision or a mode allows; and the user is not asked.
 
 READ_ONLY_MODE: Final = PolicyMode.DONT_ASK
-"""The mode that, together with those rules, comes to just that."""
+"""The mode that, together with `read_only_rules`, allows just that."""
 
 
 def read_only_rules(rules: Rules) -> Rules:
-    """The rules that hold for them: all but those that allow something."""
+    """The rules that hold for a reviewer: all but those that allow something."""
     return Rules(deny=rules.deny, ask=rules.ask)
 
 
 def decide_read_only(action: Action, rules: Rules) -> Ruling:
-    """Whether somebody may do this who only looks."""
+    """Decide about an action of a reviewer, which may only read."""
     ruling = decide(action, read_only_rules(rules), READ_ONLY_MODE)
     if ruling.verdict is Verdict.ALLOW or ruling.rule is not None:
         return ruling

@@ -10,7 +10,7 @@ import re
 from functools import cache
 from typing import Final
 
-from antiphon.policy.grammar import Grammar, Spot, WordRisk, grammar
+from antiphon.policy.grammar import Grammar, RunContext, WordRisk, grammar
 from antiphon.policy.patterns import Words
 
 __all__ = ["git_changes_files", "git_levels", "git_reads_data"]
@@ -207,28 +207,28 @@ _STRATEGIES: Final = frozenset({"octopus", "ort", "ours", "recursive", "resolve"
 """git's own. Another name is that of a program, which may be a file of the work tree: `./git-merge-x/y`."""
 
 
-def git_levels(words: Words, spot: Spot) -> dict[int, WordRisk]:
+def git_levels(words: Words, context: RunContext) -> dict[int, WordRisk]:
     """The words of a git command that are not fine under a `*`, with what is known about them."""
     at = 1
     found: dict[int, WordRisk] = {}
-    directories = spot.directories
+    directories = context.directories
     while at < len(words) and (word := words[at]) is not None and word.startswith("-"):
         step = 2 if word in _WITH_VALUE else 1
         if word not in _FIRST:
             found |= dict.fromkeys(range(at, min(at + step, len(words))), WordRisk.RUNS)
         if word == "-C" and at + 1 < len(words):
-            directories += tuple(posixpath.join(here, words[at + 1] or ".") for here in spot.directories)
+            directories += tuple(posixpath.join(here, words[at + 1] or ".") for here in context.directories)
         at += step
     if at >= len(words):
         return found
-    spot = spot.also_at(directories)
-    if spot.strays:
+    context = context.also_at(directories)
+    if context.strays:
         return dict.fromkeys(range(len(words)), WordRisk.RUNS)
     name = words[at]
     known = None if name is None else _grammar(name)
     if known is None:
         return found | dict.fromkeys(range(at, len(words)), WordRisk.RUNS)
-    inside = known.check(_without_strategy(name or "", words), at + 1, spot)
+    inside = known.check(_without_strategy(name or "", words), at + 1, context)
     if name in _NAMED:
         found[at] = WordRisk.REACHES
     if name == "config":

@@ -27,7 +27,7 @@ import msgspec
 from antiphon.policy.paths import Exists, Resolve, inside
 from antiphon.policy.patterns import Words
 
-__all__ = ["Grammar", "Spot", "WordRisk", "grammar"]
+__all__ = ["Grammar", "RunContext", "WordRisk", "grammar"]
 
 _NUMBER: Final = re.compile(r"-[0-9]+")
 _REMOTE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -50,7 +50,7 @@ class WordRisk(IntEnum):
     """It may start another program, or it is not known what it does."""
 
 
-class Spot:
+class RunContext:
     """Where a command runs: every directory that it may be in, the session's roots, and the way to look at the disk."""
 
     def __init__(
@@ -69,21 +69,21 @@ class Spot:
         self.resolve = resolve
         self.exists = exists
 
-    def also_at(self, directories: tuple[str, ...]) -> "Spot":
+    def also_at(self, directories: tuple[str, ...]) -> "RunContext":
         """The same with more directories."""
         known = tuple(dict.fromkeys((*self.directories, *directories)))
         return self if known == self.directories else self._with(known, changed=self.changed)
 
-    def after_changes(self) -> "Spot":
+    def after_changes(self) -> "RunContext":
         """The same after something that may have made files and links."""
         return self if self.changed else self._with(self.directories, changed=True)
 
-    def nowhere_known(self) -> "Spot":
+    def nowhere_known(self) -> "RunContext":
         """The same in a directory that is not known."""
         return self._with((), changed=self.changed)
 
-    def _with(self, directories: tuple[str, ...], *, changed: bool) -> "Spot":
-        return Spot(directories, self.roots, self.resolve, self.exists, changed=changed)
+    def _with(self, directories: tuple[str, ...], *, changed: bool) -> "RunContext":
+        return RunContext(directories, self.roots, self.resolve, self.exists, changed=changed)
 
     @cached_property
     def strays(self) -> bool:
@@ -161,9 +161,9 @@ class Grammar(msgspec.Struct, frozen=True):
     plain: frozenset[str] = frozenset()
     first: frozenset[str] | None = None
 
-    def check(self, words: Words, start: int, spot: Spot) -> dict[int, WordRisk]:
+    def check(self, words: Words, start: int, context: RunContext) -> dict[int, WordRisk]:
         """The words from `start` on that are not fine, with what is known about them."""
-        return _Reading(self, words, spot).read(start)
+        return _Reading(self, words, context).read(start)
 
     def leading(self, words: Words, start: int) -> int | None:
         """Where the options at the beginning end, for a program that runs what stands behind them. None: one is not known."""
@@ -206,10 +206,10 @@ class Grammar(msgspec.Struct, frozen=True):
 class _Reading:
     """One command line, checked word by word."""
 
-    def __init__(self, rules: Grammar, words: Words, spot: Spot) -> None:
+    def __init__(self, rules: Grammar, words: Words, context: RunContext) -> None:
         self.rules = rules
         self.words = words
-        self.spot = spot
+        self.context = context
         self.found: dict[int, WordRisk] = {}
         self.operands = 0
         self.at = 0
@@ -245,7 +245,7 @@ class _Reading:
             return self._note(WordRisk.RUNS)
         self._note(option.level)
         if sign:
-            self._note(_value(option.kind, value, self.spot))
+            self._note(_value(option.kind, value, self.context))
         elif option.value in (":", ";"):
             self._next(option)
         return None
@@ -258,7 +258,7 @@ class _Reading:
             self._note(option.level)
             rest = word[place:]
             if option.value and rest:
-                return self._note(WordRisk.RUNS if option.value == ";" else _value(option.kind, rest, self.spot))
+                return self._note(WordRisk.RUNS if option.value == ";" else _value(option.kind, rest, self.context))
             if option.value in (":", ";"):
                 return self._next(option)
         return None
@@ -272,7 +272,7 @@ class _Reading:
         # A dash: with another version of the program the value may be joined only, and this is an option.
         if word is None or (word.startswith("-") and word != "-"):
             return self._note(WordRisk.RUNS)
-        return self._note(max(option.level, _value(option.kind, word, self.spot)))
+        return self._note(max(option.level, _value(option.kind, word, self.context)))
 
     def _operand(self, word: str) -> None:
         rules = self.rules
@@ -283,43 +283,43 @@ class _Reading:
         kind = kinds[min(self.operands, len(kinds) - 1)] if self.operands < len(kinds) or repeats else ""
         self.operands += 1
         # One operand more than the program is known to take: many a program writes to it.
-        self._note(_value(kind, word, self.spot) if kind else WordRisk.REACHES)
+        self._note(_value(kind, word, self.context) if kind else WordRisk.REACHES)
 
 
-def _file(value: str, _: Spot) -> WordRisk:
+def _file(value: str, _: RunContext) -> WordRisk:
     return WordRisk.RUNS if value.startswith("+") else WordRisk.FINE  # `less '+!rm x'`
 
 
-def _path(value: str, spot: Spot) -> WordRisk:
-    return WordRisk.FINE if value == "-" or spot.holds(value) else WordRisk.REACHES
+def _path(value: str, context: RunContext) -> WordRisk:
+    return WordRisk.FINE if value == "-" or context.holds(value) else WordRisk.REACHES
 
 
-def _remote(value: str, spot: Spot) -> WordRisk:
+def _remote(value: str, context: RunContext) -> WordRisk:
     """The name of a remote. Where there is none of that name git takes it for a directory, and runs the hooks that are there."""
     if _ADDRESS.fullmatch(value):
         return WordRisk.REACHES
-    if spot.changed and not spot.has_remote(value):
+    if context.changed and not context.has_remote(value):
         return WordRisk.RUNS
-    if not _REMOTE.fullmatch(value) or any(spot.has(value + end) for end in ("", ".git", ".bundle")):
+    if not _REMOTE.fullmatch(value) or any(context.has(value + end) for end in ("", ".git", ".bundle")):
         return WordRisk.RUNS
     return WordRisk.FINE
 
 
-_KINDS: Final[dict[str, Callable[[str, Spot], WordRisk]]] = {
-    "t": lambda _value, _spot: WordRisk.FINE,
+_KINDS: Final[dict[str, Callable[[str, RunContext], WordRisk]]] = {
+    "t": lambda _value, _context: WordRisk.FINE,
     "f": _file,
     "p": _path,
     "r": _remote,
-    "u": lambda value, _spot: WordRisk.FINE if _ADDRESS.fullmatch(value) else WordRisk.RUNS,
-    "h": lambda value, _spot: WordRisk.RUNS if value.startswith("-") else WordRisk.FINE,
-    "n": lambda value, _spot: WordRisk.FINE if _NUMBERS.fullmatch(value) else WordRisk.RUNS,
-    "e": lambda value, _spot: WordRisk.FINE if _ENDING.fullmatch(value) else WordRisk.REACHES,
-    "-": lambda value, _spot: WordRisk.FINE if value in _NOWHERE else WordRisk.REACHES,
+    "u": lambda value, _context: WordRisk.FINE if _ADDRESS.fullmatch(value) else WordRisk.RUNS,
+    "h": lambda value, _context: WordRisk.RUNS if value.startswith("-") else WordRisk.FINE,
+    "n": lambda value, _context: WordRisk.FINE if _NUMBERS.fullmatch(value) else WordRisk.RUNS,
+    "e": lambda value, _context: WordRisk.FINE if _ENDING.fullmatch(value) else WordRisk.REACHES,
+    "-": lambda value, _context: WordRisk.FINE if value in _NOWHERE else WordRisk.REACHES,
 }
 
 
-def _value(kind: str, value: str, spot: Spot) -> WordRisk:
-    return _KINDS[kind](value, spot)
+def _value(kind: str, value: str, context: RunContext) -> WordRisk:
+    return _KINDS[kind](value, context)
 
 
 def grammar(options: str, operands: str = "", *, plain: str = "", first: str | None = None) -> Grammar:

@@ -11,15 +11,13 @@ from typing import Final
 
 import msgspec
 
-from antiphon.policy import inputs as names
-
 __all__ = [
     "ADDRESSES",
     "ARGUMENTS",
     "ASIDE",
     "COMMANDS",
     "CONTENTS",
-    "FOLDERS",
+    "DIRECTORIES",
     "HIDDEN_COMMANDS",
     "KEYED_BY_PATH",
     "LABELS",
@@ -33,7 +31,7 @@ __all__ = [
     "CallInput",
     "files_in",
     "plain",
-    "what_it_says",
+    "read_input",
 ]
 
 # --- unified diffs: which files one names, if the input names them too
@@ -98,7 +96,7 @@ HIDDEN_COMMANDS: Final = COMMANDS | {
 """What runs something, wherever it stands: deep inside, or typed into a program that already runs."""
 ARGUMENTS: Final = frozenset({"args", "arguments", "argv"})
 VARIABLES: Final = frozenset({"env", "environment", "environmentvariables", "envs", "envvars"})
-FOLDERS: Final = frozenset({
+DIRECTORIES: Final = frozenset({
     "cwd", "dir", "directory", "dirpath", "folder", "path", "workdir", "workingdir", "workingdirectory",
 })  # fmt: skip
 LABELS: Final = frozenset({
@@ -117,7 +115,7 @@ USUAL_SHELLS: Final = (
 )  # fmt: skip
 
 ADDRESSES: Final = frozenset({"uri", "url"})
-PATHS: Final = FOLDERS | {
+PATHS: Final = DIRECTORIES | {
     "absolutepath", "dest", "destination", "dst", "file", "filename", "filepath", "filepaths", "files", "from", "movepath", "newpath",
     "notebookpath", "oldpath", "paths", "source", "src", "target", "targetfile", "to",
 }  # fmt: skip
@@ -145,9 +143,9 @@ def plain(key: object) -> str:
 
 
 MAX_VALUES: Final = 1000
-"""Values of an input that are looked at. A call with more names more files than anybody checks; it counts as unread."""
+"""Values of an input that are looked at. A call with more names more files than a person checks; it counts as unread."""
 
-_WRITTEN: Final = names.CONTENTS - names.PATCHES - names.KEYED_BY_PATH - {"edits"}
+_WRITTEN: Final = CONTENTS - PATCHES - KEYED_BY_PATH - {"edits"}
 _PATCH: Final = re.compile(r"^(?:\*\*\* |\+\+\+ |--- |diff --git |rename to )", re.MULTILINE)
 
 
@@ -160,7 +158,7 @@ class CallInput(msgspec.Struct):
 
     command: str | None = None
     words: tuple[str, ...] | None = None
-    folder: str | None = None
+    directory: str | None = None
     url: str | None = None
     paths: list[str] = msgspec.field(default_factory=list)
     variables: list[tuple[str, str]] = msgspec.field(default_factory=list)
@@ -171,136 +169,137 @@ class CallInput(msgspec.Struct):
     opaque: bool = False
 
 
-def what_it_says(raw: object) -> CallInput:
+def read_input(raw: object) -> CallInput:
     """Read a raw input, whatever it is."""
-    said = CallInput()
+    call_input = CallInput()
     if isinstance(raw, dict):
-        _command(raw, said)
-        if said.command is not None or said.words is not None:
-            _beside_command(raw, said)
+        _command(raw, call_input)
+        if call_input.command is not None or call_input.words is not None:
+            _beside_command(raw, call_input)
         else:
-            _others(raw, said)
+            _others(raw, call_input)
     elif raw:
-        said.unread = said.opaque = True
-    return said
+        call_input.unread = call_input.opaque = True
+    return call_input
 
 
-def _command(raw: dict[object, object], said: CallInput) -> None:
-    found = [value for key, value in raw.items() if plain(key) in names.COMMANDS and value]
-    arguments = [value for key, value in raw.items() if plain(key) in names.ARGUMENTS and value]
+def _command(raw: dict[object, object], call_input: CallInput) -> None:
+    found = [value for key, value in raw.items() if plain(key) in COMMANDS and value]
+    arguments = [value for key, value in raw.items() if plain(key) in ARGUMENTS and value]
     if not found:
         return
     command = found[0]
     given = _strings(arguments[0]) if arguments else ()
     if len(found) > 1 or len(arguments) > 1 or given is None:
-        said.unread, said.command = True, ""
+        call_input.unread, call_input.command = True, ""
     elif isinstance(command, str) and given:
-        said.words = (command, *given)
+        call_input.words = (command, *given)
     elif isinstance(command, str):
-        said.command = command
+        call_input.command = command
     elif (words := _strings(command)) and not given:
-        said.words = words
+        call_input.words = words
     else:
-        said.unread, said.command = True, ""
+        call_input.unread, call_input.command = True, ""
 
 
 # --- a command, and what stands beside it ---
 
 
-def _beside_command(raw: dict[object, object], said: CallInput) -> None:
-    folders: set[str] = set()
+def _beside_command(raw: dict[object, object], call_input: CallInput) -> None:
+    directories: set[str] = set()
     for key, value in raw.items():
         name = plain(key)
-        if value is None or value in ("", [], {}) or name in names.COMMANDS | names.ARGUMENTS | names.ASIDE:
+        if value is None or value in ("", [], {}) or name in COMMANDS | ARGUMENTS | ASIDE:
             continue
-        if name in names.FOLDERS and isinstance(value, str):
-            folders.add(value)
-        elif name in names.VARIABLES:
-            _variables(value, said)
-        elif not (name == "shell" and value in names.USUAL_SHELLS):
-            said.unread = True
-    said.unread |= len(folders) > 1
-    said.folder = min(folders, default=None)
+        if name in DIRECTORIES and isinstance(value, str):
+            directories.add(value)
+        elif name in VARIABLES:
+            _variables(value, call_input)
+        elif not (name == "shell" and value in USUAL_SHELLS):
+            call_input.unread = True
+    call_input.unread |= len(directories) > 1
+    call_input.directory = min(directories, default=None)
 
 
-def _variables(value: object, said: CallInput) -> None:
+def _variables(value: object, call_input: CallInput) -> None:
     """`{"A": "b"}`, `[{"name": "A", "value": "b"}]` or `["A=b"]`."""
     for item in value.items() if isinstance(value, dict) else value if isinstance(value, list) else [value]:
         if isinstance(item, tuple):
-            said.variables.append((str(item[0]), str(item[1])))
+            call_input.variables.append((str(item[0]), str(item[1])))
         elif isinstance(item, dict):
-            said.variables.append((str(item.get("name")), str(item.get("value"))))
+            call_input.variables.append((str(item.get("name")), str(item.get("value"))))
         else:
             name, _, text = str(item).partition("=")
-            said.variables.append((name, text))
+            call_input.variables.append((name, text))
 
 
 # --- anything else ---
 
 
-def _others(raw: dict[object, object], said: CallInput) -> None:
-    addresses = {
-        value for key, value in raw.items() if plain(key) in names.ADDRESSES and isinstance(value, str) and value
-    }
-    said.unread |= len(addresses) > 1
-    said.url = min(addresses, default=None)
+def _others(raw: dict[object, object], call_input: CallInput) -> None:
+    addresses = {value for key, value in raw.items() if plain(key) in ADDRESSES and isinstance(value, str) and value}
+    call_input.unread |= len(addresses) > 1
+    call_input.url = min(addresses, default=None)
     todo: list[tuple[str, object]] = []
-    _keys(raw, "", todo, said)
+    _keys(raw, "", todo, call_input)
     for name, value in todo:  # it grows meanwhile
-        if name in names.HIDDEN_COMMANDS and isinstance(value, str | list | dict) and value:
-            said.unread, said.command = True, ""  # it runs something, and where and how is not for us to guess
-        said.changes |= name in names.CONTENTS and isinstance(value, str | list | dict)
+        if name in HIDDEN_COMMANDS and isinstance(value, str | list | dict) and value:
+            call_input.unread, call_input.command = (
+                True,
+                "",
+            )  # it runs something, and where and how is not for us to guess
+        call_input.changes |= name in CONTENTS and isinstance(value, str | list | dict)
         if isinstance(value, dict):
-            _keys(value, name, todo, said)
+            _keys(value, name, todo, call_input)
         elif isinstance(value, list):
             todo += [(name, item) for item in value]
         elif isinstance(value, str) and value:
-            _string(name, value, todo, said)
+            _string(name, value, todo, call_input)
         if len(todo) > MAX_VALUES:
-            said.unread = True
+            call_input.unread = True
             return
-    named = [value for name, value in todo if name in names.PATHS and isinstance(value, str)]
-    for patch in said.patches:
+    named = [value for name, value in todo if name in PATHS and isinstance(value, str)]
+    for patch in call_input.patches:
         found = files_in(patch, named)
-        said.unread |= found is None
-        said.paths += sorted(found or ())
+        call_input.unread |= found is None
+        call_input.paths += sorted(found or ())
 
 
-def _keys(raw: dict[object, object], under: str, todo: list[tuple[str, object]], said: CallInput) -> None:
+def _keys(raw: dict[object, object], under: str, todo: list[tuple[str, object]], call_input: CallInput) -> None:
     for key, value in raw.items():
-        if under in names.KEYED_BY_PATH or "/" in str(key):
-            said.paths.append(str(key))
+        if under in KEYED_BY_PATH or "/" in str(key):
+            call_input.paths.append(str(key))
         name = plain(key)
-        # The text of a plan's entry is called `content` too, and nobody writes it to a file.
-        todo.append(("text" if under in names.PLANS and name == "content" else name, value))
+        # The text of a plan's entry is called `content` too, and is not written to a file.
+        todo.append(("text" if under in PLANS and name == "content" else name, value))
 
 
-def _string(name: str, value: str, todo: list[tuple[str, object]], said: CallInput) -> None:
-    if name in names.PATHS:
-        said.paths.append(value)
-    elif name in names.TEXTS or name in _WRITTEN or name in names.ADDRESSES:
+def _string(name: str, value: str, todo: list[tuple[str, object]], call_input: CallInput) -> None:
+    if name in PATHS:
+        call_input.paths.append(value)
+    elif name in TEXTS or name in _WRITTEN or name in ADDRESSES:
         pass
-    elif name in names.PATCHES or _PATCH.search(value):
-        if name in names.PATCHES and _PATCH.search(value):
-            said.patches.append(value)
+    elif name in PATCHES or _PATCH.search(value):
+        if name in PATCHES and _PATCH.search(value):
+            call_input.patches.append(value)
         else:
-            said.unread |= name != "unifieddiff"
+            call_input.unread |= name != "unifieddiff"
     else:
-        said.strange |= name not in names.LABELS or "/" in value
-        if name in names.SEARCHED:
+        call_input.strange |= name not in LABELS or "/" in value
+        if name in SEARCHED:
             return
         if "\n" not in value and (value.startswith(("/", "~", "../", "./")) or "/../" in value):
-            said.paths.append(value)
+            call_input.paths.append(value)
         elif value.lstrip()[:1] in ("{", "["):
-            _inner(name, value, todo, said)
+            _inner(name, value, todo, call_input)
 
 
-def _inner(name: str, value: str, todo: list[tuple[str, object]], said: CallInput) -> None:
+def _inner(name: str, value: str, todo: list[tuple[str, object]], call_input: CallInput) -> None:
     """An object written as text: some agents pass on arguments as they got them."""
     try:
         todo.append((name, msgspec.json.decode(value)))
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
-        said.strange = True
+        call_input.strange = True
 
 
 def _strings(value: object) -> tuple[str, ...] | None:

@@ -8,8 +8,8 @@ from typing import Final
 
 from antiphon.policy.action import Action
 from antiphon.policy.arguments import changes_places, levels, reads_data
-from antiphon.policy.grammar import Spot
-from antiphon.policy.nested import Behind, commands_behind
+from antiphon.policy.grammar import RunContext
+from antiphon.policy.nested import NestedCommands, nested_commands
 from antiphon.policy.paths import PathResolver, inside, through
 from antiphon.policy.patterns import CommandLine, Match, Piece, SimpleCommand, Words, folded, segments_match
 from antiphon.policy.programs import program_name, starts_others, takes_commands
@@ -27,10 +27,10 @@ def path_covered(pattern: PathPattern, path: str, action: Action) -> bool:
 
 
 def path_forbidden(pattern: PathPattern, action: Action) -> Match:
-    """Whether a deny with this pattern meets any path, under any of its names, or a folder above it.
+    """Whether a deny with this pattern meets any path, under any of its names, or a directory above it.
 
-    Perhaps: nobody knows all the paths; it is the same but for upper and lower case or the form of an accent, which on some
-    disks is the same file; or a folder is moved or deleted that the pattern reaches into.
+    Perhaps: not all paths are known; it is the same but for upper and lower case or the form of an accent, which on some
+    disks is the same file; or a directory is moved or deleted that the pattern reaches into.
     """
     unknown = action.unread or not action.paths or (pattern.base == "~" and action.home is None)
     paths = (*action.paths, *action.spellings)
@@ -47,8 +47,10 @@ def _perhaps(pattern: PathPattern, action: Action, paths: Iterable[str], bases: 
         known = _all_names([folded(path) for path in paths], [folded(base) for base in bases])
         if any(segments_match(pattern.folded, names, above=True) for names in known):
             return True
-    takes_folders = action.kind in ("delete", "move") or action.plain_files
-    return takes_folders and any(_reaches_into(pattern.segments, path, base) for path in action.paths for base in bases)
+    takes_directories = action.kind in ("delete", "move") or action.plain_files
+    return takes_directories and any(
+        _reaches_into(pattern.segments, path, base) for path in action.paths for base in bases
+    )
 
 
 def _reaches_into(segments: tuple[Piece, ...], path: str, base: str) -> bool:
@@ -124,36 +126,36 @@ class RuleMatcher:
     def uncovered(self) -> str:
         """Why no Bash pattern can cover this command, whatever it says; empty if one can."""
         if not (inside(self.action.cwd, self.action.roots) or self.action.cwd in self.action.roots):
-            return "it runs outside the session's folders"
+            return "it runs outside the session's directories"
         return self.line.unclear or self.line.special or ("" if self.line.parts else "it has no command")
 
     @cached_property
-    def _hidden(self) -> Behind:
-        found = commands_behind(self.line, self._here)
+    def _hidden(self) -> NestedCommands:
+        found = nested_commands(self.line, self._here)
         if self.action.variables:
             found.unknown = found.unknown or f"`{self.action.variables[0]}` may change what runs"
         return found
 
     @cached_property
-    def _here(self) -> Spot:
-        return Spot((self.action.cwd,), self.action.roots, self.action.resolve, self.action.exists)
+    def _here(self) -> RunContext:
+        return RunContext((self.action.cwd,), self.action.roots, self.action.resolve, self.action.exists)
 
     @cached_property
-    def _spots(self) -> list[Spot]:
+    def _contexts(self) -> list[RunContext]:
         """Where each part of the line may run: a `cd` before it may have worked or not."""
-        spot = self._here
+        context = self._here
         spots = []
         for part in self.line.parts:
-            spots.append(spot)
+            spots.append(context)
             if part.command and part.command[0] in _GOING:
                 there = part.command[1] if len(part.command) == 2 else None
-                if there is None or len(spot.directories) > MAX_DIRECTORIES:
-                    spot = spot.nowhere_known()
+                if there is None or len(context.directories) > MAX_DIRECTORIES:
+                    context = context.nowhere_known()
                 else:
-                    moved = (posixpath.normpath(posixpath.join(here, there)) for here in spot.directories)
-                    spot = spot.also_at(tuple(moved))
+                    moved = (posixpath.normpath(posixpath.join(here, there)) for here in context.directories)
+                    context = context.also_at(tuple(moved))
             elif changes_places(part.command):
-                spot = spot.after_changes()
+                context = context.after_changes()
         return spots
 
     @cached_property
@@ -180,7 +182,7 @@ class RuleMatcher:
         action = self.action
         if action.kind in FILE_KINDS or action.plain_files:
             names = (*action.paths, *action.spellings)
-            made = frozenset(action.folders)
+            made = frozenset(action.made_directories)
             found = (protected(name, directory=name in made) for name in names)
             return next(filter(None, found), "") or protected_move(action.moved)
         if action.kind != "execute":
@@ -199,16 +201,16 @@ class RuleMatcher:
         """Where the words of a line may be meant: where it runs, and where it goes. And the protected links of the roots."""
         action = self.action
         going = [part.command[1] for part in self.line.parts if len(part.command) == 2 and part.command[0] in _GOING]
-        folders = [folder for folder in going if folder]
+        directories = [directory for directory in going if directory]
         here = PathResolver(action.cwd, action.roots, action.home, action.resolve)
-        joined = posixpath.join(".", *folders)
-        return tuple(here.at(folder) for folder in dict.fromkeys([".", *folders, joined])), here.links()
+        joined = posixpath.join(".", *directories)
+        return tuple(here.at(directory) for directory in dict.fromkeys([".", *directories, joined])), here.links()
 
     def _names_of(self, word: str) -> Sequence[str]:
         places, links = self._places
-        names = dict.fromkeys(path for where in places for path in where.real([word]))
-        said = (posixpath.normpath(posixpath.join(where.cwd, word)) for where in places)
-        return tuple(names | dict.fromkeys([*said, *through(links, names)]))
+        names = dict.fromkeys(path for resolver in places for path in resolver.real([word]))
+        written = (posixpath.normpath(posixpath.join(resolver.cwd, word)) for resolver in places)
+        return tuple(names | dict.fromkeys([*written, *through(links, names)]))
 
     @cached_property
     def _protected_elsewhere(self) -> frozenset[str]:
@@ -258,9 +260,9 @@ class RuleMatcher:
 
     def _forbids_command(self, rule: Rule) -> Match:
         assert rule.command is not None  # noqa: S101 - for the type checker; `forbids` asked
-        behind = self._hidden
-        best = Match.MAYBE if self.line.unclear or behind.unknown else Match.NO
-        for words in behind.found:
+        nested = self._hidden
+        best = Match.MAYBE if self.line.unclear or nested.unknown else Match.NO
+        for words in nested.found:
             match = rule.command.forbids(words)
             if match is Match.YES:
                 return match
@@ -345,21 +347,21 @@ class RuleMatcher:
         if not rules or self._closed(at):
             return None
         if part.command and part.command[0] in _GOING and not self._stays(at):
-            # Other rules count on being inside the session's folders: no `*` leads out of them, also not one that stands for nothing.
+            # Other rules count on being inside the session's directories: no `*` leads out of them, also not one that stands for nothing.
             rules = [rule for rule in rules if rule.command is not None and None not in rule.command.items]
             return _first(rules, self._spelled(at), frozenset(range(len(part.words))))
         return _first(rules, self._spelled(at), self._guarded(at))
 
     def _closed(self, at: int) -> str:
         """Why no rule at all covers this part; empty if one can."""
-        part, spot = self.line.parts[at], self._spots[at]
+        part, context = self.line.parts[at], self._contexts[at]
         first = part.command[0] if part.command else None
         if part.fed and not reads_data(part.command):
             return "may run what it is fed"
         if first is not None and program_name(first) == "git":
-            if not spot.directories:
+            if not context.directories:
                 return "runs in a directory that is not known"
-            if spot.strays:
+            if context.strays:
                 return "may find a repository there that is not the session's"
         return ""
 
@@ -370,7 +372,7 @@ class RuleMatcher:
         first = command[0] if command else None
         if first is None or starts_others(first) or takes_commands(first):
             return frozenset(range(len(part.words)))
-        found = levels(command, self._spots[at])
+        found = levels(command, self._contexts[at])
         found_words = {
             *range(part.settings),
             *(word + part.settings for word in (*found, *self._protected_words(part))),
@@ -398,7 +400,7 @@ class RuleMatcher:
 
     def whole_program(self, at: int) -> str | None:
         """The whole path of a program that is named by a relative one; None if it is not, or may be in several directories."""
-        part, directories = self.line.parts[at], self._spots[at].directories
+        part, directories = self.line.parts[at], self._contexts[at].directories
         first = part.command[0] if part.command else None
         if first is None or "/" not in first or first.startswith("/") or len(directories) != 1:
             return None
@@ -407,13 +409,15 @@ class RuleMatcher:
         return posixpath.normpath(posixpath.join(directories[0], first))
 
     def _stays(self, at: int) -> bool:
-        command, spot = self.line.parts[at].command, self._spots[at]
-        folder = command[1] if len(command) == 2 else None
-        if command[0] == "popd" or not folder or folder[0] in "-+~" or not spot.directories:
+        command, context = self.line.parts[at].command, self._contexts[at]
+        directory = command[1] if len(command) == 2 else None
+        if command[0] == "popd" or not directory or directory[0] in "-+~" or not context.directories:
             return False
-        if spot.changed and not all(posixpath.join(here, folder) in spot.roots for here in spot.directories):
+        if context.changed and not all(
+            posixpath.join(here, directory) in context.roots for here in context.directories
+        ):
             return False  # it may be a link by then
-        return spot.holds(folder)
+        return context.holds(directory)
 
     def _paths_covered(self, rules: list[Rule]) -> Rule | None:
         action = self.action

@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 
 from antiphon.policy.arguments import ANY_WORDS, changes_places, has_grammar, levels, reads_data
-from antiphon.policy.grammar import Grammar, Spot, WordRisk, grammar
+from antiphon.policy.grammar import Grammar, RunContext, WordRisk, grammar
 from antiphon.policy.paths import through_process
 from antiphon.policy.patterns import CommandLine, SimpleCommand, Words
 from antiphon.policy.programs import (
@@ -39,13 +39,13 @@ from antiphon.policy.programs import (
     starts_others,
 )
 
-__all__ = ["Behind", "commands_behind"]
+__all__ = ["NestedCommands", "nested_commands"]
 
 MAX_SCRIPTS: Final = 20
 """Scripts inside scripts that are read. More is an attack, and counts as unknown."""
 
 MAX_WORDS: Final = 100
-"""Words of a command that are looked at. Beyond that nobody can see what runs."""
+"""Words of a command that are looked at. Beyond that it cannot be seen what runs."""
 
 MAX_DEPTH: Final = 12
 """Wrappers around wrappers that are followed."""
@@ -114,12 +114,12 @@ _BETWEEN_GLOBS: Final = re.compile(r"[\s;&|<>()!=:@#%^+]+")
 _QUOTES: Final = str.maketrans("", "", "'\"\\")
 
 
-class Behind(msgspec.Struct):
+class NestedCommands(msgspec.Struct):
     """Commands that a line may run.
 
     `found` are commands whose words are known; a deny matches them as any command. `perhaps` are words that may be the names of
     programs, and `globs` those that may become such names: a deny may match them at most. `unknown` says why the line may run
-    others that nobody can see; empty if it does not.
+    others that cannot be seen; empty if it does not.
     """
 
     found: list[Words] = msgspec.field(default_factory=list)
@@ -128,19 +128,19 @@ class Behind(msgspec.Struct):
     unknown: str = ""
 
 
-def commands_behind(line: CommandLine, spot: Spot) -> Behind:
+def nested_commands(line: CommandLine, context: RunContext) -> NestedCommands:
     """Every command that the line may run."""
-    return _Search(spot).search(line)
+    return _Search(context).search(line)
 
 
 class _Search:
-    def __init__(self, spot: Spot) -> None:
-        self.behind = Behind()
-        self.spot = spot
+    def __init__(self, context: RunContext) -> None:
+        self.nested = NestedCommands()
+        self.context = context
         self.scripts: list[str] = []
         self.depth = 0
 
-    def search(self, line: CommandLine) -> Behind:
+    def search(self, line: CommandLine) -> NestedCommands:
         read: set[str] = set()
         waiting = [line]
         while waiting:
@@ -152,27 +152,27 @@ class _Search:
                     continue
                 if len(read) == MAX_SCRIPTS:
                     self._doubt("it has too many scripts")
-                    return self.behind
+                    return self.nested
                 read.add(script)
                 inner = _read(script)
                 self._doubt(inner.unclear)
                 waiting.append(inner)
-        return self.behind
+        return self.nested
 
     def _doubt(self, why: str) -> None:
-        self.behind.unknown = self.behind.unknown or why
+        self.nested.unknown = self.nested.unknown or why
 
     # --- one command ---
 
     def _part(self, part: SimpleCommand) -> None:
         if part.settings:
             if None not in part.words[: part.settings]:
-                self.behind.found.append(part.words)
+                self.nested.found.append(part.words)
             for word, text in zip(part.words[: part.settings], part.texts, strict=False):
                 self._setting(word, text, given=bool(part.command))
         self._command(part.command, part.texts[part.settings :], fed=part.fed)
         if changes_places(part.command):
-            self.spot = self.spot.after_changes()
+            self.context = self.context.after_changes()
 
     def _setting(self, word: str | None, text: str, *, given: bool = True) -> None:
         """A variable is set, for this shell or for a program that is given it: npm obeys names in small letters too."""
@@ -186,7 +186,7 @@ class _Search:
             self._doubt(f"`{name}` may change what runs")
 
     def _command(self, words: Words, texts: tuple[str, ...] = (), *, fed: bool = False) -> None:
-        self.behind.found.append(words)
+        self.nested.found.append(words)
         first = words[0] if words else None
         if first is None:
             return
@@ -198,10 +198,10 @@ class _Search:
             if name in _RENAMERS:
                 self._mentions(words, texts, scripts=False)
         elif has_grammar(name):
-            if WordRisk.RUNS in levels(words, self.spot).values():
+            if WordRisk.RUNS in levels(words, self.context).values():
                 self._anything(words)
             elif name == "ssh":
-                self._all_behind(words)
+                self._all_nested(words)
             elif name in _RENAMERS:
                 self._mentions(words, texts, scripts=False)
         elif len(words) > MAX_WORDS or self.depth > MAX_DEPTH:
@@ -213,9 +213,9 @@ class _Search:
 
     def _follow(self, words: Words) -> None:
         """Where a `cd` may lead: git looks for its repository there."""
-        if words[0] in ("cd", "pushd") and len(words) == 2 and words[1] and len(self.spot.directories) < 8:
-            there = (posixpath.normpath(posixpath.join(here, words[1])) for here in self.spot.directories)
-            self.spot = self.spot.also_at(tuple(there))
+        if words[0] in ("cd", "pushd") and len(words) == 2 and words[1] and len(self.context.directories) < 8:
+            there = (posixpath.normpath(posixpath.join(here, words[1])) for here in self.context.directories)
+            self.context = self.context.also_at(tuple(there))
 
     def _runner(self, name: str, words: Words, texts: tuple[str, ...]) -> None:
         first = words[0] or ""
@@ -233,7 +233,7 @@ class _Search:
         elif starts_others(first) or not TAKE_COMMANDS.isdisjoint((name, base_name(first))) or through_process([first]):
             self._anything(words)  # `/proc/self/exe` is the shell
         elif name in PACKAGE_RUNNERS or (name in MANAGERS and (len(words) < 2 or words[1] not in MANAGERS[name])):
-            self._all_behind(words)
+            self._all_nested(words)
             self._mentions(words, texts, scripts=True)
         else:
             own = name in _OWN_WORK and (name != "gh" or (len(words) > 1 and words[1] in _OF_GH))
@@ -241,14 +241,14 @@ class _Search:
 
     def _anything(self, words: Words) -> None:
         """A program that may run what it is told, in a way that is not understood."""
-        self._all_behind(words)
+        self._all_nested(words)
         self._doubt(f"`{words[0]}` may run other programs")
 
-    def _all_behind(self, words: Words) -> None:
+    def _all_nested(self, words: Words) -> None:
         """Every word may begin a command, and every word may be a script. That finds too much rather than too little."""
         known = tuple(None if word is None or "{}" in word else word for word in words)
         for at in range(1, len(words)):
-            self.behind.found.append(known[at:])
+            self.nested.found.append(known[at:])
             word = words[at]
             if (
                 word is not None
@@ -271,13 +271,13 @@ class _Search:
                 text = texts[at] if at < len(texts) else "$"
                 if _SIGNS & set(text) and words[0] not in _RENAMERS:
                     self._doubt(f"`{words[0]}` may run what it is given")
-                self.behind.globs |= _glob_words(text)
+                self.nested.globs |= _glob_words(text)
                 continue
             if scripts and _SIGNS & set(word):
                 self._doubt(f"`{words[0]}` may run what it is given")
-            self.behind.perhaps |= _names(word)
+            self.nested.perhaps |= _names(word)
             if _GLOBS & set(word):
-                self.behind.globs |= _glob_words(word)
+                self.nested.globs |= _glob_words(word)
 
     # --- shells, wrappers, interpreters ---
 
@@ -344,17 +344,17 @@ class _Search:
     # --- single programs ---
 
     def _eval(self, words: Words) -> None:
-        self._all_behind(words)
+        self._all_nested(words)
         if None in words:
             self._doubt("only the shell knows what `eval` runs")
 
     def _trap(self, words: Words) -> None:
-        self._all_behind(words)
+        self._all_nested(words)
         if None in words[1:2]:
             self._doubt("only the shell knows what `trap` runs")
 
     def _make(self, words: Words) -> None:
-        if WordRisk.RUNS in _make_options().check(words, 1, self.spot).values():
+        if WordRisk.RUNS in _make_options().check(words, 1, self.context).values():
             self._anything(words)
         self._mentions(words, (), scripts=True)
 

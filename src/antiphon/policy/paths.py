@@ -29,7 +29,7 @@ def nothing_exists(_path: str) -> bool:
 
 
 class PathResolver(msgspec.Struct, frozen=True):
-    """The session's folder and roots, the user's home, and the way to resolve links."""
+    """The session's directory and roots, the user's home, and the way to resolve links."""
 
     cwd: str
     roots: tuple[str, ...]
@@ -37,37 +37,37 @@ class PathResolver(msgspec.Struct, frozen=True):
     resolve: Resolve
     exists: Exists = nothing_exists
 
-    def at(self, folder: str | None) -> "PathResolver":
-        """The same in another folder, which may be said relative to this one."""
-        if folder is None:
+    def at(self, directory: str | None) -> "PathResolver":
+        """The same in another directory, which may be given relative to this one."""
+        if directory is None:
             return self
-        return PathResolver(posixpath.join(self.cwd, folder), self.roots, self.home, self.resolve, self.exists)
+        return PathResolver(posixpath.join(self.cwd, directory), self.roots, self.home, self.resolve, self.exists)
 
     @property
     def real_cwd(self) -> str:
-        """The folder itself."""
+        """The directory itself."""
         return self._real(self.cwd)
 
     @property
     def all_roots(self) -> tuple[str, ...]:
         """The roots, really and as they were said."""
-        said = [root for root in self.roots if root.startswith("/")]
-        return _once([*map(self._real, said), *map(posixpath.normpath, said)])
+        written = [root for root in self.roots if root.startswith("/")]
+        return _once([*map(self._real, written), *map(posixpath.normpath, written)])
 
-    def real(self, said: Iterable[str]) -> tuple[str, ...]:
+    def real(self, written: Iterable[str]) -> tuple[str, ...]:
         """Paths as an agent said them, as the files they lead to."""
-        return _once(self._real(path) for one in said for path in self._readings(one))
+        return _once(self._real(path) for one in written for path in self._readings(one))
 
-    def spelled(self, said: Iterable[str]) -> tuple[str, ...]:
+    def spelled(self, written: Iterable[str]) -> tuple[str, ...]:
         """The same with links left as they are, and as a protected link in a root would spell them."""
-        said = tuple(said)
-        spelled = [posixpath.normpath(path) for one in said for path in self._readings(one)]
-        return _once([*spelled, *through(self.links() if said else (), self.real(said))])
+        written = tuple(written)
+        spelled = [posixpath.normpath(path) for one in written for path in self._readings(one)]
+        return _once([*spelled, *through(self.links() if written else (), self.real(written))])
 
-    def names(self, said: Iterable[str]) -> tuple[str, ...]:
+    def names(self, written: Iterable[str]) -> tuple[str, ...]:
         """Every name of these paths: the real ones and the others."""
-        said = tuple(said)
-        return _once([*self.real(said), *self.spelled(said)])
+        written = tuple(written)
+        return _once([*self.real(written), *self.spelled(written)])
 
     def links(self) -> tuple[tuple[str, str], ...]:
         """Links with a protected name in the roots, each with where it leads."""
@@ -80,9 +80,9 @@ class PathResolver(msgspec.Struct, frozen=True):
                     found.append((link, target))
         return tuple(found)
 
-    def _readings(self, said: str) -> list[str]:
+    def _readings(self, written: str) -> list[str]:
         """One path, or two if it begins with `~`: some tools take that for a home, some for a name."""
-        path = said.removeprefix("file://")
+        path = written.removeprefix("file://")
         readings = [posixpath.join(self.cwd, path)]
         if path == "~" or path.startswith("~/"):
             # With no home to put there it stays what it is, and matches no allow.

@@ -14,7 +14,7 @@ import msgspec
 from antiphon.policy.programs import program_name
 
 __all__ = [
-    "ANY_FOLDERS",
+    "ANY_DIRECTORIES",
     "CommandLine",
     "CommandPattern",
     "Glob",
@@ -92,12 +92,12 @@ class CommandLine(msgspec.Struct, frozen=True):
 
 
 # --- globs: time grows with the lengths and no faster (no backtracking)
-# In a path glob `*` and `?` stay inside one name, `**` stands for any number of folders, `\\` takes the next character as it is.
+# In a path glob `*` and `?` stay inside one name, `**` stands for any number of directories, `\\` takes the next character as it is.
 
 Piece = tuple[str | None, ...]
 """Text of one name or word: strings, with None for `*` and "" for `?`."""
 
-ANY_FOLDERS: Final[Piece] = (None, None)
+ANY_DIRECTORIES: Final[Piece] = (None, None)
 """What `**` compiles to."""
 
 
@@ -138,15 +138,15 @@ def compile_piece(text: str, *, question: bool = True) -> Piece:
 def compile_segments(glob: str) -> tuple[Piece, ...]:
     """The names of a path glob. A slash at the end means everything below; `.` and empty names say nothing."""
     segments = [
-        ANY_FOLDERS if name == "**" else compile_piece(name) for name in glob.split("/") if name not in ("", ".")
+        ANY_DIRECTORIES if name == "**" else compile_piece(name) for name in glob.split("/") if name not in ("", ".")
     ]
     if glob.endswith("/"):
-        segments.append(ANY_FOLDERS)
+        segments.append(ANY_DIRECTORIES)
     return tuple(segments)
 
 
 def segments_match(pattern: tuple[Piece, ...], names: list[str], *, above: bool = False) -> bool:
-    """Whether a whole path, as its names, matches; with `above` also whether a folder above it does."""
+    """Whether a whole path, as its names, matches; with `above` also whether a directory above it does."""
     end = len(pattern)
     states = _closed([0], pattern)
     for name in names:
@@ -156,7 +156,7 @@ def segments_match(pattern: tuple[Piece, ...], names: list[str], *, above: bool 
         for state in states:
             if state < end:
                 piece = pattern[state]
-                if piece == ANY_FOLDERS:
+                if piece == ANY_DIRECTORIES:
                     reached.append(state)
                 elif _piece_matches(piece, name):
                     reached.append(state + 1)
@@ -184,8 +184,8 @@ def _closed(states: list[int], pattern: tuple[Piece, ...]) -> set[int]:
     closed = set(states)
     for state in states:
         after = state
-        while after < len(pattern) and pattern[after] == ANY_FOLDERS:
-            after += 1  # `**` may stand for no folder at all
+        while after < len(pattern) and pattern[after] == ANY_DIRECTORIES:
+            after += 1  # `**` may stand for no directory at all
             closed.add(after)
     return closed
 

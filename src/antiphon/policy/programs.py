@@ -56,7 +56,7 @@ BASH_LIKE: Final = frozenset({"bash", "dash", "ksh", "sh", "zsh"})
 """Shells that read a line as bash does, or near enough for what we believe of a line. To fish or csh it means something else."""
 
 SCRIPT_RUNNERS: Final = SHELLS | {".", "eval", "source", "trap"}
-"""What runs text as shell commands. Without a script that stands in the line, nobody knows what runs."""
+"""What runs text as shell commands. Without a script that stands in the line, it is not known what runs."""
 
 _WRAPPERS: Final = SCRIPT_RUNNERS | {
     "aa-exec", "builtin", "busybox", "bwrap", "caffeinate", "capsh", "cgexec", "chronic", "coreutils", "dbus-run-session", "eatmydata",

@@ -126,7 +126,7 @@ _MCP: Final = "mcp__"
 
 
 class RuleError(AcpError):
-    """A rule that means nothing. It is refused where it is read: a deny that never matches would protect nobody."""
+    """A rule that means nothing. It is refused where it is read: a deny that never matches protects nothing."""
 
     def __init__(self, text: str, why: str, hint: str) -> None:
         self.text = text
@@ -232,7 +232,9 @@ def _path(text: str, pattern: str) -> PathPattern:
         raise RuleError(text, "the pattern is empty", "write Edit(src/**), or Edit alone for all files")
     if ".." in names:
         raise RuleError(
-            text, "it goes up with `..`", "relative patterns stay inside the session's folders; write the whole path"
+            text,
+            "it goes up with `..`",
+            "relative patterns stay inside the session's directories; write the whole path",
         )
     if any("**" in name.replace("\\*", "") and name != "**" for name in names):
         raise RuleError(

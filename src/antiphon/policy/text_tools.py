@@ -7,7 +7,7 @@ sed differ: a `/` inside `[…]` ends a regular expression for some and not for 
 import re
 from typing import Final
 
-from antiphon.policy.grammar import Spot, WordRisk
+from antiphon.policy.grammar import RunContext, WordRisk
 from antiphon.policy.patterns import Words
 
 __all__ = ["AWKS", "awk_levels", "is_harmless_sed", "sed_levels"]
@@ -36,7 +36,7 @@ _ENDS: Final = re.compile(r"[ ]*(?:[;\n]|\Z|(?=\}))")
 _BLANKS: Final = re.compile(r"[ ;\n]*")
 
 
-def sed_levels(words: Words, _: Spot) -> dict[int, WordRisk]:
+def sed_levels(words: Words, _: RunContext) -> dict[int, WordRisk]:
     """The words of a sed command that are not fine: scripts that do more than edit text, and options other than a few."""
     found: dict[int, WordRisk] = {}
     scripts: list[tuple[int, str]] = []
@@ -240,7 +240,7 @@ class _Script:
             raise _Stop
 
 
-def awk_levels(words: Words, _: Spot) -> dict[int, WordRisk]:
+def awk_levels(words: Words, _: RunContext) -> dict[int, WordRisk]:
     """Programs that may start others, options that bring in programs from elsewhere, and a `>`, which compares or writes."""
     found: dict[int, WordRisk] = {}
     for at, word in enumerate(words):

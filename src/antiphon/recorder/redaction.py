@@ -25,7 +25,7 @@ _ITEM: Final = "[]"
 """Stands in a path for a place in an array."""
 
 _GIVEN: Final = frozenset({"env", "environment", "headers"})
-"""What stands below these is given to a program or a server, and is nobody else's business."""
+"""What stands below these is given to a program or a server, and is private."""
 
 _CONTENT: Final = frozenset({"oldText", "newText", "blob"})
 _TOOL: Final = frozenset({"rawInput", "rawOutput"})
@@ -216,7 +216,7 @@ def _is_content(path: list[str]) -> bool:
     above = path[-2] if len(path) > 1 else ""
     if name in _CONTENT or not _TOOL.isdisjoint(path):
         return True
-    if name == "text":  # in a resource, or in what a tool has to show; else it is said to somebody
+    if name == "text":  # in a resource, or in what a tool has to show; else it is part of a message
         return above == "resource" or path[-4:-1] == ["content", _ITEM, "content"]
     if name == "data":  # a picture, a sound, the output of a terminal; in an error it says what went wrong
         return above != "error"

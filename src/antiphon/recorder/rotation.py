@@ -29,7 +29,7 @@ class RecordingFiles:
         self.first_line: Callable[[int], bytes] = lambda part: b""
         """What every file begins with; it is told which part of the recording this is, from 1."""
         self.written = 0
-        """Bytes so far, in all files: whoever waits for the disk sees that it moves."""
+        """Bytes so far, in all files: shows that the disk makes progress."""
         self._limit = limit
         self._keep = keep
         self._fd = -1

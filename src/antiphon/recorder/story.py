@@ -78,7 +78,7 @@ class RecordedTurn(Struct):
     text: int = 0
     """Characters that the agent said."""
     waited: float = 0.0
-    """Seconds in which somebody was asked; questions at the same time count once."""
+    """Seconds in which the user was asked; questions at the same time count once."""
 
 
 class RecordedCall(Struct):
@@ -126,7 +126,7 @@ class RecordedRequest(Struct):
 
 
 class RecordedFailure(Struct):
-    """An answer that is an error. `method` is what was asked, None where nobody asked."""
+    """A response that is an error. `method` is that of its request, None where there was none."""
 
     message: int
     method: str | None

@@ -95,7 +95,7 @@ class TurnTracker:
         going = self._open.get(turn.session, [])
         for one in [one for one in going if one.turn is turn]:
             going.remove(one)
-            if one.waits:  # nobody answered, and nobody has to any more
+            if one.waits:  # no response came, and none has to any more
                 turn.waited = round(turn.waited + lasted(one.waiting_since, t), 6)
         turn.end, turn.duration = t, lasted(turn.start, t)
         turn.stop_reason, turn.error = stop_reason, error
@@ -431,7 +431,7 @@ class StoryBuilder:
             session.title = clip(title)
         self._turns.pass_time(shown.session, shown.name, shown.message, shown.t)
         call = self._turns.update(shown.session, update, shown.message, shown.t)
-        if call is not None and call.title and "title" not in update:  # its id would say nothing to anybody
+        if call is not None and call.title and "title" not in update:  # its id says nothing to a reader
             status = as_text(update.get("status"))
             shown.label = clip(f"{call.title}: {status}" if status else call.title)
 

@@ -33,9 +33,9 @@ BLOCK = 64 * 1024
 
 
 class Pipe:
-    """Bytes from `source` to `sink`, and a copy of them into the tray.
+    """Bytes from `source` to `sink`, and a copy of them into the queue.
 
-    `ended` is called when there is nothing more to pass on; `broken`, before it, when nobody reads any longer: whether to go on recording.
+    `ended` is called when there is nothing more to pass on; `broken`, before it, when the reader is gone: whether to go on recording.
     """
 
     def __init__(
@@ -94,14 +94,14 @@ def _read(fd: int) -> bytes:
     while True:
         try:
             return os.read(fd, BLOCK)
-        except BlockingIOError:  # whoever gave it to us has made it non-blocking
+        except BlockingIOError:  # the program that gave it to us has made it non-blocking
             _wait(fd, select.POLLIN)
         except OSError:  # a terminal that is gone
             return b""
 
 
 def _write(fd: int, block: bytes) -> bool:
-    """Write all of it; False if nobody reads any longer."""
+    """Write all of it; False if the reader is gone."""
     written = 0
     while written < len(block):
         try:
@@ -130,10 +130,10 @@ TERM_GRACE = 2.0
 """Seconds between TERM and KILL: time to save a session."""
 
 SWITCH = 0.001
-"""Seconds that the clerk may go on thinking while somebody has something to pass on."""
+"""Seconds that the writer may keep the interpreter while a pipe has bytes to forward."""
 
 FAILED = 1
-"""The status of an agent whose end nobody could see."""
+"""The status of an agent whose end could not be seen."""
 
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Signals that are meant for the agent when they come to us."""
@@ -143,7 +143,7 @@ def _print(words: str) -> None:
     """Tell people; an editor shows it in its log."""
     from antiphon.text import exact
 
-    with suppress(OSError):  # nobody has to listen
+    with suppress(OSError):  # stderr may be closed
         os.write(2, f"antiphon record: {exact(words)}\n".encode())
 
 

@@ -21,7 +21,7 @@ BACKLOG = 64 * 1024 * 1024
 """Bytes that may wait for the disk in each direction: minutes of a busy conversation."""
 
 NAP = 0.02
-"""Seconds between two looks at the tray. To be woken for every message would cost more than to write it down."""
+"""Seconds between two looks at the queue. To be woken for every message would cost more than to write it down."""
 
 AT_ONCE = 0.001
 """Seconds in which what is read counts as read at the same time."""
@@ -66,7 +66,7 @@ class WriteQueue:
     def ring(self) -> None:
         """Wake who takes out."""
         self._asleep = False
-        with suppress(RuntimeError):  # somebody else rang
+        with suppress(RuntimeError):  # another thread rang
             self._bell.release()
 
     def take(self) -> tuple[float, str, bytes | int] | None:
@@ -93,9 +93,9 @@ class WriteQueue:
         return t, direction, b"".join(parts) if len(parts) > 1 else parts[0]
 
     def wait(self) -> None:
-        """Until there is something to take, or somebody rings."""
+        """Wait until there is something to take, or `ring` is called."""
         self._asleep = True
-        if not self._blocks:  # looked at again after going to sleep, or what came in between would wake nobody
+        if not self._blocks:  # looked at again after going to sleep, or what came in between would not wake us
             self._bell.acquire()
         self._asleep = False
 
@@ -106,7 +106,7 @@ class WriteQueue:
 
 
 class RecordingWriter:
-    """Takes from the tray and writes to the shelf until told that it is over."""
+    """Takes blocks from the queue and writes them to the files until `finish` is called."""
 
     def __init__(self, queue: WriteQueue, files: "RecordingFiles", print_line: Callable[[str], None]) -> None:
         self._queue = queue

@@ -27,7 +27,7 @@ MOST: Final = 10
 
 
 class Level(StrEnum):
-    """How much it matters: `capability` is a must for those who say they can do it, `advice` never fails anybody."""
+    """How much it matters: `capability` is a must for a side that offers it, `advice` never fails a peer."""
 
     MUST = "must"
     SHOULD = "should"
@@ -36,7 +36,7 @@ class Level(StrEnum):
 
 
 class Side(StrEnum):
-    """Who has to keep a rule."""
+    """The side that has to keep a rule."""
 
     AGENT = "agent"
     CLIENT = "client"
@@ -61,11 +61,11 @@ class TrafficRule:
     fix: str
     holds: Holds
     on: frozenset[str] = frozenset()
-    """The lines it is asked about; all where it names none."""
+    """The messages it is checked on; all where it names none."""
 
 
 class Deviation(NamedTuple):
-    """A rule that a line of the conversation broke."""
+    """A rule that a message broke."""
 
     rule: str
     entry: Entry
@@ -102,7 +102,7 @@ def rules() -> dict[str, TrafficRule]:
 
 
 class TrafficChecker:
-    """Hears a conversation line by line and notes what broke which rule."""
+    """Checks the traffic of a connection message by message and notes what broke which rule."""
 
     def __init__(self) -> None:
         self.state = TrafficState()
@@ -114,11 +114,11 @@ class TrafficChecker:
 
     @property
     def seen(self) -> Counter[tuple[str, Direction]]:
-        """How often a rule was put to the test by each side, kept or not."""
+        """How often a rule was tested by each side, kept or not."""
         return Counter({key: tally.count for key, tally in self._tallies.items() if tally.count})
 
     def check(self, entry: Entry) -> list[Deviation]:
-        """Judge the next line; what it broke."""
+        """Check the next message; returns what it broke."""
         found: list[Deviation] = []
         state = self.state
         state.begin(entry)
@@ -135,7 +135,7 @@ class TrafficChecker:
         return found
 
     def _concerned(self, entry: Entry) -> "list[_Tally]":
-        """The rules that may have something to say about a line. Only names that rules know are kept, so strangers fill nothing."""
+        """The rules that may apply to a message. Only names that rules know are kept, so a peer cannot fill the memory."""
         kind, name = _kind_of(entry, self.state.request)
         known = name if name in self._names else "session/update" if name.startswith("update ") else ""
         key = entry.dir, kind, known
@@ -152,7 +152,7 @@ class TrafficChecker:
 
 @dataclass(slots=True)
 class _Tally:
-    """How often a rule was put to the test by one side."""
+    """How often a rule was tested by one side."""
 
     id: str
     holds: Holds
@@ -160,7 +160,7 @@ class _Tally:
 
 
 def _shown(said: Sequence[str]) -> Iterable[str]:
-    """Sentences as somebody may read them: they quote what strangers have sent, which may be long, many and no text at all."""
+    """Sentences for people: they quote what a peer has sent, which may be long, many and no text at all."""
     for text in said[:MOST]:
         yield exact(text if len(text) <= LONGEST else f"{text[:LONGEST]}…").replace("\n", " ").replace("\t", " ")
     if len(said) > MOST:

@@ -21,7 +21,7 @@ __all__ = ["NO_JSON", "Direction", "Entry", "RecordingReader", "entries_of", "pa
 
 
 class Direction(StrEnum):
-    """Who says it to whom."""
+    """From which side a message comes: client to agent, or agent to client."""
 
     C2A = "c2a"
     A2C = "a2c"
@@ -49,7 +49,7 @@ NO_JSON: Final = _NoJson()
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line that was sent. `msg` is what it says, `NO_JSON` for noise; `number` counts the lines of the conversation from 1."""
+    """One line that was sent. `msg` is what it says, `NO_JSON` for a line that is no JSON; `number` counts the lines of the traffic from 1."""
 
     number: int
     t: float
@@ -86,7 +86,7 @@ class Entry:
 
     @property
     def is_response(self) -> bool:
-        """A result or an error, whether anybody asked or not."""
+        """Whether it is a result or an error, requested or not."""
         return isinstance(self.msg, dict) and "method" not in self.msg and ("result" in self.msg or "error" in self.msg)
 
 
@@ -114,7 +114,7 @@ _ESCAPES: Final = re.compile(
 
 
 def readable(raw: bytes) -> bytes:
-    """The same JSON as text that everybody can read: half a letter is JSON by the grammar, but no text, and gets the sign for that."""
+    """The same JSON as valid text: half a surrogate pair is JSON by the grammar but no text, and becomes U+FFFD."""
     return _ESCAPES.sub(lambda found: b"\\ufffd" if found["half"] else found.group(), raw)
 
 

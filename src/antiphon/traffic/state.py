@@ -29,21 +29,21 @@ Key = tuple[Direction, str, object]
 
 
 class Pairs:
-    """The open questions of both sides."""
+    """The open requests of both sides."""
 
     def __init__(self) -> None:
         self._open: dict[Key, Entry] = {}
 
     def request_of(self, entry: Entry) -> Entry | None:
-        """The open question of the other side that this answer is for."""
+        """The open request of the other side that this response is for."""
         return self._open.get(_key(entry.dir.other, entry)) if entry.is_response else None
 
     def duplicate_of(self, entry: Entry) -> Entry | None:
-        """The open question of the same side that has the id of this one."""
+        """The open request of the same side that has the id of this one."""
         return self._open.get(_key(entry.dir, entry)) if entry.is_request else None
 
     def similar_to(self, entry: Entry) -> Entry | None:
-        """The open question of the other side whose id only looks like that of this answer: `1` and `"1"`."""
+        """The open request of the other side whose id only looks like that of this response: `1` and `"1"`."""
         id = entry.msg.get("id")
         looks: list[object] = []
         if isinstance(id, str) and len(id) < 20:
@@ -54,7 +54,7 @@ class Pairs:
         return next((one for one in found if one is not None), None)
 
     def add(self, entry: Entry) -> Entry | None:
-        """Take note of a line; the question it answers, if it does."""
+        """Add a message; returns the request that it responds to, if it does."""
         if entry.is_request:
             self._open[_key(entry.dir, entry)] = entry
         elif entry.is_response:
@@ -63,7 +63,7 @@ class Pairs:
 
     @property
     def open(self) -> list[Entry]:
-        """What nobody has answered yet, in the order it was asked."""
+        """Requests without a response so far, in the order in which they were sent."""
         return sorted(self._open.values(), key=lambda entry: entry.number)
 
 
@@ -78,12 +78,12 @@ def _key(direction: Direction, entry: Entry) -> Key:
 HISTORY = frozenset(
     {"user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update"}
 )
-"""The updates that tell what was said and done: they belong to a turn, or to the replay of one."""
+"""The updates that are history: they belong to a turn, or to the replay of one."""
 
 
 @dataclass(slots=True)
 class TrackedCall:
-    """A tool call as it was told last."""
+    """A tool call as of its last update."""
 
     turn: int
     status: str
@@ -99,9 +99,9 @@ class TrackedTurn:
     said: int = 0
     cancelled: Entry | None = None
     waiting: set[int] = field(default_factory=set)
-    """The numbers of the agent's questions that were open when it was cancelled."""
+    """The numbers of the agent's requests that were open when it was cancelled."""
     dismissed: bool = False
-    """Whether the client has dismissed a question of it, cancelled a request or closed the session."""
+    """Whether the client has cancelled a permission request of it, cancelled a request or closed the session."""
     noticed: bool = False
     """Whether the agent has shown that it had read the cancellation."""
     overlapped: bool = False
@@ -110,23 +110,23 @@ class TrackedTurn:
 
 @dataclass(slots=True)
 class TrackedSession:
-    """One session, as far as the conversation tells."""
+    """One session, as far as the traffic shows."""
 
     id: str
     how: str
-    """The method that brought it."""
+    """The method that opened it."""
     live: bool = False
-    """Whether an answer has brought it."""
+    """Whether a response has opened it."""
     opening: Entry | None = None
-    """The request that brings it, until it is answered."""
+    """The request that opens it, until its response."""
     replayed: bool = False
-    """Whether it was loaded and nobody has prompted since."""
+    """Whether it was loaded and not prompted since."""
     modes: list[str] | None = None
     options: dict[str, JsonObject] | None = None
     turns: list[TrackedTurn] = field(default_factory=list)
     calls: dict[str, TrackedCall] = field(default_factory=dict)
     current: dict[str, TrackedCall] = field(default_factory=dict)
-    """Those of the calls that were told in this turn, or in this replay."""
+    """Those of the calls that had an update in this turn, or in this replay."""
     number: int = 0
     """How many turns and replays there have been: the same tool call id may come again in another."""
     last_cancel: int = 0
@@ -157,7 +157,7 @@ class TrackedSession:
         return next((turn for turn in self.turns if turn.prompt is prompt), None)
 
     def take_settings(self, said: JsonObject) -> None:
-        """Take over the modes and the options that an answer or an update brings."""
+        """Take over the modes and the options of a response or an update."""
         modes = as_object(said.get("modes"))
         if modes:
             self.modes = texts_in(modes.get("availableModes"), "id")
@@ -176,7 +176,7 @@ class TrackedSession:
             self.name_call(update, announced=kind == "tool_call")
 
     def name_call(self, call: JsonObject, *, announced: bool) -> None:
-        """A tool call was named, by an update or by a question for permission."""
+        """A tool call was named, by an update or by a permission request."""
         id, status = as_text(call.get("toolCallId")), as_text(call.get("status"))
         if id is None:
             return
@@ -203,20 +203,20 @@ OTHER_VERSION = 2
 
 
 class TrafficState:
-    """Fed with every line: `open` before the rules look at it, `hear` after."""
+    """The state after each message: `begin` before the rules see it, `add` after."""
 
     def __init__(self) -> None:
         self.pairs = Pairs()
         self.request: Entry | None = None
-        """The question that the present line answers."""
+        """The request that the present message responds to."""
         self.lines: Counter[Direction] = Counter()
         self.initialize: Entry | None = None
         self.initialized: Entry | None = None
-        """The answer to `initialize`, when it came."""
+        """The response to `initialize`, when it came."""
         self.client: JsonObject = {}
-        """The client's capabilities, as it told them."""
+        """The client's capabilities, as it sent them."""
         self.agent: JsonObject = {}
-        """The agent's capabilities, as it told them."""
+        """The agent's capabilities, as it sent them."""
         self.auth_methods: list[str] = []
         self.version: int | None = None
         """The version that was agreed on."""
@@ -224,24 +224,24 @@ class TrafficState:
         """Whether the rules are those of the present line: they are those of version 1, and of versions that do not exist."""
         self.sessions: dict[str, TrackedSession] = {}
         self.named: set[str] = set()
-        """The session ids that the client has said or heard, wherever they came from."""
+        """The session ids that the client has sent or received."""
         self.opened: set[str] = set()
         """The session ids that were opened at some time, or are being opened."""
         self.terminals: dict[str, str] = {}
         """The terminals that the client made and the agent has not released → the session of each."""
         self.released: set[str] = set()
         self.malformed: Counter[Direction] = Counter()
-        """How many lines of each side were no message: what was said to them cannot be said properly."""
+        """How many lines of each side were no message: the responses to them cannot be correct."""
         self.batches: Counter[Direction] = Counter()
         self.malformed_ids: set[tuple[Direction, str]] = set()
         self.looked: tuple[Entry | None, Look | None] = None, None
-        """The line that was held against the schema last, and what it says of it: more than one rule wants to know."""
+        """The message that was checked against the schema last, and the result: more than one rule needs it."""
         self._offers: dict[tuple[str, str], bool] = {}
         self._cancelled: list[TrackedTurn] = []
         self._once: set[tuple[object, ...]] = set()
 
     def begin(self, entry: Entry) -> None:
-        """Find out what a line is about, before anybody looks at it."""
+        """Find out what a message is about, before the rules see it."""
         self.request = self.pairs.request_of(entry)
         if entry.method == "initialize" and entry.dir is Direction.C2A:
             self.judged = _version(entry.params) != OTHER_VERSION

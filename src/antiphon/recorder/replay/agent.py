@@ -45,7 +45,7 @@ class Player(ABC):
         self.problems: list[str] = []
         """Why this is not what was recorded; it fails where there is one."""
         self.notes: list[str] = []
-        """What was different and did not matter. Whoever tells them empties the list."""
+        """What was different and did not matter. The caller that prints them empties the list."""
         self.over = False
         """Nothing more is to be said or heard."""
         self._noted: set[str] = set()
@@ -76,7 +76,7 @@ class Player(ABC):
 
     def end(self, now: float) -> list[bytes]:
         """The peer will say no more: the last that is to be sent, and the last that there is to complain about."""
-        self._pace = 0.0  # nobody waits for a pause
+        self._pace = 0.0  # pauses are over
         out = self.ready(now)
         if not self.over:
             self._miss()
@@ -93,7 +93,7 @@ class Player(ABC):
     @abstractmethod
     def _advance(self, now: float) -> None: ...
 
-    def _miss(self) -> None:  # noqa: B027 - whoever takes anything misses nothing
+    def _miss(self) -> None:  # noqa: B027 - a player that takes anything misses nothing
         """Complain about what never came."""
 
     def _pause(self, line: Entry, before: Entry | None) -> float:
@@ -247,7 +247,7 @@ class StrictPlayer(Player):
 
 # --- tolerant: each request gets the response that the recording has for such a request
 # There is no fixed order. A question of the live client is matched with a recorded one of the same method, and what belonged to that
-# one is played: updates, questions to the client, the answer, with their pauses. What was recorded for questions that nobody asks is
+# one is played: updates, questions to the client, the answer, with their pauses. What was recorded for requests that do not come is
 # never sent.
 
 CANCELLED = b'{"jsonrpc":"2.0","id":%b,"result":{"stopReason":"cancelled"}}\n'

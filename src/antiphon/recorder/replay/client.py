@@ -107,7 +107,7 @@ class ClientPlayer(Player):
     def _send_line(self, line: Entry) -> None:
         request = self.script.request_of(line)
         if request is not None and request.number in self._missed:
-            return  # nobody asked this time
+            return  # it was not requested this time
         self._send(line, self._ids.get(request.number) if request is not None else None)
         if line.is_request:
             self._open_requests[written_id(line.raw)] = line

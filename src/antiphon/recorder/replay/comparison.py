@@ -124,7 +124,7 @@ def label(entry: Entry) -> str:
     names = {"noise": "a line that is no JSON", "answer": "an answer", "other": "JSON that is no message"}
     if method is None:
         return names[kind]
-    return method if _METHOD.fullmatch(method) else _shown(method)  # it is anybody's text, and goes to a terminal
+    return method if _METHOD.fullmatch(method) else _shown(method)  # it is text of a peer, and goes to a terminal
 
 
 def content(entry: Entry) -> object:

@@ -37,7 +37,7 @@ MADE_UP: Final = frozenset((
     "sessionId", "terminalId", "toolCallId", "messageId", "userMessageId", "elicitationId", "compactionId", "planId",
     "parentToolCallId", "parentSessionId", "subagentId", "noticeId",
 ))  # fmt: skip
-"""Fields whose value somebody makes up in each run, so that it means the same and is another. Others (`optionId`) are choices."""
+"""Fields with a new value in each run that means the same. Others (`optionId`) are choices."""
 
 CANCEL_REQUEST: Final = "$/cancel_request"
 
@@ -92,7 +92,7 @@ def _place_of_id(raw: bytes) -> tuple[int, int] | None:
 
 
 class ReplayNames:
-    """Recorded → live: directories, and ids that somebody made up. Learnt from what the other side says."""
+    """Recorded → live: directories, and generated ids. Learnt from what the other side sends."""
 
     def __init__(
         self, lines: Iterable[Entry], theirs: Direction, *, verbatim: bool = False, renew: bool = False
@@ -189,7 +189,7 @@ class ReplayNames:
 
 
 def anonymous(value: object) -> object:
-    """The value without the ids that somebody made up."""
+    """The value without generated ids."""
     if isinstance(value, dict):
         return {key: "" if key in MADE_UP else anonymous(inner) for key, inner in value.items()}
     return [anonymous(inner) for inner in value] if isinstance(value, list) else value
@@ -198,7 +198,7 @@ def anonymous(value: object) -> object:
 def _text(token: bytes) -> str:
     try:
         text: str = msgspec.json.decode(token, type=str)
-    except (msgspec.DecodeError, UnicodeDecodeError):  # half of a surrogate pair: nobody's id and nobody's path
+    except (msgspec.DecodeError, UnicodeDecodeError):  # half of a surrogate pair: no id and no path
         return ""
     return text
 
@@ -309,11 +309,11 @@ class Script:
         return line.dir is self.ours
 
     def ending(self, line: Entry) -> bytes:
-        """The line end to send. A message that was cut off at the very end had none: whoever sent it died over it."""
+        """The line end to send. A message that was cut off at the very end had none: its sender died while it wrote."""
         return b"" if line is self._cut else b"\n"
 
     def exchanges(self) -> list[Exchange]:
-        """The conversation by question. The first has none: it is what we say before anybody asks."""
+        """The exchanges, one for each request. The first has none: it is what we send before any request."""
         found = [Exchange(None, None)]
         homes: dict[int, Exchange] = {}  # of a question of ours: where its answer belongs
         for line in self.lines:

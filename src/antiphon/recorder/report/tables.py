@@ -28,7 +28,7 @@ SECTIONS = (
 
 
 def file_name(path: str) -> str:
-    """The last part of a path: a report is passed on, and where its recording lay is nobody's business."""
+    """The last part of a path: a report is passed on, and where its recording was is private."""
     return path.replace("\\", "/").rsplit("/", 1)[-1]
 
 
@@ -145,7 +145,7 @@ def navigation(story: Story) -> Markup:
 
 
 _MOST_ROWS: Final = 1000
-"""Nobody reads a longer table; the messages can be filtered, and `--json` has everything."""
+"""A longer table is not read; the messages can be filtered, and `--json` has everything."""
 
 
 def tables(story: Story, entries: Sequence[RecordedMessage]) -> Markup:

@@ -33,7 +33,7 @@ _APART: Final = 0.5
 
 
 class FoldedSilence(NamedTuple):
-    """A stretch in which nobody said anything and nothing was asked for. `x` and `width` are percent of the width."""
+    """A stretch in which nothing was sent and no request was open. `x` and `width` are percent of the width."""
 
     start: float
     end: float

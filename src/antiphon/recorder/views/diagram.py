@@ -190,7 +190,7 @@ class FileTail:
             yield line
 
     def _end(self, file: BinaryIO) -> Iterator[bytes]:
-        """What was written to the old file before it was moved away, its last line too if nobody ended it."""
+        """What was written to the old file before it was moved away, its last line too if it has no end."""
         yield from self._lines(file)
         if self._rest:
             yield self._rest

@@ -9,7 +9,7 @@ from antiphon.text import Paint, Style, cut, exact_line, width_of
 __all__ = ["PLAIN", "WIDTH", "Signs", "ViewStyle", "many", "ranges"]
 
 WIDTH: Final = 100
-"""Columns where nobody says how many there are."""
+"""Columns where the terminal does not say how many it has."""
 
 NARROWEST: Final = 60
 """Columns that are used in any case: with fewer nothing could be read."""

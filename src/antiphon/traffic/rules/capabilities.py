@@ -32,7 +32,7 @@ def _honours(
     if state.offers(side.value, capability):
         return [] if used else None
     if not used and _name(entry, asked) == TURN_DONE and not _did_something(state):
-        return None  # whoever does nothing at all was not tempted
+        return None  # a turn in which nothing happens tests nothing
     other = "client" if side is Side.AGENT else "agent"
     return [f"{one}, although the {other} does not offer `{capability}`" for one in used]
 

@@ -158,7 +158,7 @@ def answer_known(entry: Entry, state: TrafficState) -> list[str] | None:
     if state.initialize is None:
         return None  # the recording begins later than the conversation, and so may the question be missing
     if as_object(entry.msg.get("error")).get("code") == Code.PARSE_ERROR and state.malformed[entry.dir.other]:
-        return None  # an id that was found in a line which is no JSON, so that nobody waits for ever
+        return None  # an id that was found in a line which is no JSON, so that the peer does not wait for ever
     alike = state.pairs.similar_to(entry)
     if alike is not None:
         return [f"the id {shown(id)} is not that of `{alike.method}`, which was asked with {shown(alike.msg['id'])}"]

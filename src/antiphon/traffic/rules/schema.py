@@ -180,7 +180,7 @@ def unknown_field(entry: Entry, state: TrafficState) -> list[str] | None:
 
 
 def _once(topic: str, found: Iterable[str], entry: Entry, state: TrafficState, text: str) -> list[str]:
-    """Each place once in a conversation: whoever sends a field, sends it a thousand times."""
+    """Each path once on a connection: a peer that sends a field sends it a thousand times."""
     where = entry.method or (state.request.method if state.request is not None else "")
     told = []
     for one in found:

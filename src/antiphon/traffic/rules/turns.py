@@ -96,7 +96,7 @@ def not_silent(entry: Entry, state: TrafficState) -> list[str] | None:
 def stop_reason(entry: Entry, state: TrafficState) -> list[str] | None:
     """Only where the agent must have read the cancellation when it answered.
 
-    An answer that was on its way when the cancellation was sent is right, and a trace does not show when somebody read something.
+    An answer that was on its way when the cancellation was sent is right, and a trace does not show when a side read something.
     Three things do show it: it has answered a request that came after the cancellation; a question that it had put to the client
     was open at the cancellation and was answered after it; or the answer came so late that it cannot have crossed.
     """

@@ -6,7 +6,7 @@ from antiphon.conformance.agent_run import AgentRun
 from antiphon.conformance.requirements import NotSeen, Requirement, must, should
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.suites.agent.turns import (
-    NOBODY,
+    UNKNOWN_SESSION,
     busy,
     early,
     ended,
@@ -204,7 +204,7 @@ async def idle(run: AgentRun) -> None:
     response = await run.turn(session)
     right = response.error is None and reason(response) != "cancelled"
     run.holds("cancel.idle", right, "the next turn was cancelled or refused", response)
-    told = await run.cancel(NOBODY)
+    told = await run.cancel(UNKNOWN_SESSION)
     await run.settle()
     stray = [one for one in run.wire.received if one.number > told.number and one.is_response and _id(one) is None]
     run.holds("cancel.unknown-session", not stray, "it was answered", told, *stray)

@@ -6,7 +6,7 @@ from antiphon.conformance.agent_run import AgentRun
 from antiphon.conformance.requirements import Blocked, NotOffered, NotSeen, Requirement, advice, capability, should
 from antiphon.conformance.suites.agent.settings import choose, options, other_value
 from antiphon.conformance.suites.agent.suite import SUITE
-from antiphon.conformance.suites.agent.turns import NOBODY, busy, interrupted, is_refused, reason, said, usable
+from antiphon.conformance.suites.agent.turns import UNKNOWN_SESSION, busy, interrupted, is_refused, reason, said, usable
 from antiphon.conformance.wire import PeerResponse, PendingRequest
 from antiphon.traffic.entries import Entry
 from antiphon.traffic.values import JsonObject, objects_in, texts_in, twice_in
@@ -167,7 +167,7 @@ async def deleting(run: AgentRun) -> None:
     before = await _pages(run, cwd=str(run.cwd)) if run.offers("sessionCapabilities", "list") else []
     response = await run.request("session/delete", {"sessionId": session})
     run.holds("delete.deletes", not is_refused(response), "it was refused", response)
-    for gone in (session, NOBODY):
+    for gone in (session, UNKNOWN_SESSION):
         again = await run.request("session/delete", {"sessionId": gone})
         run.holds("delete.twice", not is_refused(again), "it was refused", again)
     if session not in _ids(before):
@@ -280,7 +280,7 @@ def _has(text: str, part: str) -> bool:
 async def load_unknown(run: AgentRun) -> None:
     run.need("loadSession")
     await run.session()  # so that it is this one that is refused, and not everybody
-    params = {"sessionId": NOBODY, "cwd": str(run.cwd), "mcpServers": []}
+    params = {"sessionId": UNKNOWN_SESSION, "cwd": str(run.cwd), "mcpServers": []}
     response = await run.request("session/load", params)
     run.holds("load.unknown", is_refused(response), "it was answered with a result", response)
 
@@ -335,7 +335,7 @@ async def load_settings(run: AgentRun) -> None:
 async def resume(run: AgentRun) -> None:
     run.need("sessionCapabilities", "resume")
     session, _, _ = await _used(run)
-    unknown = await run.request("session/resume", {"sessionId": NOBODY, "cwd": str(run.cwd), "mcpServers": []})
+    unknown = await run.request("session/resume", {"sessionId": UNKNOWN_SESSION, "cwd": str(run.cwd), "mcpServers": []})
     run.holds("resume.unknown", is_refused(unknown), "it was answered with a result", unknown)
     response = await _reopen(run, "session/resume", session)
     if not run.holds("resume.resumes", not is_refused(response), "it was answered with an error", response):

@@ -14,7 +14,7 @@ __all__: list[str] = []
 
 BUSY: Final = 24
 AT_LEAST: Final = 2.0
-"""An answer that a turn is in the way of may take this many times the patience, and so many seconds on a busy machine."""
+"""A response may take this many times the silence while a turn runs, and so many seconds on a busy machine."""
 
 CANCELLED: Final = -32800
 

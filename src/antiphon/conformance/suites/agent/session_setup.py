@@ -68,7 +68,7 @@ async def servers(run: AgentRun) -> None:
 
 
 async def _far(run: AgentRun, kind: str) -> None:
-    """A session with a server that has an address, for an agent that offers to take one. Nobody listens there."""
+    """A session with a server that has an address, for an agent that offers to take one. No server listens there."""
     run.need("mcpCapabilities", kind)
     far: dict[str, object] = {"type": kind, "name": "far", "url": NOBODY_LISTENS, "headers": []}
     response = await run.new_session(mcpServers=[far])

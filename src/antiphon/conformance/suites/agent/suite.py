@@ -44,7 +44,7 @@ def breaks(*rules: str, by: Iterable[str]) -> None:
 
 
 async def survived(run: AgentRun, requirement: str, said: Entry) -> bool:
-    """Judge whether the agent still answers after something odd was said to it. One that does not is given up: whoever comes next gets
+    """Check whether the agent still responds after an odd message. One that does not is given up: the next scenario gets
     another."""
     run.odd = True
     try:
@@ -74,7 +74,7 @@ async def soon(run: AgentRun, pending: PendingRequest) -> PeerResponse | None:
 
 
 async def settled(run: AgentRun, said: Entry) -> list[Entry]:
-    """All answers that nobody waits for, from a line of ours until all is quiet."""
+    """All responses without a request, from a line of ours until all is quiet."""
     await run.settle()
     return answers_to_nobody(run, said)
 

@@ -15,8 +15,8 @@ from antiphon.traffic.rules.turns import CROSSING_SECONDS
 from antiphon.traffic.values import JsonObject, as_object, as_text, objects_in
 
 __all__ = [
-    "NOBODY",
     "STOP_REASONS",
+    "UNKNOWN_SESSION",
     "SeenCall",
     "breaks_off",
     "busy",
@@ -40,7 +40,7 @@ STOP_REASONS: Final = ("end_turn", "max_tokens", "max_turn_requests", "refusal",
 CROSSINGS: Final = 5
 """Times that a turn may end by itself in the moment in which it is stopped. One that does so each time was not stopped."""
 
-NOBODY: Final = "antiphon-no-such-session"
+UNKNOWN_SESSION: Final = "antiphon-no-such-session"
 """The id of a session that does not exist."""
 
 
