@@ -50,10 +50,10 @@ def test_tokens_are_what_the_conversations_grew_by() -> None:
 def test_while_a_turn_runs_its_requests_count_and_then_the_exact_number_in_their_place() -> None:
     budget = Budget(None, 1000, ledger=new("codex"))
     budget.turn_begins("codex")
-    budget.heard("codex", gauge(400))
-    budget.heard("codex", gauge(500))
+    budget.used("codex", gauge(400))
+    budget.used("codex", gauge(500))
     assert budget.spent.tokens == 900 and budget.overrun() is None
-    budget.heard("codex", gauge(600))
+    budget.used("codex", gauge(600))
     exceeded = budget.overrun()
     assert (
         exceeded is not None and exceeded.stop_reason == v1.StopReason.MAX_TOKENS and "1,500" in exceeded.why.sentence
@@ -65,7 +65,7 @@ def test_while_a_turn_runs_its_requests_count_and_then_the_exact_number_in_their
 def test_a_turn_that_fails_counts_by_its_requests() -> None:
     budget = Budget(None, ledger=new("codex"))
     budget.turn_begins("codex")
-    budget.heard("codex", gauge(400))
+    budget.used("codex", gauge(400))
     budget.turn_ended("codex")
     assert budget.spent.tokens == 400
 
@@ -73,26 +73,26 @@ def test_a_turn_that_fails_counts_by_its_requests() -> None:
 def test_the_same_request_told_again_with_its_price_counts_once() -> None:
     budget = Budget(None, cost=1.0, ledger=new("claude"))
     budget.turn_begins("claude")
-    budget.heard("claude", gauge(400))
-    budget.heard("claude", gauge(400, 0.25))
+    budget.used("claude", gauge(400))
+    budget.used("claude", gauge(400, 0.25))
     assert budget.spent == Spent(1, 400, 0.25)
 
 
 def test_what_an_engine_does_between_turns_is_no_turns_tokens() -> None:
     budget = Budget(None, ledger=new("claude"))
-    budget.heard("claude", gauge(400))
+    budget.used("claude", gauge(400))
     assert budget.spent.tokens == 0
 
 
 def test_a_conversation_from_elsewhere_is_not_charged_for_what_it_took_before() -> None:
     budget = Budget(None, 10_000, 1.0)
     budget.turn_begins("claude")
-    budget.heard("claude", gauge(700))
-    budget.heard("claude", gauge(700, 40.0))
+    budget.used("claude", gauge(700))
+    budget.used("claude", gauge(700, 40.0))
     budget.turn_ended("claude", result(5_000_000))
     assert budget.spent == Spent(1, 700, 0.0)
     budget.turn_begins("claude")
-    budget.heard("claude", gauge(800, 40.5))
+    budget.used("claude", gauge(800, 40.5))
     budget.turn_ended("claude", result(5_001_000))
     assert budget.spent == Spent(2, 1700, 0.5)
 
@@ -101,7 +101,7 @@ def test_an_engine_that_tells_of_each_turn_alone_or_counts_anew_is_not_counted_b
     budget = Budget(None, ledger=new("gemini"))
     for total, cost in ((500, 0.5), (300, 0.3)):
         budget.turn_begins("gemini")
-        budget.heard("gemini", gauge(1, cost))
+        budget.used("gemini", gauge(1, cost))
         budget.turn_ended("gemini", result(total))
     assert budget.spent == Spent(2, 800, 0.8)
 
@@ -110,10 +110,10 @@ def test_money_ends_a_prompt_per_engine_and_in_dollars() -> None:
     budget = Budget(20, cost=1.0, ledger=new("a", "b"))
     for engine in ("a", "b"):
         budget.turn_begins(engine)
-        budget.heard(engine, gauge(1, 0.4))
-    budget.heard("b", gauge(1, 90.0, "JPY"))
+        budget.used(engine, gauge(1, 0.4))
+    budget.used("b", gauge(1, 90.0, "JPY"))
     assert budget.exceeded() is None
-    budget.heard("b", gauge(1, 0.75))
+    budget.used("b", gauge(1, 0.75))
     exceeded = budget.overrun()
     assert exceeded is not None and exceeded.stop_reason == v1.StopReason.MAX_TURN_REQUESTS
     assert "$1.15" in exceeded.why.sentence and "$1.00" in exceeded.why.sentence

@@ -31,38 +31,38 @@ class Stage:
         return NO_WAIT
 
     def say(self, name: str, update: v1.Update) -> None:
-        _ = self.floor.say(name, update)
+        _ = self.floor.send(name, update)
 
 
 def test_what_the_other_says_waits_until_the_message_is_over() -> None:
     stage = Stage()
-    stage.say("claude", word("one "))
-    stage.say("codex", word("eins "))
-    stage.say("claude", word("two"))
+    stage.send("claude", word("one "))
+    stage.send("codex", word("eins "))
+    stage.send("claude", word("two"))
     assert stage.heard == [("claude", word("one ")), ("claude", word("two"))]
-    stage.say("claude", call("a"))
+    stage.send("claude", call("a"))
     assert stage.heard[2:] == [("claude", call("a")), ("codex", word("eins "))]
 
 
 def test_a_turn_that_ends_frees_the_floor() -> None:
     stage = Stage()
-    stage.say("claude", word("one"))
-    stage.say("codex", word("eins"))
-    stage.say("codex", call("b"))
+    stage.send("claude", word("one"))
+    stage.send("codex", word("eins"))
+    stage.send("codex", call("b"))
     stage.floor.done("claude")
     assert stage.heard[1:] == [("codex", word("eins")), ("codex", call("b"))]
-    stage.say("claude", word("free again"))
+    stage.send("claude", word("free again"))
     assert stage.heard[-1] == ("claude", word("free again"))
 
 
 def test_who_has_to_ask_the_user_is_heard_before_the_question() -> None:
     stage = Stage()
-    stage.say("claude", word("one"))
-    stage.say("codex", call("b"))
+    stage.send("claude", word("one"))
+    stage.send("codex", call("b"))
     stage.floor.claim("codex")
     assert stage.heard == [("claude", word("one")), ("codex", call("b"))]
-    stage.say("codex", word("held"))
-    stage.say("claude", word(" two"))
+    stage.send("codex", word("held"))
+    stage.send("claude", word(" two"))
     stage.floor.done("claude")
     assert [name for name, _ in stage.heard] == ["claude", "codex", "claude", "codex"]
 
@@ -74,7 +74,7 @@ def test_everything_is_heard_once_in_its_order_and_messages_are_whole(said: list
     for number, (name, talks) in enumerate(said):
         update = word(str(number)) if talks else call(str(number))
         everything[name].append(update)
-        stage.say(name, update)
+        stage.send(name, update)
     for name in everything:
         stage.floor.done(name)
     for name, updates in everything.items():

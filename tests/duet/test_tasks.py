@@ -185,5 +185,5 @@ def test_it_has_a_maximum_until_the_user_speaks() -> None:
         nudging.nudged(now)
     held = nudging.decide(AT_LIMIT, 1000.0, SOME[:1])
     assert isinstance(held, HeldNudge) and "1 task is left" in held.why.sentence and "2 times" in held.why.sentence
-    nudging.user_spoke()
+    nudging.begin_prompt()
     assert nudging.decide(AT_LIMIT, 2.0, SOME) == Nudge(prompt_text(SOME), 1)

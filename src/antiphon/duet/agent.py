@@ -34,7 +34,7 @@ def joint_agent(names: "Sequence[str]" = ()) -> "JointAgent":
     """The agent over these engines; without names over those of the user's config file, or those that are installed.
 
     Raises:
-        AcpError: one of them is none.
+        AcpError: one of them is no engine.
     """
     present = installed(names or named_by_user())
     absent = dict(present.missing)
@@ -44,7 +44,7 @@ def joint_agent(names: "Sequence[str]" = ()) -> "JointAgent":
         try:
             engines[short[name]] = make_engine(name)
         except AcpError as error:
-            if names:  # asked for now, and not by a file that somebody wrote some time ago
+            if names:  # named now, and not in a file that was written some time ago
                 raise
             absent[name] = error.advice
     return JointAgent(engines or {DEMO: make_engine(DEMO)}, absent)
@@ -221,7 +221,7 @@ async def _closed(engine: "Engine") -> None:
 
 
 async def clearly(work: "Awaitable[T]") -> T:
-    """What a hook does. What goes wrong is answered with its sentence and hint, and not as an error inside of us."""
+    """Await the work of a hook. An error is answered with its sentence and hint, and not as an internal error without them."""
     try:
         return await work
     except RequestError:
@@ -231,7 +231,7 @@ async def clearly(work: "Awaitable[T]") -> T:
 
 
 def _ways(engines: "Mapping[str, Engine]") -> "Iterator[tuple[str, tuple[v1.AuthMethod, Engine, str]]]":
-    """Every engine's ways to sign in, each with an id of its own → how it is shown, whose it is, and its id there."""
+    """Every engine's ways to sign in, each with an id of its own → how it is shown, its engine, and its id there."""
     taken: set[str] = set()
     for name, engine in engines.items():
         for method in engine.auth_methods:
@@ -252,7 +252,7 @@ def _aliases(ways: "Mapping[str, tuple[v1.AuthMethod, Engine, str]]") -> "Iterat
 
 
 def _named(method: "v1.AuthMethod", id: str, engine: str) -> "v1.AuthMethod":
-    """The way as clients of the joint agent take it: who opens a terminal starts us again, and has to say for which engine."""
+    """The method as clients of the joint agent use it: the terminal starts us again, and has to say for which engine."""
     import msgspec
 
     from antiphon.protocol.base import Unknown

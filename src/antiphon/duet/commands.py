@@ -1,4 +1,4 @@
-"""Our own commands: which there are, and what somebody means who types one. Pure.
+"""Our own slash commands, what is meant by one that is typed, and the short names of engines. Pure.
 
 Whatever is none of ours goes to the engines as it is. One that ours hides is reached with the engine before it: `/claude:review`.
 """
@@ -83,7 +83,7 @@ class RouteCommand(msgspec.Struct, frozen=True):
 
 
 class ReviewCommand(msgspec.Struct, frozen=True):
-    """Work and review from now on; `then` is what becomes of the findings, if it was told."""
+    """Work and review from now on; `then` is what becomes of the findings, if it was said."""
 
     prompt: str = ""
     then: Literal["report", "fix"] | None = None
@@ -115,7 +115,7 @@ class PlainCommand(msgspec.Struct, frozen=True):
 
 
 class EngineCommand(msgspec.Struct, frozen=True):
-    """A command for one engine, as it is told."""
+    """A command for one engine, as the engine gets it."""
 
     engine: str
     text: str
@@ -201,7 +201,7 @@ def _asked(name: str, rest: str) -> OwnAction | None:
             return PlainCommand(_PLAIN[name]) if name in _PLAIN else None
 
 
-# --- How engines are called: by a name of the catalogue or of the user's own, or by a whole command line, which needs a short name. Pure
+# An engine has a name of the catalogue or of the user's own, or it is a whole command line, which needs a short name.
 # A short name is typed as a command (`/claude`), chosen as a route and put before the ids of settings, so it must be none of our own words.
 
 LONGEST: Final = 24
@@ -253,7 +253,7 @@ def handles(engines: Sequence[str], reserved: Collection[str] = ()) -> dict[str,
 def prefixes(engines: Sequence[str]) -> dict[str, str]:
     """Short name → what stands before `_` in the ids of its settings: it has no `_` itself, so that there is one way to read an id."""
     taken, given = set(_OF_OURS), {}
-    for engine in sorted(engines, key=lambda each: "_" in each):  # who has none keeps its name
+    for engine in sorted(engines, key=lambda each: "_" in each):  # one without `_` keeps its name
         word = engine.replace("_", "-")
         free = (word, *(f"{word}-{number}" for number in range(2, 2 * len(engines) + 3)))
         given[engine] = next(each for each in free if each not in taken and (each == engine or each not in engines))

@@ -121,10 +121,12 @@ class Labels:
 class EngineHost(Protocol):
     """The joint session, as the engines' sessions see it."""
 
-    def heard(self, inner: "InnerSession", update: v1.Update) -> Awaitable[None]:
+    def engine_update(self, inner: "InnerSession", update: v1.Update) -> Awaitable[None]:
         """Handle an update of an engine."""
 
-    async def asked(self, inner: "InnerSession", call: "Call[P, R]", params: P, timeout: "Timeout" = UNSET) -> R:
+    async def engine_request(
+        self, inner: "InnerSession", call: "Call[P, R]", params: P, timeout: "Timeout" = UNSET
+    ) -> R:
         """Handle a request of an engine to the client."""
 
     async def admitted(self, inner: "InnerSession", call: "Call[P, R]", params: P) -> None:
@@ -182,12 +184,12 @@ class InnerSession(AgentSession):
         if self.collected is not None:
             self.collected.append(update)
             return NO_WAIT
-        return self._sessions.host.heard(self, update)
+        return self._sessions.host.engine_update(self, update)
 
     async def request(self, call: "Call[P, R]", params: P, *, timeout: "Timeout" = UNSET) -> R:
         if self.closed:
             raise LocalProtocolError("the session is closed")
-        return await self._sessions.host.asked(self, call, params, timeout)
+        return await self._sessions.host.engine_request(self, call, params, timeout)
 
     async def notify(self, notice: "Notice[P]", params: P) -> None:
         await self._sessions.settled()
@@ -243,7 +245,7 @@ class InnerSession(AgentSession):
             self.denied.discard(request.tool_call.tool_call_id)
 
     def under(self, session_id: str, params: P) -> P:
-        """The params of a question, as they leave: under the id that the client knows, with the ids of calls that it was told."""
+        """The params of a request as the client gets them: with the session id and the ids of calls that it knows."""
         if isinstance(params, dict):  # of a method that we do not know
             known: Any = {**params, "sessionId": session_id} if "sessionId" in params else params
             return known  # type: ignore[no-any-return]  # still the same params
@@ -299,7 +301,7 @@ class EngineSessions:
         self.rules = rules
         """Rules of the policy that the engines have to keep too."""
         self.opened: dict[str, InnerSession] = {}
-        self.speaking: dict[str, InnerSession] = {}
+        self.sending: dict[str, InnerSession] = {}
         """Those whose updates are shown: also while they are being opened."""
         self._outer = outer
         self._settings = settings
@@ -409,7 +411,7 @@ class EngineSessions:
         return inner
 
     def _inner(self, name: str) -> InnerSession:
-        inner = self.speaking[name] = InnerSession(self, self._outer, name, self._settings.engines[name])
+        inner = self.sending[name] = InnerSession(self, self._outer, name, self._settings.engines[name])
         return inner
 
     async def _catch_up(self, inner: InnerSession, theirs: list[v1.Update]) -> None:
@@ -417,7 +419,7 @@ class EngineSessions:
         said: list[v1.Update] = []
         for update in theirs:
             if isinstance(update, v1.StateUpdate):
-                await self.host.heard(inner, update)
+                await self.host.engine_update(inner, update)
             else:
                 said += [own for own, _ in inner.labels.on(update, fresh=False)]
         view = await self._history.read()
@@ -425,7 +427,7 @@ class EngineSessions:
         if missed and view.is_cut_off(inner.name):
             self._history.note(EndEvent(now(), inner.name, v1.StopReason.CANCELLED.value))
         for update in missed:
-            await self._history.tell(update, inner.name)
+            await self._history.send(update, inner.name)
 
     async def forgot(self, inner: InnerSession, id: str) -> str:
         """Handle that an engine lost its session in the middle of a turn and began another; return the summary to give it."""

@@ -1,6 +1,6 @@
-"""What one prompt of the user may take before somebody has to ask: turns of engines, tokens, money. Pure.
+"""The limits of a joint session: the budget of a prompt, and going on by itself after a limit while tasks are left.
 
-Engines tell two things. `PromptResult.usage` has all tokens since the conversation began, so a turn took what it grew by. `UsageUpdate`
+A budget counts turns of engines, tokens and money. Engines report two things. `PromptResult.usage` has all tokens since the conversation began, so a turn took what it grew by. `UsageUpdate`
 has the size of the last request in `used` and what the whole conversation cost so far in `cost`. While a turn runs the sum of the
 requests stands for its tokens; when it ends the exact number takes their place, so nothing is counted twice.
 """
@@ -42,7 +42,7 @@ CURRENCY: Final = "USD"
 
 
 class UsageTotals(msgspec.Struct):
-    """What each engine's conversation had taken when it was last heard of. It outlives a prompt: keep it with the session."""
+    """What each engine's own session had used when it last reported that. It outlives a prompt: keep it with the joint session."""
 
     tokens: dict[str, int] = {}
     cost: dict[str, float] = {}
@@ -52,7 +52,7 @@ class UsageTotals(msgspec.Struct):
         self.tokens[engine], self.cost[engine] = 0, 0.0
 
     def unknown(self, engine: str) -> None:
-        """The engine opens a conversation that it had elsewhere: what that took is not known before it tells."""
+        """The engine opens a conversation that it had elsewhere: what that used is not known before it reports it."""
         self.tokens.pop(engine, None)
         self.cost.pop(engine, None)
 
@@ -66,7 +66,7 @@ class Spent(msgspec.Struct, frozen=True):
 
 
 class Exceeded(msgspec.Struct, frozen=True):
-    """A limit is reached: what to tell the user, and why the turn ends."""
+    """A limit that is reached: what to show the user, and why the turn ends."""
 
     why: Advice
     stop_reason: v1.StopReason
@@ -98,20 +98,20 @@ class Budget:
         self._running[engine] = 0
 
     def turn_ended(self, engine: str, result: "v1.PromptResult | v1.Usage | None" = None) -> None:
-        """An engine's turn is over; without a result it failed, or did not tell."""
+        """An engine's turn is over; without a result it failed, or did not report what it used."""
         usage = result.usage if isinstance(result, v1.PromptResult) else result
         if usage is not None:
             before = self._ledger.tokens.get(engine)
             total = self._ledger.tokens[engine] = usage.total_tokens
             if before is not None:
-                # Less than before: the engine counts anew, or tells of each turn alone.
+                # Less than before: the engine counts anew, or reports each turn alone.
                 self._running[engine] = total - before if total >= before else total
             else:
                 self._running[engine] = min(self._running.get(engine, 0), total)
         self._settle(engine)
 
-    def heard(self, engine: str, update: v1.UsageUpdate) -> None:
-        """An engine told how full its context is, and maybe what its conversation cost so far."""
+    def used(self, engine: str, update: v1.UsageUpdate) -> None:
+        """Take the report of an engine: how full its context is, and maybe what its session cost so far."""
         only_cost = update.cost is not None and update.used == self._last_request.get(engine)
         if engine in self._running and not only_cost:
             self._running[engine] += update.used
@@ -167,8 +167,8 @@ def _dollars(amount: float) -> str:
     return f"${amount:.2f}" if amount >= 0.01 else f"${amount:.5f}"
 
 
-# --- Going on by itself: when a turn stopped at a limit and tasks are left, the engines are told to go on, seldom enough to be watched
-# Which tasks are left is told by a command that prints a JSON list. That it is not there is no news: most people have none.
+# Going on by itself: when a turn stopped at a limit and tasks are left, the engines get a prompt to go on, seldom enough to be watched.
+# A command prints the tasks that are left as a JSON list. That there is no such command is no error: most people have none.
 
 LIMIT: Final = 10.0
 """Seconds for the command. It reads a few files; what takes longer waits for something that will not come."""
@@ -195,7 +195,7 @@ class OpenTask(msgspec.Struct, frozen=True):
 
 
 class Nudge(msgspec.Struct, frozen=True):
-    """Go on: what to say to the engines, shown as the user's words."""
+    """A prompt to go on, shown as one of the user."""
 
     text: str
     number: int
@@ -222,12 +222,12 @@ class Nudges:
         """How often since the user spoke."""
         self._last: float | None = None
 
-    def user_spoke(self) -> None:
+    def begin_prompt(self) -> None:
         """The user is there: it may begin to count anew."""
         self.count, self._last = 0, None
 
     def nudged(self, now: float) -> None:
-        """The engines were told to go on."""
+        """The engines got a prompt to go on."""
         self.count, self._last = self.count + 1, now
 
     def at_limit(self, stop_reason: v1.StopReason) -> bool:
@@ -237,7 +237,7 @@ class Nudges:
     def decide(
         self, stop_reason: v1.StopReason, now: float, tasks: Sequence[OpenTask] | None
     ) -> Nudge | HeldNudge | None:
-        """What to do after a turn. Changes nothing: who does it says `nudged`."""
+        """What to do after a turn. Changes nothing: call `nudged` when it is done."""
         if not self.at_limit(stop_reason) or not tasks:
             return None
         left = "1 task is left" if len(tasks) == 1 else f"{len(tasks)} tasks are left"
@@ -249,11 +249,11 @@ class Nudges:
         wait = 0.0 if self._last is None else self._last + self.cooldown - now
         if wait > 0:
             why = f"{left}, and the engines went on by themselves less than {self.cooldown:g} s ago"
-            return HeldNudge(Advice(why, f"look at what they do; in {math.ceil(wait)} s it may be told to go on again"))
+            return HeldNudge(Advice(why, f"look at what they do; in {math.ceil(wait)} s they may go on again"))
         return Nudge(prompt_text(tasks), self.count + 1)
 
     async def pending(self, cwd: str | os.PathLike[str]) -> list[OpenTask] | None:
-        """What is left to do in a directory. None: nobody can tell."""
+        """The tasks that are left in a directory. None: that is not known."""
         words = _found(self.command)
         if words is None:
             return None
@@ -265,10 +265,10 @@ class Nudges:
             _log.debug("no tasks: %s", error)
             return None
         async with command:  # ends it and everything it started, also when we are called off
-            return await _told(command)
+            return await _tasks_printed_by(command)
 
 
-async def _told(command: "LocalCommand") -> list[OpenTask] | None:
+async def _tasks_printed_by(command: "LocalCommand") -> list[OpenTask] | None:
     try:
         async with asyncio.timeout(LIMIT):
             end = await command.wait()
@@ -288,16 +288,16 @@ async def _told(command: "LocalCommand") -> list[OpenTask] | None:
         return None
 
 
-def tasks_of(told: object) -> list[OpenTask]:
+def tasks_of(listed: object) -> list[OpenTask]:
     """The tasks in a JSON list that are not done. An entry is a text, or an object with any of id, title, name, text, status, done.
 
     Raises:
         ValueError: it is no list.
     """
-    if not isinstance(told, list):
-        raise ValueError(f"it is {type(told).__name__}")
+    if not isinstance(listed, list):
+        raise ValueError(f"it is {type(listed).__name__}")
     found: list[OpenTask] = []
-    for entry in told:
+    for entry in listed:
         if isinstance(entry, str) and entry.strip():
             found.append(OpenTask(_line(entry)))
         elif isinstance(entry, dict) and not _is_done(entry):
@@ -306,7 +306,7 @@ def tasks_of(told: object) -> list[OpenTask]:
 
 
 def prompt_text(tasks: Sequence[OpenTask]) -> str:
-    """What the engines are told, and the user is shown."""
+    """The prompt to go on, as the engines get it and the user sees it."""
     lines = [f"- {task.title}" + (f" ({task.id})" if task.id else "") for task in tasks[:LISTED]]
     if len(tasks) > LISTED:
         lines.append(f"- and {len(tasks) - LISTED} more")
@@ -314,7 +314,7 @@ def prompt_text(tasks: Sequence[OpenTask]) -> str:
 
 
 def _found(command: Sequence[str]) -> list[str] | None:
-    """The words with the program's whole path."""
+    """The command with the whole path of its program."""
     if not command:
         return None
     if "/" in command[0]:

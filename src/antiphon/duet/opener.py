@@ -1,6 +1,6 @@
 """How joint sessions are opened: new, where the last one ended, as they were left, as a copy, or from an engine's own list.
 
-One writer per session: who opens a session claims it in the journal until it is closed. What is replayed of its history is stored already,
+One writer per session: the agent that opens a session claims it in the journal until it is closed. What is replayed of its history is stored already,
 so it goes to the client straight.
 """
 
@@ -75,7 +75,7 @@ class SessionOpener:
     async def _to_resume(self, outer: "AgentSession") -> "SessionRow | None":
         """The session that a client's first new session in a directory goes on with: the last one there that the same client made.
 
-        A client that does not say who it is has none, and neither has a script.
+        A client without a name has none, and neither has a script.
         """
         begun = self._begun.setdefault(outer.client, set())
         first = outer.cwd not in begun
@@ -127,7 +127,7 @@ class SessionOpener:
                 if settings.of(name).conversation:
                     await joint.open(name)
             for update in ends_of_open_calls(view):
-                await history.tell(update)
+                await history.send(update)
             history.end_sharing()
             await history.settled()
             history.silent = False
@@ -321,12 +321,12 @@ async def continue_session(joint: JointSession, id: str) -> None:
     if not id:
         row = await store.last(OURS, outer.cwd, not_by=SCRIPTS, but=outer.id)
         if row is None:
-            await history.say("There is no earlier session in this directory. `/sessions` shows what there is.")
+            await history.message("There is no earlier session in this directory. `/sessions` shows what there is.")
             return
     else:
         found = [each for each in await store.beginning(id, OURS) if each.id != outer.id and each.length]
         if len(found) != 1:
-            await history.say(_not_one(id, found))
+            await history.message(_not_one(id, found))
             return
         row = found[0]
     await _take_over(joint, row)
@@ -366,6 +366,6 @@ async def _take_over(joint: JointSession, row: "SessionRow") -> None:
         await history.entitle(row.title, stored=False)
     await joint.open(settings.lead)
     history.end_sharing()
-    await joint.tell_settings()
-    await joint.tell_commands()
+    await joint.send_settings()
+    await joint.send_commands()
     joint.prepare()

@@ -4,7 +4,7 @@ Rule 1: an "always" of an engine's own is not offered: it would take the decisio
 Rule 2: in its place stand ours, each with the rule that would be remembered, word by word. Where there is no such rule, or it would change
 nothing, there is none.
 Rule 3: what else the engine offers stays as it is and where it is.
-Rule 4: who asks is said, and why, if a rule or a doubt is the reason.
+Rule 4: the request says which engine asks, and why, if a rule or a doubt is the reason.
 Rule 5: the ids of our options are ours. What an engine offers under one of them is not shown, since its choice would be taken for ours.
 Rule 6: an engine may say once what a call is about, and later ask about it with no more than its id. It is judged by both.
 """
@@ -51,7 +51,7 @@ Passing: TypeAlias = v1.ReadTextFile | v1.WriteTextFile | v1.CreateTerminal
 """What an engine does through us instead of asking."""
 
 Known: TypeAlias = v1.ToolCall | v1.ToolCallPatch
-"""What was told of a call before."""
+"""What was known_text of a call before."""
 
 MAX_NAME: Final = 160
 """Longest name of an option, in characters. Rules that do not fit are listed above the options instead."""
@@ -82,15 +82,19 @@ def answerable(request: v1.RequestPermission) -> v1.RequestPermission:
 
 
 def with_known(request: v1.RequestPermission, known: Known | None) -> v1.RequestPermission:
-    """The question with what was told of the call before, where it says nothing of that itself."""
+    """The question with what was known_text of the call before, where it says nothing of that itself."""
     if known is None:
         return request
     call = request.tool_call
-    told: dict[str, Any] = {}
+    known_text: dict[str, Any] = {}
     for name, also in _ABOUT.items():
         if not _said(call, name) and not _said(call, also):
-            told |= {each: getattr(known, each) for each in (name, also) if _said(known, each)}
-    return msgspec.structs.replace(request, tool_call=msgspec.structs.replace(call, **told)) if told else request
+            known_text |= {each: getattr(known, each) for each in (name, also) if _said(known, each)}
+    return (
+        msgspec.structs.replace(request, tool_call=msgspec.structs.replace(call, **known_text))
+        if known_text
+        else request
+    )
 
 
 def _said(call: Known, name: str) -> bool:
@@ -155,10 +159,10 @@ def choice_of(shown: v1.RequestPermission, result: v1.PermissionResult) -> Choic
 def _decided_by(result: v1.PermissionResult) -> str:
     """Return who decided, for the audit: a client of ours says it, of any other we know only that it answered."""
     ours = (result.meta or {}).get("antiphon")
-    told = ours.get("decidedBy") if isinstance(ours, dict) else None
-    if not isinstance(told, str) or not told.isprintable() or len(told) > MAX_NAME:
+    known_text = ours.get("decidedBy") if isinstance(ours, dict) else None
+    if not isinstance(known_text, str) or not known_text.isprintable() or len(known_text) > MAX_NAME:
         return "client"
-    return USER if told == USER else f"client: {told}"
+    return USER if known_text == USER else f"client: {known_text}"
 
 
 def _to_remember(request: v1.RequestPermission, question: "Question") -> "Sequence[Rule]":
@@ -199,12 +203,12 @@ def _where(engines_own: Sequence[v1.PermissionOption], kept: Sequence[v1.Permiss
 def _notes(call: v1.ToolCallPatch, who: str, question: "Question") -> Iterator[str]:
     theirs = (call.meta or {}).get("claudeCode")
     part = theirs.get("agentId") if isinstance(theirs, dict) else None
-    told = "\n".join(
+    known_text = "\n".join(
         item.content.text
         for item in call.content or ()
         if isinstance(item, v1.ContentItem) and isinstance(item.content, v1.TextBlock)
     )
-    if isinstance(part, str) and part and part.isprintable() and part not in told:
+    if isinstance(part, str) and part and part.isprintable() and part not in known_text:
         yield f"A sub-agent of {who} asks (`{part}`)."
     else:
         yield f"{who} asks."
@@ -218,9 +222,9 @@ def _text(markdown: str) -> v1.ContentItem:
 
 # --- Permission in a joint session: the policy decides first, for every engine alike; only what it leaves open is asked
 # Rule 1: all engines go by one memory. An "always" that was given for one holds for the others.
-# Rule 2: an engine is told "once", whatever was decided: what lasts is remembered here and nowhere else.
+# Rule 2: an engine is known_text "once", whatever was decided: what lasts is remembered here and nowhere else.
 # Rule 3: a question that is none for permission is the user's alone, and reaches them as it is.
-# Rule 4: who only looks is allowed to read, and nobody is asked about anything else.
+# Rule 4: an engine that only reads is allowed to read, and the user is not asked about anything else.
 
 AGENT: Final = "antiphon"
 """Under whose name decisions are remembered and written down: the session's, whichever engine asked."""
@@ -232,8 +236,8 @@ AskUser: TypeAlias = Callable[[v1.RequestPermission], Awaitable[v1.PermissionRes
 """Puts a question to the editor."""
 
 
-class _CalledOff(asyncio.CancelledError):
-    """The client called the question off. Nobody's screen failed, so it passes by those who look for errors."""
+class _CancelledByClient(asyncio.CancelledError):
+    """The client cancelled the permission request. That is no error, so it passes by handlers of errors."""
 
 
 class Guard:
@@ -245,7 +249,7 @@ class Guard:
         self.settings = loaded.settings
         """All that the config files say."""
         self.problems: Sequence[Advice] = loaded.problems
-        """What is wrong with the config files, to be told once."""
+        """What is wrong with the config files, to be known_text once."""
         self.notes: Sequence[Advice] = loaded.notes
         """What does not count yet, and how it would."""
         self._workspace = workspace
@@ -255,7 +259,7 @@ class Guard:
         self._audit = None if database is None else AuditStore(database)
         self._gates: dict[str, PermissionGate] = {}
         """One for each engine: each asks one thing after the other, and does not wait for another's answers."""
-        self._onlookers = self._keeper_of_onlookers()
+        self._reading_gate = self._gate_for_reading()
         self._mode: Callable[[], str] = lambda: ""
         """Gives the mode of the session, which its settings keep."""
         self._numbers = 0
@@ -309,9 +313,9 @@ class Guard:
     ) -> v1.PermissionResult:
         """Answer an engine's question for permission; with `looking` without ever asking about it.
 
-        `known` is what was told of the call before: it counts where the question says nothing itself.
+        `known` is what was known_text of the call before: it counts where the question says nothing itself.
 
-        Whoever cancels this withdraws the question at the client.
+        Cancelling this cancels the request at the client.
 
         Raises:
             RequestError: it is denied, and the engine offers no option that says so.
@@ -320,14 +324,14 @@ class Guard:
         if trusted_marks and is_question(request):
             return _stays(request) if looking and _leaves_plan(request) else await ask(request)
         once = answerable(request)
-        gate = self._onlookers if looking else self._gate(engine_title)
+        gate = self._reading_gate if looking else self._gate(engine_title)
         put = None if looking else _Asker(engine_title, once, request.options, ask)
         try:
             answer = await gate.permission(once, put)
-        except _CalledOff:
+        except _CancelledByClient:
             return v1.PermissionResult(v1.Cancelled())
         finally:
-            denials = _taken(gate)
+            denials = _take_denials(gate)
         why = put.refused if put is not None and put.asked else denials[-1].why if denials else None
         return v1.PermissionResult(answer.outcome, meta=None if why is None else refusal(why))
 
@@ -339,20 +343,20 @@ class Guard:
         """
         if looking:
             try:
-                await self._onlookers.admit(request)
+                await self._reading_gate.admit(request)
             finally:
-                _taken(self._onlookers)
+                _take_denials(self._reading_gate)
             return
         self._numbers += 1
         gate = self._gate(engine_title)
         try:
             await gate.admit(request, _Asker(engine_title or "The agent", (request, self._numbers), (), ask))
-        except _CalledOff:
+        except _CancelledByClient:
             raise RequestError(Code.REQUEST_CANCELLED, "the question about it was called off") from None
         finally:
-            _taken(gate)
+            _take_denials(gate)
 
-    # Who decides.
+    # The gates.
 
     def _gate(self, engine_title: str) -> PermissionGate:
         gate = self._gates.get(engine_title)
@@ -369,15 +373,15 @@ class Guard:
             )
         return gate
 
-    def _keeper_of_onlookers(self) -> PermissionGate:
-        """For those who only look: no rule and no memory allows more than reading, and nobody is asked."""
+    def _gate_for_reading(self) -> PermissionGate:
+        """The gate of engines that only read: no rule and no memory allows more than reading, and the user is not asked."""
         return PermissionGate(
             read_only_rules(self.rules), READ_ONLY_MODE, audit=self._audit, agent=AGENT, broken=self._broken, workspace=self._workspace,
         )  # fmt: skip
 
 
-def _taken(gate: PermissionGate) -> list[Denial]:
-    """What it has just denied. It is noted in the same step in which it answers, so nobody else's is among it; and nobody sums it up."""
+def _take_denials(gate: PermissionGate) -> list[Denial]:
+    """Take what a gate has just denied. It is noted in the same step in which it answers, so no other denial is among it."""
     denials = list(gate.denials)
     gate.denials.clear()
     return denials
@@ -423,6 +427,6 @@ class _Asker:
         shown = shown_to_user(request, question, self._who, own)
         result = await self._ask(shown)
         if isinstance(result.outcome, v1.Cancelled):
-            raise _CalledOff
+            raise _CancelledByClient
         self.refused = why_refused(result)
         return choice_of(shown, result)

@@ -1,6 +1,6 @@
-"""What the user wants of the agent with every engine behind it: the environment first, then the config files, then what we think best. Pure.
+"""What environment and config files say about the joint agent: the environment first, then the config files, then what we think best. Pure.
 
-A value that makes no sense is left out and told, and whatever comes after it counts: nobody's session fails for a misspelt variable.
+A value that makes no sense is left out and reported, and the next source counts: no session fails for a misspelt variable.
 """
 
 import os
@@ -30,7 +30,7 @@ __all__ = [
 
 ROUTE: Final = "ANTIPHON_ROUTE"
 PRIMARY: Final = "ANTIPHON_PRIMARY_AGENT"
-"""The variables, besides `AUTO_RESUME`. Each has a second name that begins with `BANJO_`, for those who come from there."""
+"""The variables, besides `AUTO_RESUME`. Each has a second name that begins with `BANJO_`, for users who come from there."""
 
 TASKS_PROGRAM: Final = "DOT_EXECUTABLE"
 """The variable that names another `dot`."""

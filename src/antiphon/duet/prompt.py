@@ -20,7 +20,7 @@ from antiphon.duet.commands import (
     parse,
 )
 from antiphon.duet.history.events import GivenEvent, PromptEvent, now
-from antiphon.duet.history.writer import told
+from antiphon.duet.history.writer import explained
 from antiphon.duet.opener import continue_session
 from antiphon.duet.review import Reference, code_reference, explain_prompt, reference_in
 from antiphon.duet.routes import RoutedPrompt
@@ -58,7 +58,7 @@ class PromptHandler:
         command = None
         if turn.text.lstrip().startswith("/"):
             if turn.command is not None and (missing := self._absent(turn.command[0])) is not None:
-                await history.say(missing)
+                await history.message(missing)
                 await history.settled()
                 return None
             command = parse(turn.text, list(self._settings.engines))
@@ -126,21 +126,21 @@ class PromptHandler:
             case ContinueCommand(id=id):
                 await continue_session(self._joint, id)
             case PlainCommand(name=name):
-                await self._history.say(await self._plain(name))
+                await self._history.message(await self._plain(name))
         return None
 
     async def _route(self, turn: AgentTurn, route: str, text: str) -> "Outcome":
         settings = self._settings
         if len(settings.engines) < 2 and route in ("duet", "review"):
             alone = settings.titles[settings.lead]
-            await self._history.say(
+            await self._history.message(
                 f"`/{route}` needs two engines, and there is one: {alone}. `antiphon doctor` shows how to get another."
             )
             return None
         await self._joint.set_route(route)
         if text:
             return await RoutedPrompt(self._joint).answer(_instead(turn.prompt, text), route)
-        await self._history.say(self._route_text())
+        await self._history.message(self._route_text())
         return None
 
     def _route_text(self) -> str:
@@ -158,7 +158,7 @@ class PromptHandler:
     async def _explain(self, turn: AgentTurn, reference: str) -> "Outcome":
         found = (meant, "") if (meant := code_reference(reference)) is not None else reference_in(turn.prompt[1:])
         if found is None:
-            await self._history.say(
+            await self._history.message(
                 "`/explain` needs to know what: a path, with lines if you like, such as `/explain src/app.py:10-20`, or a mention of a file."
             )
             return None
@@ -166,10 +166,10 @@ class PromptHandler:
         try:
             text = text or await _read(turn, place)
         except AcpError as error:
-            await self._history.say(f"`/explain` cannot read `{place}`: {told(error)[0]}")
+            await self._history.message(f"`/explain` cannot read `{place}`: {explained(error)[0]}")
             return None
         if not text.strip():
-            await self._history.say(f"There is nothing at `{place}`.")
+            await self._history.message(f"There is nothing at `{place}`.")
             return None
         return await RoutedPrompt(self._joint).answer([v1.TextBlock(explain_prompt(place, text))], self._settings.lead)
 
@@ -177,7 +177,7 @@ class PromptHandler:
         self._settings.choose(nudge=nudge.on)
         state = "on" if self._settings.nudge else "off"
         odd = f"`{nudge.odd}` is neither on nor off. " if nudge.odd else ""
-        await self._history.say(f"{odd}Going on by itself when a limit stops it and tasks are left: {state}.")
+        await self._history.message(f"{odd}Going on by itself when a limit stops it and tasks are left: {state}.")
 
     async def _plain(self, name: PlainName) -> str:
         match name:
@@ -197,7 +197,7 @@ class PromptHandler:
         try:
             trusted = await trust_project((outer.cwd, *outer.directories), store.database)
         except NothingToTrust as error:
-            return told(error)[0]
+            return explained(error)[0]
         return trusted_text(trusted, outer.cwd)
 
 

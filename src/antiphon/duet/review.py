@@ -1,7 +1,7 @@
 """What changed in a session's directories between two moments, as a unified diff.
 
-`look` remembers how they look, `changes` tells what became of them. Both use git with a repository of our own (`shadow`), whether the
-directories are in one or not. Where git is not there, or takes too long, `from_calls` makes a diff of what the tool calls told.
+`snapshot` remembers how they look, `changes` compares. Both use git with a repository of our own (`snapshots.py`), whether the
+directories are in one or not. Where git is not there, or takes too long, `from_calls` makes a diff of what the tool calls reported.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ __all__ = [
 # cannot pass for a part of the prompt.
 
 NO_FINDINGS: Final = "No findings."
-"""What a reviewer answers who found nothing."""
+"""What a reviewer answers that found nothing."""
 
 EXPLAINED: Final = 20_000
 """Characters of a text that is to be explained."""
@@ -92,7 +92,7 @@ class Reference(NamedTuple):
 def review_prompt(asked: str, by: str, transcript: str, diff: str, note: str = "") -> str:
     """For the reviewer: what the user asked for, what the other engine (`by` is its title) said and did, and what changed.
 
-    `transcript` comes from the minutes, which quote already. `note` is something to say of the diff, such as what it lacks.
+    `transcript` comes from the summary, which quotes already. `note` is something to say of the diff, such as what it lacks.
     """
     who = one_line(by, 60)
     parts = [
@@ -247,7 +247,7 @@ def _cut(part: str, share: int) -> str:
 
 
 LOOK_TIME: Final = 10.0
-"""Seconds for one look. It happens before and after a turn that takes minutes; longer than this nobody should wait for it."""
+"""Seconds for one look. It happens before and after a turn that takes minutes; longer than this a turn should not wait for it."""
 
 DIFF_LIMIT: Final = 60_000
 """Characters of a diff: what a model reads at once with everything else it is given."""
@@ -285,7 +285,7 @@ class TreesBefore:
         """What kept us from looking; empty: nothing."""
         self.folder = new_folder()
         self.close = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
-        """Remove what it holds. Also done when nobody has it any more."""
+        """Remove what it holds. Also done when it is garbage-collected."""
 
     def __enter__(self) -> Self:
         return self
@@ -391,7 +391,7 @@ def _inside(path: str, root: str) -> bool:
 
 
 def from_calls(updates: "Iterable[v1.Update]", limit: int = DIFF_LIMIT) -> TreeChanges:
-    """What the tool calls told of their changes: for each file from the first text to the last. Never known to be complete."""
+    """What the tool calls reported of their changes: for each file from the first text to the last. Never known to be complete."""
     chains: dict[str, list[tuple[str | None, str]]] = {}
     for call in fold(updates).entries:
         if not isinstance(call, CallEntry) or call.status == ToolStatus.FAILED:
@@ -401,13 +401,13 @@ def from_calls(updates: "Iterable[v1.Update]", limit: int = DIFF_LIMIT) -> TreeC
                 chain = chains.setdefault(item.path, [])
                 if chain and chain[-1][1] == item.old_text:
                     chain[-1] = (chain[-1][0], item.new_text)
-                else:  # a first change, or one that is told as a part of the file
+                else:  # a first change, or one that is reported as a part of the file
                     chain.append((item.old_text, item.new_text))
-    told = {path: [pair for pair in chain if pair[0] != pair[1]] for path, chain in chains.items()}
-    parts = [_unified(path, old, new) for path, chain in told.items() for old, new in chain]
-    files = [path for path, chain in told.items() if chain]
+    reported = {path: [pair for pair in chain if pair[0] != pair[1]] for path, chain in chains.items()}
+    parts = [_unified(path, old, new) for path, chain in reported.items() for old, new in chain]
+    files = [path for path, chain in reported.items() if chain]
     return TreeChanges(
-        clipped_diff("".join(parts), limit), files, complete=False, why="only what the tool calls told is known"
+        clipped_diff("".join(parts), limit), files, complete=False, why="only what the tool calls reported is known"
     )
 
 

@@ -20,7 +20,7 @@ import msgspec
 from antiphon.agent.turn import AgentTurn
 from antiphon.aio import NO_WAIT, maybe_await
 from antiphon.duet.history.events import COMMAND, UNSIGNED, EndEvent, GivenEvent, now
-from antiphon.duet.history.writer import failure_of, told
+from antiphon.duet.history.writer import explained, failure_of
 from antiphon.duet.limits import Budget, Exceeded, HeldNudge, Nudge
 from antiphon.duet.preferences import REVIEW
 from antiphon.duet.review import TreesBefore, changes, fix_prompt, from_calls, no_findings, review_prompt, snapshot
@@ -43,53 +43,53 @@ class MessageOrder:
     """The order in which engines that work at once are shown: a message is not cut in two by one of another engine.
 
     The engine whose message is being shown keeps its turn until the message ends: with an update that is no part of a message, or with
-    the engine's turn. Until then the updates of the others are held back, in their order. `tell` is called with each update that may be shown
+    the engine's turn. Until then the updates of the others are held back, in their order. `send` is called with each update that may be shown
     now, and the name of its engine.
     """
 
-    def __init__(self, tell: Callable[[str, v1.Update], Awaitable[None]]) -> None:
-        self._tell = tell
+    def __init__(self, send: Callable[[str, v1.Update], Awaitable[None]]) -> None:
+        self._send = send
         self._held: dict[str, list[v1.Update]] = {}
-        self._speaker: str | None = None
+        self._current: str | None = None
         self._done: set[str] = set()
 
-    def say(self, name: str, update: v1.Update) -> Awaitable[None]:
+    def send(self, name: str, update: v1.Update) -> Awaitable[None]:
         """Show an update, or hold it back."""
-        if self._speaker not in (None, name):
+        if self._current not in (None, name):
             self._held.setdefault(name, []).append(update)
             return NO_WAIT
-        told = self._tell(name, update)
-        self._speaker = self._goes_on(name, update)
-        if self._speaker is None and self._held:
-            self._pass_on()
-        return told
+        sent = self._send(name, update)
+        self._current = self._goes_on(name, update)
+        if self._current is None and self._held:
+            self._send_held()
+        return sent
 
     def claim(self, name: str) -> None:
         """Show what is held back of an engine: it sends a request now, and its updates before that go first."""
         for update in self._held.pop(name, ()):
-            _ = self._tell(name, update)
+            _ = self._send(name, update)
 
     def done(self, name: str) -> None:
         """The turn of an engine is over: its message is not waited for any more."""
         self._done.add(name)
-        if self._speaker == name:
-            self._speaker = None
-        if self._speaker is None:
-            self._pass_on()
+        if self._current == name:
+            self._current = None
+        if self._current is None:
+            self._send_held()
 
     def end(self) -> None:
         """Show everything that is held back."""
-        self._speaker = None
+        self._current = None
         for name in tuple(self._held):
             self.claim(name)
 
-    def _pass_on(self) -> None:
-        while self._held and self._speaker is None:
+    def _send_held(self) -> None:
+        while self._held and self._current is None:
             name = next(iter(self._held))
             held = self._held.pop(name)
             for update in held:
-                _ = self._tell(name, update)
-            self._speaker = self._goes_on(name, held[-1])
+                _ = self._send(name, update)
+            self._current = self._goes_on(name, held[-1])
 
     def _goes_on(self, name: str, update: v1.Update) -> str | None:
         return name if isinstance(update, _TALK) and name not in self._done else None
@@ -131,12 +131,12 @@ class RoutedPrompt:
         self._several = False
         self._failures: list[tuple[str, AcpError]] = []
         """The engines of this prompt that failed while others went on, in the order of their turns."""
-        joint.spoken = False
+        joint.has_answer = False
         joint.budget = self.budget
 
     async def answer(self, prompt: "Blocks", route: str) -> v1.PromptResult:
         """Give it to the engines, and let them go on by themselves while tasks are left and a limit stopped them."""
-        self._nudges.user_spoke()
+        self._nudges.begin_prompt()
         while True:
             engines = self._settings.engines_of(route)
             self._several = len(engines) > 1
@@ -186,7 +186,7 @@ class RoutedPrompt:
     async def _instead_of(self, name: str, error: AcpError, route: str) -> str | None:
         """The engine that answers because this one is not signed in, if the user has not chosen who answers. It does so from now on."""
         settings = self._settings
-        if not isinstance(error, RequestError) or error.code != Code.AUTH_REQUIRED or self._joint.spoken:
+        if not isinstance(error, RequestError) or error.code != Code.AUTH_REQUIRED or self._joint.has_answer:
             return None
         if settings.is_route_chosen or route != settings.route:
             return None
@@ -195,7 +195,7 @@ class RoutedPrompt:
                 title = f"{settings.titles[name]} is not signed in, so {settings.titles[other]} answers"
                 await self._history.notice(title, f"/{name} asks it again once it is.")
                 settings.choose_route(other, by_user=False)
-                await self._joint.tell_settings()
+                await self._joint.send_settings()
                 return other
         return None
 
@@ -228,7 +228,7 @@ class RoutedPrompt:
             raise
         except AcpError as error:
             unsigned = isinstance(error, RequestError) and error.code == Code.AUTH_REQUIRED
-            failure = UNSIGNED if unsigned else ": ".join(told(error))
+            failure = UNSIGNED if unsigned else ": ".join(explained(error))
             raise
         finally:
             history.note(EndEvent(now(), name, stop_reason, failure))
@@ -271,7 +271,7 @@ class RoutedPrompt:
     async def _all(self, engines: Sequence[str], prompt: "Blocks") -> v1.PromptResult:
         if not self._only_read(engines):
             return _merged([(name, await self._try(name, prompt)) for name in engines if not self._is_spent()])
-        order = self._joint.order = MessageOrder(self._joint.tell_of)
+        order = self._joint.order = MessageOrder(self._joint.send_from_engine)
 
         async def at_once(name: str) -> v1.PromptResult | _Failed:
             try:
@@ -344,7 +344,7 @@ class RoutedPrompt:
     # The budget, and the end.
 
     def _spend(self, inner: "InnerSession", update: v1.UsageUpdate, work: "asyncio.Future[Outcome]") -> None:
-        self.budget.heard(inner.name, update)
+        self.budget.used(inner.name, update)
         self._spent = self._spent or self.budget.overrun()
         if self._spent is not None:
             work.cancel()

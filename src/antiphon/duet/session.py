@@ -16,7 +16,7 @@ from msgspec import UNSET
 from antiphon.aio import NO_WAIT, ignore_result
 from antiphon.duet.engine_sessions import EngineSessions, InnerSession
 from antiphon.duet.history.summary import SessionSummary
-from antiphon.duet.history.writer import JointHistory, told
+from antiphon.duet.history.writer import JointHistory, explained
 from antiphon.duet.limits import Budget, Nudges, UsageTotals
 from antiphon.duet.settings import AUTO_RESUME, MODE, PRIMARY, REVIEW_OPTION, ROUTE, JointSettings, address
 from antiphon.errors import AcpError, Advice, Code, RequestError
@@ -79,7 +79,7 @@ class JointSession:
         """While several engines speak at once."""
         self.last: object = None
         """The engine and the kind of the last update."""
-        self.spoken = False
+        self.has_answer = False
         """Whether an engine has said anything to the prompt that is being answered."""
         self.steering = asyncio.Lock()
         """Held while something is added to the turn that runs: two additions at once would be stored in the wrong order."""
@@ -111,7 +111,7 @@ class JointSession:
         self.show_settings()
         await self.open(self.settings.lead)
         self._sent = self._settings_updates()
-        await self.tell_commands()
+        await self.send_commands()
         self.prepare()
 
     def prepare(self) -> None:
@@ -119,7 +119,7 @@ class JointSession:
 
         async def prepare(name: str) -> None:
             await self.engine_sessions.get(name)
-            await self.tell_settings()
+            await self.send_settings()
 
         for name in self.settings.engines_of(self.settings.route):
             if name not in self.engine_sessions.opened:
@@ -144,14 +144,14 @@ class JointSession:
 
     # Updates of engines.
 
-    def heard(self, inner: InnerSession, update: v1.Update) -> Awaitable[None]:
+    def engine_update(self, inner: InnerSession, update: v1.Update) -> Awaitable[None]:
         """Handle an update of an engine."""
         match update:
             case v1.AvailableCommandsUpdate():
                 inner.offered = list(update.available_commands)
-                return self.tell_commands()
+                return self.send_commands()
             case v1.ConfigOptionUpdate() | v1.CurrentModelUpdate():
-                return self.tell_settings()
+                return self.send_settings()
             case v1.CurrentModeUpdate():
                 return self._mode_changed(inner, update.current_mode_id)
             case v1.SessionInfoUpdate():
@@ -159,22 +159,22 @@ class JointSession:
             case _:
                 update = inner.noted(update)
                 if self.order is not None:
-                    return self.order.say(inner.name, update)
-                return self.tell_of(inner.name, update)
+                    return self.order.send(inner.name, update)
+                return self.send_from_engine(inner.name, update)
 
-    def tell_of(self, name: str, update: v1.Update) -> Awaitable[None]:
+    def send_from_engine(self, name: str, update: v1.Update) -> Awaitable[None]:
         """Show an update of an engine, with its label where one is due."""
-        labels = self.engine_sessions.speaking[name].labels
+        labels = self.engine_sessions.sending[name].labels
         kind = (name, type(update))
         shown: Awaitable[None] = NO_WAIT
         if labels.visible or labels.own_ids:
-            labels.follows = self.spoken
+            labels.follows = self.has_answer
             for own, is_label in labels.on(update, fresh=kind != self.last):
-                shown = self.history.tell(own, "" if is_label else name)
+                shown = self.history.send(own, "" if is_label else name)
         else:  # it speaks alone: there is nothing to tell apart
-            shown = self.history.tell(update, name)
+            shown = self.history.send(update, name)
         self.last = kind
-        self.spoken = self.spoken or isinstance(update, v1.AgentMessageChunk)
+        self.has_answer = self.has_answer or isinstance(update, v1.AgentMessageChunk)
         return shown
 
     def release(self, inner: InnerSession) -> list[Awaitable[None]]:
@@ -186,7 +186,7 @@ class JointSession:
         return self._pass_on(inner, held)
 
     def _pass_on(self, inner: InnerSession, held: list[v1.Update]) -> list[Awaitable[None]]:
-        return [wait for update in held if (wait := self.heard(inner, update)) is not NO_WAIT]
+        return [wait for update in held if (wait := self.engine_update(inner, update)) is not NO_WAIT]
 
     def _mode_changed(self, inner: InnerSession, mode: str) -> Awaitable[None]:
         """Follow an engine that changed its mode itself. In its turn that is by the user's consent (a plan was approved, say), and the
@@ -201,7 +201,7 @@ class JointSession:
             await shown
             await self.save()
 
-        return self._do(save_after(self.tell_settings()))
+        return self._do(save_after(self.send_settings()))
 
     def _titled(self, inner: InnerSession, update: v1.SessionInfoUpdate) -> Awaitable[None]:
         if inner.name != self.settings.lead or inner.looking or not isinstance(update.title, str):
@@ -212,7 +212,7 @@ class JointSession:
 
     # Requests of engines.
 
-    async def asked(self, inner: InnerSession, call: "Call[P, R]", params: P, timeout: "Timeout" = UNSET) -> R:
+    async def engine_request(self, inner: InnerSession, call: "Call[P, R]", params: P, timeout: "Timeout" = UNSET) -> R:
         """Send a request of an engine to the client: after all its updates so far, and if the policy leaves it open."""
         if inner.working and inner.collected:
             # Something is being added to its turn; the request may be about what it did before.
@@ -254,14 +254,14 @@ class JointSession:
         outer = self.outer
         outer.modes, outer.models, outer.config_options = shown.modes, shown.models, shown.options
 
-    def tell_settings(self) -> Awaitable[None]:
+    def send_settings(self) -> Awaitable[None]:
         """Send the client what has changed of its settings since it was last sent them."""
         self.show_settings()
         before, self._sent = self._sent, self._settings_updates()
         sent: Awaitable[None] = NO_WAIT
         for update in self._sent:
             if update not in before:
-                sent = self.history.tell(update)
+                sent = self.history.send(update)
         return sent
 
     def _settings_updates(self) -> list[v1.Update]:
@@ -273,13 +273,13 @@ class JointSession:
             updates.append(v1.CurrentModelUpdate(outer.models.current_model_id))
         return updates
 
-    def tell_commands(self) -> Awaitable[None]:
+    def send_commands(self) -> Awaitable[None]:
         """Send the client the slash commands that there are, if they have changed."""
         commands = self.settings.commands(self.engine_sessions.commands())
         if commands == self._commands:
             return NO_WAIT
         self._commands = commands
-        return self.history.tell(v1.AvailableCommandsUpdate(commands))
+        return self.history.send(v1.AvailableCommandsUpdate(commands))
 
     async def set_route(self, route: str) -> None:
         """Let other engines answer from now on. They are opened while the user types."""
@@ -289,8 +289,8 @@ class JointSession:
     async def _route_changed(self) -> None:
         """Open the engine that leads now, and send the client what that changes."""
         await self.open(self.settings.lead)
-        await self.tell_settings()
-        await self.tell_commands()
+        await self.send_settings()
+        await self.send_commands()
         self.prepare()
         await self.save()
 
@@ -311,8 +311,8 @@ class JointSession:
             try:
                 await engines.align(inner)
             except AcpError as error:  # it keeps its own, and that is shown among the settings
-                await self.history.notice(f"{inner.title} stays in its mode", told(error)[0])
-        await self.tell_settings()
+                await self.history.notice(f"{inner.title} stays in its mode", explained(error)[0])
+        await self.send_settings()
         await self.save()
 
     async def set_model(self, model: str) -> None:
@@ -320,7 +320,7 @@ class JointSession:
         inner = await self.engine_sessions.get(self.settings.lead)
         await self.engine_sessions.set_model(inner, model)
         self.settings.of(inner.name).options["model"] = model
-        await self.tell_settings()
+        await self.send_settings()
         await self.save()
 
     async def set_option(self, option: str, value: bool | str) -> None:
@@ -358,7 +358,7 @@ class JointSession:
         else:
             await self.engine_sessions.set_option(inner, own, value)
             self.settings.of(name).options[own] = str(value)
-        await self.tell_settings()
+        await self.send_settings()
         await self.save()
 
     # Storing.

@@ -1,7 +1,7 @@
 """The list of sessions: ours and the engines' own, newest first, one row per conversation, page by page.
 
 Every source has its own pages. A cursor of ours holds for each of them which page is being read and which of its rows were shown: not how
-many, because others use sessions while somebody turns pages, and then rows come, go and move. It is smaller than the page that it is about.
+many, because others use sessions while a user turns pages, and then rows come, go and move. It is smaller than the page that it is about.
 """
 
 import asyncio
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from antiphon.store.sessions import SessionRow, SessionStore
 
 __all__ = ["PAGE", "has_session", "list_sessions", "normal_directory", "page_of"]
-
-# --- Where a session is: one directory has one name here
 
 
 def normal_directory(cwd: str) -> str:
@@ -98,7 +96,7 @@ class _Source:
 
 
 def _not_yet(rows: list[v1.SessionInfo], passed: Iterable[str]) -> list[v1.SessionInfo]:
-    """The rows that were not passed, each once, the next one last. What nobody knows the time of comes after all others."""
+    """The rows that were not passed, each once, the next one last. Those without a time come after all others."""
     skipped = frozenset(passed)
     found = {row.session_id: row for row in reversed(rows) if _short(row.session_id) not in skipped}
     return sorted(found.values(), key=lambda row: math.isfinite(_time(row)))
@@ -121,7 +119,7 @@ def _short(name: str) -> str:
 
 
 class _Reader:
-    """Reads a page of a source. An engine that cannot list now is told of in the log, and the others are shown."""
+    """Reads a page of a source. That an engine cannot list now is logged, and the others are shown."""
 
     def __init__(
         self,
@@ -231,7 +229,7 @@ def _of_engine(row: v1.SessionInfo, engine: str) -> v1.SessionInfo:
 
 
 def _time(row: v1.SessionInfo) -> float:
-    """When it was used last, as a number: engines write times in more than one way. Below all numbers if nobody knows."""
+    """When it was used last, as a number: engines write times in more than one way. Below all numbers if it is not known."""
     from datetime import UTC, datetime
 
     if not isinstance(row.updated_at, str):

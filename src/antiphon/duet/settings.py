@@ -134,7 +134,7 @@ class ShownSettings(msgspec.Struct, frozen=True):
 
 
 def on_route(shared: SharedSettings) -> tuple[str, ...]:
-    """The engines that answer, who leads first."""
+    """The engines that answer, the one that leads first."""
     if shared.route not in JOINT_ROUTES:
         return (shared.route,)
     return (shared.primary, *(engine for engine in shared.engines if engine != shared.primary))
@@ -164,7 +164,7 @@ def shown_id(engine: str, own: str, engines: Sequence[str]) -> str:
 
 
 def address(config_id: str, engines: Sequence[str]) -> tuple[str, str] | None:
-    """Whose setting this is, and its own id there; None: it is ours, or nobody's."""
+    """The engine of a setting, and the setting's own id there; None: it is one of ours, or there is none."""
     if config_id in OURS:
         return None
     before, mark, own = config_id.partition("_")
@@ -256,7 +256,7 @@ def _mode_setting(offer: EngineOffer) -> v1.SelectConfig | None:
 
 
 def _modes(shared: SharedSettings, answering: Sequence[EngineOffer]) -> v1.ModeState | None:
-    """The modes that all who answer have, in the order of who leads; that one's alone if they have none in common."""
+    """The modes that all answering engines have, in the order of the one that leads; only its own if they have none in common."""
     states = [state for offer in answering if (state := _modes_of(offer)) is not None]
     if not states:
         return None
@@ -306,9 +306,9 @@ def _own_mode(shared: SharedSettings, offer: EngineOffer, modes: v1.ModeState | 
 def commands_merged(
     ours: Sequence[v1.Command], per_engine: Mapping[str, Sequence[v1.Command]], answering: Sequence[str]
 ) -> list[v1.Command]:
-    """Our commands, then those of the engines that answer, who leads first.
+    """Our commands, then those of the engines that answer, the one that leads first.
 
-    One that who leads has is typed as it is. One that only another has, or that a word of ours hides, has its engine before it.
+    A command of the engine that leads is typed as it is. One that only another engine has, or that one of ours hides, has its engine before it.
     """
     taken = {command.name for command in ours}
     engines = {*per_engine, *answering}
@@ -319,7 +319,7 @@ def commands_merged(
                 continue  # the same for all of them, and ours
             hidden = command.name in {each.name for each in ours} or command.name.partition(":")[0] in engines
             if place and not hidden and command.name in taken:
-                continue  # who leads has it too: one word for both
+                continue  # the engine that leads has it too: one command for both
             name = f"{engine}:{command.name}" if place or hidden else command.name
             if name not in taken:
                 taken.add(name)
@@ -338,7 +338,7 @@ class JointSettings:
         """What people call the engines."""
         self._state = state
 
-    # Who answers.
+    # The route.
 
     @property
     def route(self) -> str:

@@ -1,4 +1,4 @@
-"""A second repository over a tree, in a temporary directory: it remembers how the tree looked, and tells what became of it.
+"""How a directory looked, remembered with git in a second repository, and what has changed in it since.
 
 The tree's own repository, if it has one, is only read: its index is copied, so that git need not read files that did not change, and its
 objects are borrowed. What the tree ignores is ignored.
@@ -37,7 +37,7 @@ __all__ = [
     "user_excludes",
 ]
 
-# --- The `git` program, run so that nothing of a repository is run by it and nothing of a repository is changed. Knows no diffs
+# The `git` program, run so that nothing of a repository is run by it and nothing of a repository is changed.
 # It gets a directory of its own as its repository, and an environment without the user's settings. So there are no hooks, no filters, no
 # drivers, no monitors and no helpers, whatever a repository names: all of those are set where this one does not look.
 
@@ -59,11 +59,11 @@ _OPTIONS: Final = (
 
 
 class GitFailed(Exception):
-    """It could not be done; the words say why."""
+    """It could not be done; the text says why."""
 
 
 class TooMuch(GitFailed):
-    """It wrote more than anybody wants to read. What it wrote until then is in `output`."""
+    """It wrote more than the limit. What it wrote until then is in `output`."""
 
     def __init__(self, output: bytes) -> None:
         super().__init__("there is too much to look at")
@@ -95,7 +95,7 @@ class Git:
         }
 
     async def run(self, *words: str, said: bytes = b"", limit: int = OUTPUT_LIMIT, fails: Sequence[int] = ()) -> bytes:
-        """What it writes. Whoever stops waiting for it ends it.
+        """Run git, and return what it writes. Cancelling this kills it.
 
         Raises:
             GitFailed: it is not there, or ended with a code that is neither 0 nor among `fails`.
@@ -171,7 +171,7 @@ async def _until_over(child: guard.Child, output: Path, limit: int) -> None:
         await release(child)
 
 
-# --- Where programs are that we start ourselves. We work in projects of other people, so a relative folder of the PATH is not looked in
+# Programs that we start ourselves. We work in projects of other people, so a relative directory of the PATH is left out.
 
 
 def absolute_path() -> str:
@@ -187,7 +187,7 @@ def program(name: str) -> str | None:
     return shutil.which(name, path=absolute_path())
 
 
-# --- Temporary directories that are ours alone. Who is killed leaves one behind; the name says whose it was, and others of us remove it
+# Temporary directories of our own. A process that is killed leaves one behind; the name says whose it was, and another process removes it.
 
 LEFT: Final = 24 * 60 * 60.0
 """Seconds after which a directory whose process is not there was left. Not at once: another container may share the directory, and not the
@@ -198,7 +198,7 @@ _NAME: Final = re.compile(rf"{_PREFIX}(\d+)-")
 
 
 def new_folder() -> Path:
-    """A directory that nobody else can look into."""
+    """A new directory that only this user can read."""
     return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))  # always with the mode 0700
 
 
@@ -220,7 +220,7 @@ def _was_left(entry: "os.DirEntry[str]", now: float) -> bool:
         return False
     try:
         facts = entry.stat(follow_symlinks=False)
-    except OSError:  # somebody else was faster
+    except OSError:  # another process was faster
         return False
     return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid() and now - facts.st_mtime > LEFT
 
@@ -230,7 +230,7 @@ def _lives(pid: int) -> bool:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except OSError:  # it is there, and somebody else's
+    except OSError:  # it is there, and another user's
         return True
     return True
 
@@ -238,7 +238,7 @@ def _lives(pid: int) -> bool:
 P = ParamSpec("P")
 
 FILE_LIMIT: Final = 2 * 1024 * 1024
-"""Bytes of a file that is looked into. Larger ones are seldom written by hand; that they changed is told."""
+"""Bytes of a file that is looked into. Larger ones are seldom written by hand; that they changed is reported."""
 
 TRIES: Final = 3
 """How often we look at a directory in which files come and go."""
@@ -269,14 +269,14 @@ class SeenTree(NamedTuple):
 
 
 async def in_thread(work: "Callable[P, None]", *args: P.args, **named: P.kwargs) -> None:
-    """Work on our own files, which may be large, beside the event loop. Whoever is called off waits for its end: the files are removed next."""
+    """Work on our own files, which may be large, beside the event loop. A caller that is cancelled waits for its end: the files are removed next."""
     working = asyncio.ensure_future(asyncio.to_thread(work, *args, **named))
     try:
         await asyncio.shield(working)
     except asyncio.CancelledError:
         await asyncio.wait([working])
         if not working.cancelled():
-            working.exception()  # no news: nobody wants it any more
+            working.exception()  # seen: nothing waits for it any more
         raise
 
 
@@ -447,7 +447,7 @@ def _facts(path: bytes) -> tuple[int, int] | None:
 
 
 def _links_in(root: bytes) -> Callable[[bytes], bool]:
-    """Tells whether a folder in a tree is reached by a link, behind which git does not look. Each is looked at once."""
+    """A function that says whether a directory in a tree is reached by a link, which git does not follow. Each is looked at once."""
 
     @cache
     def linked(folder: bytes) -> bool:

@@ -34,8 +34,6 @@ __all__ = [
     "version_text",
 ]
 
-# --- What `/help`, `/status`, `/version` and `/sessions` say, as markdown. Pure: the state is given
-
 SESSIONS: Final = 20
 """Sessions that `/sessions` lists, the newest first."""
 

@@ -1,15 +1,15 @@
 """What an engine's own history holds beyond our events: the user went on in a terminal, or we were killed in the middle of a turn. Pure.
 
-Both are cut into turns (`told`), and the turns are paired (`aligning`). The last turn of theirs that has a partner is the frontier.
+Both are cut into turns, and the turns are paired (`turns.py`). The last turn of theirs that has a partner is the frontier.
 
-1. Turns after the frontier are told whole, as the engine tells them. Nothing has a partner: all of it is told.
-2. In the frontier's turn what we lack is told: the rest of a message whose beginning we have, messages and calls that we do not have,
+1. Turns after the frontier are missed whole. If no turn has a partner, all of it is missed.
+2. In the frontier's turn these are missed: the rest of a message whose beginning we have, messages and calls that we do not have,
    the ends of calls that we left open. Things are found by their ids, and without an id by their words, in their order.
    A word that was added to a running turn makes no turn of its own: what it was added to is looked at together with it.
-   Of a turn that ended before our eyes nothing can be missing but what the engine did later by itself, which has ids: only such is told.
-3. In turns before the frontier only calls and compactions that we left open are brought to their end. What we never had of them is not
-   told, because it would stand in the wrong place.
-4. Settings, commands, titles and the use of tokens are not history: the engine tells how they stand when it is opened.
+   Of a turn that ended before our eyes nothing can be missing but what the engine did later by itself, which has ids: only such is missed.
+3. In turns before the frontier only calls and compactions that we left open are brought to their end. What we never had of them is left
+   out, because it would stand in the wrong place.
+4. Settings, commands, titles and the use of tokens are not history: the engine sends them anew when it is opened.
 5. What only we have stays ours. If the engine was killed as well, its calls that never ended are closed by `left_open`.
 """
 
@@ -35,8 +35,6 @@ from antiphon.transcript.entries import CallEntry, CompactionEntry, Entry, Messa
 from antiphon.transcript.transcript import Transcript, fold
 
 __all__ = ["ComparedPiece", "WrittenText", "ends_of_open_calls", "missed_updates"]
-
-# --- What was written, to be compared piece by piece with another telling of it that is cut otherwise. Pure
 
 
 class ComparedPiece(NamedTuple):
@@ -136,9 +134,9 @@ Place: TypeAlias = tuple[int, int]
 
 
 def missed_updates(ours: HistoryView, theirs: Sequence[v1.Update], engine: str) -> list[v1.Update]:
-    """The updates to tell after our own, so that nothing is missing and nothing is there twice.
+    """The updates to show after our own, so that nothing is missing and nothing is there twice.
 
-    Who keeps them as events of the engine puts the `Ended` of a turn that was cut off before them: what follows is told later.
+    They are stored as events of the engine. If its last turn was cut off, an `EndEvent` goes before them: they come after that turn.
     """
     mine, others = turns_of_view(ours, engine), turns_of_updates(theirs)
     shared = shared_ids(mine, others)
@@ -148,16 +146,16 @@ def missed_updates(ours: HistoryView, theirs: Sequence[v1.Update], engine: str) 
     )
     chain = _chain(mine, pairs[frontier]) if frontier >= 0 else []
     rest = [turn for turn in others[: frontier + 1] if pairs.get(turn.number) in chain]
-    told: list[v1.Update] = []
+    missed: list[v1.Update] = []
     for turn in others[:frontier]:
         if turn not in rest:
-            told += _ends(turn, pairs.get(turn.number), shared)
+            missed += _ends(turn, pairs.get(turn.number), shared)
     if rest:
-        told += _Rest(chain, rest, shared).told()
+        missed += _Rest(chain, rest, shared).missed()
     for turn in others[frontier + 1 :]:
         if turn.said is not None or not turn.empty:
-            told += _whole(turn, max(frontier, 0))
-    return told
+            missed += _whole(turn, max(frontier, 0))
+    return missed
 
 
 def ends_of_open_calls(ours: HistoryView, engine: str | None = None) -> list[v1.Update]:
@@ -175,7 +173,7 @@ def _chain(mine: Sequence[HistoryTurn], last: HistoryTurn) -> list[HistoryTurn]:
 
 
 def _whole(turn: HistoryTurn, first: int) -> Iterator[v1.Update]:
-    """All of it but settings, and but news of things from turns that are not told."""
+    """All updates of a turn but settings, and but those about things of earlier turns, which are left out."""
     for update, home in turn.pieces:
         if home.number >= first and not isinstance(update, v1.StateUpdate):
             yield update
@@ -188,9 +186,9 @@ def _ends(turn: HistoryTurn, mine: HistoryTurn | None, shared: dict[Key, History
         if (
             isinstance(entry, CallEntry)
             and isinstance(partner, CallEntry)
-            and (news := _news(partner, entry)) is not None
+            and (updates := _difference(partner, entry)) is not None
         ):
-            yield news
+            yield updates
         elif isinstance(entry, CompactionEntry) and isinstance(partner, CompactionEntry) and _goes_on(partner):
             yield v1.CompactionUpdate(compaction_id=partner.id, status=entry.status, error=entry.error or UNSET)
 
@@ -200,7 +198,7 @@ def _partners(
 ) -> dict[Place, Entry]:
     """The entries of ours for those of some turns of theirs. An id that comes again means the next of that id.
 
-    A compaction may have another id when it is told again; they are few, so the next one is meant.
+    A compaction may have another id when it is replayed; they are few, so the next one is meant.
     """
     ours: dict[Key, list[Entry]] = {}
     for entry in (each for turn in mine for each in turn.transcript.entries):
@@ -224,29 +222,29 @@ def _goes_on(compaction: CompactionEntry) -> bool:
     return compaction.status == v1.CompactionStatus.IN_PROGRESS
 
 
-def _news(ours: CallEntry, theirs: CallEntry) -> v1.ToolCallUpdate | None:
+def _difference(ours: CallEntry, theirs: CallEntry) -> v1.ToolCallUpdate | None:
     """What a call is beyond what we know of it. One that ended for us has ended."""
     begins = ours.status == v1.ToolStatus.PENDING != theirs.status
     if ours.finished or not (theirs.finished or begins):
         return None
-    news: dict[str, Any] = {}
+    updates: dict[str, Any] = {}
     for name in ("kind", "name", "content", "locations", "raw_input", "raw_output"):
         value = getattr(theirs, name)
         if value is not UNSET and value != getattr(ours, name) and (value or name.startswith("raw_")):
-            news[name] = value
+            updates[name] = value
     if theirs.title and not ours.title.endswith(theirs.title):  # ours may have the engine's name before it
-        news["title"] = theirs.title
-    return v1.ToolCallUpdate(tool_call_id=theirs.id, status=theirs.status, **news)
+        updates["title"] = theirs.title
+    return v1.ToolCallUpdate(tool_call_id=theirs.id, status=theirs.status, **updates)
 
 
 class _Found(NamedTuple):
-    """A piece of news of theirs."""
+    """What an update of theirs means for us."""
 
-    news: list[v1.Update]
+    updates: list[v1.Update]
     known: bool
     """Whether we have the thing that it is about."""
     aside: bool = False
-    """Whether it is no part of the talk and the work, and is told only where nothing we know of comes after it."""
+    """Whether it is neither a message nor work, and is missed only where nothing we know of comes after it."""
 
 
 class _Rest:
@@ -266,21 +264,21 @@ class _Rest:
         self._written: dict[Place, WrittenText] = {}
         self._ids: dict[Place, str | None] = {}
         self._had = {_plain(each.update) for turn in mine for each in turn.pieces}
-        self._told = [piece for turn in turns for piece in _told_again(turn)]
-        self._last = {place: number for number, (place, _, _) in enumerate(self._told)}
+        self._theirs = [piece for turn in turns for piece in _own_updates(turn)]
+        self._last = {place: number for number, (place, _, _) in enumerate(self._theirs)}
 
-    def told(self) -> list[v1.Update]:
-        found = [self._found(number, *each) for number, each in enumerate(self._told)]
+    def missed(self) -> list[v1.Update]:
+        found = [self._found(number, *each) for number, each in enumerate(self._theirs)]
         last = max((number for number, each in enumerate(found) if each.known), default=-1)
-        told: list[v1.Update] = []
+        missed: list[v1.Update] = []
         for number, each in enumerate(found):
             if each.known:
-                told += each.news
+                missed += each.updates
             elif each.aside:
-                told += each.news if number > last and not self._ended else []
-            elif not self._ended or (number > last and self._partners and _has_id(each.news)):
-                told += each.news
-        return told
+                missed += each.updates if number > last and not self._ended else []
+            elif not self._ended or (number > last and self._partners and _has_id(each.updates)):
+                missed += each.updates
+        return missed
 
     def _found(self, number: int, place: Place, entry: Entry | None, update: v1.Update) -> _Found:
         match entry:
@@ -310,7 +308,7 @@ class _Rest:
         if compared.rest is None:
             return _Found([], known=True)
         if (compared.known or partner is not None) and (compared.strange or self._ended):
-            return _Found([], known=True)  # told otherwise, but it is the same
+            return _Found([], known=True)  # worded otherwise, but it is the same
         id = self._ids.get(place, update.message_id)
         return _Found(
             [msgspec.structs.replace(update, content=compared.rest, message_id=id)],
@@ -321,8 +319,8 @@ class _Rest:
         partner = self._partners.get(place)
         if not isinstance(partner, CallEntry):
             return _Found([update], known=False)
-        news = _news(partner, entry) if is_last else None
-        return _Found([] if news is None else [news], known=True)
+        updates = _difference(partner, entry) if is_last else None
+        return _Found([] if updates is None else [updates], known=True)
 
     def _compaction(self, place: Place, update: v1.Update) -> _Found:
         partner = self._partners.get(place)
@@ -333,8 +331,8 @@ class _Rest:
         return _Found([msgspec.structs.replace(update, compaction_id=partner.id)], known=True)
 
 
-def _told_again(turn: HistoryTurn) -> Iterator[tuple[Place, Entry | None, v1.Update]]:
-    """The turn's own news, each with the entry that it is about; what the user said is known, since the turn is."""
+def _own_updates(turn: HistoryTurn) -> Iterator[tuple[Place, Entry | None, v1.Update]]:
+    """The turn's own updates, each with the entry that it is about; what the user said is known, since the turn is."""
     again = Transcript()
     for update, home in turn.pieces:
         if home is turn and not isinstance(update, v1.UserMessageChunk):
@@ -342,10 +340,10 @@ def _told_again(turn: HistoryTurn) -> Iterator[tuple[Place, Entry | None, v1.Upd
             yield (turn.number, -1 if entry is None else entry.key), entry, update
 
 
-def _has_id(news: Sequence[v1.Update]) -> bool:
-    return all(not isinstance(each, v1.MessageChunk) or each.message_id is not None for each in news)
+def _has_id(updates: Sequence[v1.Update]) -> bool:
+    return all(not isinstance(each, v1.MessageChunk) or each.message_id is not None for each in updates)
 
 
 def _plain(update: v1.Update) -> bytes:
-    """As it is told, whoever told it."""
+    """An update without its `_meta`, to compare updates of different sources."""
     return encode(update if isinstance(update, Unknown) else msgspec.structs.replace(update, meta=None))

@@ -42,12 +42,12 @@ class _Event(msgspec.Struct, frozen=True, tag_field="event", omit_defaults=True)
 
 
 class PromptEvent(_Event, frozen=True, tag="prompted"):
-    """Somebody said something to the engines."""
+    """A prompt to the engines."""
 
     prompt: list[v1.ContentBlock]
     message_id: str
     by: str = ""
-    """Empty: the user. Else who said it for them, such as `nudge`."""
+    """Empty: the user gave it. Else what gave it for them, such as `nudge`."""
     steering: bool = False
     """Whether it was added to a turn that ran."""
 
@@ -57,11 +57,11 @@ class UpdateEvent(_Event, frozen=True, tag="shown"):
 
     update: Raw
     engine: str = ""
-    """Whose words they are; empty: our own."""
+    """The engine whose update it is; empty: our own."""
 
 
 class GivenEvent(_Event, frozen=True, tag="given"):
-    """What an engine was given as the user's words, by which it is found again in the engine's own history."""
+    """The text that an engine was given as its prompt, by which it is found again in the engine's own history."""
 
     engine: str
     text: str
@@ -83,7 +83,7 @@ UNSIGNED: Final = "it is not signed in"
 
 
 class ClearEvent(_Event, frozen=True, tag="cleared"):
-    """The user began afresh: what came before is not told again."""
+    """The user began afresh: what came before is not replayed."""
 
 
 Event: TypeAlias = PromptEvent | UpdateEvent | GivenEvent | EndEvent | ClearEvent
@@ -183,9 +183,9 @@ def _decoded(event: UpdateEvent) -> v1.Update | None:
         return None
 
 
-# --- A history told again: the events as the updates that a client gets. Pieces of one message come as one piece
-# Most events are pieces of text, so they are looked at as little as possible: an update that is not merged leaves as the bytes that it was kept
-# as. Merged is only what is nothing but text: of a piece with anything that we do not know, or that belongs to its content, all of it leaves.
+# The replay: the events as the updates that a client gets, with the pieces of one message as one piece. Most events are pieces of text,
+# so they are decoded as little as possible: an update that is not merged leaves as the bytes that are stored. Only plain text is merged:
+# a piece with a field that we do not know, or one that belongs to its content, leaves as it is.
 
 
 class _Content(msgspec.Struct, forbid_unknown_fields=True):
@@ -202,10 +202,10 @@ class _Piece(msgspec.Struct, forbid_unknown_fields=True):
     meta: dict[str, Any] | None = msgspec.field(name="_meta", default=None)
 
 
-class _Kept(NamedTuple):
+class _StoredPiece(NamedTuple):
     piece: _Piece
     update: Raw
-    """As it was kept."""
+    """As it is stored."""
 
 
 _MERGED: Final[dict[str, type[v1.AgentMessageChunk | v1.AgentThoughtChunk | v1.UserMessageChunk]]] = {
@@ -218,16 +218,16 @@ _decode: Final = msgspec.json.Decoder(_Piece).decode
 
 def replayed(events: Iterable[Event]) -> Iterator[v1.Update]:
     """The updates of a history, in order."""
-    run: list[_Kept] = []
+    run: list[_StoredPiece] = []
     for event in events:
         match event:
             case UpdateEvent():
                 piece = _text_of(event.update)
                 if piece is not None and (not run or _same(run[0].piece, piece)):
-                    run.append(_Kept(piece, event.update))
+                    run.append(_StoredPiece(piece, event.update))
                     continue
                 yield from _message(run)
-                run = [] if piece is None else [_Kept(piece, event.update)]
+                run = [] if piece is None else [_StoredPiece(piece, event.update)]
                 if piece is None:
                     yield cast("v1.Update", event.update)  # bytes leave as they are
             case PromptEvent():
@@ -255,7 +255,7 @@ def _same(first: _Piece, next: _Piece) -> bool:
     return first.kind == next.kind and first.message_id == next.message_id and first.meta == next.meta
 
 
-def _message(run: list[_Kept]) -> Iterator[v1.Update]:
+def _message(run: list[_StoredPiece]) -> Iterator[v1.Update]:
     if len(run) == 1:
         yield cast("v1.Update", run[0].update)
     elif run:

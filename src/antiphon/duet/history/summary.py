@@ -1,14 +1,14 @@
-"""What was said in a session, in a compact form, for the engine that did not hear it. Pure; little memory, however long the session.
+"""A summary of a session for an engine that missed some of it. Pure; it takes little memory, however long the session.
 
-Who said what cannot be forged: every line of what somebody said begins with `| `, and our own lines do not.
+The author of a line cannot be forged: every quoted line begins with `| `, and our own lines do not.
 
-What an engine has not heard:
+What an engine missed:
 
 1. Everything that others said and did since it was last given a prompt. (Since then and not since it ended: while it worked, another may
-   have spoken. What its prompt brought along it has heard.) A word added to a running turn brings nothing along, so it does not count.
-2. Not its own words and work, and not what the user said to it.
-3. Not the last prompt, which is the one it is about to be given, whether others had it before or not. Words that were added to the turn
-   of another are told.
+   have spoken. What its prompt brought along it knows.) A prompt added to a running turn brings nothing along, so it does not count.
+2. Not its own messages and work, and not what the user said to it.
+3. Not the last prompt, which is the one it is about to be given, whether others had it before or not. Prompts that were added to the
+   turn of another count.
 4. Not what no engine was given, such as a command of ours.
 """
 
@@ -46,14 +46,12 @@ __all__ = [
     "text_of",
 ]
 
-# --- Words of others inside our own, so that they cannot pass for ours: each of their lines begins with a mark, and none of ours does. Pure
-
 MARK: Final = "| "
-"""What a line of others begins with. Text cannot get out of it: whatever it holds, its next line has it again."""
+"""What a quoted line begins with. Text cannot get out of it: whatever it holds, its next line has it again."""
 
 
 def quoted(text: str) -> str:
-    """Every line with the mark. What breaks a line for anybody breaks it here, and what nobody can see is shown."""
+    """A text with the mark before every line. All line breaks of Unicode count, and invisible characters are made visible."""
     return "\n".join(f"{MARK}{line}".rstrip() for line in _plain(text).splitlines())
 
 
@@ -80,10 +78,8 @@ def clipped_middle(text: str, limit: int) -> str:
     return text[:kept] + note + (text[-(room // 2) :] if room // 2 else "")
 
 
-# --- The things that stand in the minutes of a session, each in little memory, and how they are written down. Pure
-
 ITEM_LIMIT: Final = 24_000
-"""Characters that are kept of one message: as many as all of the minutes may have."""
+"""Characters that are kept of one message: as many as the whole summary may have."""
 
 SHORT: Final = 300
 """Characters of an older message when there is not enough room for all of it."""
@@ -147,22 +143,22 @@ class MessageItem(_Item):
         return self._pieces[0] + gap + self._tail
 
     def head(self, titles: Sequence[str]) -> str:
-        """Who says it."""
+        """The line before the message, which names its author."""
         return f"{titles[0]} said:"
 
     def text(self, titles: Sequence[str], room: int | None = None, detailed: bool = False) -> str:
-        """As it stands in the minutes; of what was said at most `room` characters."""
+        """As it stands in the summary; of the message at most `room` characters."""
         words = self.words.strip()
         return f"{self.head(titles)}\n{quoted(words if room is None else clipped_middle(words, room))}"
 
 
 class PromptItem(MessageItem):
-    """What the user said, or somebody for them."""
+    """A prompt of the user, or one that was given for them."""
 
     def __init__(self, by: str = "", message_id: str | None = None) -> None:
         self.message_id = message_id
         self.by = by
-        """Who said it for the user; empty: the user did."""
+        """What gave it for the user, such as `nudge`; empty: the user did."""
         self.to: list[str] = []
         """The engines that were given it."""
         self._pieces = []
@@ -180,7 +176,7 @@ class EndItem(_Item):
         self._what = one_line(what, 400)
 
     def text(self, titles: Sequence[str], room: int | None = None, detailed: bool = False) -> str:
-        """As it stands in the minutes."""
+        """As it stands in the summary."""
         return f"{titles[0]}'s turn ended: {self._what}"
 
 
@@ -197,25 +193,27 @@ class CallItem(_Item):
         self._changed: list[str] = []
         self._output = ""
 
-    def take(self, news: v1.ToolCall | v1.ToolCallUpdate, label: str) -> None:
-        """What is told of it. What is not told stays as it was; the engine's name before a title is ours."""
-        title = news.title if isinstance(news.title, str) else ""
-        self._title = one_line(title.removeprefix(label)) or self._title or one_line(str(news.name or ""))
-        if isinstance(news.status, v1.ToolStatus) and not (isinstance(news, v1.ToolCall) and self._status != "pending"):
-            self._status = str(news.status.value)
-            self.finished = news.status in (v1.ToolStatus.COMPLETED, v1.ToolStatus.FAILED)
-        if not isinstance(news.locations, UnsetType) and news.locations:
-            self._paths = list(dict.fromkeys(one_line(each.path) for each in news.locations))[:PATHS]
-        if not isinstance(news.content, UnsetType) and news.content:
-            self._changed = [_changed(each) for each in news.content if isinstance(each, v1.Diff)][:PATHS]
-            self._output = _first_lines(news.content)
+    def take(self, update: v1.ToolCall | v1.ToolCallUpdate, label: str) -> None:
+        """Take an update of the call. What it does not say stays as it was; the engine's name before a title is ours."""
+        title = update.title if isinstance(update.title, str) else ""
+        self._title = one_line(title.removeprefix(label)) or self._title or one_line(str(update.name or ""))
+        if isinstance(update.status, v1.ToolStatus) and not (
+            isinstance(update, v1.ToolCall) and self._status != "pending"
+        ):
+            self._status = str(update.status.value)
+            self.finished = update.status in (v1.ToolStatus.COMPLETED, v1.ToolStatus.FAILED)
+        if not isinstance(update.locations, UnsetType) and update.locations:
+            self._paths = list(dict.fromkeys(one_line(each.path) for each in update.locations))[:PATHS]
+        if not isinstance(update.content, UnsetType) and update.content:
+            self._changed = [_changed(each) for each in update.content if isinstance(each, v1.Diff)][:PATHS]
+            self._output = _first_lines(update.content)
 
     @property
     def size(self) -> int:
         return super().size + len(self._output) + sum(map(len, self._paths)) + sum(map(len, self._changed))
 
     def text(self, titles: Sequence[str], room: int | None = None, detailed: bool = False) -> str:
-        """As it stands in the minutes; with what it changed and gave back if it is `detailed` and need not be short."""
+        """As it stands in the summary; with what it changed and gave back if it is `detailed` and need not be short."""
         facts = "; ".join([self._status, *self._paths])
         line = f"{titles[0]} used a tool: {self._title or 'one without a name'} ({facts})"
         if not detailed or room is not None:
@@ -297,20 +295,20 @@ def _squeezed(item: SummaryItem, titles: Sequence[str], limit: int) -> str:
 
 
 SINCE_LIMIT: Final = 16_000
-"""Characters that an engine is told before its own prompt: a few pages."""
+"""Characters of a summary before a prompt: a few pages."""
 
 LAST_LIMIT: Final = 24_000
-"""Characters of a whole turn or a whole session, for one who has nothing else."""
+"""Characters of a whole turn or a whole session, for an engine that knows nothing else of it."""
 
 KEPT: Final = 4 * LAST_LIMIT
 """Characters that are kept of a session, and of the last turn of each engine."""
 
 SELDOM: Final = 16
-"""Things that are written down between two looks at how much is kept."""
+"""Items that are added between two looks at how much is kept."""
 
 
 class SessionSummary:
-    """Takes every event in its order, and tells."""
+    """Takes every event of a session in its order, and summarises what one engine missed, or all of it."""
 
     def __init__(self, titles: Mapping[str, str]) -> None:
         self._titles = {name: one_line(title, 60) for name, title in titles.items()}
@@ -323,7 +321,7 @@ class SessionSummary:
         self._prompt: PromptItem | None = None  # the last one that began something
         self._latest: PromptItem | None = None  # the last one, be it added to a turn
         self._steering = False
-        self._heard: dict[str, int] = {}
+        self._given_at: dict[str, int] = {}
         self._running: set[str] = set()
         self._open: dict[str, MessageItem] = {}  # the message that may go on, of each engine
         self._calls: dict[tuple[str, str], CallItem] = {}
@@ -331,9 +329,9 @@ class SessionSummary:
 
     def was_given(self, engine: str) -> bool:
         """Whether the engine was ever given something."""
-        return engine in self._heard
+        return engine in self._given_at
 
-    # What comes.
+    # Adding.
 
     def add(self, event: Event, update: v1.Update | None = None) -> None:
         """Take the next event, live or when a history is read; `update` is that of an `UpdateEvent`."""
@@ -382,8 +380,8 @@ class SessionSummary:
             if said is not None:
                 self._turns.setdefault(engine, deque()).append(said)
         else:
-            if not alone:  # a command brings nothing along, so what it had not heard it still has not
-                self._heard[engine] = self._number
+            if not alone:  # a command brings nothing along, so what it missed it still misses
+                self._given_at[engine] = self._number
             self._turns[engine] = deque()
         self._running.add(engine)
         self._open.pop(engine, None)
@@ -395,7 +393,7 @@ class SessionSummary:
             self._keep(EndItem(event.engine, event.stop_reason or event.error or "it failed"))
 
     def _prompted_elsewhere(self, engine: str, chunk: v1.UserMessageChunk) -> None:
-        """The user went on with an engine in a terminal, and its own history tells of it."""
+        """Take a prompt that the user gave the engine in a terminal, from the engine's own history."""
         said = self._open.get(engine)
         if not isinstance(said, PromptItem) or said.message_id != chunk.message_id:
             said = self._open[engine] = PromptItem("", chunk.message_id)
@@ -431,13 +429,13 @@ class SessionSummary:
             kept = {id(each) for each in (*self._items, *(each for turn in self._turns.values() for each in turn))}
             self._calls = {key: used for key, used in self._calls.items() if id(used) in kept}
 
-    # What is told.
+    # The summary.
 
     def since(self, engine: str, limit: int = SINCE_LIMIT) -> str:
-        """What this engine has not heard; empty if there is nothing."""
-        heard = self._heard.get(engine, 0)
-        items = [each for each in self._items if each.number > heard and self._is_news(each, engine)]
-        return self._written(items, limit, missing=bool(items) and self._lost > heard)
+        """What this engine missed; empty if there is nothing."""
+        given_at = self._given_at.get(engine, 0)
+        items = [each for each in self._items if each.number > given_at and self._is_missed(each, engine)]
+        return self._written(items, limit, missing=bool(items) and self._lost > given_at)
 
     def last(self, engine: str, limit: int = LAST_LIMIT) -> str:
         """The last turn of this engine, with what its tools changed and gave back."""
@@ -450,7 +448,7 @@ class SessionSummary:
         ]
         return self._written(items, limit, missing=self._lost > 0)
 
-    def _is_news(self, item: SummaryItem, engine: str) -> bool:
+    def _is_missed(self, item: SummaryItem, engine: str) -> bool:
         if isinstance(item, PromptItem):
             return bool(item.to) and engine not in item.to and item is not self._prompt
         return item.engine != engine

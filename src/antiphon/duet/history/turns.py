@@ -1,7 +1,7 @@
-"""A conversation with one engine, cut into turns: from our events, or from what the engine tells of its own history. Pure.
+"""A history cut into the turns of one engine, from our events or from the engine's own history; and the turns of both paired. Pure.
 
-A turn begins with what the user said and holds what came of it, folded. News about something that began in an earlier turn (a call
-that ran on, a message that a steering word cut in two) belongs to the turn where it began, as on a screen.
+A turn begins with what the user said and holds what came of it, folded. An update about something that began in an earlier turn (a call
+that ran on, a message that a steering prompt cut in two) belongs to the turn where it began, as on a screen.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ Key: TypeAlias = tuple[type, str]
 
 
 class TurnPiece(NamedTuple):
-    """An update, and the turn in which the thing began that it is news of."""
+    """An update, and the turn in which the thing began that it is about."""
 
     update: v1.Update
     home: "HistoryTurn"
@@ -68,7 +68,7 @@ class HistoryTurn:
 
 
 def key_of(entry: Entry) -> Key | None:
-    """By what an entry is found again. What the user said has other ids in every telling."""
+    """The key by which an entry is found in both histories. What the user said has other ids in each of them."""
     match entry:
         case Message(speaker="user") | Notice():
             return None
@@ -85,43 +85,43 @@ def squeezed(text: str) -> str:
 
 def turns_of_view(view: HistoryView, engine: str) -> list[HistoryTurn]:
     """The turns of an engine as we know them, from where the user last began afresh."""
-    book = _Book()
+    builder = _TurnBuilder()
     steering = False
     for event, update in view:
         match event:
             case PromptEvent():
                 steering = event.steering
             case GivenEvent() if event.engine == engine:
-                book.given(event.text, steering)
+                builder.given(event.text, steering)
             case EndEvent() if event.engine == engine:
-                book.ended(whole=bool(event.stop_reason))
+                builder.ended(whole=bool(event.stop_reason))
             case UpdateEvent() if event.engine == engine and update is not None:
-                book.take(update)
+                builder.take(update)
             case _:
                 pass
-    return book.turns
+    return builder.turns
 
 
 def turns_of_updates(updates: Iterable[v1.Update]) -> list[HistoryTurn]:
-    """What the engine knows of it."""
-    book = _Book()
+    """The turns of an engine as its own history has them."""
+    builder = _TurnBuilder()
     for update in updates:
-        book.take(update)
-    return book.turns
+        builder.take(update)
+    return builder.turns
 
 
-class _Book:
+class _TurnBuilder:
     def __init__(self) -> None:
         self.turns = [HistoryTurn(0, None)]
         self._homes: dict[Key, HistoryTurn] = {}
-        self._saying: list[str] | None = None  # while the user's words come in pieces
-        self._saying_id: str | None = None
+        self._prompt: list[str] | None = None  # while the user's words come in pieces
+        self._prompt_id: str | None = None
         self._given = ""  # what an engine may repeat before it answers
 
     def given(self, text: str, steering: bool) -> None:
         self._begin(squeezed(text))
         self.turns[-1].joins = steering
-        self._saying, self._given = None, squeezed(text)
+        self._prompt, self._given = None, squeezed(text)
 
     def ended(self, whole: bool) -> None:
         self._given = ""
@@ -135,7 +135,7 @@ class _Book:
             self._said(update)
             return
         if not isinstance(update, v1.StateUpdate):
-            self._saying = None
+            self._prompt = None
         home = self._home(update)
         home.transcript.apply(update)
         self.turns[-1].pieces.append(TurnPiece(update, home))
@@ -143,15 +143,15 @@ class _Book:
     def _said(self, chunk: v1.UserMessageChunk) -> None:
         words = squeezed(chunk.content.text) if isinstance(chunk.content, v1.TextBlock) else ""
         turn = self.turns[-1]
-        if self._saying is None and words and self._given.startswith(words) and turn.empty:
+        if self._prompt is None and words and self._given.startswith(words) and turn.empty:
             self._given = self._given[len(words) :]  # the engine repeats what it was given
             return
-        if self._saying is None or (chunk.message_id is not None and chunk.message_id != self._saying_id):
+        if self._prompt is None or (chunk.message_id is not None and chunk.message_id != self._prompt_id):
             self._begin("")
-            self._saying, self._saying_id = [], chunk.message_id
+            self._prompt, self._prompt_id = [], chunk.message_id
             turn = self.turns[-1]
-        self._saying.append(words)
-        turn.said = "".join(self._saying)
+        self._prompt.append(words)
+        turn.said = "".join(self._prompt)
         turn.pieces.append(TurnPiece(chunk, turn))
 
     def _begin(self, said: str) -> None:
@@ -181,23 +181,24 @@ def _answers(entries: Sequence[Entry]) -> Iterator[Message]:
     return (each for each in entries if isinstance(each, Message) and each.speaker == "agent")
 
 
-# --- Which turns of two tellings of one conversation are the same. Pure
+# Which turns of the two histories are the same:
+#
 # 1. Turns that share the id of a message, a thought, a call or a compaction are the same. An id counts if it stands in one turn alone on
 #    either side: some engines count their calls from one in each turn.
 # 2. Without such an id, what the user said decides (white space aside; the longer may go on where the shorter was clipped), and what was
 #    answered decides between equal prompts.
-# 3. Engines write some of their own commands down by another name: a command that was answered in the same words is the same. And they
+# 3. Engines write some of their own commands down by another name: a command that was answered with the same text is the same. And they
 #    write down what came with a prompt, such as files, before or after its words: such a prompt is the same, if nothing speaks against it.
 # 4. The order is kept. Of several ways to pair them the one with the most certain pairs is taken, of equal ones the earliest.
 
 CLIPPED: Final = 64
 """Characters that two prompts share at least, if one of them is taken for the clipped form of the other."""
 
-TELLING: Final = 20
-"""Characters of an answer by which a turn is known though the prompt is another."""
+ANSWER: Final = 20
+"""Characters of an answer by which a turn is recognised though the prompt is another."""
 
 NAMED: Final = 4
-"""Characters of a prompt that is looked for among other words."""
+"""Characters of a prompt that is looked for inside of another text."""
 
 OURS_COMPARED: Final = 200
 """Turns that are compared with every turn of the other side: the last ones, where the two part. Equal ones before them cost nothing."""
@@ -277,7 +278,7 @@ def _certainty(mine: HistoryTurn, other: HistoryTurn) -> int:
         return 1
     if fits and len(mine.said) >= NAMED and mine.said in other.said:
         return 1
-    return 1 if fits and min(len(mine.text), len(other.text)) >= TELLING else 0
+    return 1 if fits and min(len(mine.text), len(other.text)) >= ANSWER else 0
 
 
 def _same_words(mine: str | None, other: str | None) -> bool:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from antiphon.journal.base import Journal, Lease
     from antiphon.store.sessions import SessionStore
 
-__all__ = ["OURS", "JointHistory", "failure_of", "told"]
+__all__ = ["OURS", "JointHistory", "explained", "failure_of"]
 
 _log = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class JointHistory:
         self._closing = False
         self._is_due = False
         self._reported_unsaved = False
-        """Whether the user was told in this turn that something is not stored."""
+        """Whether the user was shown in this turn that something is not stored."""
 
     # Reading.
 
@@ -137,10 +137,10 @@ class JointHistory:
 
     # Updates and events.
 
-    def tell(self, update: "v1.Update", engine: str = "") -> Awaitable[None]:
+    def send(self, update: "v1.Update", engine: str = "") -> Awaitable[None]:
         """Show an update, once it is stored. Await it: it waits while the disk or the client is slow."""
         if isinstance(update, v1.SettingsUpdate):
-            return self.pass_on(update)
+            return self.send_unstored(update)
         raw = Raw(encode(update))
         event = UpdateEvent(now(), raw, engine)
         if engine:
@@ -150,7 +150,7 @@ class JointHistory:
         # The client gets the bytes that are stored: encoded once, and the same for ever.
         return self._put(pack(event), None if self.silent else cast("v1.Update", raw))
 
-    def pass_on(self, update: "v1.Update") -> Awaitable[None]:
+    def send_unstored(self, update: "v1.Update") -> Awaitable[None]:
         """Show an update that is not stored, in its position among the others."""
         return self._put(None, update)
 
@@ -185,9 +185,9 @@ class JointHistory:
         """The id of a message that no other has."""
         return f"antiphon-{self._series}-{next(self._numbers)}"
 
-    async def say(self, text: str) -> None:
+    async def message(self, text: str) -> None:
         """Show a message of our own."""
-        await self.tell(v1.AgentMessageChunk(v1.TextBlock(text), self.new_id()))
+        await self.send(v1.AgentMessageChunk(v1.TextBlock(text), self.new_id()))
 
     async def notice(
         self,
@@ -199,14 +199,14 @@ class JointHistory:
     ) -> None:
         """Show the user something. A client without notices gets it as a message. What only matters now is not stored."""
         update = _notice_update(self._session, title, description, severity, self.new_id())
-        await (self.tell(update) if stored else self.pass_on(update))
+        await (self.send(update) if stored else self.send_unstored(update))
 
     async def report(self, who: str, error: AcpError, *, stored: bool = True) -> None:
         """Show that an engine failed."""
         await self.notice(*failure_of(who, error), v1.NoticeSeverity.ERROR, stored=stored)
 
     def note_failure(self, who: str, error: AcpError) -> None:
-        """Store that an engine failed, for those who read the history: the client gets it as the response."""
+        """Store that an engine failed, for readers of the history: the client gets it as the response."""
         update = v1.NoticeUpdate(v1.NoticeSeverity.ERROR, *failure_of(who, error))
         self.note(UpdateEvent(now(), Raw(encode(update))))
 
@@ -220,7 +220,7 @@ class JointHistory:
         if title == self.title:
             return
         self.title = title
-        await self.tell(v1.SessionInfoUpdate(title=title))
+        await self.send(v1.SessionInfoUpdate(title=title))
         if stored:
             await self.store_title()
         else:
@@ -242,7 +242,7 @@ class JointHistory:
     # Writing.
 
     def turn_begins(self) -> None:
-        """From now on the user is told again if something cannot be stored."""
+        """A turn begins: if something cannot be stored, the user is shown that again."""
         self._reported_unsaved = False
         if self._late:
             self._try_again()
@@ -355,9 +355,7 @@ class JointHistory:
             await self._create()
         try:
             await self._journal.append(self._lease, events)
-        except (
-            NoSuchSession
-        ):  # somebody deleted it while it was open: what was said so far is gone, and this begins it anew
+        except NoSuchSession:  # deleted while it was open: what was said so far is gone, and this begins it anew
             _log.warning("session %s was deleted while it was open", session.id)
             await self._create()
             await self._journal.append(self._lease, events)
@@ -368,7 +366,7 @@ class JointHistory:
         await self._store.create(session.id, OURS, session.cwd, session.directories, client=session.client.name)
 
     async def unsaved(self, error: Exception) -> None:
-        """Something of the session cannot be stored: the user is told, once in each turn, what is the matter and what becomes of it."""
+        """Show the user, once in each turn, that something cannot be stored, why, and what becomes of it."""
         self.failed = True
         if self._reported_unsaved:
             return
@@ -413,11 +411,11 @@ def _notice_update(
 
 def failure_of(who: str, error: AcpError) -> tuple[str, str | None]:
     """Return the sentence that reports the error of an engine, with its name, and the hint if there is one."""
-    sentence, hint = told(error)
+    sentence, hint = explained(error)
     return sentence if sentence.startswith(who) else f"{who} failed: {sentence}", hint or None
 
 
-def told(error: AcpError) -> tuple[str, str]:
-    """An error in a sentence for people, and what to do about it, if that is known."""
+def explained(error: AcpError) -> tuple[str, str]:
+    """The sentence of an error, and its hint; empty: it has none."""
     sentence, hint = sentence_and_hint(error)
     return sentence, hint or ""
