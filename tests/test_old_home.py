@@ -19,7 +19,7 @@ import pytest
 
 import antiphon
 from antiphon import v1
-from tests.duet.e2e.scenes import folded
+from tests.duet.e2e.scenarios import folded
 from tests.limits import limit
 
 pytestmark = pytest.mark.slow  # each runs the program a few times

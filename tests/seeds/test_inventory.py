@@ -219,7 +219,7 @@ ELSEWHERE: Final = {
     "codex initialize, initialized, thread/start, turn/start": "tests/engines/codex/e2e/test_server.py",
     "codex thread/started, turn/started, turn/completed": "tests/engines/codex/e2e/test_turns.py",
     "auto-continue while tasks are pending": "tests/duet/e2e/test_nudge.py",
-    "auto-resume": "tests/duet/test_resuming.py",
+    "auto-resume": "tests/duet/test_opener.py",
     "parse errors and messages that are none": "tests/seeds/test_agent.py",
     "settings of Zed": "tests/editors/test_setup.py",
     "extension for Zed": "tests/test_packages.py",

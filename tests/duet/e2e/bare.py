@@ -10,7 +10,7 @@ from antiphon.protocol.base import decoder
 from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.session import SessionUpdate
 from antiphon.transcript.transcript import Transcript
-from tests.duet.e2e.place import Place
+from tests.duet.e2e.editors import Place
 from tests.engines.model.steps import wait_limit
 
 __all__ = ["Bare", "bare"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.duet.e2e.place import Place, missing, place, plain_place
+from tests.duet.e2e.editors import Place, missing, place, plain_place
 
 
 @pytest.fixture

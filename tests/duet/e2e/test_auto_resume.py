@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.duet.e2e.place import Place
-from tests.duet.e2e.scenes import Line, notices, open_with
+from tests.duet.e2e.editors import Place
+from tests.duet.e2e.scenarios import Line, notices, open_with
 from tests.engines.driving import Client, connected
 
 pytestmark = pytest.mark.slow

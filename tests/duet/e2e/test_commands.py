@@ -4,8 +4,8 @@ import pytest
 
 from antiphon import __version__
 from antiphon.errors import RequestRefused
-from tests.duet.e2e.place import Place
-from tests.duet.e2e.scenes import by, open_with
+from tests.duet.e2e.editors import Place
+from tests.duet.e2e.scenarios import by, open_with
 from tests.engines.driving import Client, connected
 from tests.engines.model.steps import Text
 

@@ -9,7 +9,7 @@ import acp
 import pytest
 from acp import schema
 
-from tests.duet.e2e.place import Place
+from tests.duet.e2e.editors import Place
 from tests.engines.acpx import Acpx, stop_of, text_of
 from tests.engines.claude.model.steps import Call
 from tests.engines.codex.model.steps import patch

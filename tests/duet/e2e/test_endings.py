@@ -3,8 +3,8 @@
 import pytest
 
 from antiphon.errors import RequestRefused
-from tests.duet.e2e.place import Place
-from tests.duet.e2e.scenes import by, notices, open_with, stops
+from tests.duet.e2e.editors import Place
+from tests.duet.e2e.scenarios import by, notices, open_with, stops
 from tests.engines.claude.model.steps import Call
 from tests.engines.claude.model.steps import Fail as ClaudeFail
 from tests.engines.codex.model.steps import Fail as CodexFail

@@ -6,7 +6,7 @@ from antiphon import v1
 from antiphon.duet.history.events import pack, update_event
 from antiphon.store.schema import open_database
 from antiphon.store.sessions import SessionStore
-from tests.duet.e2e.place import Place
+from tests.duet.e2e.editors import Place
 from tests.engines.driving import connected
 
 pytestmark = pytest.mark.slow

@@ -3,8 +3,8 @@
 import pytest
 
 from antiphon import v1
-from tests.duet.e2e.place import Place
-from tests.duet.e2e.scenes import open_with
+from tests.duet.e2e.editors import Place
+from tests.duet.e2e.scenarios import open_with
 from tests.engines.claude.model.steps import Call
 from tests.engines.codex.model.steps import Call as CodexCall
 from tests.engines.codex.model.steps import command, patch

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.duet.e2e.place import Place
-from tests.duet.e2e.scenes import by, open_with, repository, shown
+from tests.duet.e2e.editors import Place
+from tests.duet.e2e.scenarios import by, open_with, repository, shown
 from tests.engines.claude.model.steps import Call
 from tests.engines.codex.model.steps import Fail, patch
 from tests.engines.driving import connected

@@ -5,8 +5,8 @@ import pytest
 from antiphon import v1
 from antiphon.errors import Code, RequestRefused
 from antiphon.protocol.v1 import methods as m
-from tests.duet.e2e.place import Place
-from tests.duet.e2e.scenes import open_with
+from tests.duet.e2e.editors import Place
+from tests.duet.e2e.scenarios import open_with
 from tests.engines.driving import Client, connected
 
 pytestmark = pytest.mark.slow

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.duet.e2e.place import Place
-from tests.duet.e2e.scenes import open_with, shown
+from tests.duet.e2e.editors import Place
+from tests.duet.e2e.scenarios import open_with, shown
 from tests.engines.driving import connected
 from tests.engines.model.steps import Text
 

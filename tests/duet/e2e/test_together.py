@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from antiphon import v1
-from tests.duet.e2e.place import Place
-from tests.duet.e2e.scenes import heard, open_with, stops
+from tests.duet.e2e.editors import Place
+from tests.duet.e2e.scenarios import heard, open_with, stops
 from tests.engines.claude.model.steps import Call
 from tests.engines.driving import connected
 from tests.engines.model.steps import Gate, Text, Wait

@@ -11,8 +11,8 @@ from antiphon.client.terminals import Terminals
 from antiphon.errors import AuthRequired, Code
 from antiphon.protocol.methods import Call
 from antiphon.protocol.v1 import methods as m
-from tests.duet.e2e.place import Place
-from tests.duet.e2e.scenes import notices, open_with
+from tests.duet.e2e.editors import Place
+from tests.duet.e2e.scenarios import notices, open_with
 from tests.engines.claude.model.steps import Call as ClaudeCall
 from tests.engines.codex.model.steps import Call as CodexCall
 from tests.engines.demo_client import DemoClient, demo

@@ -8,8 +8,8 @@ import pytest
 from antiphon import v1
 from antiphon.errors import RequestRefused
 from antiphon.protocol.methods import Call as Method
-from tests.duet.e2e.place import Place
-from tests.duet.e2e.scenes import open_with, shown, stops
+from tests.duet.e2e.editors import Place
+from tests.duet.e2e.scenarios import open_with, shown, stops
 from tests.engines.claude.model.steps import Call
 from tests.engines.codex.model.steps import command
 from tests.engines.driving import Client, connected

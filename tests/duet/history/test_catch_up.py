@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from antiphon.duet.history import events
 from antiphon.protocol import v1
-from tests.duet.histories import (
+from tests.duet.history.histories import (
     Call,
     Say,
     Told,

@@ -11,7 +11,7 @@ from antiphon.errors import RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, Editor, playing
-from tests.duet.choir import MODES, Singer, SingerSession, choir, echo, state_of
+from tests.duet.fake_engines import MODES, FakeEngine, FakeEngineSession, agent_over, echo, state_of
 
 if TYPE_CHECKING:
     from antiphon.agent.agent import Outcome
@@ -26,19 +26,19 @@ async def option(editor: Editor, session: str, id: str, value: str) -> None:
     await editor.connection.request(m.SET_CONFIG_OPTION, v1.SetConfigOption(session, id, value))
 
 
-def mode(singer: Singer) -> str:
-    modes = singer.sessions[-1].modes
+def mode(engine: FakeEngine) -> str:
+    modes = engine.sessions[-1].modes
     return "" if modes is None else modes.current_mode_id
 
 
 async def test_after_a_review_the_reviewer_is_in_the_mode_that_it_was_in_also_if_nobody_chose_one() -> None:
-    async def review(session: SingerSession, turn: AgentTurn) -> "Outcome":
+    async def review(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
         seen.append(mode(bass))
         return None
 
     seen: list[str] = []
-    bass = Singer("bass", review)
-    async with playing(choir(Singer("alto"), bass), FULL) as editor:
+    bass = FakeEngine("bass", review)
+    async with playing(agent_over(FakeEngine("alto"), bass), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "/review la")
         await editor.prompt(session, "/bass li")
@@ -46,7 +46,7 @@ async def test_after_a_review_the_reviewer_is_in_the_mode_that_it_was_in_also_if
 
 
 async def test_a_mode_that_is_chosen_during_a_review_leaves_the_reviewer_looking() -> None:
-    async def review(session: SingerSession, turn: AgentTurn) -> "Outcome":
+    async def review(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
         begun.set()
         await goes_on.wait()
         seen.append(mode(bass))
@@ -54,8 +54,8 @@ async def test_a_mode_that_is_chosen_during_a_review_leaves_the_reviewer_looking
 
     begun, goes_on = asyncio.Event(), asyncio.Event()
     seen: list[str] = []
-    alto, bass = Singer("alto"), Singer("bass", review)
-    async with playing(choir(alto, bass), FULL) as editor:
+    alto, bass = FakeEngine("alto"), FakeEngine("bass", review)
+    async with playing(agent_over(alto, bass), FULL) as editor:
         session = await editor.open()
         turn = editor.prompt(session, "/review la")
         await begun.wait()
@@ -68,9 +68,9 @@ async def test_a_mode_that_is_chosen_during_a_review_leaves_the_reviewer_looking
 
 
 async def test_who_has_no_mode_to_look_in_does_not_review() -> None:
-    bass = Singer("bass")
+    bass = FakeEngine("bass")
     bass.offered_modes = [v1.Mode("wild", "Wild"), v1.Mode("wilder", "Wilder")]
-    async with playing(choir(Singer("alto"), bass), FULL) as editor:
+    async with playing(agent_over(FakeEngine("alto"), bass), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "/review la")
         told = " ".join(notice["title"] for notice in editor.updates("notice"))
@@ -78,7 +78,7 @@ async def test_who_has_no_mode_to_look_in_does_not_review() -> None:
 
 
 async def test_who_looks_may_not_write_through_the_client_either(tmp_path: Path) -> None:
-    async def write(session: SingerSession, turn: AgentTurn) -> "Outcome":
+    async def write(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
         path = str(tmp_path / "song.txt")
         with pytest.raises(Exception, match="denied"):
             await session.session.request(m.WRITE_TEXT_FILE, v1.WriteTextFile(session.session.id, path, "la"))
@@ -86,7 +86,7 @@ async def test_who_looks_may_not_write_through_the_client_either(tmp_path: Path)
         return None
 
     tried: list[str] = []
-    async with playing(choir(Singer("alto"), Singer("bass", write)), FULL) as editor:
+    async with playing(agent_over(FakeEngine("alto"), FakeEngine("bass", write)), FULL) as editor:
         session = await editor.open(str(tmp_path))
         await editor.prompt(session, "/review la")
     assert tried
@@ -100,26 +100,26 @@ async def test_who_looks_may_not_write_through_the_client_either(tmp_path: Path)
 async def test_an_engine_changes_the_mode_of_the_session_only_as_far_as_the_user_can_have_agreed(
     guarded: bool, wanted: str, becomes: str
 ) -> None:
-    async def change(session: SingerSession, turn: AgentTurn) -> "Outcome":
+    async def change(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
         session.session.modes = v1.ModeState(wanted, [*MODES, v1.Mode("bypassPermissions", "Bypass")])
         await session.session.update(v1.CurrentModeUpdate(wanted))
         return None
 
-    alto = Singer("alto", change)
+    alto = FakeEngine("alto", change)
     alto.guarded = guarded
-    agent = choir(alto, Singer("bass"))
+    agent = agent_over(alto, FakeEngine("bass"))
     async with playing(agent, FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "la")
         await editor.prompt(session, "/status")
         await editor.prompt(session, "/bass li")
-        assert mode(agent.engines["bass"]) == becomes  # type: ignore[arg-type]  # a singer
+        assert mode(agent.engines["bass"]) == becomes  # type: ignore[arg-type]  # a engine
 
 
 async def test_an_engine_that_will_not_change_its_mode_is_not_left_open_twice() -> None:
-    bass = Singer("bass")
+    bass = FakeEngine("bass")
     bass.stubborn = True
-    async with playing(choir(Singer("alto"), bass), FULL) as editor:
+    async with playing(agent_over(FakeEngine("alto"), bass), FULL) as editor:
         session = await editor.open()
         await editor.connection.request(m.SET_MODE, v1.SetMode(session, "acceptEdits"))
         for _ in range(2):
@@ -129,9 +129,9 @@ async def test_an_engine_that_will_not_change_its_mode_is_not_left_open_twice() 
 
 
 async def test_a_mode_of_one_engine_alone_holds_until_another_is_chosen_for_all() -> None:
-    alto, bass = Singer("alto"), Singer("bass")
+    alto, bass = FakeEngine("alto"), FakeEngine("bass")
     bass.offered_modes = [*MODES, v1.Mode("humming", "Humming")]
-    async with playing(choir(alto, bass), FULL) as editor:
+    async with playing(agent_over(alto, bass), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "/duet la")
         await option(editor, session, "bass_mode", "humming")
@@ -142,8 +142,8 @@ async def test_a_mode_of_one_engine_alone_holds_until_another_is_chosen_for_all(
 
 
 async def test_words_of_an_engine_that_was_dropped_are_not_heard_in_the_fresh_session() -> None:
-    alto = Singer("alto", echo)
-    async with playing(choir(alto), FULL) as editor:
+    alto = FakeEngine("alto", echo)
+    async with playing(agent_over(alto), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "la")
         old = alto.sessions[0]

@@ -14,7 +14,7 @@ import pytest
 
 from antiphon.duet import snapshots as folders
 from antiphon.duet.review import changes, snapshot
-from tests.duet.trees import write
+from tests.duet.directories import write
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 

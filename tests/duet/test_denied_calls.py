@@ -13,7 +13,7 @@ from antiphon.protocol.base import decoder
 from antiphon.protocol.v1 import methods as m
 from antiphon.transcript.transcript import CallEntry, fold
 from tests.agent.editor import FULL, Editor, playing
-from tests.duet.choir import Singer, SingerSession, choir, state_of
+from tests.duet.fake_engines import FakeEngine, FakeEngineSession, agent_over, state_of
 
 if TYPE_CHECKING:
     from antiphon.agent.agent import Outcome
@@ -50,14 +50,14 @@ def calls(editor: Editor) -> list[tuple[str, str, bool]]:
 async def test_a_denied_call_is_denied_when_it_fails_and_when_it_is_loaded(
     tmp_path: Path, route: str, answer: v1.PermissionOptionKind | None, command: str, status: str, denied: bool
 ) -> None:
-    async def ask(session: SingerSession, turn: AgentTurn) -> "Outcome":
-        name = session.singer.name
+    async def ask(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
+        name = session.engine.name
         call = v1.ToolCall(f"{name}-1", command, v1.ToolKind.EXECUTE, name="Bash", raw_input={"command": command})
-        await session.sing(call)
+        await session.send(call)
         patch = v1.ToolCallPatch(call.tool_call_id, kind=call.kind, name="Bash", raw_input=call.raw_input)
         request = v1.RequestPermission(session.session.id, patch, OPTIONS)
         await session.session.request(m.REQUEST_PERMISSION, request)
-        await session.sing(v1.ToolCallUpdate(call.tool_call_id, status=v1.ToolStatus(status)))
+        await session.send(v1.ToolCallUpdate(call.tool_call_id, status=v1.ToolStatus(status)))
         return None
 
     def decide(request: v1.RequestPermission) -> v1.PermissionResult:
@@ -67,14 +67,14 @@ async def test_a_denied_call_is_denied_when_it_fails_and_when_it_is_loaded(
     (tmp_path / "config" / "config.toml").write_text('[policy]\ndeny = ["Bash(git push *)"]\n', encoding="utf-8")
     router = Router()
     router.on_request(m.REQUEST_PERMISSION, decide)
-    singers = (Singer("alto", ask), Singer("bass", ask))
-    async with playing(choir(*singers), FULL, router) as editor:
+    engines = (FakeEngine("alto", ask), FakeEngine("bass", ask))
+    async with playing(agent_over(*engines), FULL, router) as editor:
         session = await editor.open(str(tmp_path))
         await editor.connection.request(m.SET_CONFIG_OPTION, v1.SetConfigOption(session, "route", route))
         await editor.prompt(session, "la")
         shown = calls(editor)
     names = ["alto", "bass"] if route == "duet" else ["alto"]
     assert shown == [(f"{name}-1", status, denied) for name in names]
-    async with playing(choir(*singers), FULL) as editor:
+    async with playing(agent_over(*engines), FULL) as editor:
         await editor.connection.request(m.LOAD_SESSION, v1.LoadSession(session, str(tmp_path), []))
         assert calls(editor) == shown

@@ -12,7 +12,7 @@ from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.auth import AgentAuth, TerminalAuth
 from tests.agent.editor import FULL, Editor, playing
-from tests.duet.choir import Singer, SingerSession, choir, echo, state_of
+from tests.duet.fake_engines import FakeEngine, FakeEngineSession, agent_over, echo, state_of
 
 
 @pytest.fixture(autouse=True)
@@ -20,8 +20,8 @@ def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     state_of(monkeypatch.setenv, tmp_path)
 
 
-class Member(Singer):
-    """A singer that wants to be signed in to, with a key or in a terminal."""
+class Member(FakeEngine):
+    """A engine that wants to be signed in to, with a key or in a terminal."""
 
     auth_methods = (TerminalAuth("login", "Login", "", ["--login"]), AgentAuth("key", "Key"))
     auth_aliases = {"older-login": "login"}  # noqa: RUF012
@@ -33,7 +33,7 @@ class Member(Singer):
     def _needed(self) -> RequestError:
         return RequestError(Code.AUTH_REQUIRED, "Authentication required", f"sign in to {self.name}")
 
-    async def _play(self, session: SingerSession, turn: AgentTurn) -> Any:
+    async def _play(self, session: FakeEngineSession, turn: AgentTurn) -> Any:
         if not self.known:
             raise self._needed()
         return await echo(session, turn)
@@ -65,7 +65,7 @@ def said(editor: Editor, kind: str) -> str:
 async def test_a_key_is_enough_if_any_engine_is_signed_in_and_a_terminal_says_what_came_of_it(
     alto: bool, bass: bool
 ) -> None:
-    async with playing(choir(Member("alto", known=alto), Member("bass", known=bass)), FULL) as editor:
+    async with playing(agent_over(Member("alto", known=alto), Member("bass", known=bass)), FULL) as editor:
         assert await signs_in(editor, "key") is (alto or bass)
         assert await signs_in(editor, "bass-key") is (alto or bass)
         assert await signs_in(editor, "login") is alto
@@ -75,7 +75,7 @@ async def test_a_key_is_enough_if_any_engine_is_signed_in_and_a_terminal_says_wh
 
 @pytest.mark.parametrize(("alto", "bass"), list(product((True, False), repeat=2)))
 async def test_the_engine_that_is_signed_in_answers_and_that_is_told(alto: bool, bass: bool) -> None:
-    async with playing(choir(Member("alto", known=alto), Member("bass", known=bass)), FULL) as editor:
+    async with playing(agent_over(Member("alto", known=alto), Member("bass", known=bass)), FULL) as editor:
         session = await editor.open()
         if not alto and not bass:
             with pytest.raises(RequestRefused) as refusal:
@@ -95,7 +95,7 @@ async def test_the_engine_that_is_signed_in_answers_and_that_is_told(alto: bool,
 async def test_an_engine_that_was_chosen_is_not_replaced(choice: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if choice == "environment":
         monkeypatch.setenv("ANTIPHON_ROUTE", "alto")
-    async with playing(choir(Member("alto", known=False), Member("bass", known=True)), FULL) as editor:
+    async with playing(agent_over(Member("alto", known=False), Member("bass", known=True)), FULL) as editor:
         session = await editor.open()
         if choice == "setting":
             await editor.connection.request(m.SET_CONFIG_OPTION, v1.SetConfigOption(session, "route", "alto"))

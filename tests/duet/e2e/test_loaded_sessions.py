@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.duet.e2e.place import Place
-from tests.duet.e2e.scenes import holds, open_with, shown
+from tests.duet.e2e.editors import Place
+from tests.duet.e2e.scenarios import holds, open_with, shown
 from tests.engines.claude.model.steps import Call
 from tests.engines.codex.model.steps import command, patch
 from tests.engines.driving import connected

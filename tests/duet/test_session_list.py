@@ -12,7 +12,7 @@ from antiphon.errors import Code, RequestError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, Editor, playing
-from tests.duet.choir import Singer, choir, state_of
+from tests.duet.fake_engines import FakeEngine, agent_over, state_of
 
 Turn = Callable[[v1.ListSessions], v1.ListSessionsResult]
 
@@ -22,7 +22,7 @@ def _own_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     state_of(monkeypatch.setenv, tmp_path)
 
 
-class Lister(Singer):
+class Lister(FakeEngine):
     """Gives the pages that it is told to."""
 
     def __init__(self, turn: Turn) -> None:
@@ -97,7 +97,7 @@ async def test_a_list_whose_engine_never_says_that_it_ends_ends(
 ) -> None:
     monkeypatch.setattr(listing, "MOST_PAGES", 20)
     alto = Lister(turn)
-    async with playing(choir(alto), FULL) as editor:
+    async with playing(agent_over(alto), FULL) as editor:
         assert await all_pages(editor, await page(editor)) == found
         assert len(alto.asked) <= 21
         assert not await has_session(alto, "nobody")
@@ -111,7 +111,7 @@ async def test_a_circle_that_is_longer_than_a_page_of_ours_ends_too() -> None:
         which = query.cursor or "a"
         return v1.ListSessionsResult([row(f"{which}{n}") for n in range(PAGE)], {"a": "b", "b": "c", "c": "b"}[which])
 
-    async with playing(choir(Lister(turn)), FULL) as editor:
+    async with playing(agent_over(Lister(turn)), FULL) as editor:
         found = await all_pages(editor, await page(editor))
     assert len(found) == len(set(found)) == 3 * PAGE
 
@@ -119,7 +119,7 @@ async def test_a_circle_that_is_longer_than_a_page_of_ours_ends_too() -> None:
 @pytest.mark.parametrize("size", [1000, PAGE, 30, 7])
 async def test_what_comes_goes_and_moves_between_two_pages_makes_no_row_come_twice_or_be_lost(size: int) -> None:
     rows = many(170)
-    async with playing(choir(Lister(by_offset(rows, size))), FULL) as editor:
+    async with playing(agent_over(Lister(by_offset(rows, size))), FULL) as editor:
         first = await page(editor)
         assert ids(first) == [f"c{number:03}" for number in range(PAGE)]
         rows.insert(0, v1.SessionInfo("new", "/w", updated_at="2026-02-01T00:00:00Z"))
@@ -131,7 +131,7 @@ async def test_what_comes_goes_and_moves_between_two_pages_makes_no_row_come_twi
 
 async def test_a_row_that_was_shown_and_is_deleted_takes_no_other_with_it() -> None:
     rows = many(120)
-    async with playing(choir(Lister(by_offset(rows, 1000))), FULL) as editor:
+    async with playing(agent_over(Lister(by_offset(rows, 1000))), FULL) as editor:
         first = await page(editor)
         del rows[10:13]
         assert await all_pages(editor, first) == [f"c{number:03}" for number in range(120)]
@@ -139,7 +139,7 @@ async def test_a_row_that_was_shown_and_is_deleted_takes_no_other_with_it() -> N
 
 async def test_our_own_rows_come_once_though_they_are_used_between_two_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "PAGE", 2)
-    async with playing(choir(Lister(by_offset([], 1))), FULL) as editor:
+    async with playing(agent_over(Lister(by_offset([], 1))), FULL) as editor:
         sessions = []
         for number in range(5):
             sessions.append(await editor.open())
@@ -151,7 +151,7 @@ async def test_our_own_rows_come_once_though_they_are_used_between_two_pages(mon
 
 async def test_rows_without_a_time_come_last_and_hold_nobody_up() -> None:
     rows = [row("nobody knows"), row("late", 1), v1.SessionInfo("bad", "/w", updated_at="yesterday"), row("early", 600)]
-    async with playing(choir(Lister(by_offset(rows, 10))), FULL) as editor:
+    async with playing(agent_over(Lister(by_offset(rows, 10))), FULL) as editor:
         mine = await editor.open()
         await editor.prompt(mine, "la")
         assert ids(await page(editor)) == [mine, "late", "early", "nobody knows", "bad"]
@@ -177,7 +177,7 @@ async def test_a_cursor_that_is_none_of_ours_is_refused_with_what_to_do(inside: 
             raise RequestError(Code.INVALID_PARAMS, "Invalid params", "what cursor is that?")
         return v1.ListSessionsResult(many(3))
 
-    async with playing(choir(Lister(turn)), FULL) as editor:
+    async with playing(agent_over(Lister(turn)), FULL) as editor:
         with pytest.raises(RequestRefused) as refusal:
             await page(editor, base64.urlsafe_b64encode(inside).decode())
         assert refusal.value.code == Code.INVALID_PARAMS and "list again without a cursor" in str(refusal.value.data)
@@ -192,13 +192,13 @@ async def test_an_engine_that_refuses_its_own_cursor_does_not_hide_the_others() 
             raise RequestError(Code.INVALID_PARAMS, "Invalid params", "what cursor is that?")
         return v1.ListSessionsResult(many(3), "mine")
 
-    async with playing(choir(Lister(turn)), FULL) as editor:
+    async with playing(agent_over(Lister(turn)), FULL) as editor:
         assert len(ids(await page(editor))) == 3
 
 
 async def test_a_directory_is_listed_by_each_of_its_names() -> None:
     alto = Lister(by_offset(many(1), 10))
-    async with playing(choir(alto), FULL) as editor:
+    async with playing(agent_over(alto), FULL) as editor:
         mine = await editor.open("/w")
         await editor.prompt(mine, "la")
         for name in ("/w", "/w/", "//w/.", "/w//"):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from antiphon.duet.history import events
 from antiphon.duet.history.summary import KEPT, SessionSummary
 from antiphon.protocol import v1
-from tests.duet.histories import agent, call, done, ended, given, prompted, shown, thought, user
+from tests.duet.history.histories import agent, call, done, ended, given, prompted, shown, thought, user
 
 TITLES = {"claude": "Claude Code", "codex": "Codex"}
 

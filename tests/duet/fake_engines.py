@@ -15,21 +15,21 @@ from antiphon.protocol import v1
 if TYPE_CHECKING:
     from antiphon.agent.agent import Outcome
 
-__all__ = ["Singer", "SingerSession", "choir", "state_of"]
+__all__ = ["FakeEngine", "FakeEngineSession", "agent_over", "state_of"]
 
-Play = Callable[["SingerSession", AgentTurn], Awaitable[Any]]
+Play = Callable[["FakeEngineSession", AgentTurn], Awaitable[Any]]
 
 MODES = [v1.Mode(id, id.capitalize()) for id in ("default", "acceptEdits", "plan")]
 
 
-class SingerSession(EngineSession):
-    """A singer in one session. What it was given is in `singer.given`."""
+class FakeEngineSession(EngineSession):
+    """A engine in one session. What it was given is in `engine.given`."""
 
-    def __init__(self, singer: "Singer", session: AgentSession) -> None:
-        self.singer = singer
+    def __init__(self, engine: "FakeEngine", session: AgentSession) -> None:
+        self.engine = engine
         self.session = session
-        singer.sessions.append(session)
-        offered = singer.offered_modes
+        engine.sessions.append(session)
+        offered = engine.offered_modes
         session.modes = v1.ModeState(offered[0].id, list(offered))
         session.models = v1.ModelState([v1.SessionModel("loud", "Loud"), v1.SessionModel("soft", "Soft")], "loud")
         session.config_options = [
@@ -43,41 +43,41 @@ class SingerSession(EngineSession):
         ]
 
     async def prompt(self, turn: AgentTurn) -> "Outcome":
-        self.singer.given.append(turn.text)
-        self.singer.kept.setdefault(self.session.id, []).append(v1.UserMessageChunk(v1.TextBlock(turn.text)))
-        outcome: Outcome = await self.singer.play(self, turn)
+        self.engine.given.append(turn.text)
+        self.engine.kept.setdefault(self.session.id, []).append(v1.UserMessageChunk(v1.TextBlock(turn.text)))
+        outcome: Outcome = await self.engine.play(self, turn)
         return outcome
 
-    async def sing(self, *updates: v1.Update) -> None:
+    async def send(self, *updates: v1.Update) -> None:
         """Say something, and remember it."""
         for update in updates:
-            self.singer.kept.setdefault(self.session.id, []).append(update)
+            self.engine.kept.setdefault(self.session.id, []).append(update)
             await self.session.update(update)
 
     async def set_mode(self, mode_id: str) -> None:
-        if self.singer.stubborn:
+        if self.engine.stubborn:
             raise RequestError(Code.INVALID_PARAMS, "Invalid params", "I sing as I like")
-        self.singer.modes.append(mode_id)
+        self.engine.modes.append(mode_id)
 
     async def steer(self, turn: AgentTurn) -> bool:
-        return await self.singer.steer(self, turn)
+        return await self.engine.steer(self, turn)
 
     async def close(self) -> None:
-        self.singer.closed += 1
+        self.engine.closed += 1
 
 
-async def echo(session: SingerSession, turn: AgentTurn) -> "Outcome":
+async def echo(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
     """Say the last line back."""
-    name, number = session.singer.name, len(session.singer.given)
-    await session.sing(v1.AgentMessageChunk(v1.TextBlock(f"{name}: {turn.text.splitlines()[-1]}"), f"m{number}"))
+    name, number = session.engine.name, len(session.engine.given)
+    await session.send(v1.AgentMessageChunk(v1.TextBlock(f"{name}: {turn.text.splitlines()[-1]}"), f"m{number}"))
     return None
 
 
-async def _too_late(session: SingerSession, turn: AgentTurn) -> bool:
+async def _too_late(session: FakeEngineSession, turn: AgentTurn) -> bool:
     return False
 
 
-class Singer(Engine):
+class FakeEngine(Engine):
     """An engine that plays what it is told to."""
 
     unique_ids = True
@@ -97,31 +97,31 @@ class Singer(Engine):
         self.offered_modes = MODES
         self.stubborn = False
         """Whether it refuses to change its mode."""
-        self.steer: Callable[[SingerSession, AgentTurn], Awaitable[bool]] = _too_late
+        self.steer: Callable[[FakeEngineSession, AgentTurn], Awaitable[bool]] = _too_late
         self._numbers = 0
 
-    async def new(self, session: AgentSession) -> SingerSession:
+    async def new(self, session: AgentSession) -> FakeEngineSession:
         await asyncio.sleep(0)
         if self.broken is not None:
             raise self.broken
         self._numbers += 1
         session.id = f"{self.name}-{self._numbers}"
         await session.offer(v1.Command("review", "Its own review"), v1.Command("tune", f"Tune {self.name}"))
-        return SingerSession(self, session)
+        return FakeEngineSession(self, session)
 
-    async def load(self, session: AgentSession) -> SingerSession:
+    async def load(self, session: AgentSession) -> FakeEngineSession:
         if session.id not in self.kept:
             raise RequestError(Code.RESOURCE_NOT_FOUND, "Resource not found", f"no song `{session.id}`")
-        opened = SingerSession(self, session)
+        opened = FakeEngineSession(self, session)
         for update in self.kept[session.id]:
             await session.update(update)
         return opened
 
-    async def fork(self, session: AgentSession, source: str) -> SingerSession:
+    async def fork(self, session: AgentSession, source: str) -> FakeEngineSession:
         self._numbers += 1
         session.id = f"{self.name}-{self._numbers}"
         self.kept[session.id] = list(self.kept.get(source, ()))
-        return SingerSession(self, session)
+        return FakeEngineSession(self, session)
 
     def list(self, query: v1.ListSessions) -> Iterable[v1.SessionInfo]:
         return [v1.SessionInfo(id, "/w", title=id, updated_at="2026-01-01T00:00:00Z") for id in self.kept]
@@ -130,9 +130,9 @@ class Singer(Engine):
         self.kept.pop(session_id, None)
 
 
-def choir(*singers: Singer) -> JointAgent:
+def agent_over(*engines: FakeEngine) -> JointAgent:
     """The joint agent over these."""
-    return JointAgent({singer.name: singer for singer in singers})
+    return JointAgent({engine.name: engine for engine in engines})
 
 
 def state_of(monkeypatch_env: Callable[[str, str], None], path: Path, *, resumes: bool = False) -> None:

@@ -15,7 +15,7 @@ from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, Editor, playing
-from tests.duet.choir import Singer, SingerSession, choir, state_of
+from tests.duet.fake_engines import FakeEngine, FakeEngineSession, agent_over, state_of
 
 if TYPE_CHECKING:
     from antiphon.agent.agent import Outcome
@@ -36,12 +36,12 @@ class Speaker:
         self.random = random.Random(seed)
         self.begun, self.over = asyncio.Event(), asyncio.Event()
         self.said = 0
-        self.working: SingerSession | None = None
-        self.singer = Singer("alto", self.play)
-        self.singer.steers = True
-        self.singer.steer = self.steer
+        self.working: FakeEngineSession | None = None
+        self.engine = FakeEngine("alto", self.play)
+        self.engine.steers = True
+        self.engine.steer = self.steer
 
-    async def play(self, session: SingerSession, turn: AgentTurn) -> "Outcome":
+    async def play(self, session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
         self.working = session
         self.begun.set()
         await self.over.wait()
@@ -60,7 +60,7 @@ class Speaker:
                 (0, 0, 0, 0, 0, 3_000_000)
             )  # more than waits for the disk without the engine waiting too
             self.said += 1
-            await self.working.sing(
+            await self.working.send(
                 v1.AgentMessageChunk(v1.TextBlock(f"<{self.said}>" + "x" * size), f"message-{self.said}")
             )
 
@@ -68,12 +68,12 @@ class Speaker:
         """A question about a call that was announced just before it."""
         assert self.working is not None
         id = f"{TOOL} {self.said}"
-        await self.working.sing(v1.ToolCall(tool_call_id=id, title=id))
+        await self.working.send(v1.ToolCall(tool_call_id=id, title=id))
         options = [v1.PermissionOption("no", "No", v1.PermissionOptionKind.REJECT_ONCE)]
         request = v1.RequestPermission(self.working.session.id, v1.ToolCallUpdate(tool_call_id=id), options)
         await self.working.session.request(m.REQUEST_PERMISSION, request)
 
-    async def steer(self, session: SingerSession, turn: AgentTurn) -> bool:
+    async def steer(self, session: FakeEngineSession, turn: AgentTurn) -> bool:
         for _ in range(self.random.randint(0, 3)):
             await self.say()
             await asyncio.sleep(0)
@@ -127,7 +127,7 @@ async def test_every_update_is_shown_and_stored_once_and_in_order_while_a_turn_i
         return v1.PermissionResult(v1.Selected("no"))
 
     router.on_request(m.REQUEST_PERMISSION, permission)
-    async with playing(choir(speaker.singer), FULL, router) as editor:
+    async with playing(agent_over(speaker.engine), FULL, router) as editor:
         session = await editor.open()
         turn = editor.prompt(session, "begin")
         await speaker.begun.wait()
@@ -137,6 +137,6 @@ async def test_every_update_is_shown_and_stored_once_and_in_order_while_a_turn_i
         shown = numbers(editor.updates())
     assert shown == list(range(1, speaker.said + 1))
     assert all(asked)
-    async with playing(choir(speaker.singer), FULL) as editor:
+    async with playing(agent_over(speaker.engine), FULL) as editor:
         await editor.connection.request(m.LOAD_SESSION, v1.LoadSession(session, "/w", []))
         assert numbers(editor.updates()) == shown

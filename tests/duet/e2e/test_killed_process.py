@@ -11,8 +11,8 @@ import pytest
 
 from antiphon.transports import tree
 from tests.duet.e2e.bare import Bare, bare
-from tests.duet.e2e.place import Place
-from tests.duet.e2e.scenes import Line, folded, heard, holds, open_with, shown
+from tests.duet.e2e.editors import Place
+from tests.duet.e2e.scenarios import Line, folded, heard, holds, open_with, shown
 from tests.engines.claude.model.steps import Call
 from tests.engines.driving import connected
 from tests.engines.model.steps import Gate, Text, Wait

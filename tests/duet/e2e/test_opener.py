@@ -5,8 +5,8 @@ from uuid import uuid4
 import pytest
 
 from antiphon.errors import Code, RequestRefused
-from tests.duet.e2e.place import Place
-from tests.duet.e2e.scenes import open_with, shown
+from tests.duet.e2e.editors import Place
+from tests.duet.e2e.scenarios import open_with, shown
 from tests.engines.driving import connected
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from antiphon.duet.history import events
 from antiphon.protocol import v1
 from antiphon.protocol.base import decoder
 from antiphon.protocol.methods import Call as Method
-from tests.duet.histories import ended, given, looks, missed_updates, prompted, shown, told_by
+from tests.duet.history.histories import ended, given, looks, missed_updates, prompted, shown, told_by
 from tests.engines.claude.model.steps import Call as ClaudeCall
 from tests.engines.claude.place import place as claude_place
 from tests.engines.claude.versions import NEW

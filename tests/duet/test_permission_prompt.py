@@ -11,7 +11,19 @@ from antiphon.errors import RequestError
 from antiphon.protocol import v1
 from antiphon.store.database import Database
 from antiphon.store.decisions import AuditStore
-from tests.duet.guarding import CLAUDE, CODEX, IDS, OPTIONS, Editor, bash, chosen, configure, ids, opened, texts
+from tests.duet.permission_requests import (
+    CLAUDE,
+    CODEX,
+    IDS,
+    OPTIONS,
+    Editor,
+    bash,
+    chosen,
+    configure,
+    ids,
+    opened,
+    texts,
+)
 
 # Being called off.
 

@@ -9,7 +9,7 @@ from antiphon.config.settings import find
 from antiphon.protocol import v1
 from antiphon.store.database import Database
 from antiphon.store.decisions import AuditStore, DecisionStore, TrustStore
-from tests.duet.guarding import (
+from tests.duet.permission_requests import (
     CLAUDE,
     CODEX,
     IDS,

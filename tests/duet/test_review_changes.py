@@ -12,8 +12,8 @@ from antiphon.duet import snapshots as running
 from antiphon.duet import snapshots as shadow
 from antiphon.duet.review import TreeChanges, changes, clipped_diff, from_calls, snapshot
 from antiphon.protocol import v1
-from tests.duet.histories import call
-from tests.duet.trees import commit, git, write
+from tests.duet.directories import commit, git, write
+from tests.duet.history.histories import call
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from antiphon.protocol.v1.content import TextBlock
 from antiphon.transcript.transcript import CallEntry, Entry, Message, Notice, Thought, Transcript
-from tests.duet.e2e.place import Place
+from tests.duet.e2e.editors import Place
 from tests.engines.driving import Client
 from tests.engines.model.steps import wait_limit
 

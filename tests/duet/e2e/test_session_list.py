@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.duet.e2e.place import Place
-from tests.duet.e2e.scenes import open_with
+from tests.duet.e2e.editors import Place
+from tests.duet.e2e.scenarios import open_with
 from tests.engines.driving import Client, connected
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ from antiphon.agent.questions import QUESTION, why_refused
 from antiphon.errors import RequestError
 from antiphon.protocol import v1
 from antiphon.store.database import Database
-from tests.duet.guarding import CLAUDE, CODEX, OPTIONS, Editor, bash, chosen, configure, edit, opened, read
+from tests.duet.permission_requests import CLAUDE, CODEX, OPTIONS, Editor, bash, chosen, configure, edit, opened, read
 
 
 async def test_who_only_looks_may_read_and_nobody_is_asked_about_the_rest(

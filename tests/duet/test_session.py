@@ -14,7 +14,7 @@ from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, Editor, playing
-from tests.duet.choir import Singer, SingerSession, choir, state_of
+from tests.duet.fake_engines import FakeEngine, FakeEngineSession, agent_over, state_of
 
 if TYPE_CHECKING:
     from antiphon.agent.agent import Outcome
@@ -41,13 +41,13 @@ def notices(editor: Editor) -> list[str]:
 
 
 async def test_alone_an_engine_is_heard_without_a_label() -> None:
-    async with playing(choir(Singer("alto"), Singer("bass")), FULL) as editor:
+    async with playing(agent_over(FakeEngine("alto"), FakeEngine("bass")), FULL) as editor:
         await editor.prompt(await editor.open(), "la")
         assert words(editor) == "alto: la"
 
 
 async def test_in_a_duet_the_primary_is_heard_first_and_each_message_has_a_name() -> None:
-    async with playing(choir(Singer("alto"), Singer("bass")), FULL) as editor:
+    async with playing(agent_over(FakeEngine("alto"), FakeEngine("bass")), FULL) as editor:
         session = await editor.open()
         await choose(editor, session, route="duet", primary_agent="bass")
         await editor.prompt(session, "la")
@@ -55,8 +55,8 @@ async def test_in_a_duet_the_primary_is_heard_first_and_each_message_has_a_name(
 
 
 async def test_the_second_hears_what_the_first_said_and_the_first_hears_it_the_next_time() -> None:
-    alto, bass = Singer("alto"), Singer("bass")
-    async with playing(choir(alto, bass), FULL) as editor:
+    alto, bass = FakeEngine("alto"), FakeEngine("bass")
+    async with playing(agent_over(alto, bass), FULL) as editor:
         session = await editor.open()
         await choose(editor, session, route="duet")
         await editor.prompt(session, "one")
@@ -68,14 +68,14 @@ async def test_the_second_hears_what_the_first_said_and_the_first_hears_it_the_n
 async def test_engines_that_only_look_work_at_the_same_time_and_their_messages_stay_whole() -> None:
     both = asyncio.Barrier(2)
 
-    async def speak(session: SingerSession, turn: AgentTurn) -> "Outcome":
+    async def speak(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
         await both.wait()  # neither gets here before the other does
         for piece in ("one ", "two ", "three"):
-            await session.sing(v1.AgentMessageChunk(v1.TextBlock(piece)))
+            await session.send(v1.AgentMessageChunk(v1.TextBlock(piece)))
             await asyncio.sleep(0)
         return None
 
-    async with playing(choir(Singer("alto", speak), Singer("bass", speak)), FULL) as editor:
+    async with playing(agent_over(FakeEngine("alto", speak), FakeEngine("bass", speak)), FULL) as editor:
         session = await editor.open()
         await choose(editor, session, route="duet")
         await editor.connection.request(m.SET_MODE, v1.SetMode(session, "plan"))
@@ -88,10 +88,10 @@ async def test_engines_that_only_look_work_at_the_same_time_and_their_messages_s
 
 @pytest.mark.parametrize("error", [RequestError(-32050, "Hoarse", "no voice"), ValueError("a bug")])
 async def test_an_engine_that_fails_is_shown_and_the_other_is_heard(error: Exception) -> None:
-    async def fail(session: SingerSession, turn: AgentTurn) -> "Outcome":
+    async def fail(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
         raise error
 
-    async with playing(choir(Singer("alto", fail), Singer("bass")), FULL) as editor:
+    async with playing(agent_over(FakeEngine("alto", fail), FakeEngine("bass")), FULL) as editor:
         session = await editor.open()
         await choose(editor, session, route="duet")
         ended = await editor.prompt(session, "la")
@@ -100,10 +100,10 @@ async def test_an_engine_that_fails_is_shown_and_the_other_is_heard(error: Excep
 
 
 async def test_if_all_fail_the_prompt_fails_with_the_first_error() -> None:
-    async def fail(session: SingerSession, turn: AgentTurn) -> "Outcome":
-        raise RequestError(-32050, "Hoarse", session.singer.name)
+    async def fail(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
+        raise RequestError(-32050, "Hoarse", session.engine.name)
 
-    async with playing(choir(Singer("alto", fail), Singer("bass", fail)), FULL) as editor:
+    async with playing(agent_over(FakeEngine("alto", fail), FakeEngine("bass", fail)), FULL) as editor:
         session = await editor.open()
         await choose(editor, session, route="duet")
         with pytest.raises(RequestRefused) as refusal:
@@ -122,26 +122,26 @@ async def test_if_all_fail_the_prompt_fails_with_the_first_error() -> None:
 )
 async def test_how_it_ended_is_the_first_reason_that_is_none_of_peace(first: str, second: str, merged: str) -> None:
     def ends(reason: str) -> Any:
-        async def end(session: SingerSession, turn: AgentTurn) -> "Outcome":
+        async def end(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
             return v1.StopReason(reason)
 
         return end
 
-    async with playing(choir(Singer("alto", ends(first)), Singer("bass", ends(second))), FULL) as editor:
+    async with playing(agent_over(FakeEngine("alto", ends(first)), FakeEngine("bass", ends(second))), FULL) as editor:
         session = await editor.open()
         await choose(editor, session, route="duet")
         assert (await editor.prompt(session, "la")).stop_reason == v1.StopReason(merged)
 
 
 async def test_cancelling_ends_the_one_that_sings_and_those_that_would_have_and_the_next_prompt_works() -> None:
-    async def hold(session: SingerSession, turn: AgentTurn) -> "Outcome":
+    async def hold(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
         if "stay" in turn.text:
-            await session.sing(v1.AgentMessageChunk(v1.TextBlock("holding")))
+            await session.send(v1.AgentMessageChunk(v1.TextBlock("holding")))
             await asyncio.Event().wait()
         return await asyncio.shield(asyncio.ensure_future(_nothing()))
 
-    bass = Singer("bass")
-    async with playing(choir(Singer("alto", hold), bass), FULL) as editor:
+    bass = FakeEngine("bass")
+    async with playing(agent_over(FakeEngine("alto", hold), bass), FULL) as editor:
         session = await editor.open()
         await choose(editor, session, route="duet")
         turn = editor.prompt(session, "stay")
@@ -160,20 +160,20 @@ async def _nothing() -> None:
 async def test_the_reviewer_gets_the_prompt_and_the_transcript_looks_only_and_fixes_are_handed_back(
     tmp_path: Path,
 ) -> None:
-    async def review(session: SingerSession, turn: AgentTurn) -> "Outcome":
+    async def review(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
         modes.append(session.session.modes.current_mode_id if session.session.modes else "")
         found = "No findings." if len(bass.given) > 1 else "- song.txt:1 is flat"
-        await session.sing(v1.AgentMessageChunk(v1.TextBlock(found)))
+        await session.send(v1.AgentMessageChunk(v1.TextBlock(found)))
         return None
 
-    async def work(session: SingerSession, turn: AgentTurn) -> "Outcome":
+    async def work(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
         (tmp_path / "song.txt").write_text(f"verse {len(alto.given)}\n", encoding="utf-8")
-        await session.sing(v1.AgentMessageChunk(v1.TextBlock("I wrote it.")))
+        await session.send(v1.AgentMessageChunk(v1.TextBlock("I wrote it.")))
         return None
 
     modes: list[str] = []
-    alto, bass = Singer("alto", work), Singer("bass", review)
-    async with playing(choir(alto, bass), FULL) as editor:
+    alto, bass = FakeEngine("alto", work), FakeEngine("bass", review)
+    async with playing(agent_over(alto, bass), FULL) as editor:
         session = await editor.open(str(tmp_path))
         await choose(editor, session, route="review", review="fix")
         await editor.prompt(session, "write a song")
@@ -184,7 +184,7 @@ async def test_the_reviewer_gets_the_prompt_and_the_transcript_looks_only_and_fi
 
 
 async def test_who_reviews_may_not_change_anything_whoever_would_allow_it(tmp_path: Path) -> None:
-    async def try_to_write(session: SingerSession, turn: AgentTurn) -> "Outcome":
+    async def try_to_write(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
         asked = v1.ToolCallPatch("c1", title="Edit song.txt", kind=v1.ToolKind.EDIT, name="Edit",
                                  locations=[v1.ToolLocation(str(tmp_path / "song.txt"))])  # fmt: skip
         options = [
@@ -196,7 +196,7 @@ async def test_who_reviews_may_not_change_anything_whoever_would_allow_it(tmp_pa
         return None
 
     answers: list[v1.PermissionOutcome] = []
-    async with playing(choir(Singer("alto"), Singer("bass", try_to_write)), FULL) as editor:
+    async with playing(agent_over(FakeEngine("alto"), FakeEngine("bass", try_to_write)), FULL) as editor:
         session = await editor.open(str(tmp_path))
         await choose(editor, session, route="review")
         await editor.prompt(session, "la")
@@ -204,9 +204,9 @@ async def test_who_reviews_may_not_change_anything_whoever_would_allow_it(tmp_pa
 
 
 async def test_an_engine_that_cannot_be_opened_leaves_the_session_usable_and_is_tried_again() -> None:
-    alto = Singer("alto")
+    alto = FakeEngine("alto")
     alto.broken = RequestError(Code.AUTH_REQUIRED, "Authentication required", "sign in first")
-    async with playing(choir(alto, Singer("bass")), FULL) as editor:
+    async with playing(agent_over(alto, FakeEngine("bass")), FULL) as editor:
         session = await editor.open()
         with pytest.raises(RequestRefused) as refusal:
             await editor.prompt(session, "/alto la")  # who is chosen is not replaced by one that is signed in
@@ -217,8 +217,8 @@ async def test_an_engine_that_cannot_be_opened_leaves_the_session_usable_and_is_
 
 
 async def test_commands_of_an_engine_are_told_beside_ours_and_one_that_is_hidden_has_its_name_before_it() -> None:
-    alto = Singer("alto")
-    async with playing(choir(alto, Singer("bass")), FULL) as editor:
+    alto = FakeEngine("alto")
+    async with playing(agent_over(alto, FakeEngine("bass")), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "/alto:review now")
         told = [command["name"] for command in editor.updates("available_commands_update")[-1]["availableCommands"]]
@@ -228,8 +228,8 @@ async def test_commands_of_an_engine_are_told_beside_ours_and_one_that_is_hidden
 
 
 async def test_a_mode_is_set_for_every_engine_and_for_those_that_come_later() -> None:
-    alto, bass = Singer("alto"), Singer("bass")
-    async with playing(choir(alto, bass), FULL) as editor:
+    alto, bass = FakeEngine("alto"), FakeEngine("bass")
+    async with playing(agent_over(alto, bass), FULL) as editor:
         session = await editor.open()
         await editor.connection.request(m.SET_MODE, v1.SetMode(session, "acceptEdits"))
         await editor.prompt(session, "/bass la")
@@ -237,8 +237,8 @@ async def test_a_mode_is_set_for_every_engine_and_for_those_that_come_later() ->
 
 
 async def test_closing_closes_every_part() -> None:
-    alto, bass = Singer("alto"), Singer("bass")
-    async with playing(choir(alto, bass), FULL) as editor:
+    alto, bass = FakeEngine("alto"), FakeEngine("bass")
+    async with playing(agent_over(alto, bass), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "/duet la")
         await editor.connection.request(m.CLOSE_SESSION, v1.CloseSession(session))
@@ -246,18 +246,18 @@ async def test_closing_closes_every_part() -> None:
 
 
 async def test_a_label_stands_apart_from_what_was_said_before_also_for_clients_that_join_everything() -> None:
-    async def bare(session: SingerSession, turn: AgentTurn) -> "Outcome":
-        await session.sing(v1.AgentMessageChunk(v1.TextBlock("la")))
+    async def bare(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
+        await session.send(v1.AgentMessageChunk(v1.TextBlock("la")))
         return None
 
-    async with playing(choir(Singer("alto", bare), Singer("bass", bare)), FULL) as editor:
+    async with playing(agent_over(FakeEngine("alto", bare), FakeEngine("bass", bare)), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "/duet la")
         assert words(editor) == "**Alto**\n\nla\n\n**Bass**\n\nla"
 
 
 async def test_the_title_is_the_first_thing_that_was_said_and_no_command() -> None:
-    async with playing(choir(Singer("alto"), Singer("bass")), FULL) as editor:
+    async with playing(agent_over(FakeEngine("alto"), FakeEngine("bass")), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "/status")
         await editor.prompt(session, "/bass")
@@ -267,7 +267,7 @@ async def test_the_title_is_the_first_thing_that_was_said_and_no_command() -> No
 
 
 async def test_an_engine_that_is_not_here_is_not_another_ones_business() -> None:
-    alto = Singer("alto")
+    alto = FakeEngine("alto")
     async with playing(JointAgent({"alto": alto}, {"bass": Advice("there is no bass", "hire one")}), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "/bass la")
@@ -277,22 +277,22 @@ async def test_an_engine_that_is_not_here_is_not_another_ones_business() -> None
 
 
 async def test_what_is_added_to_a_turn_stands_before_what_is_said_to_it(tmp_path: Path) -> None:
-    async def hold(session: SingerSession, turn: AgentTurn) -> "Outcome":
-        await session.sing(v1.AgentMessageChunk(v1.TextBlock("holding"), "m1"))
+    async def hold(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
+        await session.send(v1.AgentMessageChunk(v1.TextBlock("holding"), "m1"))
         await added.wait()
         return None
 
-    async def steer(self: SingerSession, turn: AgentTurn) -> bool:
-        await self.sing(v1.AgentMessageChunk(v1.TextBlock("thanks"), "m2"))
+    async def steer(self: FakeEngineSession, turn: AgentTurn) -> bool:
+        await self.send(v1.AgentMessageChunk(v1.TextBlock("thanks"), "m2"))
         await asyncio.sleep(0)
         added.set()
         return True
 
     added = asyncio.Event()
-    alto = Singer("alto", hold)
+    alto = FakeEngine("alto", hold)
     alto.steers = True
     alto.steer = steer
-    async with playing(choir(alto), FULL) as editor:
+    async with playing(agent_over(alto), FULL) as editor:
         session = await editor.open()
         turn = editor.prompt(session, "one")
         await editor.until("holding")
@@ -301,7 +301,7 @@ async def test_what_is_added_to_a_turn_stands_before_what_is_said_to_it(tmp_path
             "outcome": "injected"
         }
         await turn
-    async with playing(choir(alto), FULL) as editor:
+    async with playing(agent_over(alto), FULL) as editor:
         await editor.connection.request(m.LOAD_SESSION, v1.LoadSession(session, "/w", []))
         told = [update["content"]["text"] for update in editor.updates() if "content" in update]
         assert told == ["one", "holding", "two", "thanks"]

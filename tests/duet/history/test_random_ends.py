@@ -27,7 +27,7 @@ from antiphon.store.schema import open_database
 from antiphon.store.sessions import SessionStore
 from antiphon.transports.memory import memory_pair
 from tests.agent.editor import FULL
-from tests.duet.choir import Singer, SingerSession, state_of
+from tests.duet.fake_engines import FakeEngine, FakeEngineSession, state_of
 from tests.schedules import SCHEDULES, World, check
 
 if TYPE_CHECKING:
@@ -37,41 +37,41 @@ STEER: "Final[Call[Any, Any]]" = Call(STEERING, v1.Prompt, dict[str, str])
 NUMBER: Final = re.compile(r"<(\d+)>")
 
 
-class BusySession(SingerSession):
+class BusySession(FakeEngineSession):
     """Counts itself as open until it is closed."""
 
-    singer: "BusySinger"
+    engine: "BusySinger"
 
     async def close(self) -> None:
-        await self.singer.world.pause()
-        self.singer.open.discard(self)
+        await self.engine.world.pause()
+        self.engine.open.discard(self)
         await super().close()
 
 
-class BusySinger(Singer):
+class BusySinger(FakeEngine):
     """An engine that takes its time, says numbers, asks, and dies when told to."""
 
     def __init__(self, name: str, world: World, numbers: "itertools.count[int]") -> None:
         super().__init__(name, self.busily)
         self.world, self.numbers = world, numbers
-        self.open: set[SingerSession] = set()
+        self.open: set[FakeEngineSession] = set()
         self.plays: set[asyncio.Task[Any]] = set()
         self.steers = True
         self.steer = self.added
 
-    async def new(self, session: AgentSession) -> SingerSession:
+    async def new(self, session: AgentSession) -> FakeEngineSession:
         await self.world.pause()
         return self._opened(await super().new(session))
 
-    async def load(self, session: AgentSession) -> SingerSession:
+    async def load(self, session: AgentSession) -> FakeEngineSession:
         await self.world.pause()
         return self._opened(await super().load(session))
 
-    async def fork(self, session: AgentSession, source: str) -> SingerSession:
+    async def fork(self, session: AgentSession, source: str) -> FakeEngineSession:
         await self.world.pause()
         return self._opened(await super().fork(session, source))
 
-    def _opened(self, opened: SingerSession) -> SingerSession:
+    def _opened(self, opened: FakeEngineSession) -> FakeEngineSession:
         opened.__class__ = BusySession
         self.open.add(opened)
         return opened
@@ -81,7 +81,7 @@ class BusySinger(Singer):
         for play in self.plays:
             play.cancel()
 
-    async def busily(self, session: SingerSession, turn: AgentTurn) -> "Outcome":
+    async def busily(self, session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
         play = asyncio.ensure_future(self.play_on(session, turn))
         self.plays.add(play)
         play.add_done_callback(self.plays.discard)
@@ -93,7 +93,7 @@ class BusySinger(Singer):
                 raise RequestError(Code.INTERNAL_ERROR, "it died") from None
             raise
 
-    async def play_on(self, session: SingerSession, turn: AgentTurn) -> "Outcome":
+    async def play_on(self, session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
         for _ in range(self.world.random.randint(1, 4)):
             await self.world.pause()
             match self.world.random.randrange(6):
@@ -109,11 +109,11 @@ class BusySinger(Singer):
                     await self.say(session)
         return None
 
-    async def say(self, session: SingerSession) -> None:
+    async def say(self, session: FakeEngineSession) -> None:
         number = next(self.numbers)
-        await session.sing(v1.AgentMessageChunk(v1.TextBlock(f"<{number}>"), f"m{number}"))
+        await session.send(v1.AgentMessageChunk(v1.TextBlock(f"<{number}>"), f"m{number}"))
 
-    async def added(self, session: SingerSession, turn: AgentTurn) -> bool:
+    async def added(self, session: FakeEngineSession, turn: AgentTurn) -> bool:
         await self.world.pause()
         await self.say(session)
         await self.world.pause()
@@ -201,14 +201,14 @@ class Joint:
         for path in (self.folder / "state").glob("antiphon.sqlite3*"):
             path.unlink()
         numbers = itertools.count(1)
-        singers = [BusySinger(name, world, numbers) for name in ("alto", "bass")]
+        engines = [BusySinger(name, world, numbers) for name in ("alto", "bass")]
         near, far = memory_pair()
-        serving = world.start(JointAgent({singer.name: singer for singer in singers}).serve(far), "serving")
+        serving = world.start(JointAgent({engine.name: engine for engine in engines}).serve(far), "serving")
         connection = Connection(near, Router(), version=V1)
         editor = Editor(world, connection, str(self.folder))
         world.offer("close", connection.close)
-        world.offer("kill", singers[0].die)
-        world.finally_(lambda: self.left(singers))
+        world.offer("kill", engines[0].die)
+        world.finally_(lambda: self.left(engines))
         world.finally_(lambda: self.stored(editor))
         async with connection:
             await connection.request(m.INITIALIZE, v1.Initialize(1, FULL))
@@ -216,8 +216,8 @@ class Joint:
             await asyncio.wait([world.start(editor.work()) for _ in range(world.random.randint(1, 2))])
         await asyncio.wait([serving])
 
-    def left(self, singers: list[BusySinger]) -> None:
-        assert [singer.name for singer in singers if singer.open] == []
+    def left(self, engines: list[BusySinger]) -> None:
+        assert [engine.name for engine in engines if engine.open] == []
         assert [found for _, found in look_at_all(self.folder / "state") if found] == []
         assert list((self.folder / "state" / "locks").glob("*.lock")) == []
 

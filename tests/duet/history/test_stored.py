@@ -22,7 +22,7 @@ from antiphon.store.locks import SessionLock
 from antiphon.store.sessions import SessionStore
 from antiphon.transcript.transcript import CallEntry, Message, fold
 from tests.agent.editor import FULL, Editor, playing
-from tests.duet.choir import Singer, SingerSession, choir, state_of
+from tests.duet.fake_engines import FakeEngine, FakeEngineSession, agent_over, state_of
 
 if TYPE_CHECKING:
     from antiphon.agent.agent import Outcome
@@ -41,9 +41,9 @@ def resumes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTIPHON_AUTO_RESUME", "true")
 
 
-async def work(session: SingerSession, turn: AgentTurn) -> "Outcome":
+async def work(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
     """A bit of everything."""
-    await session.sing(
+    await session.send(
         v1.AgentThoughtChunk(v1.TextBlock("hm"), f"t{turn.text}"),
         *(v1.AgentMessageChunk(v1.TextBlock(word), f"m{turn.text}") for word in ("la ", "li ", "lu")),
         v1.ToolCall(f"c{turn.text}", "make"),
@@ -89,20 +89,20 @@ async def test_whatever_is_shown_is_on_the_disk_by_then(state: Path) -> None:
 
     shown: list[str] = []
     kept: list[int] = []
-    async with playing(choir(Singer("alto", work)), FULL) as editor:
+    async with playing(agent_over(FakeEngine("alto", work)), FULL) as editor:
         editor.connection.tap(look)
         await editor.prompt(await editor.open(), "1")
     assert len(shown) == 6 and all(count >= number for number, count in enumerate(kept, 1))
 
 
 async def test_another_process_tells_it_again_and_goes_on() -> None:
-    alto, bass = Singer("alto", work), Singer("bass")
-    async with playing(choir(alto, bass), FULL) as editor:
+    alto, bass = FakeEngine("alto", work), FakeEngine("bass")
+    async with playing(agent_over(alto, bass), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "1")
         await editor.prompt(session, "/bass 2")
         before = lines(editor)
-    async with playing(choir(alto, bass), FULL) as editor:
+    async with playing(agent_over(alto, bass), FULL) as editor:
         await load(editor, session)
         again = lines(editor)
         await editor.prompt(session, "3")
@@ -113,12 +113,12 @@ async def test_another_process_tells_it_again_and_goes_on() -> None:
 
 
 async def test_a_load_reads_the_history_once_whatever_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    alto, bass = Singer("alto", work), Singer("bass")
-    async with playing(choir(alto, bass), FULL) as editor:
+    alto, bass = FakeEngine("alto", work), FakeEngine("bass")
+    async with playing(agent_over(alto, bass), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "/duet 1")
-    for singer in (alto, bass):
-        singer.kept[f"{singer.name}-1"].append(v1.AgentMessageChunk(v1.TextBlock("in a terminal"), singer.name))
+    for engine in (alto, bass):
+        engine.kept[f"{engine.name}-1"].append(v1.AgentMessageChunk(v1.TextBlock("in a terminal"), engine.name))
     begun: list[str] = []
     read, pages = SqliteJournal.read, SessionStore.pages
 
@@ -133,7 +133,7 @@ async def test_a_load_reads_the_history_once_whatever_needs_it(monkeypatch: pyte
 
     monkeypatch.setattr(SqliteJournal, "read", counted_read)
     monkeypatch.setattr(SessionStore, "pages", counted_pages)
-    async with playing(choir(alto, bass), FULL) as editor:
+    async with playing(agent_over(alto, bass), FULL) as editor:
         await load(editor, session)
         assert [text for _, text in lines(editor)].count("in a terminal") == 2
     assert begun == [session]
@@ -147,8 +147,8 @@ def test_the_mode_of_a_session_is_kept_in_one_field() -> None:
 
 
 async def test_what_an_engine_did_elsewhere_comes_after_what_we_know() -> None:
-    alto = Singer("alto")
-    async with playing(choir(alto, Singer("bass")), FULL) as editor:
+    alto = FakeEngine("alto")
+    async with playing(agent_over(alto, FakeEngine("bass")), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "here")
     alto.kept["alto-1"] += [
@@ -156,30 +156,30 @@ async def test_what_an_engine_did_elsewhere_comes_after_what_we_know() -> None:
         v1.AgentMessageChunk(v1.TextBlock("alto: in a terminal"), "m2"),
     ]
     for _ in range(2):  # it is ours from then on, and told once
-        async with playing(choir(alto, Singer("bass")), FULL) as editor:
+        async with playing(agent_over(alto, FakeEngine("bass")), FULL) as editor:
             await load(editor, session)
             told = [text for _, text in lines(editor)]
             assert told == ["here", "alto: here", "in a terminal", "alto: in a terminal"]
 
 
 async def test_an_engine_that_forgot_its_conversation_is_told_all_of_it() -> None:
-    alto = Singer("alto")
-    async with playing(choir(alto), FULL) as editor:
+    alto = FakeEngine("alto")
+    async with playing(agent_over(alto), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "remember the river")
     alto.kept.clear()
-    async with playing(choir(alto), FULL) as editor:
+    async with playing(agent_over(alto), FULL) as editor:
         await load(editor, session)
         await editor.prompt(session, "what was it?")
     assert "remember the river" in alto.given[-1] and alto.given[-1].endswith("what was it?")
 
 
 async def test_resuming_is_silent() -> None:
-    alto = Singer("alto", work)
-    async with playing(choir(alto), FULL) as editor:
+    alto = FakeEngine("alto", work)
+    async with playing(agent_over(alto), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "1")
-    async with playing(choir(alto), FULL) as editor:
+    async with playing(agent_over(alto), FULL) as editor:
         await editor.connection.request(m.RESUME_SESSION, v1.ResumeSession(session, "/w"))
         assert lines(editor) == []
         await editor.prompt(session, "2")
@@ -187,26 +187,26 @@ async def test_resuming_is_silent() -> None:
 
 
 async def test_a_session_that_is_open_elsewhere_is_an_error_that_says_so(state: Path) -> None:
-    alto = Singer("alto")
-    async with playing(choir(alto), FULL) as editor:
+    alto = FakeEngine("alto")
+    async with playing(agent_over(alto), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "la")
     with SessionLock.take(state, session, "Another editor"):
-        async with playing(choir(alto), FULL) as editor:
+        async with playing(agent_over(alto), FULL) as editor:
             with pytest.raises(RequestRefused, match="Another editor") as refusal:
                 await load(editor, session)
             assert refusal.value.code == Code.INVALID_REQUEST
-    async with playing(choir(alto), FULL) as editor:
+    async with playing(agent_over(alto), FULL) as editor:
         await load(editor, session)
 
 
 async def test_a_new_session_goes_on_where_the_last_one_ended_and_says_so(resumes: None) -> None:
-    alto = Singer("alto")
-    async with playing(choir(alto), FULL, name="zed") as editor:
+    alto = FakeEngine("alto")
+    async with playing(agent_over(alto), FULL, name="zed") as editor:
         session = await editor.open()
         await editor.prompt(session, "la")
         assert await editor.open() != session, "it is open already"
-    async with playing(choir(alto), FULL, name="zed") as editor:
+    async with playing(agent_over(alto), FULL, name="zed") as editor:
         assert await editor.open() == session
         await editor.until("notice")
         order = editor.order
@@ -217,8 +217,8 @@ async def test_a_new_session_goes_on_where_the_last_one_ended_and_says_so(resume
 
 
 async def test_clearing_begins_afresh_and_loses_nothing(resumes: None) -> None:
-    alto = Singer("alto")
-    async with playing(choir(alto), FULL) as editor:
+    alto = FakeEngine("alto")
+    async with playing(agent_over(alto), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "a song about rivers")
         await editor.prompt(session, "/clear")
@@ -226,7 +226,7 @@ async def test_clearing_begins_afresh_and_loses_nothing(resumes: None) -> None:
         rows = await listed(editor)
     assert alto.given == ["a song about rivers", "a song about hills"] and len(alto.sessions) == 2
     assert {row.title for row in rows} == {"a song about rivers", "a song about hills"}
-    async with playing(choir(alto), FULL) as editor:
+    async with playing(agent_over(alto), FULL) as editor:
         await load(editor, session)
         assert "rivers" not in str(lines(editor)) and "hills" in str(lines(editor))
         [old] = [row.session_id for row in rows if row.title == "a song about rivers"]
@@ -235,23 +235,23 @@ async def test_clearing_begins_afresh_and_loses_nothing(resumes: None) -> None:
 
 
 async def test_a_fork_has_the_history_and_goes_on_apart() -> None:
-    alto = Singer("alto")
-    async with playing(choir(alto), FULL) as editor:
+    alto = FakeEngine("alto")
+    async with playing(agent_over(alto), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "la")
         fork = await editor.connection.request(m.FORK_SESSION, v1.ForkSession(session, "/w"))
         await editor.prompt(fork.session_id, "li")
         await editor.prompt(session, "lu")
-    async with playing(choir(alto), FULL) as editor:
+    async with playing(agent_over(alto), FULL) as editor:
         await load(editor, fork.session_id)
         assert [text for _, text in lines(editor)] == ["la", "alto: la", "li", "alto: li"]
 
 
 async def test_the_list_has_one_row_per_conversation_and_those_of_the_engines_and_turns_its_pages() -> None:
-    alto = Singer("alto")
+    alto = FakeEngine("alto")
     for number in range(PAGE + 20):
         alto.kept[f"terminal-{number}"] = [v1.UserMessageChunk(v1.TextBlock("hi"))]
-    async with playing(choir(alto, Singer("bass")), FULL) as editor:
+    async with playing(agent_over(alto, FakeEngine("bass")), FULL) as editor:
         sessions = []
         for number in range(3):
             sessions.append(await editor.open())
@@ -263,12 +263,12 @@ async def test_the_list_has_one_row_per_conversation_and_those_of_the_engines_an
 
 
 async def test_a_conversation_of_a_terminal_becomes_ours_when_it_is_opened() -> None:
-    alto = Singer("alto")
+    alto = FakeEngine("alto")
     alto.kept["terminal-1"] = [
         v1.UserMessageChunk(v1.TextBlock("begun elsewhere")),
         v1.AgentMessageChunk(v1.TextBlock("so it was"), "m0"),
     ]
-    async with playing(choir(Singer("bass"), alto), FULL) as editor:
+    async with playing(agent_over(FakeEngine("bass"), alto), FULL) as editor:
         await load(editor, "terminal-1")
         assert [text for _, text in lines(editor)] == ["begun elsewhere", "so it was"]
         await editor.prompt("terminal-1", "and on")
@@ -277,9 +277,9 @@ async def test_a_conversation_of_a_terminal_becomes_ours_when_it_is_opened() -> 
 
 
 async def test_deleting_forgets_ours_and_the_engines_own() -> None:
-    alto = Singer("alto")
+    alto = FakeEngine("alto")
     alto.kept["terminal-1"] = []
-    async with playing(choir(alto), FULL) as editor:
+    async with playing(agent_over(alto), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "la")
         for id in (session, "terminal-1"):
@@ -294,8 +294,8 @@ async def test_an_opening_that_fails_leaves_nothing_open(state: Path) -> None:
     async def refuse(*_: Any) -> Any:
         raise asyncio.CancelledError
 
-    alto = Singer("alto")
-    agent = choir(alto, Singer("bass"))
+    alto = FakeEngine("alto")
+    agent = agent_over(alto, FakeEngine("bass"))
     alto.new = refuse  # type: ignore[method-assign, assignment]
     async with playing(agent, FULL) as editor:
         with pytest.raises(RequestRefused):
@@ -304,7 +304,7 @@ async def test_an_opening_that_fails_leaves_nothing_open(state: Path) -> None:
 
 
 async def test_a_session_in_which_nobody_said_anything_leaves_no_trace(state: Path) -> None:
-    async with playing(choir(Singer("alto")), FULL) as editor:
+    async with playing(agent_over(FakeEngine("alto")), FULL) as editor:
         await editor.open()
         assert await listed(editor) == []
     assert list((state / "locks").glob("*.lock")) == []

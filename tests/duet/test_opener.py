@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, Editor, playing
-from tests.duet.choir import Singer, choir, state_of
+from tests.duet.fake_engines import FakeEngine, agent_over, state_of
 
 PEOPLE = ("zed", "neovim", "antiphon-chat")
 SCRIPTS = ("antiphon-run", "antiphon-check")
@@ -59,7 +59,7 @@ async def test_whoever_comes_gets_a_new_session_or_the_last_of_their_own(
         patch.setenv("ANTIPHON_AUTO_RESUME", "true")
         for client, opened in visits:
             begun: set[str] = set()
-            async with playing(choir(Singer("alto")), FULL, name=client) as editor:
+            async with playing(agent_over(FakeEngine("alto")), FULL, name=client) as editor:
                 for cwd, speaks in opened:
                     expected = last.get((client, cwd)) if client in PEOPLE and cwd not in begun else None
                     begun.add(cwd)
@@ -75,7 +75,7 @@ async def test_whoever_comes_gets_a_new_session_or_the_last_of_their_own(
 
 
 async def test_a_thread_that_was_closed_is_not_opened_again_by_a_new_one() -> None:
-    async with playing(choir(Singer("alto")), FULL, name="zed") as editor:
+    async with playing(agent_over(FakeEngine("alto")), FULL, name="zed") as editor:
         first = await editor.open()
         await editor.prompt(first, "la")
         await editor.connection.request(m.CLOSE_SESSION, v1.CloseSession(first))
@@ -83,10 +83,10 @@ async def test_a_thread_that_was_closed_is_not_opened_again_by_a_new_one() -> No
 
 
 async def test_a_person_sees_that_a_session_was_resumed_and_how_to_have_it_otherwise() -> None:
-    alto = Singer("alto")
-    async with playing(choir(alto), FULL, name="zed") as editor:
+    alto = FakeEngine("alto")
+    async with playing(agent_over(alto), FULL, name="zed") as editor:
         await editor.prompt(await editor.open(), "a song about rivers")
-    async with playing(choir(alto), FULL, name="zed") as editor:
+    async with playing(agent_over(alto), FULL, name="zed") as editor:
         await editor.open()
         await editor.until("notice")
         (told,) = notices(editor)
@@ -96,13 +96,13 @@ async def test_a_person_sees_that_a_session_was_resumed_and_how_to_have_it_other
 
 @pytest.mark.parametrize("said_before", [[], ["/status"], ["something else"]], ids=["nothing", "a command", "a prompt"])
 async def test_continue_goes_on_with_the_last_session_of_whoever_made_it(said_before: list[str]) -> None:
-    alto = Singer("alto")
-    async with playing(choir(alto), FULL, name="neovim") as editor:
+    alto = FakeEngine("alto")
+    async with playing(agent_over(alto), FULL, name="neovim") as editor:
         theirs = await editor.open()
         await editor.prompt(theirs, "a song about rivers")
-    async with playing(choir(Singer("alto")), FULL, name="antiphon-run") as editor:
+    async with playing(agent_over(FakeEngine("alto")), FULL, name="antiphon-run") as editor:
         await editor.prompt(await editor.open(), "a script")
-    async with playing(choir(alto), FULL, name="zed") as editor:
+    async with playing(agent_over(alto), FULL, name="zed") as editor:
         session = await editor.open()
         assert session != theirs and not said(editor)
         for text in said_before:
@@ -115,17 +115,17 @@ async def test_continue_goes_on_with_the_last_session_of_whoever_made_it(said_be
         made = {row.session_id: (row.meta or {}).get("antiphon", {}) for row in rows}
     assert theirs in made and made[session] == {"client": "zed"} and made[theirs] == {"client": "neovim"}
     assert {"client": "antiphon-run", "script": True} in made.values()
-    async with playing(choir(alto), FULL, name="zed") as editor:  # what it became is what it is from now on
+    async with playing(agent_over(alto), FULL, name="zed") as editor:  # what it became is what it is from now on
         await editor.connection.request(m.LOAD_SESSION, v1.LoadSession(session, "/w", []))
         texts = said(editor)
         assert texts[0] == "a song about rivers" and texts[-1] == "go on" and "something else" not in texts
 
 
 async def test_continue_takes_any_beginning_of_an_id_and_says_when_that_means_several() -> None:
-    async with playing(choir(Singer("alto")), FULL, name="antiphon-run") as editor:
+    async with playing(agent_over(FakeEngine("alto")), FULL, name="antiphon-run") as editor:
         script = await editor.open()
         await editor.prompt(script, "made by a script")
-    async with playing(choir(Singer("alto")), FULL, name="zed") as editor:
+    async with playing(agent_over(FakeEngine("alto")), FULL, name="zed") as editor:
         session = await editor.open()
         await editor.prompt(session, "/continue nothing-like-it")
         assert "There is no session whose id begins with `nothing-like-it`" in "".join(
@@ -136,7 +136,7 @@ async def test_continue_takes_any_beginning_of_an_id_and_says_when_that_means_se
 
 
 async def test_without_an_earlier_session_continue_says_so() -> None:
-    async with playing(choir(Singer("alto")), FULL, name="zed") as editor:
+    async with playing(agent_over(FakeEngine("alto")), FULL, name="zed") as editor:
         session = await editor.open()
         await editor.prompt(session, "/continue")
         assert "There is no earlier session" in "".join(said(editor, "agent_message_chunk"))
