@@ -10,7 +10,7 @@ import pytest
 
 from antiphon.conformance.prompts import DEMO, Prompts
 from tests.conformance.own import words
-from tests.duet.e2e import editors as place as joint_places
+from tests.duet.e2e import editors as joint_places
 from tests.engines.claude import place as claude_places
 from tests.engines.claude import versions as claude_versions
 from tests.engines.claude.model.__main__ import played as claude_played
