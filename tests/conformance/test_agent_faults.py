@@ -12,12 +12,12 @@ from antiphon.conformance.requirements import EVERY
 from antiphon.conformance.results import ScenarioRecord
 from antiphon.conformance.suites.agent import SUITE
 from antiphon.traffic.entries import NO_JSON, Direction, Entry
-from tests.conformance.faults import doing, handshake, messages, opening, robustness, rules, turns
-from tests.conformance.faults.aiming import asks, lose_reply
-from tests.conformance.faults.staging import InScene
+from tests.conformance.faults import actions, handshake, messages, robustness, rules, sessions, turns
+from tests.conformance.faults.one_message import asks, lose_reply
+from tests.conformance.faults.one_scenario import InScene
 from tests.conformance.memory import WISHES, InMemory, Leaves, under_load
 
-TABLES = (handshake, messages, robustness, opening, turns, doing, rules)
+TABLES = (handshake, messages, robustness, sessions, turns, actions, rules)
 FAULTS = {id: fault for table in TABLES for id, fault in table.FAULTS.items()}
 
 AIMED = {
@@ -60,7 +60,7 @@ async def test_a_fault_fails_its_requirement_and_no_other(id: str) -> None:
 
 @pytest.mark.slow  # many scenes for each fault
 @pytest.mark.parametrize("id", [id for id, fault in FAULTS.items() if not isinstance(fault, InScene)])
-async def test_a_fault_in_one_scene_fails_nothing_in_another(id: str) -> None:
+async def test_a_fault_in_one_scenario_fails_nothing_in_another(id: str) -> None:
     """Those that are at work in one scene only have played above: the next test is why they cannot do anything elsewhere. The others play
     in every scene whose messages they change."""
     own = {SUITE.requirements()[one].scenario for one in (id, *SUITE.dependants(id))} - {EVERY}
@@ -101,7 +101,7 @@ def _changed(id: str) -> set[str]:
     return found
 
 
-def test_a_fault_of_one_scene_leaves_the_messages_of_others_alone() -> None:
+def test_a_fault_of_one_scenario_leaves_the_messages_of_others_alone() -> None:
     fault = InScene("mine", lambda told, talk: [])()
 
     def passed(direction: Direction, message: object) -> bool:

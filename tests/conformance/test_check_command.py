@@ -79,7 +79,7 @@ def test_a_check_by_name_does_not_start_the_program_of_that_name(
 
 
 @pytest.mark.parametrize("script", ["/nowhere/agent.py", "-c", "--nonsense"])
-def test_a_command_that_starts_no_agent_is_told_to_be_looked_at(
+def test_a_command_that_starts_no_agent_is_reported_with_a_hint(
     script: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["check", "--only", "turn", "--", sys.executable, script]) == 1
@@ -115,7 +115,7 @@ def test_a_command_that_starts_no_agent_is_told_to_be_looked_at(
         "no prompts",
     ],
 )
-def test_what_cannot_be_done_is_said_with_what_to_do(
+def test_what_cannot_be_done_is_reported_with_a_hint(
     arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["check", *arguments]) == 2

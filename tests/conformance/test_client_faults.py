@@ -11,11 +11,11 @@ from antiphon.conformance.requirements import EVERY, RequirementStatus
 from antiphon.conformance.results import ConformanceReport, ScenarioRecord
 from antiphon.conformance.suites.client import SUITE
 from antiphon.traffic.entries import NO_JSON, Entry
-from tests.conformance.client_faults import handshake, rules, talking, working
+from tests.conformance.client_faults import handshake, messages, rules, services
 from tests.conformance.client_memory import WISHES, Broken, InMemory
 from tests.conformance.memory import under_load
 
-FAULTS = {**handshake.FAULTS, **talking.FAULTS, **working.FAULTS, **rules.FAULTS}
+FAULTS = {**handshake.FAULTS, **messages.FAULTS, **services.FAULTS, **rules.FAULTS}
 WITH_A_PROCESS = {"stderr.flood", "ends.input", "ends.no-orphan"}
 """Those whose faults are in test_client_processes.py."""
 

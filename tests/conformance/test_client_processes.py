@@ -43,7 +43,7 @@ async def test_a_small_client_is_checked_through_the_file_that_stands_for_its_ag
 
 
 @pytest.mark.slow
-async def test_a_client_that_nobody_here_helped_passes_everything() -> None:
+async def test_a_client_that_imports_nothing_of_ours_passes_everything() -> None:
     report = await check_client(small(), under_load(ClientCheckOptions(limit=10.0, silence=0.05)))
     assert failed(report) == {}
     assert {one.verdict.status for one in report.results} == {
@@ -63,7 +63,7 @@ async def test_a_fault_of_a_process_fails_its_requirement_and_no_other(id: str) 
     assert set(failed(report)) - {id} <= SUITE.dependants(id)
 
 
-async def test_a_client_that_cannot_be_started_is_told_so() -> None:
+async def test_a_client_that_cannot_be_started_is_reported() -> None:
     report = await check_client(ClientCommands.of(["antiphon-no-such-client", "{agent}"]))
     assert list(failed(report)) == ["prompt.comes"]
     assert "no such program" in failed(report)["prompt.comes"]
@@ -80,7 +80,7 @@ async def test_the_file_that_stands_for_the_agent_is_ours_alone_and_goes_away() 
     assert not folder.exists()
 
 
-async def test_whoever_else_comes_through_the_door_is_not_understood_and_keeps_nobody_waiting() -> None:
+async def test_another_program_on_the_socket_is_not_understood_and_blocks_nothing() -> None:
     came = asyncio.Event()
     door = ShimSocket(lambda agent_start: came.set())
     address = str(door.agent.parent / "s")
@@ -129,7 +129,7 @@ def test_commands_come_from_a_file(tmp_path: Path) -> None:
         ("cancel =", "cannot be read"),
     ],
 )
-def test_a_file_of_commands_that_is_wrong_is_told_so(tmp_path: Path, text: str, problem: str) -> None:
+def test_a_file_of_commands_that_is_wrong_is_reported(tmp_path: Path, text: str, problem: str) -> None:
     file = tmp_path / "commands.toml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(BadCommands) as error:

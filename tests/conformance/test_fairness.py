@@ -33,7 +33,7 @@ class WantsALogin(Plain):
         raise Refusal(-32000, "sign in first")
 
 
-async def test_who_wants_a_login_is_neither_blamed_nor_praised_for_refusing_sessions() -> None:
+async def test_an_agent_that_wants_a_login_neither_fails_nor_passes_by_refusing_sessions() -> None:
     records = [
         "session-new",
         "session-refused",
@@ -281,7 +281,7 @@ class LeavesEarly(Plain):
         return await super().do(method, params)
 
 
-async def test_who_leaves_after_a_message_that_came_too_early_is_asked_the_rest_all_the_same() -> None:
+async def test_an_agent_that_exits_after_an_early_message_gets_the_other_requests_all_the_same() -> None:
     report = await check_agent(Plainly(LeavesEarly), under_load(WISHES), only=["odd-client"])
     assert set(failed(report)) == {"init.after-early"}
     assert statuses(report, "init.unknown-capability", "init.meta", "init.unknown-field", "init.nulls") == {
@@ -307,7 +307,7 @@ class LeavesAfterErrors(Plain):
         return await super().prompt(session, blocks)
 
 
-async def test_who_leaves_after_errors_is_blamed_for_that_alone_and_never_by_a_must() -> None:
+async def test_an_agent_that_exits_after_errors_fails_by_that_alone_and_never_by_a_must() -> None:
     class Careful(LeavesAfterErrors):
         async def do(self, method: str, params: Message) -> Any:
             return await super().do(

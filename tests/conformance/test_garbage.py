@@ -16,7 +16,7 @@ from antiphon.conformance.standin_client import StandinClient
 from antiphon.conformance.wire import PeerRefusal, PeerWire
 from antiphon.traffic.entries import Direction
 from antiphon.transports.memory import memory_pair
-from tests.conformance.faults.making import change_answer, change_said
+from tests.conformance.faults.wire_faults import change_answer, change_said
 from tests.conformance.memory import WISHES, Fault, InMemory, Message
 
 LIMITED = replace(WISHES, limit=0.3, start=1.0)
@@ -94,13 +94,13 @@ def garbles(fields: Collection[str], kept: Collection[str], *garbage: Any) -> Ca
 
 @pytest.mark.slow  # all scenes for each kind of garbage
 @pytest.mark.parametrize("garbage", GARBAGE, ids=str)
-async def test_garbage_inside_of_what_an_agent_says(garbage: Any) -> None:
+async def test_garbage_inside_of_what_an_agent_sends(garbage: Any) -> None:
     await assert_reported(garbles(["params"], KEPT, garbage))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("garbage", GARBAGE, ids=str)
-async def test_garbage_for_all_that_an_agent_says_in_its_sessions(garbage: Any) -> None:
+async def test_garbage_for_all_that_an_agent_sends_in_its_sessions(garbage: Any) -> None:
     await assert_reported(garbles(["params"], ["sessionId"], garbage, {"toolCallId": [], "sessionUpdate": {}}))
 
 

@@ -84,7 +84,7 @@ def test_a_failure_that_follows_from_another_says_so() -> None:
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
-def test_nothing_that_an_agent_says_reaches_the_terminal_as_a_control_code(width: int) -> None:
+def test_nothing_that_an_agent_sends_reaches_the_terminal_as_a_control_code(width: int) -> None:
     for document in (GOOD, RUDE, BAD):
         text = text_of(document, width, everything=True)
         assert not {letter for letter in text if ord(letter) < 32 and letter != "\n"} | ({"\u202e"} & set(text))
@@ -103,7 +103,7 @@ def test_two_that_need_each_other_are_no_reason_for_each_other() -> None:
     assert {one.id: one.because for one in document_of(report, suite).results if one.because} == {}
 
 
-def test_who_is_strict_is_told_why_he_is_not_content() -> None:
+def test_a_strict_check_says_why_it_fails() -> None:
     told = list(lines(RUDE, Screen(environment={}), 80, everything=False, strict=True))
     assert told[-1] == "--strict: 1 fail that should hold."
 
@@ -164,5 +164,7 @@ def test_the_data_has_every_message_that_proves_a_failure_whole() -> None:
     ],
     ids=["one unseen", "all seen", "unseen and untried", "one untried"],
 )
-def test_who_is_correct_is_told_how_much_was_never_seen(statuses: dict[str, RequirementVerdict], sentence: str) -> None:
+def test_a_correct_peer_is_reported_with_what_was_never_seen(
+    statuses: dict[str, RequirementVerdict], sentence: str
+) -> None:
     assert sentence in " ".join(text_of(report_of(**statuses)).split())

@@ -46,7 +46,7 @@ async def test_an_unusual_client_breaks_nothing_that_must_hold(seed: int) -> Non
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_a_client_that_leaves_unknown_methods_unanswered_is_told_that_and_nothing_else(seed: int) -> None:
+async def test_a_client_that_ignores_unknown_methods_fails_by_that_and_nothing_else(seed: int) -> None:
     traits = replace(ClientTraits.of(seed), leaves_after=(), knows=lambda method: False)
     report = await check_client(
         Unusually(traits, seed), under_load(replace(CLIENT_WISHES, limit=2.0)), jobs=len(SUITE.scenarios)

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from antiphon.policy import Rules, Verdict, decide
 from tests.policy.attacks import ATTACKS, HIDDEN, MEANT, Attack
 from tests.policy.corpus import lines
-from tests.policy.recording import BASH, Bench
-from tests.policy.saying import line, words
+from tests.policy.short import line, words
+from tests.policy.stub_programs import BASH, Bench
 
 PATTERNS = Rules.parse(
     allow=["Bash(git *)", "Bash(echo *)", "Bash(ls *)", "Bash(cat *)", "Bash(printf *)", "Bash(test *)", "Bash(find *)",

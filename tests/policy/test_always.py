@@ -8,7 +8,7 @@ from antiphon.policy import Rule, Rules, Verdict, closed_reason, decide, suggest
 from antiphon.policy.arguments import INTERPRETERS
 from antiphon.policy.patterns import quoted
 from antiphon.policy.programs import SCRIPT_RUNNERS
-from tests.policy.saying import CWD, line, words
+from tests.policy.short import CWD, line, words
 
 FED = [
     "sh", "bash -c 'ls'", "bash build.sh", "/bin/zsh", "python", "python3.12 -c 1", "python x.py", "python -m code", "node -e 1", "perl -e 1",

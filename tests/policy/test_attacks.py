@@ -7,7 +7,7 @@ from antiphon.protocol.v1.tools import ToolCall, ToolLocation
 from tests.policy.attack_calls import CALLS, CallAttack
 from tests.policy.attack_paths import PATHS, PathAttack, follow
 from tests.policy.attacks import ATTACKS, HIDDEN, SMUGGLED, Attack
-from tests.policy.saying import CWD, files, line, ruling
+from tests.policy.short import CWD, files, line, ruling
 
 
 @pytest.mark.parametrize("row", ATTACKS, ids=lambda row: row.trick)

@@ -8,7 +8,7 @@ from antiphon.policy import Action, PolicyMode, Remembered, Rule, Rules, Verdict
 from antiphon.protocol.v1.client_services import CreateTerminal, EnvVariable, ReadTextFile, WriteTextFile
 from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.tools import ContentItem, Diff, ToolCall, ToolCallPatch, ToolKind, ToolLocation
-from tests.policy.saying import CWD, files, line, ruling, verdict, words
+from tests.policy.short import CWD, files, line, ruling, verdict, words
 
 ALLOW, DENY, ASK = Verdict.ALLOW, Verdict.DENY, Verdict.ASK
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
@@ -153,7 +153,7 @@ def test_a_title_never_allows_anything() -> None:
         ({"name": "TodoWrite"}, "think"),
     ],
 )
-def test_the_worst_that_is_said_about_a_call_counts(fields: dict[str, object], kind: str) -> None:
+def test_the_worst_claim_about_a_call_counts(fields: dict[str, object], kind: str) -> None:
     assert of(**fields).kind == kind
 
 

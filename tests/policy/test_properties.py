@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from antiphon.policy import Action, PolicyMode, Rule, Rules, Verdict, decide, suggest
 from antiphon.protocol.v1.tools import ToolCall, ToolKind
 from tests.policy.corpus import lines
-from tests.policy.saying import CWD, HOME, files, line, verdict, words
+from tests.policy.short import CWD, HOME, files, line, verdict, words
 
 RULES = [
     "Bash", "Bash(*)", "Bash(git *)", "Bash(git push *)", "Bash(rm *)", "Bash(echo *)", "Bash(* x)", "Bash(git status)", "Edit",
@@ -116,7 +116,7 @@ def test_in_plan_nothing_writes_or_executes(action: Action, rules: Rules) -> Non
 
 
 @given(actions, all_rules)
-def test_nobody_is_asked_in_dont_ask_and_nothing_more_is_allowed(action: Action, rules: Rules) -> None:
+def test_the_user_is_not_asked_in_dont_ask_and_nothing_more_is_allowed(action: Action, rules: Rules) -> None:
     usual, quiet = decide(action, rules), decide(action, rules, PolicyMode.DONT_ASK)
     assert quiet.verdict is (Verdict.ALLOW if usual.verdict is Verdict.ALLOW else Verdict.DENY)
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from antiphon.policy import Action, PolicyMode, Rule, Rules, Verdict, decide, suggest
 from antiphon.policy.protected import NAMES, protected
 from antiphon.protocol import v1
-from tests.policy.saying import CWD, files, line, ruling, verdict
+from tests.policy.short import CWD, files, line, ruling, verdict
 
 ALLOW, ASK = Verdict.ALLOW, Verdict.ASK
 EDITS = PolicyMode.ACCEPT_EDITS

@@ -23,5 +23,5 @@ def test_a_rule_that_denies_or_asks_holds_for_looking_too() -> None:
         assert ruling.verdict is Verdict.DENY and "Read(secret)" in ruling.why
 
 
-def test_what_may_do_more_than_it_says_is_no_looking() -> None:
+def test_a_call_that_may_do_more_than_it_states_is_not_read_only() -> None:
     assert decide_read_only(Action(kind="read", unread=True), Rules()).verdict is Verdict.DENY

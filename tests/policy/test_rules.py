@@ -5,7 +5,7 @@ import pytest
 from antiphon.errors import AcpError
 from antiphon.policy import Action, Rule, RuleError, Rules, Verdict
 from antiphon.protocol.v1.tools import ToolCall, ToolKind
-from tests.policy.saying import CWD, files, line, ruling, verdict
+from tests.policy.short import CWD, files, line, ruling, verdict
 
 
 @pytest.mark.parametrize(

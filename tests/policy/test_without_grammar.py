@@ -6,7 +6,7 @@ import sys
 START = """
 import sys
 from antiphon.policy import *
-from tests.policy.saying import files, line, words, ruling
+from tests.policy.short import files, line, words, ruling
 """
 
 

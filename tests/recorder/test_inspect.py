@@ -12,7 +12,7 @@ import pytest
 from antiphon.cli.debug.inspect import parser
 from antiphon.cli.main import main
 from antiphon.recorder.views.style import many
-from tests.recorder.inspected import Tape
+from tests.recorder.recordings import Tape
 from tools.inspect_page import page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -130,7 +130,7 @@ def test_a_choice_of_messages(desk: Desk, words: tuple[str, ...], messages: list
     assert [int(number) for number in re.findall(r"^ +(\d+) +\d+\.\d{3} ", shown, re.MULTILINE)] == messages
 
 
-def test_a_deviation_is_told_below_its_message(desk: Desk) -> None:
+def test_a_deviation_is_printed_below_its_message(desk: Desk) -> None:
     assert re.search(r"18 .*session/set_mode.*\n +! .*modeId", desk.inspect(desk.tape(singing()), "--deviations"))
 
 
@@ -146,7 +146,7 @@ def test_json_has_the_story_and_the_messages_only_when_asked(desk: Desk) -> None
     assert len(desk.json(DEMO, "--messages")["entries"]) == 96
 
 
-def test_what_is_slow_is_what_one_says(desk: Desk) -> None:
+def test_the_user_chooses_what_counts_as_slow(desk: Desk) -> None:
     path = desk.tape(singing())
     assert len(desk.json(path)["slow"]) == 1 and len(desk.json(path, "--slow", "0.2")["slow"]) == 6
 
@@ -165,7 +165,7 @@ def test_strict_is_for_ci(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(("text", "why"), [("", "it is empty"), ("hello\nyou\n", "no message in 2 lines")])
-def test_what_is_no_recording_is_said(desk: Desk, text: str, why: str) -> None:
+def test_a_file_that_is_no_recording_is_reported(desk: Desk, text: str, why: str) -> None:
     path = desk.folder / "x.jsonl"
     path.write_text(text, encoding="utf-8")
     assert desk.inspect(str(path)) == "" and desk.status == 1
@@ -187,7 +187,7 @@ def test_what_is_no_recording_is_said(desk: Desk, text: str, why: str) -> None:
         ((DEMO, "--html", "nowhere/page.html"), 1, "cannot be written"),
     ],
 )
-def test_misuse_is_said_with_a_hint(desk: Desk, words: tuple[str, ...], status: int, said: str) -> None:
+def test_misuse_is_reported_with_a_hint(desk: Desk, words: tuple[str, ...], status: int, said: str) -> None:
     assert (desk.inspect(*words) == "") == ("--json" not in words) and desk.status == status
     assert said in desk.err and "hint: " in desk.err
 

@@ -7,7 +7,7 @@ import pytest
 
 from antiphon.cli.debug.inspect import run
 from antiphon.recorder.views.diagram import FileTail
-from tests.recorder.inspected import Tape
+from tests.recorder.recordings import Tape
 
 Steps = list[Callable[[], object]]
 

@@ -75,7 +75,7 @@ def test_an_agent_that_a_signal_ends_gives_128_and_its_number(tmp_path: Path) ->
     assert done.returncode == 128 + signal.SIGKILL
 
 
-def test_a_full_disk_is_told_once_and_stops_nothing() -> None:
+def test_a_full_disk_is_reported_once_and_stops_nothing() -> None:
     many = b'{"a":1}\n' * 50_000
     done = record("-o", "/dev/full", "--", "cat", input=many)
     assert (done.returncode, done.stdout) == (0, many)
@@ -120,7 +120,7 @@ def test_signals_are_passed_on_and_the_agent_decides(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are watched by descriptors of Linux")
-def test_killed_without_warning_it_leaves_nobody_behind(tmp_path: Path) -> None:
+def test_killed_without_warning_it_leaves_no_process_behind(tmp_path: Path) -> None:
     """The agent does not end when its stdin does, and has a child that left its group."""
     agent = python(
         "import os, time\n"
@@ -165,13 +165,13 @@ def test_the_agent_is_started_before_anything_heavy_is_loaded() -> None:
     [[], ["-o", "x"], ["--"], ["--redact", "tunes", "--", "cat"], ["--rotate", "much", "--", "cat"], ["--keep", "-1", "--", "cat"], ["cat", "--", "cat"],
      ["--from", "x"], ["--from", "x", "-o", "y", "--redact", "all", "--", "cat"], ["-o", "", "--", "cat"]],
 )  # fmt: skip
-def test_words_that_make_no_sense_are_told(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_arguments_that_make_no_sense_are_reported(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["record", *words]) == 2
     said = capsys.readouterr()
     assert said.out == "" and said.err.startswith("error: ") and said.err.splitlines()[-1].startswith("hint: ")
 
 
-def test_a_file_that_cannot_be_made_is_told_before_anything_starts(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_cannot_be_created_is_reported_before_anything_starts(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["record", "-o", "/not/here/a.jsonl", "--", "cat"]) == 2
     assert capsys.readouterr().err.startswith(
         "error: `/not/here/a.jsonl` cannot be written: there is no such directory\n"

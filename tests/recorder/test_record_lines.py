@@ -96,7 +96,7 @@ def test_words_for_people_are_never_messages() -> None:
 
 
 @pytest.mark.parametrize("cut", range(1, 16))
-def test_a_line_that_is_too_long_is_told_by_its_size_and_the_next_one_is_whole(cut: int) -> None:
+def test_a_line_that_is_too_long_is_recorded_by_its_size_and_the_next_one_is_whole(cut: int) -> None:
     wire = DirectionRecorder("c2a", longest=4)
     sent = b"0123456789\n{}\n["
     *lines, last = (wire.feed(0, sent[:cut]) + wire.feed(0, sent[cut:]) + wire.end(0)).splitlines()
@@ -106,7 +106,7 @@ def test_a_line_that_is_too_long_is_told_by_its_size_and_the_next_one_is_whole(c
     assert told[1]["msg"] == {} and json.loads(last)["raw"] == "["
 
 
-def test_what_the_disk_was_too_slow_for_is_told() -> None:
+def test_what_the_disk_was_too_slow_for_is_noted() -> None:
     wire = DirectionRecorder("c2a")
     found = wire.feed(0, b'{}\n{"begun') + wire.gap(1, 1000) + wire.feed(2, b'the end"}\n{"next":1}\n') + wire.end(3)
     told = [json.loads(line) for line in found.splitlines()]

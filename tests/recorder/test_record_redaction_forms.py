@@ -94,7 +94,7 @@ def test_the_fields_of_a_form_keep_their_types() -> None:
     assert cleared(params) == params and not look("CreateElicitationRequest", params).faults
 
 
-def test_half_a_letter_stops_nobody() -> None:
+def test_half_a_surrogate_pair_stops_nothing() -> None:
     line = rb'{"t":0,"dir":"a2c","msg":{"a":"\ud83d","token":"abcd1234","b":"\udc00 abcd1234"}}'
     found = RecordingRedactor(["secrets"], {}).line(line)
     assert found == rb'{"t":0,"dir":"a2c","msg":{"a":"\ud83d","token":"[secret 1]","b":"' + '� [secret 1]"}}'.encode()

@@ -3,7 +3,7 @@
 from typing import Any
 
 from antiphon.recorder.replay.client import ClientPlayer
-from tests.recorder.replaying import INITIALIZE, TURN, answer, asked, client, prompt, raw, say, tell, update
+from tests.recorder.replay_recordings import INITIALIZE, TURN, answer, asked, client, prompt, raw, say, tell, update
 
 SAID = [msg for dir, msg in TURN if dir == "c2a"]
 ANSWERS = [line for line in TURN if line[0] == "a2c"]
@@ -29,7 +29,7 @@ def test_the_recorded_agent_is_as_recorded() -> None:
     assert told(player) == [] and player.matched == 7
 
 
-def test_nothing_is_said_before_what_it_answers() -> None:
+def test_nothing_is_sent_before_what_it_responds_to() -> None:
     player = start()
     assert player.wait(0.0) is None
     assert say(player, ANSWERS[0]) == [SAID[1]]
@@ -54,7 +54,7 @@ def _of(line: tuple[str, Any], *fields: str) -> dict[str, Any]:
     return {field: line[1]["params"]["update"][field] for field in fields}
 
 
-def test_another_word_is_told_with_its_path() -> None:
+def test_a_changed_word_is_reported_with_its_path() -> None:
     player = start()
     say(player, *ANSWERS[:-2], update("agent_message_chunk", content={"type": "text", "text": "sorry"}))
     say(player, answer(2, stopReason="refusal"))
@@ -80,7 +80,7 @@ def test_tolerance_is_about_words_and_not_about_how_it_ended() -> None:
     assert found[:2] == [(2, "result"), (2, "error")] and (4, "") in found
 
 
-def test_updates_that_are_missing_new_or_elsewhere_are_told() -> None:
+def test_updates_that_are_missing_new_or_elsewhere_are_reported() -> None:
     player = start()
     say(player, *ANSWERS[:2], ANSWERS[3], ANSWERS[2], update("plan"), *ANSWERS[4:5], ANSWERS[-1])
     found = told(player)
@@ -106,7 +106,7 @@ def test_a_question_too_many_gets_the_last_answer_again_or_an_error() -> None:
     assert [one.what for one in player.differences] == ["session/request_permission", "fs/read_text_file"]
 
 
-def test_an_agent_that_falls_silent_or_dies_is_told() -> None:
+def test_an_agent_that_falls_silent_or_dies_is_reported() -> None:
     player = start()
     say(player, *ANSWERS[:3])
     assert [(one.message, one.what) for one in (player.end(0.0), player.differences)[1]] == [
@@ -117,7 +117,7 @@ def test_an_agent_that_falls_silent_or_dies_is_told() -> None:
     ]
 
 
-def test_times_may_differ_and_so_may_what_is_said_to_differ() -> None:
+def test_times_may_differ_and_so_may_ignored_paths() -> None:
     recording = [INITIALIZE, answer(0, updatedAt="2026-01-02T03:04:05Z", version="1")]
     live = answer(0, updatedAt="2027-01-02T03:04:05.678+01:00", version="2")
     player = start(recording)

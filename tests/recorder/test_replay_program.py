@@ -13,7 +13,7 @@ from antiphon.cli.main import main
 from antiphon.recorder.replay.agent import Player, serve
 from tests.cli.running import Place
 from tests.limits import limit
-from tests.recorder.replaying import INITIALIZE, TURN, lines, prompt, raw, strict, tolerant
+from tests.recorder.replay_recordings import INITIALIZE, TURN, lines, prompt, raw, strict, tolerant
 
 ANTIPHON = [sys.executable, "-m", "antiphon"]
 SAID = b"".join(raw(line) + b"\n" for line in TURN if line[0] == "c2a")
@@ -39,7 +39,7 @@ def served(player: Player, said: bytes) -> bytes:
         return heard.read()
 
 
-def test_whoever_pipes_the_client_in_gets_the_agent_out() -> None:
+def test_piping_the_client_in_gives_the_agent_out() -> None:
     assert served(strict(TURN), SAID) == ANSWERED
     assert served(tolerant(TURN), SAID) == ANSWERED
 
@@ -48,7 +48,7 @@ def test_a_last_line_without_an_end_counts() -> None:
     assert served(tolerant(TURN), SAID[:-1]) == ANSWERED
 
 
-def test_after_a_mismatch_the_client_is_answered_and_nobody_listens_any_more() -> None:
+def test_after_a_mismatch_the_client_gets_an_error_and_nothing_more_is_read() -> None:
     player = strict(TURN)
     heard = served(player, raw(INITIALIZE) + b"\n" + raw(prompt(9, "x")) + b"\n" + SAID)
     assert [sorted(msgspec.json.decode(line)) for line in heard.splitlines()] == [
@@ -125,7 +125,7 @@ def test_words_that_make_no_sense_end_with_2(
     assert sentence in said.err and "\nhint: " in said.err and (said.out == "") == ("--json" not in words)
 
 
-def test_what_cannot_be_played_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recording_that_cannot_be_replayed_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty").write_bytes(b"# nothing\n")
     (tmp_path / "two").write_bytes(lines([*TURN, *TURN]))
     for words, sentence, status in (

@@ -11,7 +11,7 @@ from antiphon.recorder.replay.agent import Player, StrictPlayer
 from antiphon.recorder.replay.client import ClientPlayer
 from antiphon.recorder.replay.script import ReplayNames, Script
 from antiphon.traffic.entries import Direction, Entry, parse
-from tests.recorder.replaying import TURN, client, raw, strict, tolerant
+from tests.recorder.replay_recordings import TURN, client, raw, strict, tolerant
 
 IDS = ["0", "1", "-7", "1.0", '"1"', '"é"', "null", "1180591620717411303424", "1180591620717411303425", "1e3"]
 """Every kind of id, as it is written."""
@@ -88,7 +88,7 @@ def test_a_recording_matches_its_own_client_under_any_ids(said: list[Said]) -> N
 
 
 @given(st.data())
-def test_any_change_in_what_the_client_says_is_told_with_its_path(data: st.DataObject) -> None:
+def test_any_change_in_what_the_client_sends_is_reported_with_its_path(data: st.DataObject) -> None:
     said = data.draw(CONVERSATIONS)
     mine = [place for place, one in enumerate(said) if one.dir is Direction.C2A]
     if not mine:

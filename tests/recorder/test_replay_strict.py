@@ -4,7 +4,19 @@ from typing import Any
 
 import pytest
 
-from tests.recorder.replaying import INITIALIZE, TURN, answer, ask, asked, prompt, raw, say, strict, tell, update
+from tests.recorder.replay_recordings import (
+    INITIALIZE,
+    TURN,
+    answer,
+    ask,
+    asked,
+    prompt,
+    raw,
+    say,
+    strict,
+    tell,
+    update,
+)
 
 SAID = [line for line in TURN if line[0] == "c2a"]
 ANSWERED = [msg for dir, msg in TURN if dir == "a2c"]
@@ -35,7 +47,7 @@ def test_another_word_is_told_with_its_path_and_answered_with_an_error() -> None
         (("c2a", [1]), 'message 1 (initialize): recorded "initialize", got "JSON that is no message"'),
     ],
 )
-def test_what_is_no_such_message_is_told(said: tuple[str, Any], problem: str) -> None:
+def test_a_message_of_another_kind_is_reported(said: tuple[str, Any], problem: str) -> None:
     player = strict(TURN)
     say(player, said)
     assert player.problems[0] == problem
@@ -60,13 +72,13 @@ def test_what_never_came_is_named() -> None:
     ]
 
 
-def test_what_is_too_much_is_told() -> None:
+def test_a_message_too_many_is_reported() -> None:
     player = strict(TURN)
     say(player, *SAID, ask(7, "session/list"))
     assert player.problems == ['session/list: recorded nothing, got {"params":{}}']
 
 
-def test_what_may_differ_is_said_by_its_path() -> None:
+def test_what_may_differ_is_named_by_its_path() -> None:
     other = ask(0, "initialize", protocolVersion=1, clientInfo={"name": "other", "version": "2"})
     player = strict(TURN, "params.clientInfo", "params.prompt[*].text")
     assert len(say(player, other, SAID[1], prompt(2, "anything"))) == 5
@@ -108,7 +120,7 @@ def test_ids_that_the_client_makes_up_are_followed() -> None:
     assert heard[1]["params"]["terminalId"] == "t-new" and player.problems == []
 
 
-def test_what_was_said_at_once_may_come_in_any_order() -> None:
+def test_what_was_sent_at_once_may_come_in_any_order() -> None:
     one, two = ask(1, "session/list"), ask(2, "session/new", cwd="/w")
     recording = [INITIALIZE, answer(0), one, two, tell("_note"), answer(1, sessions=[]), answer(2, sessionId="s")]
     player = strict(recording)
@@ -133,7 +145,7 @@ def test_pauses_are_as_recorded_and_count_from_when_their_cause_came() -> None:
     assert faster.wait(100.0) == pytest.approx(0.1)
 
 
-def test_who_closes_its_end_gets_the_rest_at_once() -> None:
+def test_a_client_that_closes_its_end_gets_the_rest_at_once() -> None:
     player = strict(TURN, speed=1.0)
     say(player, INITIALIZE, now=100.0)
     assert len(player.end(100.0)) == 1
@@ -162,7 +174,7 @@ def test_what_is_nested_beyond_all_sense_is_noise() -> None:
     assert player.problems == ['message 1 (initialize): recorded "initialize", got "a line that is no JSON"']
 
 
-def test_who_calls_a_question_off_names_it_by_its_live_id() -> None:
+def test_a_cancelled_request_is_named_by_its_live_id() -> None:
     recording = [prompt(2, "go"), tell("$/cancel_request", requestId=2), answer(2, stopReason="cancelled")]
     player = strict(recording)
     say(player, prompt("two", "go"), tell("$/cancel_request", requestId="two"))
@@ -178,12 +190,12 @@ def test_a_form_for_a_question_names_it_by_its_live_id() -> None:
     assert heard[0]["params"]["requestId"] == "two"
 
 
-def test_pauses_before_anybody_asked_count_from_the_start() -> None:
+def test_pauses_before_any_request_count_from_the_start() -> None:
     player = strict([("a2c", "one"), ("a2c", "two"), *TURN], speed=1.0)
     assert player.ready(500.0) == [b"one\n"] and player.wait(500.0) == 1.0
 
 
-def test_a_method_is_anybodys_text_and_shown_as_such() -> None:
+def test_a_method_is_text_of_a_peer_and_escaped_as_such() -> None:
     player = strict(TURN)
     say(player, ask(1, "\x1b[2J\nerror: all is well"))
     assert player.problems == [

@@ -1,18 +1,18 @@
 """The tolerant stand-in for an agent: each question is answered as the recording answers such a question."""
 
-from tests.recorder.replaying import INITIALIZE, TURN, answer, ask, asked, prompt, say, tell, tolerant, update
+from tests.recorder.replay_recordings import INITIALIZE, TURN, answer, ask, asked, prompt, say, tell, tolerant, update
 
 SAID = [line for line in TURN if line[0] == "c2a"]
 ANSWERED = [msg for dir, msg in TURN if dir == "a2c"]
 
 
-def test_the_recorded_client_hears_what_was_recorded() -> None:
+def test_the_recorded_client_receives_what_was_recorded() -> None:
     player = tolerant(TURN)
     assert say(player, *SAID) == ANSWERED
     assert player.notes == []
 
 
-def test_another_client_hears_the_same_and_what_differed_is_noted_once() -> None:
+def test_another_client_receives_the_same_and_each_difference_is_noted_once() -> None:
     player = tolerant(TURN)
     heard = say(
         player, ask("a", "initialize", protocolVersion=1), ask("b", "session/new", cwd="/old/songs", mcpServers=[])
@@ -27,7 +27,7 @@ def test_another_client_hears_the_same_and_what_differed_is_noted_once() -> None
     assert player.problems == []
 
 
-def test_what_nobody_asks_for_is_left_out() -> None:
+def test_what_is_not_requested_is_left_out() -> None:
     player = tolerant(TURN)
     heard = say(player, prompt(9, "now"), answer(0, by="c2a"))
     assert [line.get("method", line.get("id")) for line in heard] == [
@@ -62,7 +62,7 @@ def test_the_same_question_gets_its_own_answer_and_others_the_next() -> None:
     assert [line["result"]["stopReason"] for line in heard] == ["three", "one", "two", "three"]
 
 
-def test_a_session_hears_what_was_said_in_it() -> None:
+def test_a_session_receives_its_own_updates() -> None:
     recording = [
         INITIALIZE,
         answer(0),
@@ -116,7 +116,7 @@ def test_cancelling_as_recorded_ends_as_recorded() -> None:
     assert [line.get("id") for line in say(player, tell("session/cancel", sessionId="s1"))] == [None, 1]
 
 
-def test_in_the_second_version_cancelling_tells_the_state_that_ends_the_turn() -> None:
+def test_in_version_2_cancelling_sends_the_state_that_ends_the_turn() -> None:
     recording = [
         prompt(1, "go"),
         answer(1),
@@ -147,7 +147,7 @@ def test_a_question_of_ours_that_is_open_twice_has_two_ids() -> None:
     assert [line.get("id") for line in say(player, answer(0, by="c2a"))] == [None, 1]
 
 
-def test_what_was_said_before_anybody_asked_is_said_so_again() -> None:
+def test_what_was_sent_before_any_request_is_sent_so_again() -> None:
     player = tolerant([("a2c", "hello"), *TURN])
     assert player.ready(0.0) == [b"hello\n"]
 

@@ -16,8 +16,8 @@ from antiphon.recorder.report.timeline import Axis
 from antiphon.recorder.views.overview import overview
 from antiphon.recorder.views.style import ViewStyle
 from antiphon.traffic.entries import entries_of
-from tests.recorder.inspected import Tape
-from tests.recorder.reported import HOSTILE, hostile_tape, page, working_tape
+from tests.recorder.recordings import Tape
+from tests.recorder.report_recordings import HOSTILE, hostile_tape, page, working_tape
 
 
 class Elements(HTMLParser):
@@ -80,7 +80,7 @@ def test_the_policy_names_the_hashes_of_the_one_script_and_the_one_style() -> No
         assert f"{name}-src 'sha256-{b64encode(sha256(content.encode()).digest()).decode()}'" in policy[1]
 
 
-def test_the_page_asks_nobody_for_anything() -> None:
+def test_the_page_loads_nothing_from_elsewhere() -> None:
     written = page(working_tape())
     assert not [
         attributes for _, attributes in Elements(written).found if {"src", "srcset", "data", "poster"} & set(attributes)
@@ -112,7 +112,7 @@ def test_without_a_script_the_page_has_its_head_its_timeline_and_its_tables() ->
     assert "15 min" in written, "the silence between the turns"
 
 
-def test_deviations_stand_by_rule_with_a_link_and_who_did_it() -> None:
+def test_deviations_are_grouped_by_rule_with_a_link_and_the_side() -> None:
     tape = (
         Tape()
         .meet()
@@ -190,7 +190,7 @@ def test_moments_on_the_axis_go_from_left_to_right_and_are_round() -> None:
     assert [tick.t for tick in sorted(ticks)] == [0, 5, 10, 15, 80, 85, 90, 95]
 
 
-def test_the_folder_of_a_recording_is_not_told() -> None:
+def test_the_directory_of_a_recording_is_not_shown() -> None:
     assert "secret" not in page(working_tape(), "/home/secret/talk.jsonl")
 
 
@@ -229,5 +229,5 @@ def test_words_can_be_read_in_light_and_in_dark() -> None:
         (size(310_000_000), "310 MB"), (size(3_100_000_000), "3.1 GB"), (size(0), "0 B"), (seconds(None, "-"), "-"), (seconds(0), "0 ms"),
     ],
 )  # fmt: skip
-def test_numbers_are_told_in_a_few_letters(said: str, words: str) -> None:
+def test_numbers_are_shown_in_a_few_letters(said: str, words: str) -> None:
     assert said == words

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.recorder.browser import CHROMIUM, Browser, browsing
-from tests.recorder.inspected import Tape
-from tests.recorder.reported import HOSTILE, hostile_tape, page, working_tape
+from tests.recorder.recordings import Tape
+from tests.recorder.report_recordings import HOSTILE, hostile_tape, page, working_tape
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
 

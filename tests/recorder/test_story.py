@@ -6,10 +6,10 @@ import pytest
 from antiphon.recorder.story import ByteCount, RecordedFailure, SlowSpan
 from antiphon.recorder.story_builder import StoryBuilder, story_of
 from antiphon.traffic.entries import entries_of
-from tests.recorder.inspected import Tape
+from tests.recorder.recordings import Tape
 
 
-def test_who_spoke_with_whom_and_how_much() -> None:
+def test_client_agent_and_their_bytes_are_named() -> None:
     story = Tape().meet().later(2.5).prompt(2).answer(2, {"stopReason": "end_turn"}).story()
     assert story.client is not None and story.agent is not None
     assert (story.client.name, story.agent.name, story.version, story.judged) == ("editor", "singer", 1, True)
@@ -49,7 +49,7 @@ def test_an_id_that_is_used_again_in_a_later_turn_is_another_call() -> None:
     assert [call.turn for call in tape.story().calls] == [1, 2]
 
 
-def test_what_is_told_again_when_a_session_is_loaded_is_no_new_call() -> None:
+def test_a_replayed_call_of_a_loaded_session_is_no_new_call() -> None:
     tape = Tape().meet().prompt(2).update("tool_call", toolCallId="c", title="Read", status="completed")
     tape.answer(2, {"stopReason": "end_turn"}).ask(3, "session/load", {"sessionId": "s", "cwd": "/w", "mcpServers": []})
     story = tape.update("tool_call", toolCallId="c", title="Read", status="pending").answer(3, {}).story()
@@ -76,16 +76,16 @@ def test_a_form_that_was_declined() -> None:
     assert (wait.kind, wait.title, wait.outcome) == ("elicitation", "Name?", "decline")
 
 
-def test_errors_name_what_was_asked_or_that_nobody_asked() -> None:
+def test_errors_name_their_request_or_that_there_was_none() -> None:
     story = Tape().meet().ask(2, "session/list", {}).refuse(2, -32601, "no").refuse(None, -32700, "what?").story()
     assert story.errors == [RecordedFailure(6, "session/list", -32601, "no"), RecordedFailure(7, None, -32700, "what?")]
 
 
-def test_what_nobody_answered_is_told() -> None:
+def test_requests_without_a_response_are_listed() -> None:
     assert Tape().meet().ask(2, "session/list", {}).story().unanswered == [5]
 
 
-def test_slow_are_silences_answers_and_waits_but_not_the_time_in_which_somebody_else_is_asked() -> None:
+def test_slow_are_silences_responses_and_waits_but_not_the_time_in_which_the_other_side_is_asked() -> None:
     tape = Tape().ask(9, "session/list", {}).later(4).answer(9, {"sessions": []}).meet().prompt(2)
     tape.later(2).say("la").permission(0, {"toolCallId": "c", "title": "Write"}).later(3).choose(0, "yes").say("lala")
     assert tape.answer(2, {"stopReason": "end_turn"}).story().slow == [
@@ -177,7 +177,7 @@ def test_a_message_is_shown_by_a_few_words() -> None:
     ]
 
 
-def test_what_is_told_is_right_at_every_moment() -> None:
+def test_the_story_is_right_after_every_message() -> None:
     builder, seen = StoryBuilder(), []
     for entry in entries_of(Tape().meet().prompt(2).say("la").answer(2, {"stopReason": "end_turn"}).lines):
         builder.add(entry)
@@ -185,6 +185,6 @@ def test_what_is_told_is_right_at_every_moment() -> None:
     assert seen == [(1, False), (2, False), (3, False), (4, False), (5, True), (6, True), (7, False)]
 
 
-def test_without_a_judge_it_says_that_nothing_was_judged() -> None:
+def test_without_a_checker_the_story_says_that_nothing_was_checked() -> None:
     story, _ = story_of(Tape().meet().ask(2, "session/set_mode", {}).lines, judged=False)
     assert (story.judged, story.deviations) == (False, [])

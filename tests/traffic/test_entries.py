@@ -66,7 +66,7 @@ def test_bytes_that_are_no_text_are_found_in_our_own_recordings() -> None:
 
 
 @given(st.binary(max_size=20) | st.text(max_size=20))
-def test_whatever_is_called_exact_stops_nobody(exact: bytes | str) -> None:
+def test_whatever_base64_holds_stops_nothing(exact: bytes | str) -> None:
     text = b64encode(exact).decode() if isinstance(exact, bytes) else exact
     [entry] = entries_of([msgspec.json.encode({"t": 0, "dir": "c2a", "raw": "words", "base64": text})])
     assert entry.raw == (exact or b"words") if isinstance(exact, bytes) else isinstance(entry.raw, bytes)
@@ -84,7 +84,7 @@ def test_any_time_can_be_counted_with(t: str, seconds: float) -> None:
     assert entry.t == seconds
 
 
-def test_a_number_that_nobody_can_hold_is_a_line_that_cannot_be_read() -> None:
+def test_a_number_that_is_too_large_is_a_line_that_cannot_be_read() -> None:
     reading = RecordingReader()
     assert list(entries_of([b'{"t":1e999,"dir":"c2a","msg":{}}', b'{"t":NaN,"dir":"c2a","msg":{}}'], reading)) == []
     assert reading.undecodable == 2

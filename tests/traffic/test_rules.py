@@ -129,7 +129,7 @@ def test_another_version_has_other_rules() -> None:
     assert broken([*refused, *hello(), *new(), *turn()]) == []
 
 
-def test_a_recording_that_begins_in_the_middle_is_not_held_against_anybody_but_its_beginning() -> None:
+def test_a_recording_that_begins_in_the_middle_deviates_in_nothing_but_its_beginning() -> None:
     assert broken([agent.gives(9), says(), prompt(), says(), done()]) == ["init.first"]
 
 
@@ -139,7 +139,7 @@ def test_a_second_introduction_that_is_refused_changes_nothing() -> None:
     assert broken([*BEGIN, *again, prompt(), read]) == ["capability.fs-read"]
 
 
-def test_ids_that_only_look_alike_are_told() -> None:
+def test_ids_that_only_look_alike_are_reported() -> None:
     [found] = judged([*hello(), client.asks(7, "_x/ask"), agent.gives("7")]).deviations
     assert found.text == 'the id "7" is not that of `_x/ask`, which was asked with 7'
     [found] = judged([*hello(), client.asks("7", "_x/ask"), agent.gives(7)]).deviations
@@ -173,7 +173,7 @@ def test_a_session_that_could_not_be_loaded_is_none() -> None:
     assert broken([*begin, agent.gives(1), prompt(2, "t")]) == []
 
 
-def test_a_place_is_told_once_in_a_conversation() -> None:
+def test_a_path_is_reported_once_on_a_connection() -> None:
     many = [update("agent_message_chunk", content=text("x"), timestamp=at) for at in range(5)]
     assert broken([*BEGIN, *turn(*many)]) == ["schema.unknown-field"]
 
@@ -191,7 +191,7 @@ def test_a_rule_that_nothing_put_to_the_test_is_not_seen() -> None:
     assert seen >= {"capability.fs-write", "capability.image", "turn.answer-last", "session.unique"}
 
 
-def test_whoever_does_nothing_in_a_turn_was_not_tempted_to_do_too_much() -> None:
+def test_a_turn_without_any_action_tests_no_capability() -> None:
     tempting = {"capability.plan", "capability.subagents", "capability.fs-write", "capability.terminal"}
     assert not tempting & {id for id, _ in judged([*BEGIN, prompt(), USAGE, done()]).seen}
     assert tempting <= {id for id, _ in judged([*BEGIN, *turn(call(), call_update(status="completed"))]).seen}

@@ -40,14 +40,14 @@ def test_our_verdict_is_that_of_the_official_schema() -> None:
     assert compared > 1_500
 
 
-def test_what_only_the_draft_knows_is_told() -> None:
+def test_what_only_the_draft_knows_is_reported() -> None:
     found = look("PromptResponse", {"stopReason": "end_turn", "usage": None}, "result")
     assert (found.faults, found.drafts, found.strangers) == ([], ["result.usage"], [])
     found = look("SessionNotification", {"sessionId": "s", "update": {"sessionUpdate": "plan_removed", "planId": "p"}})
     assert (found.faults, found.drafts, found.strangers) == ([], ["update.sessionUpdate=plan_removed"], [])
 
 
-def test_fields_that_no_schema_knows_are_told_with_their_place() -> None:
+def test_fields_that_no_schema_knows_are_reported_with_their_path() -> None:
     text = {"type": "text", "text": "x", "timestamp": 1, "_meta": {"anything": 1}}
     found = look(
         "SessionNotification", {"sessionId": "s", "update": {"sessionUpdate": "agent_message_chunk", "content": text}}

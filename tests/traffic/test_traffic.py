@@ -68,7 +68,7 @@ def check(shape: Said | Answer, reading: Reading[Any], again: Reading[Any], sent
 
 
 @pytest.mark.parametrize("shape", [*ASKED, *TOLD], ids=name_of)
-def test_what_is_said_is_understood_and_loses_nothing(shape: Said) -> None:
+def test_every_message_is_understood_and_loses_nothing(shape: Said) -> None:
     message = decode(shape.line)
     assert isinstance(message, Request if shape in ASKED else Notification)
     table: Any = methods.CALLS_BY_NAME if shape in ASKED else methods.NOTICES_BY_NAME
@@ -99,7 +99,7 @@ def test_an_error_keeps_its_code_and_its_data(shape: Failed) -> None:
 
 
 @pytest.mark.parametrize("line", EXTENSIONS, ids=method_of)
-def test_a_method_of_somebody_else_is_carried_unopened(line: bytes) -> None:
+def test_an_extension_method_is_carried_unopened(line: bytes) -> None:
     message = decode(line)
     assert isinstance(message, Request | Notification)
     assert message.method not in methods.BY_NAME
@@ -107,7 +107,7 @@ def test_a_method_of_somebody_else_is_carried_unopened(line: bytes) -> None:
 
 
 @pytest.mark.parametrize(("line", "kind"), STRAY)
-def test_a_line_that_is_no_message_is_told_apart(line: bytes, kind: str) -> None:
+def test_a_line_that_is_no_message_is_recognized(line: bytes, kind: str) -> None:
     assert type(decode(line)).__name__ == kind
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from antiphon.conformance.suites.client.authentication import METHODS
 from antiphon.conformance.suites.client.updates import SIGN_INS
 from antiphon.traffic.entries import Direction
-from tests.conformance.client_faults.making import (
+from tests.conformance.client_faults.client_faults import (
     Faults,
     Message,
     asks,

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from antiphon.traffic.entries import Direction
-from tests.conformance.client_faults.handshake import answered, without
-from tests.conformance.client_faults.making import (
+from tests.conformance.client_faults.client_faults import (
     Answers,
     Faults,
     Message,
@@ -16,7 +15,8 @@ from tests.conformance.client_faults.making import (
     updates,
     with_params,
 )
-from tests.conformance.client_faults.talking import permits
+from tests.conformance.client_faults.handshake import answered, without
+from tests.conformance.client_faults.messages import permits
 from tests.conformance.client_memory import Back, Broken, Fault
 
 Made = Callable[[Message], Any]

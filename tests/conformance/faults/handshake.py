@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tests.conformance.faults.aiming import Wanted, accept, after, asks, before, change_reply, refuse, when
-from tests.conformance.faults.making import Change, Faults, change_answer
+from tests.conformance.faults.one_message import Wanted, accept, after, asks, before, change_reply, refuse, when
+from tests.conformance.faults.wire_faults import Change, Faults, change_answer
 from tests.conformance.memory import Message
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.conformance.faults.aiming import (
+from tests.conformance.faults.one_message import (
     Wanted,
     accept,
     after,
@@ -14,7 +14,7 @@ from tests.conformance.faults.aiming import (
     say_after,
     when,
 )  # fmt: skip
-from tests.conformance.faults.making import Change, Faults
+from tests.conformance.faults.wire_faults import Change, Faults
 from tests.conformance.memory import Message
 
 FENCE = "_antiphon/fence"

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from antiphon.traffic.entries import Direction
-from tests.conformance.faults.aiming import (
+from tests.conformance.faults.messages import FENCE, OPENS
+from tests.conformance.faults.one_message import (
     Wanted,
     accept,
     after,
@@ -18,9 +19,8 @@ from tests.conformance.faults.aiming import (
     say_after,
     when,
 )  # fmt: skip
-from tests.conformance.faults.making import Faults
-from tests.conformance.faults.messages import FENCE, OPENS
-from tests.conformance.faults.staging import leaves
+from tests.conformance.faults.one_scenario import leaves
+from tests.conformance.faults.wire_faults import Faults
 from tests.conformance.memory import Fault
 
 REFUSAL = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "Invalid Request"}}

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from antiphon.traffic.entries import Direction
-from tests.conformance.faults.aiming import NOBODY, accept, change_reply, say_after
 from tests.conformance.faults.handshake import BARE, initializes, version
-from tests.conformance.faults.making import Change, Faults, Message
 from tests.conformance.faults.messages import FENCE, NOWHERE
-from tests.conformance.faults.staging import PROMPT, UPDATE, Made, Talk, Told, answer, in_scene, prompt, said, stop
+from tests.conformance.faults.one_message import NOBODY, accept, change_reply, say_after
+from tests.conformance.faults.one_scenario import PROMPT, UPDATE, Made, Talk, Told, answer, in_scene, prompt, said, stop
 from tests.conformance.faults.turns import kills_only
+from tests.conformance.faults.wire_faults import Change, Faults, Message
 from tests.conformance.memory import Fault
 
 NEW, LOAD, RESUME, SET_OPTION = "session/new", "session/load", "session/resume", "session/set_config_option"

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from antiphon.traffic.entries import Direction
-from tests.conformance.faults.making import Change, Faults, Message
-from tests.conformance.faults.staging import (
+from tests.conformance.faults.one_scenario import (
     PROMPT,
     UPDATE,
     Made,
@@ -19,6 +18,7 @@ from tests.conformance.faults.staging import (
     said,
     stop,
 )
+from tests.conformance.faults.wire_faults import Change, Faults, Message
 
 
 def mixed() -> Made:

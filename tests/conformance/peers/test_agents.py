@@ -19,7 +19,7 @@ LIMIT = 20.0
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("name", subjects())
-async def test_an_agent_of_somebody_else_is_checked(name: str, tmp_path: Path) -> None:
+async def test_a_third_party_agent_is_checked(name: str, tmp_path: Path) -> None:
     title, made = subjects()[name]
     with made(tmp_path) as subject:
         program = AgentCommand(subject.command, subject.environment)

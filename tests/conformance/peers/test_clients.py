@@ -19,7 +19,7 @@ LIMIT = 10.0
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("name", clients())
-async def test_a_client_of_somebody_else_is_checked(name: str, tmp_path: Path) -> None:
+async def test_a_third_party_client_is_checked(name: str, tmp_path: Path) -> None:
     client = clients()[name]
     with placed(client, tmp_path) as commands:
         report = await check_client(commands, ClientCheckOptions(limit=LIMIT), jobs=2)

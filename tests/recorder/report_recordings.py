@@ -3,7 +3,7 @@
 from antiphon.recorder.report import html_report
 from antiphon.recorder.story_builder import story_of
 from antiphon.traffic.entries import entries_of
-from tests.recorder.inspected import Tape
+from tests.recorder.recordings import Tape
 
 __all__ = ["HOSTILE", "hostile_tape", "page", "working_tape"]
 

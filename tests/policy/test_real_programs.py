@@ -14,7 +14,7 @@ import pytest
 
 from antiphon.policy import Rules, Verdict, decide
 from tests.policy import traps
-from tests.policy.running import BASH, GIT, Deed, Yard
+from tests.policy.real_programs import BASH, GIT, Deed, Yard
 
 LINES = int(os.environ.get("ANTIPHON_TRAP_LINES", "100"))
 PROVED = 300

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from antiphon.traffic.entries import Direction
-from tests.conformance.client_faults.making import (
+from tests.conformance.client_faults.client_faults import (
     Faults,
     Message,
     Wanted,

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from antiphon.traffic.entries import Direction
-from tests.conformance.faults.making import Change, Message
+from tests.conformance.faults.wire_faults import Change, Message
 from tests.conformance.memory import Fault, Leaves
 
 Wanted = Callable[[Any], bool]

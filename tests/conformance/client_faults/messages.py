@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.conformance.client_faults.making import (
+from tests.conformance.client_faults.client_faults import (
     Answers,
     Faults,
     Message,

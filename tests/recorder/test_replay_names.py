@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from antiphon.recorder.replay.comparison import differences
 from antiphon.recorder.replay.script import BadRecording, ReplayNames, conversations, with_id, written_id
 from antiphon.traffic.entries import Direction
-from tests.recorder.replaying import INITIALIZE, TURN, answer, ask, asked, entries, raw
+from tests.recorder.replay_recordings import INITIALIZE, TURN, answer, ask, asked, entries, raw
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8),

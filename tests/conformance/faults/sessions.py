@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from tests.conformance.faults.making import Faults, Message
-from tests.conformance.faults.staging import (
+from tests.conformance.faults.one_scenario import (
     PROMPT,
     UPDATE,
     Made,
@@ -19,6 +18,7 @@ from tests.conformance.faults.staging import (
     spoil,
     stop,
 )
+from tests.conformance.faults.wire_faults import Faults, Message
 
 NEW, LIST, LOAD = "session/new", "session/list", "session/load"
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from antiphon.traffic.entries import Direction
-from tests.conformance.faults.making import Change, Message
+from tests.conformance.faults.wire_faults import Change, Message
 from tests.conformance.memory import Fault, Leaves
 
 Made = Callable[[], Fault]

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from antiphon.traffic.entries import Direction
-from tests.conformance.faults.making import Change, Faults, Message
-from tests.conformance.faults.staging import (
+from tests.conformance.faults.one_scenario import (
     PROMPT,
     UPDATE,
     Made,
@@ -20,6 +19,7 @@ from tests.conformance.faults.staging import (
     refuse,
     said,
 )
+from tests.conformance.faults.wire_faults import Change, Faults, Message
 
 PERMISSION, READ, WRITE = "session/request_permission", "fs/read_text_file", "fs/write_text_file"
 SET_MODE, SET_OPTION = "session/set_mode", "session/set_config_option"
