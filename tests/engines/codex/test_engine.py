@@ -192,7 +192,7 @@ async def test_a_program_that_is_installed_after_the_first_try_is_found(
     with pytest.raises(RequestError, match="cannot be started"):
         await codex._shared()
     script(tmp_path, "exit 1")
-    assert (await codex._shared()).found.path == str(tmp_path / "codex")
+    assert (await codex._shared()).program.path == str(tmp_path / "codex")
 
 
 @pytest.mark.slow

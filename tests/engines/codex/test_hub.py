@@ -249,14 +249,14 @@ def test_a_warning_about_the_machine_is_told_once_and_others_each_time(
         wire.ServerNotification("warning", wire.WarningNotification(message=text)),
         wire.ServerNotification("configWarning", wire.ConfigWarning(summary=text)),
     ]
-    assert [hub_of().told_before(each) for each in sandbox * 2] == [False, True, True, True]
+    assert [hub_of().sent_before(each) for each in sandbox * 2] == [False, True, True, True]
     assert (
-        hub_of().told_before(
+        hub_of().sent_before(
             wire.ServerNotification("warning", wire.WarningNotification(message=f"{text}, and another thing"))
         )
         is False
     )
-    assert [hub_of().told_before(cast("wire.ServerNotification", WARNING)) for _ in range(2)] == [False, False]
+    assert [hub_of().sent_before(cast("wire.ServerNotification", WARNING)) for _ in range(2)] == [False, False]
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ EDITS = Rules.parse(deny=["Edit(secret/**)"])
 COMMANDS = Rules.parse(ask=["Bash(git push *)"])
 
 
-def made_of(rules: Rules | None) -> dict[str, tuple[str, str]]:
+def made_of(rules: Rules | None) -> dict[str, tuple[object, str]]:
     return {mode: (held(setup, rules).approval, held(setup, rules).sandbox) for mode, (_, setup) in MODES.items()}
 
 

@@ -1,4 +1,4 @@
-"""What an "always" would allow: the CLI's own suggestions, as far as they are rules. Pure.
+"""Answers to a permission request that hold for longer, made of the rules that the CLI suggests, and the rules that hold in a project.
 
 Rule 1: a suggestion to switch the mode or to add directories is never taken up: it would allow more than what is asked.
 Rule 2: an option says exactly what it allows, or it is not offered.
@@ -9,14 +9,15 @@ offered.
 import json
 import os
 import os.path
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from antiphon.engines.cli_program import notes_folder, read_notes, write_notes
 from antiphon.protocol import v1
+from antiphon.protocol.base import JsonObject
 
 if TYPE_CHECKING:
     from antiphon.engines.claude import wire
@@ -32,10 +33,10 @@ MAX_NAME: Final = 160
 _EDITS: Final = {
     "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path", "Write": "file_path",
 }  # fmt: skip
-"""Tools that one rule for edits covers, and where they say which file."""
+"""Tools that one rule for edits covers → the field of their input with the path."""
 
 _PATTERN: Final = frozenset("*?[]{}()!\\")
-"""What a rule does not take for a part of a path. Paths that have it get no rule: it would allow others than it says."""
+"""Characters that are patterns in a rule. A path with one gets no rule: it would allow other paths than it says."""
 
 
 class ClaudeRule(msgspec.Struct, frozen=True):
@@ -51,28 +52,28 @@ class ClaudeRule(msgspec.Struct, frozen=True):
 
     @property
     def written(self) -> str:
-        """The rule as settings have it."""
+        """The rule as settings write it."""
         return self.tool if self.content is None else f"{self.tool}({self.content})"
 
     @property
     def plain(self) -> bool:
-        """Whether a person sees all of it. Content that is blank would be a rule for everything that the tool can do."""
+        """Whether a person sees all of the rule. Blank content would be a rule for everything that the tool can do."""
         said = self.content
         return f"{self.tool}{said or ''}".isprintable() and (said is None or ("`" not in said and bool(said.strip())))
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """An option that lasts, what it answers, and what has to be said about it beside its name."""
+    """An option that holds for longer, with the response for the CLI and a note for the user."""
 
     option: v1.PermissionOption
-    updates: tuple[dict[str, Any], ...]
+    updates: tuple[JsonObject, ...]
     note: str | None = None
     kept: tuple[str, ...] = ()
-    """Rules that hold in this project from now on."""
+    """Rules that hold in the project from now on."""
 
 
 def grants(request: "wire.CanUseTool", roots: Sequence[str]) -> list[Grant]:
-    """What can be allowed for longer. `roots` are the directories that the session works in."""
+    """Return the options that hold for longer. `roots` are the directories that the session works in."""
     if _asked_on_purpose(request):
         return []
     kept = list(_suggested(request.permission_suggestions))
@@ -102,8 +103,8 @@ def _asked_on_purpose(request: "wire.CanUseTool") -> bool:
     )
 
 
-def _suggested(suggestions: Iterable[Mapping[str, Any]]) -> Iterator[tuple[ClaudeRule, bool]]:
-    """Every rule, and whether the CLI itself would keep it for longer than the session."""
+def _suggested(suggestions: Iterable[JsonObject]) -> Iterator[tuple[ClaudeRule, bool]]:
+    """Yield every suggested rule, and whether the CLI itself would store it for longer than the session."""
     seen = set[ClaudeRule]()
     for suggestion in suggestions:
         if suggestion.get("type") != "addRules" or suggestion.get("behavior") != "allow":
@@ -115,7 +116,7 @@ def _suggested(suggestions: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Claud
                 yield rule, suggestion.get("destination") != "session"
 
 
-def _rule(value: Any) -> ClaudeRule | None:
+def _rule(value: object) -> ClaudeRule | None:
     if not isinstance(value, dict):
         return None
     tool, content = value.get("toolName"), value.get("ruleContent")
@@ -125,7 +126,7 @@ def _rule(value: Any) -> ClaudeRule | None:
 
 
 def _edits(request: "wire.CanUseTool", roots: Sequence[str]) -> Grant | None:
-    """For edits the CLI suggests a mode. A rule for the files at hand does as much and no more, and says so."""
+    """Return the option for edits. The CLI suggests a mode; a rule for the files at hand does as much and no more, and says so."""
     modes = [each for each in request.permission_suggestions if each.get("type") == "setMode"]
     path = request.input.get(_EDITS.get(request.tool_name, ""))
     if not any(mode.get("mode") == "acceptEdits" for mode in modes) or not isinstance(path, str):
@@ -147,7 +148,7 @@ def _edits(request: "wire.CanUseTool", roots: Sequence[str]) -> Grant | None:
     return Grant(option, (_add([rule], "session"),))
 
 
-def _grant(id: str, places: Sequence[tuple[str, Sequence[ClaudeRule]]], *updates: dict[str, Any]) -> Grant:
+def _grant(id: str, places: Sequence[tuple[str, Sequence[ClaudeRule]]], *updates: JsonObject) -> Grant:
     phrase = ", and ".join(f"{_listed(rules)} {where}" for where, rules in places)
     note = None
     if len(phrase) > MAX_NAME:
@@ -163,16 +164,17 @@ def _listed(rules: Sequence[ClaudeRule]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _add(rules: Iterable[ClaudeRule], destination: str) -> dict[str, Any]:
+def _add(rules: Iterable[ClaudeRule], destination: str) -> JsonObject:
     written = [
         {"toolName": each.tool, **({} if each.content is None else {"ruleContent": each.content})} for each in rules
     ]
     return {"type": "addRules", "rules": written, "behavior": "allow", "destination": destination}
 
 
-# --- Rules that the user allowed for a project in a session of this engine alone
+# Rules that the user allowed for a project in a session of this engine alone.
+#
 # They are kept with our own files and given to the CLI when it starts. In the project, where the CLI itself would keep them, they would be
-# one more file that a stranger can write, and that has to be trusted before it counts.
+# one more file that others can write, and that has to be trusted before it counts.
 
 
 def _path() -> Path:
@@ -180,7 +182,7 @@ def _path() -> Path:
 
 
 def kept_rules(cwd: str) -> list[str]:
-    """The rules that are allowed in a directory, as the CLI writes them."""
+    """Return the rules that are allowed in a directory, as the CLI writes them."""
     found = (read_notes(_path()) or {}).get(os.path.realpath(cwd))
     return [rule for rule in found if isinstance(rule, str)] if isinstance(found, list) else []
 
@@ -193,6 +195,6 @@ def keep_rules(cwd: str, rules: Iterable[str]) -> bool:
 
 
 def settings_with(cwd: str) -> str | None:
-    """Settings for the CLI that allow them; None if there are none."""
+    """Return settings for the CLI that allow the stored rules; None if there are none."""
     rules = kept_rules(cwd)
     return json.dumps({"permissions": {"allow": rules}}, ensure_ascii=False) if rules else None

@@ -1,11 +1,11 @@
-"""How `claude` is started: its command line and its environment, as values. No I/O."""
+"""How `claude` is started: its command line, its environment, and the file with the MCP servers of the session."""
 
 import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -16,6 +16,8 @@ from antiphon.protocol import v1
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from antiphon.protocol.base import JsonObject
 
 __all__ = [
     "EDIT_HOOKS",
@@ -32,42 +34,42 @@ STREAMING: Final = (
     "-p", "--verbose", "--input-format", "stream-json", "--output-format", "stream-json",
     "--include-partial-messages", "--permission-prompt-tool", "stdio",
 )  # fmt: skip
-"""A conversation in JSON lines, with every token as it comes, and with questions instead of refusals."""
+"""A session in JSON lines, with every token as it comes, and with permission requests instead of refusals."""
 
 UNTRUSTED: Final = ("--setting-sources", "user", "--strict-mcp-config")
 """In a project that is not trusted: no settings, hooks, commands, agents or skills of the project or a directory above it, and no MCP
 servers but those of the session."""
 
 HOOKS: Final = {"PreToolUse": [{"matcher": "*", "hookCallbackIds": ["antiphon-rules"]}]}
-"""What it is told once it runs, where a policy has to be kept: ask us before each tool."""
+"""The hooks in a session with a policy: the CLI asks us before each tool."""
 
 EDIT_HOOKS: Final = {
     "PreToolUse": [{"matcher": "Bash|Edit|MultiEdit|NotebookEdit|Write", "hookCallbackIds": ["antiphon-rules"]}]
 }
-"""The same where there is no policy: ask us before each tool that may write a file which names programs to run."""
+"""The hooks in a session without a policy: the CLI asks us before each tool that may write a file which names programs to run."""
 
 _NESTED: Final = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID")
-"""What Claude Code tells its own children. We may be one of them; the program that we start is not."""
+"""Variables that Claude Code sets for its own children. We may be one of them; the CLI that we start is not."""
 
 
 class ClaudeLaunch(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process is started for. None means: as the user's own settings have it."""
+    """What a process is started with. None: as in the user's own settings."""
 
     program: str
     cwd: str = ""
-    """Where it works."""
+    """The directory that it works in."""
     session: str
     """The id under which it stores the session."""
     source: str | None = None
     """The stored session that it goes on with, if any: the same one, or another that it then copies."""
     directories: Sequence[str] = ()
     servers: str | None = None
-    """The file that names the MCP servers."""
+    """The path of the file with the MCP servers."""
     mode: str | None = None
     model: str | None = None
     effort: str | None = None
     settings: str | None = None
-    """More settings, as JSON: they count beside the user's own."""
+    """Further settings, as JSON, which count beside the user's own."""
     trusted: bool = False
     """Whether the settings, hooks and MCP servers of the project count. Without that, only the user's own do."""
     bypass: bool = False
@@ -75,7 +77,7 @@ class ClaudeLaunch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def command_of(launch: ClaudeLaunch) -> list[str]:
-    """The words of the command line."""
+    """Return the command line."""
     words = [launch.program, *STREAMING]
     if launch.source is None:
         words += ["--session-id", launch.session]
@@ -105,7 +107,7 @@ def command_of(launch: ClaudeLaunch) -> list[str]:
 
 
 def environment_of(environment: Mapping[str, str]) -> dict[str, str]:
-    """The user's own, so that keys, proxies and settings are where they are in a terminal, without the keys of other engines."""
+    """Return the user's own environment, with keys, proxies and settings as in a terminal, without the keys of other engines."""
     theirs = harmless_git(environment_for("claude", environment))
     ours = {name: value for name, value in theirs.items() if name not in _NESTED}
     ours.setdefault("CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD", "1")
@@ -120,17 +122,17 @@ def may_bypass(environment: Mapping[str, str]) -> bool:
     return os.geteuid() != 0 or environment.get("IS_SANDBOX") == "1"  # the one word that it takes for yes
 
 
-# --- The MCP servers of a session as the file that `--mcp-config` names. It may hold keys, so only its owner can read it
+# The MCP servers of a session, in the file that `--mcp-config` names. It may hold keys, so only its owner can read it.
 
 _DOLLAR: Final = "${ANTIPHON_UNSET_VARIABLE:-$}{"
-"""What the CLI reads as a plain `${`: it puts the values of variables into what the file says, and the client means what it says."""
+"""What the CLI reads as a plain `${`: it replaces variables in the file by their values, which the client does not expect."""
 
 _TIMES_IN_HEADERS: Final = 2
-"""It does so once when it reads the file, and in headers again when it connects."""
+"""How often it replaces variables in headers: when it reads the file, and again when it connects."""
 
 
 class ServerFile:
-    """Made when a process first asks for it, and kept for the next one until it is removed.
+    """The file with the MCP servers: made when a process first needs it, and kept for the next one until it is removed.
 
     Where the system can, it is no file on a disk but memory of ours that has a name: it is gone when we are, however that happens.
     """
@@ -141,7 +143,7 @@ class ServerFile:
         self._folder: str | None = None
 
     def path(self) -> str | None:
-        """Where it is; None without servers, which need no file."""
+        """Return the path of the file; None without servers."""
         if not self._servers:
             return None
         if self._memory is None and self._folder is None:
@@ -166,10 +168,10 @@ class ServerFile:
             file.write(data)
 
     def remove(self) -> None:
-        """It is not needed any more: nobody lives who has been told its name and may not have read it yet.
+        """Remove the file. No process may live that knows its name and may not have read it yet.
 
-        The name of our memory is a number of ours, and the next thing that we open gets it. Who comes late reads that instead:
-        from a pipe, it takes away what was said to another.
+        The name of our memory is the number of a descriptor, and the next thing that we open gets it. A process that comes late
+        reads that instead: from a pipe, it takes away what was sent to another.
         """
         memory, self._memory = self._memory, None
         if memory is not None:
@@ -180,9 +182,9 @@ class ServerFile:
                 shutil.rmtree(folder)
 
 
-def servers_of(servers: "Iterable[v1.McpServer]") -> dict[str, dict[str, Any]]:
-    """Name → what the CLI is told of it. The names become parts of tool names, so each is made safe and given once."""
-    found = dict[str, dict[str, Any]]()
+def servers_of(servers: "Iterable[v1.McpServer]") -> "dict[str, JsonObject]":
+    """Return name → MCP server as the CLI takes it. The names become parts of tool names, so each is made safe and unique."""
+    found: dict[str, JsonObject] = {}
     for server in servers:
         match server:
             case v1.StdioServer():
@@ -198,7 +200,7 @@ def servers_of(servers: "Iterable[v1.McpServer]") -> dict[str, dict[str, Any]]:
                     "url": _literal(server.url),
                     "headers": {each.name: _literal(each.value, _TIMES_IN_HEADERS) for each in server.headers},
                 }
-            case _:  # a kind that was never offered: it has been refused before
+            case _:  # a kind that was never offered: it was refused before
                 continue
         found[free_name(server.name, found)] = told
     return found

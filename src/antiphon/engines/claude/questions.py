@@ -1,6 +1,7 @@
-"""Questions of the model to the user, as the CLI has them: a call of a tool whose input gets the answers.
+"""What Claude Code asks the user: permission for a tool, approval of a plan, questions of the model, forms of MCP servers.
 
-An answer is a text by the question's own words: the label that was chosen, several of them joined, or what the user wrote instead.
+ClaudeQuestions   the requests of the CLI in one session, each with its response
+ClaudeAsker       asks the user about one request, and makes the response for the CLI
 """
 
 import asyncio
@@ -52,11 +53,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ClaudeAsker", "ClaudeQuestions", "allow", "ask_about_plan", "ask_for_server", "ask_questions", "deny"]
 
-# --- What the CLI is told: a tool may run, or it may not and why
+# The responses to a permission request.
 
 
 def allow(input: JsonObject, *permissions: JsonObject) -> JsonObject:
-    """The tool may run. The input is always there: 2.1.197 takes an answer without it for a refusal."""
+    """The tool may run. The input is always sent: 2.1.197 takes a response without it for a refusal."""
     body: JsonObject = {"behavior": "allow", "updatedInput": dict(input)}
     return {**body, "updatedPermissions": [dict(each) for each in permissions]} if permissions else body
 
@@ -92,7 +93,7 @@ class _Asked(msgspec.Struct, frozen=True):
 
 
 async def ask_questions(request: "wire.CanUseTool", stage: "UserQuestions", call: v1.ToolCallPatch) -> JsonObject:
-    """Ask all of them."""
+    """Ask the questions of the model. They are the input of a tool call, which gets the answers."""
     try:
         asked = msgspec.convert(request.input, _Asked).questions
     except msgspec.ValidationError:
@@ -141,11 +142,11 @@ def _answered(
 
 
 def _joined(answers: Iterable[str]) -> str:
-    """As the CLI writes it: what holds the separator is quoted."""
+    """Join answers as the CLI does: one that holds the separator is quoted."""
     return ", ".join(json.dumps(each, ensure_ascii=False) if ", " in each or '"' in each else each for each in answers)
 
 
-# --- The plan is made: show it, and ask whether and how to go on. The one place where an answer changes the mode
+# A plan that is ready.
 
 _Kind = v1.PermissionOptionKind
 _ACCEPTING: Final = v1.PermissionOption("accept_edits", "Yes, and accept edits without asking", _Kind.ALLOW_ALWAYS)
@@ -162,7 +163,7 @@ STAYS: Final = (
 
 
 async def ask_about_plan(request: "wire.CanUseTool", stage: "UserQuestions", call: v1.ToolCallPatch) -> JsonObject:
-    """Show the plan and ask."""
+    """Show the plan, and ask whether and how to go on. The one place where an answer changes the mode."""
     options = [_ASKING, _STAYING] if request.mended else [_ACCEPTING, _ASKING, _STAYING]
     if stage.session.client.shows_forms:
         options.append(_CHANGING)
@@ -188,16 +189,16 @@ def _mode(mode: str) -> JsonObject:
     return {"type": "setMode", "mode": mode, "destination": "session"}
 
 
-# --- A question of an MCP server, as the CLI passes it on
+# Forms and pages of MCP servers.
 
 MOST_PAGES: Final = 64
-"""Pages whose end is waited for. Servers need not say when the user is done."""
+"""Pages that may still be completed. Servers need not say when the user is done."""
 
 
 async def ask_for_server(
     request: "wire.ElicitationRequest", stage: "UserQuestions", pages: "dict[str, PageVisit]"
 ) -> JsonObject:
-    """Ask by a form or on a page. The pages that the user agreed to go to are remembered by the server's id for them."""
+    """Ask by a form or on a page. `pages` gets the page that the user agreed to open, by the server's id for it."""
     if request.mode != "url":
         return await ask_by_server_form(stage, _message(request), request.requested_schema)
     body, visit = await ask_on_server_page(stage, _message(request), request.url)
@@ -208,56 +209,56 @@ async def ask_for_server(
 
 
 def _message(request: "wire.ElicitationRequest") -> str:
-    """Who asks is said first: the words are the server's own."""
+    """Return the message with the name of the server first: the text is the server's own."""
     who = request.display_name or request.mcp_server_name or "An MCP server"
     said = (f"{who} asks: {request.message}", request.title, request.description)
     return prose("\n".join(part for part in said if part))
 
 
-# --- May this tool run? The CLI's questions become questions to the user, and the user's answers what the CLI goes by
+# Permission to run a tool.
 
 REJECTED: Final = (
     "The user rejected this tool call: it did not run, and nothing was changed. "
     "Stop what you are doing, and wait for the user to say how to go on."
 )
 NOT_ALLOWED: Final = "The user did not allow this tool call: it did not run, and nothing was changed."
-CALLED_OFF: Final = "The user cancelled while this was being asked: it did not run, and nothing was changed."
+CANCELLED_TEXT: Final = "The user cancelled while this was being asked: it did not run, and nothing was changed."
 
 _ALLOW: Final = v1.PermissionOption("allow", "Allow once", _Kind.ALLOW_ONCE)
 _REJECT: Final = v1.PermissionOption("reject", "Reject", _Kind.REJECT_ONCE)
 _REJECT_WITH_WORDS: Final = v1.PermissionOption("reject_with_message", "Reject and say why", _Kind.REJECT_ONCE)
 
-_ASKED_THEIR_OWN_WAY: Final = {"AskUserQuestion": ask_questions, "ExitPlanMode": ask_about_plan}
+_SPECIAL_TOOLS: Final = {"AskUserQuestion": ask_questions, "ExitPlanMode": ask_about_plan}
 
-_COMMONPLACE: Final = "This command requires approval"
-"""What the CLI gives as a reason when there is none."""
+_NO_REASON: Final = "This command requires approval"
+"""The reason that the CLI gives when it has none."""
 
 
 class ClaudeAsker:
-    """Asks for one session. Several questions may be open at once; whoever cancels one withdraws it at the client."""
+    """Asks the user about requests of one session. Several may be open at once; cancelling one withdraws it at the client."""
 
     def __init__(self, session: "AgentSession") -> None:
         self._session = session
         self._pages: dict[str, PageVisit] = {}
 
     async def answer(self, request: "wire.CanUseTool", stage: "UserQuestions", call: v1.ToolCallPatch) -> JsonObject:
-        """What the CLI is told: it may, or it may not and why."""
-        ask = _ASKED_THEIR_OWN_WAY.get(request.tool_name, self._ask)
+        """Return the response to a permission request: the tool may run, or it may not and why."""
+        ask = _SPECIAL_TOOLS.get(request.tool_name, self._ask)
         try:
-            return await ask(request, stage, _from_whom(request, call))
+            return await ask(request, stage, _with_sub_agent(request, call))
         except asyncio.CancelledError:
             if is_withdrawn():
                 raise
-            return deny(CALLED_OFF, interrupt=True)  # the turn has ended, and its questions with it
+            return deny(CANCELLED_TEXT, interrupt=True)  # the turn has ended, and its questions with it
         except QuestionCancelled:
-            return deny(CALLED_OFF, interrupt=True)
+            return deny(CANCELLED_TEXT, interrupt=True)
         except RefusedByPolicy as refused:
             return deny(f"This tool call is not allowed here: it did not run, and nothing was changed. {refused}")
         except AcpError as error:
             return deny(f"The user could not be asked, so this did not run: {why_not_asked(error)}")
 
     async def elicit(self, request: "wire.ElicitationRequest", stage: "UserQuestions") -> JsonObject:
-        """What an MCP server is told that wants something from the user."""
+        """Return the response to a request of an MCP server to the user."""
         try:
             return await ask_for_server(request, stage, self._pages)
         except asyncio.CancelledError:
@@ -268,7 +269,7 @@ class ClaudeAsker:
             return dict(DECLINE)
 
     async def page_done(self, elicitation_id: str) -> None:
-        """A server says that the user is done on the page it asked for: the client may stop waiting."""
+        """Complete a page: the server says that the user is done there, and the client may stop waiting."""
         visit = self._pages.pop(elicitation_id, None)
         if visit is not None:
             await visit.complete()
@@ -299,8 +300,8 @@ class ClaudeAsker:
         return deny(REJECTED)
 
 
-def _from_whom(request: "wire.CanUseTool", call: v1.ToolCallPatch) -> v1.ToolCallPatch:
-    """Which sub-agent asks, if it is one, for clients that can show it in their own way."""
+def _with_sub_agent(request: "wire.CanUseTool", call: v1.ToolCallPatch) -> v1.ToolCallPatch:
+    """Return the call with the sub-agent that asks, if it is one, for clients that show it in their own way."""
     if request.agent_id is None:
         return call
     meta = dict(call.meta or {})
@@ -310,7 +311,7 @@ def _from_whom(request: "wire.CanUseTool", call: v1.ToolCallPatch) -> v1.ToolCal
 
 
 def _explained(request: "wire.CanUseTool", call: v1.ToolCallPatch, lasting: list[Grant]) -> v1.ToolCallPatch:
-    """What the call would do, and what the CLI has to say about it."""
+    """Return the call with what the CLI says about it."""
     said = list(_notes(request, call))
     said.extend(grant.note for grant in lasting if grant.note is not None)
     return call_with(call, content=[*(call.content or []), text_item("\n\n".join(said))]) if said else call
@@ -321,7 +322,7 @@ def _notes(request: "wire.CanUseTool", call: v1.ToolCallPatch) -> Iterator[str]:
         yield f"A sub-agent asks (`{request.agent_id}`)."
     known = [call.title or "", *(place.path for place in call.locations or ()), *_texts(call)]
     reason = as_note(request.decision_reason)
-    for note in (as_note(request.title), as_note(request.description), reason if reason != _COMMONPLACE else ""):
+    for note in (as_note(request.title), as_note(request.description), reason if reason != _NO_REASON else ""):
         if note and not any(note in each for each in known):
             known.append(note)
             yield note
@@ -331,7 +332,7 @@ def _notes(request: "wire.CanUseTool", call: v1.ToolCallPatch) -> Iterator[str]:
 
 
 def _texts(call: v1.ToolCallPatch) -> Iterator[str]:
-    """What it shows already."""
+    """Yield the texts that the call shows already."""
     for item in call.content or ():
         match item:
             case v1.ContentItem(content=v1.TextBlock(text=shown)):

@@ -1,4 +1,4 @@
-"""The policy's deny and ask rules, kept by Claude Code too: it does not ask about everything, and in some modes about nothing.
+"""The policy's deny and ask rules, applied by Claude Code too: it does not ask about everything, and in some modes about nothing.
 
 They are given to it twice. As its own permission settings, as far as they can be said there and mean no less. And by a hook: before each
 tool runs, in every mode and for sub-agents too, the CLI asks us, and our own reading of the rules decides. The hook alone would be enough
@@ -7,14 +7,14 @@ as long as nothing fails; the settings hold whatever happens to it.
 In `acceptEdits` the hook also stops at files that name programs to run: the list of the CLI is shorter than ours. There it is asked about
 without any rules too.
 
-Who is only to look is kept to that by the hook alone: the user's own settings may allow more, and the CLI goes by them in `plan` too.
+A read-only session is kept to that by the hook alone: the user's own settings may allow more, and the CLI goes by them in `plan` too.
 """
 
 import json
 import logging
 import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from antiphon.engines.claude.translate.descriptions import describe
 from antiphon.engines.project import action_of
@@ -33,25 +33,25 @@ if TYPE_CHECKING:
 __all__ = ["HOOK", "before_tool", "settings_for"]
 
 HOOK: Final = "hook_callback"
-"""What the CLI asks with."""
+"""The subtype of the CLI's request before a tool runs."""
 
 ONLY_OURS: Final = frozenset({"Delete", "Move"})
-"""Tools that it does not have."""
+"""Tools of our rules that the CLI does not have."""
 
 _SPECIAL: Final = frozenset("[](){}\\!#`")
-"""What a pattern of the CLI, or the writing of its rules, may take for something else. The hook has to do for those."""
+"""Characters that a pattern of the CLI, or the syntax of its rules, may take for something else. The hook alone covers those."""
 
-_FOR_THE_USER: Final = "AskUserQuestion"
-"""A question, which changes nothing: the user alone answers it, also while it is only to look."""
+_QUESTION_TOOL: Final = "AskUserQuestion"
+"""A tool that asks the user a question and changes nothing, so it may run in a read-only session."""
 
 _log = logging.getLogger(__name__)
 
 
-# As its own settings.
+# Rules as settings of the CLI.
 
 
 def settings_for(session: "AgentSession") -> str | None:
-    """What the CLI is started with, beside the user's own settings: rules add up. None if there is nothing to say."""
+    """Return the rules as settings that the CLI is started with, beside the user's own. None if there are no rules to send."""
     if session.rules is None:
         return None
     roots = [session.cwd, *session.directories]
@@ -68,7 +68,7 @@ def _all_written(rules: "Iterable[Rule]", roots: list[str]) -> Iterator[str]:
 
 
 def _written(rule: "Rule", roots: list[str]) -> Iterator[str]:
-    """A rule as the CLI has it: one or several that together mean the same, or more. Nothing, where they would mean less."""
+    """Yield the rules of the CLI that together mean the same as one of ours, or more. Nothing, where they would mean less."""
     tool = rule.tool or ""
     if rule.kind is not None:
         yield from (name for name, kind in KIND_OF.items() if kind == rule.kind and name not in ONLY_OURS)
@@ -90,14 +90,14 @@ def _written(rule: "Rule", roots: list[str]) -> Iterator[str]:
 
 
 def _and_below(place: str) -> list[str]:
-    """What is denied in a folder is denied all the way down."""
+    """Return the patterns for a path and all below it: what is denied in a directory is denied all the way down."""
     if place.endswith("/"):
         return [f"{place}**"]
     return [place] if place.endswith("/**") else [place, f"{place}/**"]
 
 
 def _places(glob: str, roots: list[str]) -> Iterator[str]:
-    """In the CLI's patterns two slashes are the root of the disk."""
+    """Yield the patterns of the CLI for a glob of ours. Two slashes are the root of the disk there."""
     glob = glob.removeprefix("./")
     if glob.startswith("/"):
         yield f"//{glob.lstrip('/')}"
@@ -108,7 +108,7 @@ def _places(glob: str, roots: list[str]) -> Iterator[str]:
 
 
 def _commands(pattern: "CommandPattern") -> Iterator[str]:
-    """A command with these words, and perhaps more. It looks for it in each part of a line, as we do."""
+    """Yield the rules for a command. The CLI looks for it in each part of a line, as we do."""
     *words, last = pattern.items
     literal = [None if word is None else word.literal for word in (*words, *([] if last is None else [last]))]
     if not literal or not all(word and _is_plain(word) for word in literal):
@@ -123,11 +123,11 @@ def _is_plain(word: str) -> bool:
     return word.isascii() and word.isprintable() and not set("*?[](){}\\'\"`$:;&|<> ").intersection(word)
 
 
-# By a hook.
+# Rules by a hook.
 
 
-def before_tool(session: "AgentSession", fields: "JsonObject") -> dict[str, Any]:
-    """What the CLI is told before a tool runs: that it may not, that the user is to be asked, or to go by its own rules."""
+def before_tool(session: "AgentSession", fields: "JsonObject") -> "JsonObject":
+    """Return the response before a tool runs: that it may not, that the user is asked, or that the CLI's own rules decide."""
     told = fields.get("input")
     told = told if isinstance(told, dict) else {}
     name = told.get("tool_name")
@@ -155,7 +155,7 @@ def before_tool(session: "AgentSession", fields: "JsonObject") -> dict[str, Any]
 
 
 def _judged(session: "AgentSession", rules: Rules, action: Action, *, accepts_edits: bool) -> "Ruling":
-    if session.looking and action.name != _FOR_THE_USER:
+    if session.looking and action.name != _QUESTION_TOOL:
         return decide_read_only(action, rules)
     # What no rule of these stops is not for us to decide.
     ruling = decide(action, Rules(deny=rules.deny, ask=rules.ask), PolicyMode.BYPASS)
@@ -164,7 +164,7 @@ def _judged(session: "AgentSession", rules: Rules, action: Action, *, accepts_ed
     return ruling
 
 
-def _action(session: "AgentSession", name: str, given: Any, cwd: Any) -> Action:
+def _action(session: "AgentSession", name: str, given: object, cwd: object) -> Action:
     described = describe(name, given, session.cwd)
     call = v1.ToolCallPatch(
         "", kind=described.kind, name=described.name, content=described.content, locations=described.locations,
@@ -173,7 +173,7 @@ def _action(session: "AgentSession", name: str, given: Any, cwd: Any) -> Action:
     return action_of(session, call, cwd if isinstance(cwd, str) and os.path.isabs(cwd) else None)
 
 
-def _decided(decision: str, why: str) -> dict[str, Any]:
+def _decided(decision: str, why: str) -> "JsonObject":
     return {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",

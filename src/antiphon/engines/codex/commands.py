@@ -1,8 +1,8 @@
-"""The slash commands of a session with Codex. Each is a request of the server; those that work begin a turn."""
+"""The slash commands of a session with Codex. Each is a request to the server; some begin a turn, others only print."""
 
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from antiphon.agent.session import AgentSession
     from antiphon.agent.turn import AgentTurn
     from antiphon.engines.codex.server import CodexServer
+    from antiphon.protocol.base import JsonObject
 
 __all__ = ["AT_ONCE", "COMMANDS", "NEXT_TURN", "REPORTS", "run_command", "status_of"]
 
 NEXT_TURN: Final = "the turn that starts now"
-"""In place of an id, where the server does not tell it."""
+"""Stands for the id of a turn where the server does not tell it."""
 
 COMMANDS: Final = (
     v1.Command("review", "Review uncommitted changes, or what you say", v1.CommandInput("what to look at")),
@@ -39,11 +40,11 @@ COMMANDS: Final = (
 )
 
 AT_ONCE: Final = frozenset({"rename", "archive", "status", "mcp", "skills"})
-"""Those that begin no turn: the answer is all there is to wait for."""
+"""Commands that begin no turn: only the response is waited for."""
 
 
 async def run_command(turn: "AgentTurn", name: str, rest: str, server: "CodexServer", thread: str) -> str | None:
-    """Do what it says. The id of the turn that it begins, if it begins one."""
+    """Run a command; return the id of the turn that it begins, if it begins one."""
     match name:
         case "review" | "review-branch" | "review-commit":
             target = _target(name, rest.strip())
@@ -66,7 +67,7 @@ async def run_command(turn: "AgentTurn", name: str, rest: str, server: "CodexSer
     return None
 
 
-def _target(name: str, rest: str) -> dict[str, Any]:
+def _target(name: str, rest: str) -> "JsonObject":
     match name:
         case "review-branch":
             return {"type": "baseBranch", "branch": _needed(name, rest)}
@@ -82,7 +83,7 @@ def _needed(name: str, rest: str) -> str:
     return rest.strip()
 
 
-# --- What `/status`, `/mcp` and `/skills` say: answers of the server as Markdown
+# The output of `/status`, `/mcp` and `/skills`: responses of the server as Markdown.
 
 
 class _Limits(msgspec.Struct, frozen=True, rename="camel"):
@@ -91,7 +92,7 @@ class _Limits(msgspec.Struct, frozen=True, rename="camel"):
 
 class _McpServer(msgspec.Struct, frozen=True, rename="camel"):
     name: str
-    tools: dict[str, Any] = {}
+    tools: dict[str, msgspec.Raw] = {}
     auth_status: str | None = None
 
 
@@ -115,7 +116,7 @@ class _SkillPage(msgspec.Struct, frozen=True):
 
 
 async def status_of(server: "CodexServer", session: "AgentSession") -> str:
-    """The account, the settings of the session, and the limits of the account."""
+    """Return the account, the settings of the session, and the limits of the account, as Markdown."""
     account = await server.call("account/read", {}, wire.AccountRead)
     lines = [f"- Account: {_account(account)}", f"- Session: `{session.id}`"]
     lines += [f"- {name}: {value}" for name, value in _settings(session).items()]
@@ -130,7 +131,7 @@ async def status_of(server: "CodexServer", session: "AgentSession") -> str:
 
 
 def _settings(session: "AgentSession") -> dict[str, str]:
-    """The name of each setting, and of what is chosen in it."""
+    """Return the name of each setting, and of its current value."""
     found: dict[str, str] = {}
     for option in session.config_options:
         if isinstance(option, v1.SelectConfig):
@@ -142,7 +143,7 @@ def _settings(session: "AgentSession") -> dict[str, str]:
 def _account(read: wire.AccountRead) -> str:
     account = read.account
     if account is None:
-        return "nobody is signed in" if read.requires_openai_auth else "none is needed"
+        return "not signed in" if read.requires_openai_auth else "none is needed"
     plan = f" ({account.plan_type})" if account.plan_type else ""
     return f"{account.email or account.type}{plan}"
 
@@ -151,7 +152,7 @@ def _window(window: wire.RateLimitWindow) -> str:
     minutes = window.window_duration_mins
     span = f"{minutes // 60} hours" if minutes and minutes >= 60 else f"{minutes} minutes" if minutes else "Limit"
     until = ""
-    with suppress(OverflowError, ValueError, OSError):  # no time that there is
+    with suppress(OverflowError, ValueError, OSError):  # not a time that a calendar has
         if window.resets_at is not None:
             until = f", resets {datetime.fromtimestamp(window.resets_at, UTC):%Y-%m-%d %H:%M} UTC"
     return f"{span}: {window.used_percent:g} % used{until}"
@@ -181,4 +182,4 @@ REPORTS: "Final[dict[str, Callable[[CodexServer, str], Awaitable[str]]]]" = {
     "mcp": _mcp,
     "skills": _skills,
 }
-"""The command → what it says."""
+"""Command → the function that makes its output."""

@@ -135,7 +135,7 @@ class CodexDriver(CliDriver[CodexPrompt]):
     def _knows(self, message: wire.ServerNotification) -> bool:
         """Whether a warning was sent before: each new server repeats it."""
         words = _words(message)
-        known = words in self._sent_once or self._hub.told_before(message)
+        known = words in self._sent_once or self._hub.sent_before(message)
         self._sent_once.add(words)
         return known
 

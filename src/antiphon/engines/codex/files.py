@@ -1,4 +1,4 @@
-"""Files that Codex changes: what was in them before, because its diffs hold the changed lines alone, and the directories that they need."""
+"""Files that Codex changes: their text before, because its diffs hold the changed lines alone, and the directories that they need."""
 
 import os
 import stat
@@ -16,7 +16,7 @@ _OPEN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def text_before(path: str) -> str | None:
-    """The text of a file; None if it cannot be read, is too large, or is none. Never waits: the path is the model's, and may be a pipe."""
+    """Return the text of a file; None if it cannot be read, is too large, or is no text. Never waits: the path is the model's, and may be a pipe."""
     try:
         descriptor = os.open(path, _OPEN)
         try:
@@ -42,7 +42,7 @@ class NewDirectories:
         self._made: list[str] = []
 
     def make(self, files: Iterable[str]) -> None:
-        """Make the directories of these files that are not there."""
+        """Make the missing directories of these files."""
         for file in files:
             missing = []
             directory = os.path.dirname(file)
@@ -57,7 +57,7 @@ class NewDirectories:
                 self._made.append(each)
 
     def remove_empty(self) -> None:
-        """Remove those in which no file was made."""
+        """Remove the directories in which no file was made."""
         for directory in reversed(self._made):
             with suppress(OSError):  # it has something in it
                 os.rmdir(directory)

@@ -1,4 +1,4 @@
-"""The one server that all sessions share: started when it is first needed, started again when it is gone, each word given to its thread."""
+"""The one server that all sessions share: started when it is first needed, and again when it has ended. Routes messages by thread."""
 
 import asyncio
 import logging
@@ -25,30 +25,31 @@ __all__ = ["EARLY", "CodexHub", "ThreadListener"]
 
 INTRODUCTION: Final = {
     "clientInfo": {"name": "antiphon", "title": "Antiphon", "version": __version__},
-    # Without the experimental part nobody can end a command that outlives its turn.
+    # Without the experimental part there is no way to end a command that outlives its turn.
     "capabilities": {"experimentalApi": True, "requestAttestation": False},
 }
 
 EARLY: Final = frozenset({"configWarning", "deprecationNotice", "warning", "guardianWarning"})
-"""What the server says about no thread, mostly as it starts, that every session should know."""
+"""Notifications without a thread, mostly at the start of the server, that every session should get."""
 
 MOST_EARLY: Final = 16
-"""Words of that kind that are kept for sessions to come."""
+"""Notifications of that kind that are kept for sessions to come."""
 
-AGAIN: Final = (0.2, 0.5, 1.0, 2.0)
+START_DELAYS: Final = (0.2, 0.5, 1.0, 2.0)
 """Seconds before another start, if two servers make the databases of a new home at once. Making them takes half a second."""
 
 _IN_THE_WAY: Final = re.compile(r"initialize (?:sqlite )?state runtime|database is locked", re.IGNORECASE)
 
 _BACKTRACE: Final = re.compile(r"^\s*(?:Stack backtrace:|\d+: \S)", re.MULTILINE)
 
-ONCE: Final = re.compile(r"\bbubblewrap\b|\bbwrap\b", re.IGNORECASE)
-"""Warnings about the machine that are told once, and not with each start: the user knows by now, or does not mind."""
+_ONCE: Final = re.compile(r"\bbubblewrap\b|\bbwrap\b", re.IGNORECASE)
+"""Warnings about the machine that are sent once, and not with each start: the user knows by now, or does not mind."""
 
-TOLD_ONCE: Final = "codex-warnings.json"
+SENT_ONCE: Final = "codex-warnings.json"
+"""The file with the warnings that were sent."""
 
 CALLS: Final = (wire.CommandExecution, wire.FileChange, wire.McpToolCall)
-"""Items that a question may be about."""
+"""Items that a request to the user may be about."""
 
 _log = logging.getLogger(__name__)
 
@@ -58,30 +59,30 @@ UNLOAD_AT_ONCE: Final = ("-c", "thread_unload_delay_secs=0")
 
 
 class ThreadListener(Protocol):
-    """A thread's session."""
+    """The session of a thread."""
 
     def expect(self) -> None:
-        """The server has said something, perhaps about it, which is heard in the next turn of the loop."""
+        """Messages of the server have arrived, perhaps about the thread, which are handled in the next turn of the event loop."""
 
     def receive(self, told: wire.ServerNotification) -> "Awaitable[None]":
-        """The server says something about it."""
+        """Handle a notification about the thread."""
 
     def receive_request(self, server: CodexServer, question: wire.ServerRequest) -> None:
-        """The server asks something about it."""
+        """Handle a request about the thread."""
 
     async def lost(self, server: CodexServer) -> None:
-        """The server is gone."""
+        """The server has ended."""
 
     def displaced(self) -> None:
         """Another session has the thread now."""
 
 
 class CodexHub:
-    """For one engine."""
+    """The server of one engine, and the sessions that have a thread in it. Owns the process."""
 
-    def __init__(self, found: "FoundProgram") -> None:
-        self.found = found
-        self._running: KeptProcess[CodexServer] = KeptProcess(self)
+    def __init__(self, program: "FoundProgram") -> None:
+        self.program = program
+        self._kept: KeptProcess[CodexServer] = KeptProcess(self)
         self._listeners: dict[str, ThreadListener] = {}
         self._parents: dict[str, str] = {}
         self.ids = SessionIds()
@@ -92,7 +93,7 @@ class CodexHub:
         """The login that the server has read."""
 
     async def ready(self) -> CodexServer:
-        """The server, once it can be spoken to.
+        """Return the server once it can be used.
 
         Raises:
             RequestError: it does not start.
@@ -105,49 +106,49 @@ class CodexHub:
             raise RequestError(Code.INTERNAL_ERROR, "Codex does not start", strip_ansi(str(error))) from error
 
     async def _started(self) -> CodexServer:
-        """The server. One that ends because another was making the databases of a new home at that moment is started again."""
-        for pause in AGAIN:
+        """Return the server. One that ends because another was making the databases of a new home at that moment is started again."""
+        for pause in START_DELAYS:
             try:
-                return await self._running.ready()
+                return await self._kept.ready()
             except ConnectionClosed as error:
                 if not _was_in_the_way(str(error)):
                     raise
                 _log.info("Codex is started again in %g s: %s", pause, error)
                 await asyncio.sleep(pause)
-        return await self._running.ready()
+        return await self._kept.ready()
 
     def start_soon(self) -> None:
-        """Begin to start it."""
-        self._running.start_soon()
+        """Begin to start the server."""
+        self._kept.start_soon()
 
     def give_up(self, server: CodexServer) -> None:
-        """It hangs: end it. Whoever needs one gets another."""
-        self._running.give_up(server)
+        """End a server that hangs. The next caller of `ready` gets another."""
+        self._kept.give_up(server)
 
     def give_up_unused(self, server: CodexServer) -> None:
-        """End it if no session needs it."""
+        """End a server if no session needs it."""
         if not self._listeners:
             self.give_up(server)
 
     def listen(self, thread_id: str, listener: ThreadListener) -> None:
-        """Give what concerns a thread to this session, and to no other."""
+        """Send what concerns a thread to this session, and to no other."""
         before = self._listeners.get(thread_id)
         self._listeners[thread_id] = listener
         if before is not None and before is not listener:
             before.displaced()
 
     def said_early(self) -> list[wire.ServerNotification]:
-        """What everybody should know, and was said before a session was there."""
+        """Return the notifications for every session that came before a session was open."""
         return list(self._early.values())
 
-    def told_before(self, told: wire.ServerNotification) -> bool:
-        """Whether the user was told this warning about the machine in some session before. From now on it was told."""
+    def sent_before(self, message: wire.ServerNotification) -> bool:
+        """Whether this warning about the machine was sent in some session before. From now on it counts as sent."""
         text = " ".join(
-            str(getattr(told.params, name, None) or "") for name in ("message", "summary", "details")
+            str(getattr(message.params, name, None) or "") for name in ("message", "summary", "details")
         ).strip()
-        if not ONCE.search(text):
+        if not _ONCE.search(text):
             return False
-        path = notes_folder() / TOLD_ONCE
+        path = notes_folder() / SENT_ONCE
         notes = read_notes(path) or {}
         if text in notes:
             return True
@@ -157,11 +158,11 @@ class CodexHub:
         return False
 
     def listener_of(self, thread_id: str) -> ThreadListener | None:
-        """The session of a thread, if it is open here."""
+        """Return the session of a thread, if it is open here."""
         return self._listeners.get(thread_id)
 
     def forget(self, thread_id: str, listener: ThreadListener) -> bool:
-        """This session does not listen to it any more. False: it did not, or another one does."""
+        """Send messages of a thread to this session no longer. False: they were sent to another one, or to none."""
         if self._listeners.get(thread_id) is not listener:
             return False
         del self._listeners[thread_id]
@@ -172,7 +173,7 @@ class CodexHub:
         return True
 
     async def models(self) -> list[wire.CodexModel]:
-        """The models on offer; asked for once in a server's life."""
+        """Return the models on offer; requested once from each server."""
         server = await self.ready()
         if self._models is None or self._models[0] is not server:
             found: list[wire.CodexModel] = []
@@ -190,15 +191,15 @@ class CodexHub:
 
     async def close(self) -> None:
         """End the server for good."""
-        await self._running.close()
+        await self._kept.close()
 
-    # Being the owner of a process.
+    # As the owner of a process.
 
     async def start(self) -> CodexServer:
-        """A server, in the user's own environment: it finds its home, its login and its settings there. Not in the project's directory."""
+        """Start a server in the user's own environment, where its home, login and settings are, and not in the project's directory."""
         self._early.clear()  # the next one has its own
         self.login = kept_login()
-        command = [self.found.path, "app-server", *UNLOAD_AT_ONCE]
+        command = [self.program.path, "app-server", *UNLOAD_AT_ONCE]
         return await CodexServer.start(command, home_directory(), harmless_git(environment_for("codex")), self._expect)
 
     def _expect(self) -> None:
@@ -206,14 +207,14 @@ class CodexHub:
             each.expect()
 
     async def began(self, server: CodexServer) -> None:
-        """Introduce ourselves."""
+        """Send `initialize`."""
         await server.request("initialize", INTRODUCTION)
         server.notify("initialized")
 
     def receive(
         self, server: CodexServer, line: "wire.ServerNotification | wire.ServerRequest | wire.GarbledMessage"
     ) -> "Awaitable[None]":
-        """Give a word to whom it concerns. Nearly all are a word of the model, which is told without a coroutine."""
+        """Route a message to its session. Nearly all are a token of the model, which is sent without a coroutine."""
         if type(line) is wire.ServerNotification and type(line.params) is wire.Delta:
             listener = self._listeners.get(line.params.thread_id or "")
             if listener is not None:
@@ -225,24 +226,24 @@ class CodexHub:
     ) -> None:
         match line:
             case wire.GarbledMessage():
-                _log.warning("Codex said what nobody understands: %.200s", line.text_head)
+                _log.warning("a message of Codex could not be read: %.200s", line.text_head)
             case wire.ServerRequest():
                 listener = self._of(line.thread_id)
                 if listener is None:
-                    server.refuse(line.id, "nobody here knows this thread", Code.METHOD_NOT_FOUND)
+                    server.refuse(line.id, "this thread is not open here", Code.METHOD_NOT_FOUND)
                 else:
                     listener.receive_request(server, line)
             case wire.ServerNotification():
                 self._note_child(line)
                 if line.thread_id is None:
-                    await self._tell_everybody(line)
+                    await self._send_to_all(line)
                 elif line.thread_id in self._listeners:
                     await self._listeners[line.thread_id].receive(line)
                 elif _is_of_a_call(line) and (listener := self._of(line.thread_id)) is not None:
                     await listener.receive(line)
 
-    async def _tell_everybody(self, line: wire.ServerNotification) -> None:
-        """The account, the configuration: everybody's concern, whatever goes wrong with one of them."""
+    async def _send_to_all(self, line: wire.ServerNotification) -> None:
+        """Send a notification about account or configuration to every session, whatever goes wrong with one of them."""
         if line.method in EARLY:
             self._early[f"{line.method} {line.params!r}"] = line
             trim(self._early, MOST_EARLY)
@@ -250,10 +251,10 @@ class CodexHub:
             try:
                 await each.receive(line)
             except Exception:
-                _log.exception("a session could not be told: %.200r", line)
+                _log.exception("a session did not handle a notification: %.200r", line)
 
     def _note_child(self, line: wire.ServerNotification) -> None:
-        """Threads of sub-agents ask through the session that they belong to."""
+        """Remember the parent of a sub-agent's thread: its requests go to the session of the parent."""
         match line.params:
             case wire.ThreadStarted(thread=wire.Thread(id=child, parent_thread_id=str() as parent)):
                 self._parents[child] = parent
@@ -269,21 +270,21 @@ class CodexHub:
         return self._listeners.get(thread_id) if thread_id is not None else None
 
     async def ended(self, server: CodexServer) -> None:
-        """All threads hear of it; each comes back with its next prompt."""
+        """Report the end of the server to all sessions; each opens its thread again with its next prompt."""
         for each in list(self._listeners.values()):
             try:
                 await each.lost(server)
             except Exception:
-                _log.exception("a session could not be told that Codex ended")
+                _log.exception("a session did not handle the end of Codex")
 
 
 def _was_in_the_way(error: str) -> bool:
-    """Whether another server may be the reason. Where Rust adds a backtrace the reason itself is not among the last words."""
+    """Whether another server may be the reason. Where Rust adds a backtrace the reason itself is not among the last lines."""
     return _IN_THE_WAY.search(error) is not None or ("Error:" not in error and _BACKTRACE.search(error) is not None)
 
 
 def _is_of_a_call(line: wire.ServerNotification) -> bool:
-    """Whether the session that a sub-agent belongs to has to know: a call that may be asked about, a question that is settled."""
+    """Whether the session of a sub-agent's parent has to get it: a call that a request may be about, a request that is resolved."""
     match line.params:
         case wire.RequestResolved():
             return True

@@ -141,7 +141,7 @@ async def _with_new_login(hub: "CodexHub", server: "CodexServer") -> "tuple[Code
     """Return the server, started again if the user has signed in since: it reads its login when it starts, and never again."""
     import asyncio
 
-    if await asyncio.to_thread(_has_login, hub.found):
+    if await asyncio.to_thread(_has_login, hub.program):
         hub.give_up(server)
     return await _server_and_account(hub)
 

@@ -1,4 +1,4 @@
-"""The modes, and what each means to Codex: when it asks, and what its sandbox lets it do. A table; no I/O.
+"""The modes, and what each means to Codex: when it asks, and what its sandbox lets it do. Tables; of I/O only a look for rule files.
 
 ================== ============ ==================== =====================================================
 mode               asks         sandbox              so
@@ -16,12 +16,13 @@ recognized. What is sent for a mode stands in `rules`: the sandbox that may writ
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from antiphon.policy.rules import FILE_KINDS, KIND_OF
 from antiphon.protocol import v1
+from antiphon.protocol.base import JsonObject
 
 if TYPE_CHECKING:
     from antiphon.engines.codex.thread import CodexConfig
@@ -48,10 +49,10 @@ WORKSPACE: Final = "workspace-write"
 
 
 class ModeSetup(msgspec.Struct, frozen=True):
-    """What a mode is made of, in Codex's words."""
+    """Approval policy and sandbox of a mode, in Codex's words."""
 
-    approval: Any
-    """A word, or an object with the kinds of questions that are asked."""
+    approval: object
+    """A word, or an object with the kinds of requests that Codex makes."""
     sandbox: str
     plans: bool = False
 
@@ -90,21 +91,21 @@ MODES: Final = {
         ModeSetup("never", "danger-full-access"),
     ),
 }
-"""Id → how it is shown, and what it is made of."""
+"""Id → how it is shown, and its setup."""
 
 CONFIGURED: Final = v1.Mode("configured", "As configured", "What your own Codex configuration says")
-"""For a combination that is none of the modes."""
+"""A combination of approval policy and sandbox that is none of the modes."""
 
 _TYPES: Final = {"read-only": "readOnly", WORKSPACE: "workspaceWrite", "danger-full-access": "dangerFullAccess"}
 
 
 def setup_of(mode: str) -> ModeSetup | None:
-    """What a mode is made of; None for the user's own combination."""
+    """Return the setup of a mode; None for the user's own combination."""
     return MODES[mode][1] if mode in MODES else None
 
 
 def mode_of(approval: object, sandbox: object, plans: bool = False) -> str:
-    """The mode that Codex is in, by what it says of itself."""
+    """Return the mode that Codex is in, by its own report."""
     kind = sandbox.get("type") if isinstance(sandbox, dict) else sandbox
     for id, (_, setup) in MODES.items():
         if (approval, kind, plans) == (setup.approval, _TYPES[setup.sandbox], setup.plans):
@@ -113,28 +114,28 @@ def mode_of(approval: object, sandbox: object, plans: bool = False) -> str:
 
 
 def modes_with(current: str) -> list[v1.Mode]:
-    """Those on offer. The user's own combination is only there while it is in force: there is no way back to it."""
+    """Return the modes on offer. The user's own combination is only among them while it is in force: there is no way back to it."""
     known = [mode for mode, _ in MODES.values()]
     return known if current in MODES else [CONFIGURED, *known]
 
 
 def sandbox_policy(
-    setup: ModeSetup, usual: ModeSetup | None, roots: "list[str]", known: "dict[str, Any] | None"
-) -> dict[str, Any]:
-    """The sandbox as a turn takes it. `known` is how the user's own configuration has the workspace; `usual` is the mode's own setup.
+    setup: ModeSetup, usual: ModeSetup | None, roots: "list[str]", known: JsonObject | None
+) -> JsonObject:
+    """Return the sandbox as a turn takes it. `known` is how the user's own configuration has the workspace; `usual` is the mode's own setup.
 
     The network of the user's workspace is reached in a mode that works there, also where the sandbox does not let it write.
     """
     kind = _TYPES[setup.sandbox]
     if kind == "workspaceWrite":
-        policy: dict[str, Any] = dict(known) if known is not None else {"type": kind}
+        policy: JsonObject = dict(known) if known is not None else {"type": kind}
         also = [root for root in roots if root not in policy.get("writableRoots", ())]
         return {**policy, "writableRoots": [*policy.get("writableRoots", ()), *also]}
     network = usual is not None and usual.sandbox == WORKSPACE and (known or {}).get("networkAccess") is True
     return {"type": kind, "networkAccess": True} if network and kind == "readOnly" else {"type": kind}
 
 
-# --- When Codex asks and what its sandbox lets it do, in each mode and under the policy's deny and ask rules. Pure
+# The setup that is sent, in each mode and under the policy's deny and ask rules.
 # Codex takes no list of files that it may not write, and no rules. So it is made to ask about what these are about, and the policy answers.
 #
 # ================== ===================== =========================== ============================= ============================
@@ -159,12 +160,12 @@ _ASKS_ALL_UNBOUND: Final = ModeSetup("untrusted", "danger-full-access")
 
 
 def is_held(rules: "Rules | None") -> bool:
-    """Whether there is anything that Codex has to ask about for their sake."""
+    """Whether Codex has to ask about anything because of these rules."""
     return rules is not None and any(_about(rule) for rule in (*rules.deny, *rules.ask))
 
 
 def held(setup: ModeSetup, rules: "Rules | None" = None) -> ModeSetup:
-    """What is sent for a mode, where these rules hold."""
+    """Return the setup that is sent for a mode under these rules."""
     if setup.plans:
         return setup
     about = set() if rules is None else {_about(rule) for rule in (*rules.deny, *rules.ask)} - {None}
@@ -176,7 +177,7 @@ def held(setup: ModeSetup, rules: "Rules | None" = None) -> ModeSetup:
 
 
 def mode_under(rules: "Rules | None", approval: object, sandbox: object, plans: bool) -> str:
-    """The mode that Codex is in, by what it says of itself. What several modes are made of is taken for the most careful of them."""
+    """Return the mode that Codex is in, by its own report. A setup of several modes is taken for the most careful of them."""
     found = mode_of(approval, sandbox, plans)
     if found != CONFIGURED.id or not is_held(rules) or plans:
         return found
@@ -186,14 +187,15 @@ def mode_under(rules: "Rules | None", approval: object, sandbox: object, plans: 
 
 
 def _about(rule: "Rule") -> str | None:
-    """What Codex has to ask about: edits, or commands; None if it would not help."""
+    """Return what Codex has to ask about because of a rule: edits, or commands; None if it would not help."""
     kind = rule.kind or KIND_OF.get(rule.tool or "")
     return kind if kind == "execute" else "edit" if kind in FILE_KINDS else None
 
 
-# --- Codex as somebody who only looks, also where rules of the user's own let commands out of its sandbox
+# A read-only turn, also where rules of the user's own let commands out of the sandbox.
+#
 # In `plan` the sandbox lets nothing change. But a command that the user has allowed among Codex's rules runs without any sandbox, in every
-# mode, and nobody is asked. It stays inside where the sandbox has to keep something from being read: outside it could be. So the turn of a
+# mode, and the user is not asked. It stays inside where the sandbox has to keep something from being read: outside it could be. So the turn of a
 # reviewer gets a profile of permissions in which everything may be read but one place that does not exist.
 #
 # A profile has to stand in the configuration that a thread is opened with, and Codex then wants to be told which one holds by default. That
@@ -207,7 +209,7 @@ _SYSTEM: Final = Path("/etc/codex")
 
 
 def has_rules(cwd: str) -> bool:
-    """Whether there are rules of Codex's own about commands, of the user, of the machine or of a folder that this one is in."""
+    """Whether Codex has rules about commands: of the user, of the machine, or of this directory or one above it."""
     user = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
     here = Path(cwd)
     folders = [user, _SYSTEM, *(folder / ".codex" for folder in (here, *here.parents))]
@@ -223,9 +225,9 @@ def _any_in(folder: Path) -> bool:
         return True
 
 
-def config_with_profile(found: "CodexConfig") -> dict[str, Any]:
-    """What a thread is opened with so that a turn can be given the profile. What the user has said about the sandbox goes on to hold."""
-    config: dict[str, Any] = {"permissions": {PROFILE: {"filesystem": {":root": "read", _NOWHERE: "deny"}}}}
+def config_with_profile(found: "CodexConfig") -> JsonObject:
+    """Return the configuration of a thread in which a turn can have the profile. What the user has configured for the sandbox still holds."""
+    config: JsonObject = {"permissions": {PROFILE: {"filesystem": {":root": "read", _NOWHERE: "deny"}}}}
     if found.sandbox_mode is None and found.default_permissions is None:
         config["default_permissions"] = ":read-only"
     return config

@@ -1,4 +1,8 @@
-"""The file in which Codex keeps a thread: the words of the model and the items that were added to it since we last looked."""
+"""The file in which Codex stores a thread, and the tool calls that only this file has.
+
+Codex reports no item for a call that it refuses. Such calls are found in the raw output of the model: as the server sends it where a thread
+was started here, else in the file.
+"""
 
 import asyncio
 import os
@@ -14,7 +18,7 @@ from antiphon.protocol.base import BAD_INPUT
 __all__ = ["LARGEST", "RAW", "RAW_EVENTS", "MissingItems", "Rollout", "UnseenItems"]
 
 LARGEST: Final = 16 * 1024 * 1024
-"""Bytes that are read at once. More is not looked through."""
+"""Bytes that are read at once. A larger part is skipped."""
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -23,14 +27,14 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 class Rollout:
-    """Of one thread. It blocks."""
+    """The file of one thread. Blocks."""
 
     def __init__(self, path: str, *, whole: bool = False) -> None:
         self._path = path
         self._at = 0 if whole else self._size()
 
     def fresh(self) -> list[ResponseItem]:
-        """What came since, in its order."""
+        """Return what was added since the last call, in order."""
         size = self._size()
         if not 0 < size - self._at <= LARGEST:
             self._at = size
@@ -41,13 +45,13 @@ class Rollout:
                 *lines, half = file.read(size - self._at).split(b"\n")
         except OSError:
             return []
-        self._at = size - len(half)  # the rest of a line that is being written comes with the next look
+        self._at = size - len(half)  # the rest of a line that is being written comes with the next call
         return [said for said in map(_read, lines) if said is not None]
 
     def _size(self) -> int:
         try:
             return os.stat(self._path).st_size
-        except OSError:  # nothing was said yet
+        except OSError:  # the thread is empty
             return 0
 
 
@@ -60,13 +64,11 @@ def _read(line: bytes) -> ResponseItem | None:
     return said if found.type == "response_item" or said.type == "item_completed" else None
 
 
-# --- Calls that no item tells of, in one thread: heard where the server tells the model's own words, else looked up where Codex keeps them
-
 RAW_EVENTS: Final = {"experimentalRawEvents": True}
-"""What makes the server tell the model's own words. Only a thread that is started takes it, not one that is resumed or forked."""
+"""Makes the server send the raw output of the model. Only a thread that is started takes it, not one that is resumed or forked."""
 
 RAW: Final = frozenset({"rawResponseItem/completed", "rawResponse/completed"})
-"""The methods by which it tells them."""
+"""The methods of these notifications."""
 
 
 class _Told(msgspec.Struct, frozen=True):
@@ -74,7 +76,7 @@ class _Told(msgspec.Struct, frozen=True):
 
 
 class UnseenItems:
-    """Of one thread."""
+    """The tool calls of one thread that no item reports."""
 
     def __init__(self) -> None:
         self._refused = UnreportedCalls()
@@ -82,12 +84,12 @@ class UnseenItems:
         self._rollout: Rollout | None = None
 
     def opened(self, thread: wire.Thread, *, live: bool) -> None:
-        """A thread was opened; `live` if the server tells the model's own words of it."""
+        """A thread was opened; `live` if the server sends the raw output of the model."""
         self._path = thread.path
         self._rollout = Rollout(thread.path) if thread.path and not live else None
 
     def receive(self, told: wire.ServerNotification) -> Iterator[wire.Item]:
-        """The items that are missing, as far as this tells of any."""
+        """Return the missing items that a notification shows."""
         match told.params:
             case wire.ItemNotification(item=item):
                 self._refused.seen(getattr(item, "id", ""))
@@ -99,14 +101,14 @@ class UnseenItems:
                 pass
 
     async def turn_ended(self) -> list[wire.Item]:
-        """Those of the turn that were not heard of."""
+        """Return the missing items of the turn that the file has."""
         said = await asyncio.to_thread(self._rollout.fresh) if self._rollout is not None else []
         found = [item for each in said if (item := self._refused.feed(each)) is not None]
         self._refused.turn_ended()
         return found
 
     async def history(self) -> "MissingItems":
-        """Those of all that was said before."""
+        """Return the missing items of the whole history."""
         return MissingItems(await asyncio.to_thread(_recalled, self._path) if self._path else {})
 
 
@@ -117,7 +119,7 @@ class MissingItems:
         self._before = before
 
     def put_into(self, turn: wire.CodexTurn) -> wire.CodexTurn:
-        """The turn with what it lacks."""
+        """Return the turn with its missing items."""
         ids = {getattr(item, "id", "") for item in turn.items}
         if ids.isdisjoint(self._before):
             return turn

@@ -1,4 +1,4 @@
-"""Codex's own list of its threads, also of those that were started in a terminal."""
+"""The threads that Codex has stored, also those that were started in a terminal: list, delete, and the turns of one."""
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -22,11 +22,11 @@ PAGE: Final = 50
 """Threads in one page."""
 
 SOURCES: Final = ("cli", "vscode", "exec", "appServer")
-"""Where threads of people come from; those of sub-agents are part of theirs."""
+"""Sources of threads that users began. Those of sub-agents are left out."""
 
 
 async def list_threads(hub: "CodexHub", query: v1.ListSessions) -> v1.ListSessionsResult:
-    """A page of threads, the last used first.
+    """Return a page of threads, the last used first.
 
     Raises:
         RequestError: the server refuses, or ends.
@@ -53,7 +53,7 @@ async def list_threads(hub: "CodexHub", query: v1.ListSessions) -> v1.ListSessio
 
 
 async def delete_thread(hub: "CodexHub", session_id: str) -> None:
-    """Forget a thread for good. One that does not exist is no error.
+    """Delete a thread. One that does not exist is no error.
 
     Raises:
         RequestError: the server refuses, or ends.
@@ -79,18 +79,16 @@ def _info(thread: wire.Thread, session_id: str) -> v1.SessionInfo:
 def _time(at: float | None) -> str | None:
     try:
         return datetime.fromtimestamp(at, UTC).isoformat() if at is not None else None
-    except (OverflowError, ValueError, OSError):  # no time that there is
+    except (OverflowError, ValueError, OSError):  # not a time that a calendar has
         return None
 
-
-# --- The turns that Codex has kept of a thread, page by page; from an older server, which has no pages, all at once
 
 TURNS_PAGE: Final = 50
 """Turns in one page: a turn may hold megabytes of output."""
 
 
 async def turns_of(server: "CodexServer", thread: str) -> "AsyncIterator[list[wire.CodexTurn]]":
-    """Oldest first, with everything that is known of each."""
+    """Yield pages of the turns of a thread, oldest first, with all items. An older server has no pages and gives all at once."""
     cursor: str | None = None
     known: set[str] = set()
     while True:

@@ -1,9 +1,9 @@
-"""The thread of a session: opened in the server, opened again in the next one, closed. Also when whoever wanted it has gone meanwhile."""
+"""The thread of a session: opened in the server, opened again in the next one, closed. And what it is opened with."""
 
 import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -26,6 +26,7 @@ from antiphon.engines.process import CliRefused
 from antiphon.engines.project import Project
 from antiphon.errors import Code, ConnectionClosed, RequestError
 from antiphon.protocol import v1
+from antiphon.protocol.base import JsonObject
 
 if TYPE_CHECKING:
     from antiphon.agent.session import AgentSession
@@ -35,16 +36,14 @@ if TYPE_CHECKING:
 
 __all__ = ["CodexConfig", "OpenThread", "read_config", "servers_of"]
 
-# --- The MCP servers of a session as Codex's configuration has them. They go to it over its pipe, so nothing secret is written down
 
-
-def servers_of(servers: "Iterable[v1.McpServer]") -> dict[str, dict[str, Any]]:
-    """Name → what Codex is told of it."""
-    found = dict[str, dict[str, Any]]()
+def servers_of(servers: "Iterable[v1.McpServer]") -> dict[str, JsonObject]:
+    """Return the MCP servers of a session as Codex's configuration has them. They are sent over its pipe, so nothing secret is stored."""
+    found = dict[str, JsonObject]()
     for server in servers:
         match server:
             case v1.StdioServer():
-                told: dict[str, Any] = {
+                told: JsonObject = {
                     "command": server.command,
                     "args": list(server.args),
                     "env": {each.name: each.value for each in server.env},
@@ -55,9 +54,6 @@ def servers_of(servers: "Iterable[v1.McpServer]") -> dict[str, dict[str, Any]]:
                 continue
         found[free_name(server.name, found)] = told
     return found
-
-
-# --- What the user's own configuration says about things that a turn is told, and that would not count if it were told without it
 
 
 class _Workspace(msgspec.Struct, frozen=True):
@@ -72,9 +68,9 @@ class _Project(msgspec.Struct, frozen=True):
 
 
 class CodexConfig(msgspec.Struct, frozen=True):
-    """The part of it that is read here."""
+    """The part of the user's own configuration that would not count if a thread or turn were sent other settings without it."""
 
-    approval_policy: str | dict[str, Any] | None = None
+    approval_policy: str | JsonObject | None = None
 
     sandbox_mode: str | None = None
     default_permissions: str | None = None
@@ -83,7 +79,7 @@ class CodexConfig(msgspec.Struct, frozen=True):
     projects: dict[str, _Project] | None = None
 
     @property
-    def workspace(self) -> dict[str, Any] | None:
+    def workspace(self) -> JsonObject | None:
         """The sandbox of the workspace, as a turn takes it."""
         found = self.sandbox_workspace_write
         if found is None:
@@ -101,16 +97,16 @@ class CodexConfig(msgspec.Struct, frozen=True):
         levels = {found.trust_level for place in places if (found := (self.projects or {}).get(place)) is not None}
         return False if "untrusted" in levels else True if "trusted" in levels else None
 
-    def rights(self, trusts: bool | None) -> dict[str, Any]:
-        """Return when Codex asks and what its sandbox lets it do: what the user has said, and by its own defaults where they have not.
+    def rights(self, trusts: bool | None) -> JsonObject:
+        """Return approval policy and sandbox: as the user has configured them, else Codex's own defaults.
 
-        A thread is told whether to read the project's own settings. Codex takes that for a word about rights too: in a
-        project that it is told to trust it writes unasked. These settings keep the two apart. What the user has said is told
-        again, because a thread that is resumed keeps the rights of its last turn, and those are ours.
+        A thread is told whether to read the project's own settings. For Codex that is about rights too: in a project that it is
+        told to trust it writes unasked. These settings keep the two apart. What the user has configured is sent again, because a
+        thread that is resumed keeps the rights of its last turn, and those are ours.
         """
         if trusts is False:
             return {}
-        rights: dict[str, Any] = {"approval_policy": self.approval_policy or "on-request"}
+        rights: JsonObject = {"approval_policy": self.approval_policy or "on-request"}
         if self.default_permissions is None:
             rights["sandbox_mode"] = self.sandbox_mode or ("workspace-write" if trusts else "read-only")
         return rights
@@ -121,24 +117,24 @@ class _Read(msgspec.Struct, frozen=True):
 
 
 async def read_config(server: "CodexServer", cwd: str) -> CodexConfig:
-    """As it stands for this directory.
+    """Read the configuration for this directory.
 
     Raises:
-        ServerRefused: the server does not say.
-        RemoteProtocolError: it says something else.
+        CliRefused: the server refuses.
+        RemoteProtocolError: the result is something else.
     """
     return (await server.call("config/read", {"cwd": cwd}, _Read)).config
 
 
 CLOSE_LIMIT: Final = 2.0
-"""Seconds for each farewell."""
+"""Seconds for each request that closes a thread."""
 
 RELEASE_DELAYS: Final = (0.02, 0.05, 0.1, 0.2, 0.4)
 """Seconds before another try to open a thread that a server still closes. Closing one takes a few milliseconds."""
 
 
 class OpenThread:
-    """Of one session, which listens to it."""
+    """The thread of one session, which gets its messages."""
 
     def __init__(
         self,
@@ -149,7 +145,7 @@ class OpenThread:
         listener: "ThreadListener",
     ) -> None:
         self.server: CodexServer | None = None
-        """Where it is open; None if it has to be opened again."""
+        """The server in which it is open; None if it has to be opened again."""
         self._session = session
         self._hub = hub
         self._settings = settings
@@ -157,7 +153,7 @@ class OpenThread:
         self._listener = listener
         self.project = Project(session, "Codex", CODEX)
         self._level = ""
-        """How far the thread that is open was told to trust the project."""
+        """The trust level of the project that the open thread was sent."""
         self._distrusted = False
         """Whether the user distrusts the project in Codex's own file, which then holds whatever was trusted here."""
         self._named = False
@@ -186,7 +182,7 @@ class OpenThread:
         """Start a new thread with the history of another session. The session is named after it."""
         return await self._first("thread/fork", {"threadId": self._hub.ids.own_id(source)})
 
-    async def _first(self, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
+    async def _first(self, method: str, params: JsonObject) -> wire.ThreadOpened:
         with client_errors():
             return await self._open(await self._signed_in(), method, params)
 
@@ -200,7 +196,7 @@ class OpenThread:
         return server  # it cannot read its configuration and falls back on one that wants a login; it says so when a thread is opened
 
     async def ready(self) -> CodexServer:
-        """The server, with the thread open in it."""
+        """Return the server, with the thread open in it."""
         with client_errors():
             server = await self._hub.ready()
             if self.server is not server:
@@ -211,37 +207,37 @@ class OpenThread:
         try:
             await self._open(server, "thread/resume", {"threadId": self.id})
         except RequestError as error:
-            # Codex keeps a thread from its first turn on. One in which nothing was said is as good as a new one; any other was deleted.
+            # Codex stores a thread from its first turn on. One without a turn is as good as a new one; any other was deleted.
             if error.code != Code.RESOURCE_NOT_FOUND or not self._empty:
                 raise
             await self._open(server, "thread/start", {})
 
-    async def _open(self, server: CodexServer, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
+    async def _open(self, server: CodexServer, method: str, params: JsonObject) -> wire.ThreadOpened:
         try:
             return await self._when_released(server, method, params)
         except CliRefused as error:
             if method == "thread/resume" and is_archived(error):
                 await server.request("thread/unarchive", {"threadId": params["threadId"]})
-                return await self._asked_for(server, method, params)
+                return await self._request_thread(server, method, params)
             key = await key_at_fault(server)
             if key is not None:
-                self._hub.give_up_unused(server)  # the next one looks at the file again
+                self._hub.give_up_unused(server)  # the next server reads the file again
             raise refusal_of(error, key) from error
 
-    async def _when_released(self, server: CodexServer, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
+    async def _when_released(self, server: CodexServer, method: str, params: JsonObject) -> wire.ThreadOpened:
         """Open a thread, and wait for a moment if a server is still closing it."""
         for delay in RELEASE_DELAYS:
             try:
-                return await self._asked_for(server, method, params)
+                return await self._request_thread(server, method, params)
             except CliRefused as error:
                 if not is_open_elsewhere(error):
                     raise
             await asyncio.sleep(delay)
-        return await self._asked_for(server, method, params)
+        return await self._request_thread(server, method, params)
 
-    async def _asked_for(self, server: CodexServer, method: str, params: dict[str, Any]) -> wire.ThreadOpened:
+    async def _request_thread(self, server: CodexServer, method: str, params: JsonObject) -> wire.ThreadOpened:
         session, starts = self._session, method == "thread/start"
-        wanted: dict[str, Any] = {"cwd": session.cwd, **params, **(RAW_EVENTS if starts else {})}
+        wanted: JsonObject = {"cwd": session.cwd, **params, **(RAW_EVENTS if starts else {})}
         config = await self._config(await self._configured(server))
         if session.mcp_servers:
             config["mcp_servers"] = servers_of(session.mcp_servers)
@@ -258,7 +254,7 @@ class OpenThread:
             else:
                 self._opened(server, opened.thread, live=starts)
 
-        # A task of its own: what is opened for somebody who has gone must be closed again.
+        # A task of its own: a thread that is opened for a cancelled caller must be closed again.
         opening = asyncio.create_task(server.call(method, wanted, wire.ThreadOpened, at_once))
         opening.add_done_callback(ignore_result)
         try:
@@ -273,8 +269,8 @@ class OpenThread:
         except CliRefused:
             return CodexConfig()  # the request that follows is refused for the same reason, and says it better
 
-    async def _config(self, found: CodexConfig) -> dict[str, Any]:
-        """Return what the thread is opened with: whether the project's settings count, and a profile for turns that only look."""
+    async def _config(self, found: CodexConfig) -> JsonObject:
+        """Return the configuration of the thread: whether the project's settings count, and a profile for read-only turns."""
         above = directories_above(self._session.cwd)
         places = dict.fromkeys([*above, *filter(None, map(main_repository, above))])
         trusts = found.trusts(places)
@@ -283,7 +279,7 @@ class OpenThread:
         self._settings.has_profile = self._session.rules is not None and await asyncio.to_thread(
             has_rules, self._session.cwd
         )
-        config: dict[str, Any] = {"projects": {place: {"trust_level": level} for place in places}}
+        config: JsonObject = {"projects": {place: {"trust_level": level} for place in places}}
         config |= found.rights(trusts)
         if self._settings.has_profile:
             config |= config_with_profile(found)
@@ -309,7 +305,7 @@ class OpenThread:
         self.left()
 
     def _opened(self, server: CodexServer, thread: wire.Thread, *, live: bool) -> None:
-        """Listen from now on: what the server says about it comes right behind its answer."""
+        """Get the messages of the thread from now on: they come right behind the response."""
         if self.id != thread.id:
             self._hub.forget(self.id, self._listener)
             if self._named:
@@ -328,11 +324,11 @@ class OpenThread:
     # While it is open.
 
     def has_turn(self) -> None:
-        """Something was said in it."""
+        """A turn began in the thread."""
         self._empty = False
 
     def left(self) -> None:
-        """It is not open any more: it is archived, or was opened by somebody else. The next prompt opens it again."""
+        """The thread is not open any more: it is archived, or another session opened it. The next prompt opens it again."""
         self.server = None
 
     async def clean(self, server: CodexServer) -> None:
@@ -341,7 +337,7 @@ class OpenThread:
             await server.request("thread/backgroundTerminals/clean", {"threadId": self.id}, CLOSE_LIMIT)
 
     async def close(self) -> None:
-        """End what it left running, and hear no more of it, unless somebody else has it now."""
+        """End what the thread left running, and leave it, unless another session has it now."""
         server = self.server
         if not self._hub.forget(self.id, self._listener) or server is None or server.end is not None:
             return

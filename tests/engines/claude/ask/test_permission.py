@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from antiphon.agent.questions import is_question, refusal
-from antiphon.engines.claude.questions import CALLED_OFF, NOT_ALLOWED, REJECTED
+from antiphon.engines.claude.questions import CANCELLED_TEXT, NOT_ALLOWED, REJECTED
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from tests.agent.editor import FULL
@@ -106,7 +106,7 @@ async def test_a_client_without_forms_is_not_offered_to_say_why_and_cannot() -> 
 
 async def test_a_question_that_the_client_calls_off_ends_the_turn() -> None:
     body = await answer(may(), User(v1.Cancelled()))
-    assert body == {"behavior": "deny", "message": CALLED_OFF, "interrupt": True}
+    assert body == {"behavior": "deny", "message": CANCELLED_TEXT, "interrupt": True}
 
 
 async def test_what_should_not_be_approved_by_accident_has_the_rejection_first() -> None:

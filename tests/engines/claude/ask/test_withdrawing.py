@@ -9,7 +9,7 @@ from antiphon.agent.questions import UserQuestions
 from antiphon.agent.turn import AgentTurn
 from antiphon.connection.router import Router
 from antiphon.engines.claude import wire
-from antiphon.engines.claude.questions import CALLED_OFF, ClaudeAsker
+from antiphon.engines.claude.questions import CANCELLED_TEXT, ClaudeAsker
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, only_prompt, playing
@@ -90,7 +90,7 @@ async def test_a_turn_that_ends_first_leaves_the_cli_an_answer() -> None:
     async with playing(only_prompt(prompt), FULL, slow.router) as editor:
         await editor.turn()
         bodies = await asyncio.gather(*waiting)
-    assert bodies == [{"behavior": "deny", "message": CALLED_OFF, "interrupt": True}, {"action": "cancel"}]
+    assert bodies == [{"behavior": "deny", "message": CANCELLED_TEXT, "interrupt": True}, {"action": "cancel"}]
     assert slow.withdrawn == 2
 
 
