@@ -94,7 +94,7 @@ class Budget:
     def turn_begins(self, engine: str) -> None:
         """An engine begins to work."""
         self._turns += 1
-        self._settle(engine)
+        self._tokens += self._running.pop(engine, 0)
         self._running[engine] = 0
 
     def turn_ended(self, engine: str, result: "v1.PromptResult | v1.Usage | None" = None) -> None:
@@ -108,7 +108,7 @@ class Budget:
                 self._running[engine] = total - before if total >= before else total
             else:
                 self._running[engine] = min(self._running.get(engine, 0), total)
-        self._settle(engine)
+        self._tokens += self._running.pop(engine, 0)
 
     def used(self, engine: str, update: v1.UsageUpdate) -> None:
         """Take the report of an engine: how full its context is, and maybe what its session cost so far."""
@@ -158,9 +158,6 @@ class Budget:
                 v1.StopReason.MAX_TURN_REQUESTS,
             )
         return None
-
-    def _settle(self, engine: str) -> None:
-        self._tokens += self._running.pop(engine, 0)
 
 
 def _dollars(amount: float) -> str:

@@ -74,10 +74,6 @@ class JointState(msgspec.Struct, omit_defaults=True):
     """The same for going on by itself at a limit."""
     engines: dict[str, EngineState] = {}
 
-    def of(self, engine: str) -> EngineState:
-        """What is known of an engine."""
-        return self.engines.setdefault(engine, EngineState())
-
     @classmethod
     def read(cls, kept: bytes) -> "JointState":
         """As it was; as at the beginning, if it cannot be read."""
@@ -419,11 +415,11 @@ class JointSettings:
 
     def of(self, engine: str) -> EngineState:
         """What is known of an engine in this session, to be read and changed."""
-        return self._state.of(engine)
+        return self._state.engines.setdefault(engine, EngineState())
 
     def mode_of(self, engine: str) -> str:
         """The mode that an engine is to be in: its own, or that of all; empty: as it begins."""
-        return self._state.of(engine).mode or self._state.mode
+        return self.of(engine).mode or self._state.mode
 
     def conversations(self) -> dict[str, str]:
         """The engines' own ids of their sessions, as far as there are any."""

@@ -97,17 +97,18 @@ class Feed:
 
     def __init__(self, read: Read) -> None:
         self._read = read
-        self._subscribers: dict[str, set[_Subscriber]] = {}
+        self.followed: dict[str, set[_Subscriber]] = {}
+        """The sessions that have tails: events of all others need not be published."""
 
     def publish(self, session: str, last: int, events: Sequence[bytes]) -> None:
         """Give events that are stored to all tails of their session; `last` is the number of the last one."""
-        for subscriber in self._subscribers.get(session, ()):
+        for subscriber in self.followed.get(session, ()):
             subscriber.put(last - len(events) + 1, events)
 
     async def tail(self, session: str, after: int) -> AsyncIterator[JournalEntry]:
         """Implement `Journal.tail`: the store first, then what is published; whatever leaves a gap is read from the store."""
         subscriber = _Subscriber()
-        self._subscribers.setdefault(session, set()).add(subscriber)
+        self.followed.setdefault(session, set()).add(subscriber)
         try:
             while True:
                 while page := await self._read(session, after, PAGE):
@@ -119,10 +120,10 @@ class Feed:
                     after = published.number
                     yield published
         finally:
-            subscribers = self._subscribers[session]
+            subscribers = self.followed[session]
             subscribers.discard(subscriber)
             if not subscribers:
-                del self._subscribers[session]
+                del self.followed[session]
 
 
 class _Subscriber:

@@ -54,7 +54,8 @@ class SqliteJournal:
             raise StaleLease(lease.session)
         events = tuple(events)
         last = await self._store.append(lease.session, events)
-        self._feed.publish(lease.session, last, events)
+        if lease.session in self._feed.followed:
+            self._feed.publish(lease.session, last, events)
         return last
 
     async def read(self, session: str, after: int = 0, limit: int = PAGE) -> list[JournalEntry]:

@@ -435,7 +435,7 @@ class SessionSummary:
         """What this engine missed; empty if there is nothing."""
         given_at = self._given_at.get(engine, 0)
         items = [each for each in self._items if each.number > given_at and self._is_missed(each, engine)]
-        return self._written(items, limit, missing=bool(items) and self._lost > given_at)
+        return self._written(items, limit, missing=self._lost > given_at) if items else ""
 
     def last(self, engine: str, limit: int = LAST_LIMIT) -> str:
         """The last turn of this engine, with what its tools changed and gave back."""

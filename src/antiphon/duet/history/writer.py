@@ -156,14 +156,10 @@ class JointHistory:
 
     def note(self, event: Event) -> None:
         """Store an event of which there is nothing to show."""
-        _ = self.show(event, None)
-
-    def show(self, event: Event, update: "v1.Update | None") -> Awaitable[None]:
-        """Store an event, and show the update as which it will be replayed."""
         self.summary.add(event)
         if self._view is not None:
             self._view.add(event)
-        return self._put(pack(event), update)
+        _ = self._put(pack(event), None)
 
     def restart(self) -> None:
         """Begin afresh: what was said is no part of this session any more."""
@@ -213,7 +209,8 @@ class JointHistory:
     async def as_user(self, text: str, by: str) -> None:
         """Show a prompt that we give to the engines for the user."""
         event = PromptEvent(now(), [v1.TextBlock(text)], self.new_id(), by)
-        await self.show(event, v1.UserMessageChunk(v1.TextBlock(text), event.message_id))
+        self.note(event)
+        await self.send_unstored(v1.UserMessageChunk(v1.TextBlock(text), event.message_id))
 
     async def entitle(self, title: str, *, stored: bool = True) -> None:
         """Give the session a title, and store it unless it is the stored one."""
