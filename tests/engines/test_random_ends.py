@@ -30,7 +30,7 @@ from antiphon.transports.memory import memory_pair
 from tests.agent.editor import FULL
 from tests.agent.random_client import RandomClient
 from tests.engines.random_cli import ClaudeCli, Cli, CodexCli
-from tests.engines.test_running import Fake, Owner
+from tests.engines.test_kept_process import Fake, Owner
 from tests.schedules import SCHEDULES, World, check
 
 STEER: "Call[Any, Any]" = Call(STEERING, v1.Prompt, dict[str, str])

@@ -16,7 +16,6 @@ __all__ = [
     "TITLE_LENGTH",
     "absolute_path",
     "as_object",
-    "exact",
     "free_name",
     "line_number",
     "one_line",

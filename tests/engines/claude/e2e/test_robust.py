@@ -38,7 +38,7 @@ async def test_what_nobody_knows_is_ignored(at: Place) -> None:
     assert "'from_tomorrow': 2" in agent.stderr and "'system/also_from_tomorrow': 2" in agent.stderr
 
 
-@pytest.mark.prove  # it takes Claude Code long; `tests/engines/test_program.py` shows it of any program
+@pytest.mark.prove  # it takes Claude Code long; `tests/engines/test_line_process.py` shows it of any program
 @proves("robust.long-line", "turn.once")
 async def test_a_line_of_20_mb_works(at: Place) -> None:
     at.model.answers(Text("la" * (HUGE // 2), size=HUGE // 4))

@@ -64,7 +64,7 @@ async def test_a_configuration_that_cannot_be_read_is_an_error_with_the_file_and
         assert (await client.say("hello")).text == "echo: hello"
 
 
-@pytest.mark.prove  # `tests/engines/test_program.py` shows it of any program
+@pytest.mark.prove  # `tests/engines/test_line_process.py` shows it of any program
 @proves("robust.long-line", "turn.once", on=[STAND_IN])  # Codex itself takes minutes for so long a message
 async def test_a_line_of_20_mb_works(at: Place) -> None:
     stand_in_says(at, message("m1", "la" * (HUGE // 2)))
