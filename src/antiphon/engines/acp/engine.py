@@ -1,15 +1,15 @@
-"""Any ACP agent as an engine, its front: who it is and how its sessions are opened. Imports no event loop, and starts nothing before
+"""`AcpEngine`: any ACP agent as an engine, and its authentication methods. Imports no event loop, and starts nothing before
 `initialize` is answered.
 
-So the answer is given before the agent is known, and what it can do with it. Offered is all that an agent may have, and what this one lacks
-is made up for or refused with the reason when it is asked for:
+So the response is sent before the capabilities of the agent are known. It names every capability, and what this agent lacks
+is replaced, or refused with the reason when a client uses it:
 
-- pictures, sound and embedded resources that it does not take become words (`prompts.py`);
+- pictures, sound and embedded resources that it does not take become text (`session.py`);
 - an MCP server over HTTP or SSE that it does not reach is refused, and further directories are left out with a notice;
-- `session/load` and `session/resume` stand in for each other; without both an earlier session cannot be opened;
+- `session/load` and `session/resume` replace each other; without both an earlier session cannot be opened;
 - a list that it does not have is empty; `session/fork`, `session/delete` and `logout` that it does not have are refused;
-- ways to sign in are those that it told at its last start; its error -32000 names those that it has now, and `authenticate` takes them;
-- what is added to a running turn, where it cannot be, comes back as "too late", and the editor sends it as a prompt.
+- authentication methods are those of its last start; its error -32000 names the current ones, and `authenticate` takes them;
+- an addition to a running turn that it does not take is refused as too late, and the editor sends it as a prompt.
 """
 
 import zlib
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
 
 __all__ = ["AcpEngine", "AcpStart", "AuthMethods"]
 
-# The ways to sign in to an agent, remembered from its last start: clients are told of them before it runs.
+# The authentication methods of an agent, remembered from its last start: clients get them before it runs.
 # Those that are a command in a terminal are not offered. A client would run it with the program that it knows, which is ours.
 
 _KEY: Final = "authMethods"
 
 
 class AuthMethods:
-    """Those of one agent, which is known by its command."""
+    """The authentication methods of one agent, which is known by its command."""
 
     def __init__(self, name: str, command: "Sequence[str]") -> None:
         self._notes = CliMemory(f"{name}-ways", f"{zlib.crc32(chr(0).join(command).encode()):08x}")
 
     def remembered(self) -> "list[AuthMethod]":
-        """What it offered last time."""
+        """Return the methods of the last start."""
         stored = (self._notes.load() or {}).get(_KEY)
         try:
             return [_read(each) for each in stored] if isinstance(stored, list) else []
@@ -56,11 +56,11 @@ class AuthMethods:
             return []
 
     def offered(self, methods: "Sequence[AuthMethod]") -> "list[AuthMethod]":
-        """Those of these that can be passed on."""
+        """Return the methods that can be forwarded to clients."""
         return [each for each in methods if isinstance(each, AgentAuth | EnvVarAuth)]
 
     def remember(self, methods: "Sequence[AuthMethod]") -> None:
-        """For the next time."""
+        """Store the methods for the next start."""
         self._notes.save({_KEY: [msgspec.to_builtins(each) for each in methods]})
 
 
@@ -71,18 +71,18 @@ def _read(stored: object) -> "AuthMethod":
 
 
 class AcpStart(msgspec.Struct, frozen=True):
-    """How the agent is started, and what to call it."""
+    """How the agent is started, and its title."""
 
     title: str
     command: tuple[str, ...]
     env: dict[str, str]
-    """What its environment has in addition."""
+    """Variables that are added to its environment."""
     cwd: str | None
     keys: tuple[str, ...] = ()
-    """Whose keys it gets."""
+    """Names of the API keys that it gets."""
 
     def whole_env(self) -> dict[str, str]:
-        """Its environment: ours without the keys of other engines."""
+        """Return its environment: ours without the keys of other engines."""
         return harmless_git(environment_for(self.keys, own=self.env))
 
 
@@ -170,12 +170,12 @@ class AcpEngine(Engine):
     def _begin(self, session: "AgentSession") -> "AcpSession":
         from antiphon.engines.acp.session import AcpSession
 
-        if self._client is None:  # nobody introduced it to us; it is there all the same
+        if self._client is None:  # no `initialize` reached us, but there is a client
             self._client = session.client.capabilities
         return AcpSession(session, self._shared())
 
     def _shared(self) -> "AcpHub":
-        """The one hub. What the agent is told that it may ask for is what the first client can do."""
+        """Return the one hub. The agent gets the capabilities of the first client."""
         if self._hub is None:
             from antiphon.engines.acp.hub import AcpHub
             from antiphon.protocol.v1.initialize import ClientCapabilities
@@ -184,7 +184,7 @@ class AcpEngine(Engine):
         return self._hub
 
     def _know(self, methods: "Sequence[v1.AuthMethod]") -> None:
-        """The agent has told the ways to sign in. The list itself changes: it is the one that our agent answers by."""
+        """Take the authentication methods of the agent. The list itself changes, because our agent responds with it."""
         offered = self._methods.offered(methods)
         if self.auth_methods != offered:
             self.auth_methods[:] = offered
@@ -193,7 +193,7 @@ class AcpEngine(Engine):
 
 @asynccontextmanager
 async def _closing_on_error(acp: "AcpSession") -> "AsyncIterator[None]":
-    """Open it in this block: what fails, or is called off, leaves nothing open, because nobody else would close it."""
+    """Close the session if opening it in this block fails or is cancelled."""
     try:
         yield
     except BaseException:

@@ -1,4 +1,4 @@
-"""What an agent refuses, cannot do, or fails at, as the answer to our own client: what is wrong and what to do."""
+"""Errors of an agent as errors for our own client, with what is wrong and what to do."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ __all__ = ["AgentIdentity", "check_end", "forwarded", "need_method", "request_er
 
 
 class AgentIdentity:
-    """Whom the errors are about: its name, its command, and the ways to sign in to it, as far as they are known."""
+    """The agent that errors are about: its name, its command, and its authentication methods as far as they are known."""
 
     def __init__(self, name: str, command: Sequence[str]) -> None:
         self.name = name
@@ -31,7 +31,7 @@ class AgentIdentity:
 
 @contextmanager
 def request_errors(agent: AgentIdentity) -> Iterator[None]:
-    """What goes wrong with the agent in this block is an error for our client. Its own refusals stay what they are.
+    """Turn every error of the agent in this block into an error for our client. Its own refusals stay what they are.
 
     Raises:
         RequestError: instead of what was raised.
@@ -56,7 +56,7 @@ def request_errors(agent: AgentIdentity) -> Iterator[None]:
 
 
 def check_end(agent: AgentIdentity, result: v1.PromptResult) -> None:
-    """Stop reasons that are in no schema and say that the turn failed are errors, which every client understands.
+    """Raise for stop reasons that are not in the schema and mean that the turn failed: every client understands an error.
 
     Raises:
         RequestError: the turn failed.
@@ -71,10 +71,10 @@ def check_end(agent: AgentIdentity, result: v1.PromptResult) -> None:
 
 
 def need_method(abilities: Abilities, method: str) -> None:
-    """The agent answers this method.
+    """Check that the agent has this method.
 
     Raises:
-        RequestError: it did not say so.
+        RequestError: it does not.
     """
     try:
         abilities.need_method(method)
@@ -83,7 +83,7 @@ def need_method(abilities: Abilities, method: str) -> None:
 
 
 def forwarded(error: RequestRefused) -> RequestError:
-    """Somebody's refusal as our own: raised as it is it would count as a failure of ours."""
+    """Return the refusal of a peer as one of ours: raised as it is it would count as an internal error."""
     return RequestError(error.code, error.message, error.data)
 
 

@@ -1,4 +1,4 @@
-"""One agent for all sessions of an engine: who hears what it says, who answers what it asks."""
+"""The process of an agent and its open sessions: which session an update or a request of the agent belongs to."""
 
 import asyncio
 from collections.abc import Iterator
@@ -26,35 +26,35 @@ if TYPE_CHECKING:
 
 __all__ = ["AcpHub", "AcpSessions"]
 
-# The sessions that are open at one agent, by its ids and by ours.
+# Open sessions.
 
 
 class AcpSessions:
-    """Whom the agent means."""
+    """The sessions that are open at one agent, by its ids and by ours."""
 
     def __init__(self) -> None:
         self._by_id: dict[str, AcpSession] = {}
-        """By the agent's own ids."""
+        """Sessions by the agent's own ids."""
         self._remote: list[AcpSession] = []
         self._ids = SessionIds()
         """The agent's ids where it forgot a session and has a new one in its place."""
 
     def all(self) -> "list[AcpSession]":
-        """Every one."""
+        """Return every open session."""
         return list(self._by_id.values())
 
     def put(self, session: "AcpSession", id: str) -> None:
-        """It is open, by this id at the agent."""
+        """Add a session that is open by this id at the agent."""
         self._by_id[id] = session
 
     def forget(self, session: "AcpSession", id: str) -> None:
-        """It is open no more."""
+        """Remove a session that is closed."""
         if self._by_id.get(id) is session:
             del self._by_id[id]
 
     @contextmanager
     def opening(self, session: "AcpSession") -> Iterator[None]:
-        """A session is being opened whose id we do not know yet."""
+        """Open a session in this block whose id is not known yet."""
         self._remote.append(session)
         try:
             yield
@@ -64,30 +64,30 @@ class AcpSessions:
     # Names.
 
     def id_of(self, session_id: str) -> str:
-        """The agent's id of a session that our client names."""
+        """Return the agent's id of a session that our client names."""
         return self._ids.own_id(session_id)
 
     def known_as(self, id: str) -> str:
-        """Our client's id of a session that the agent names."""
+        """Return our client's id of a session that the agent names."""
         return self._ids.session_id(id)
 
     def rename(self, session_id: str, id: str) -> None:
-        """What our client knows by its id has another one at the agent now."""
+        """Note that a session of our client has another id at the agent now."""
         self._ids.move(session_id, id)
 
     def deleted(self, session_id: str) -> None:
-        """Nobody will name it again."""
+        """Forget the id of a deleted session."""
         self._ids.forget(session_id)
 
-    # Whom a message concerns.
+    # The session of a message.
 
     def find(self, session_id: str | None) -> "AcpSession | None":
-        """The session of this id; or the one that is being opened, because agents look for their instructions before they answer."""
+        """Return the session of this id, or the one that is being opened: agents read their instructions before they respond."""
         found = self._by_id.get(session_id) if session_id is not None else None
         return self._remote[0] if found is None and len(self._remote) == 1 else found
 
     def addressed(self, params: msgspec.Raw) -> "tuple[AcpSession | None, object]":
-        """The session that params of an unknown kind name, else the only one there is; and the params with our client's id."""
+        """Return the session that unknown params name, else the only one, and the params with our client's id."""
         try:
             given = msgspec.json.decode(params) if bytes(params) else {}
         except msgspec.DecodeError:
@@ -112,9 +112,9 @@ class AcpHub:
         know: "Callable[[Sequence[v1.AuthMethod]], None]",
     ) -> None:
         self.identity = AgentIdentity(start.title, start.command)
-        """Whom errors are about."""
+        """The agent that errors are about."""
         self._know = know
-        """Told the ways to sign in, as soon as the agent has told them."""
+        """Called with the authentication methods as soon as they are known."""
         hello = v1.Initialize(
             VERSION, client_capabilities=_offered(client), client_info=v1.Implementation("antiphon", __version__)
         )
@@ -126,7 +126,7 @@ class AcpHub:
     # The process.
 
     async def alive(self) -> LiveAgent:
-        """The agent, started if need be. Raises what `clearly` makes clear."""
+        """Return the agent, started if necessary. Raises what `request_errors` translates."""
         agent = await self._relay.alive()
         if self.identity.methods is not agent.welcome.auth_methods:
             self.identity.methods = agent.welcome.auth_methods
@@ -134,39 +134,39 @@ class AcpHub:
         return agent
 
     async def end(self, agent: LiveAgent) -> None:
-        """End an agent that does not listen."""
+        """Kill an agent that does not respond."""
         await self._relay.end(agent)
 
     async def close(self) -> None:
-        """End it for good."""
+        """Close it for good."""
         await self._relay.close()
         if self._tasks:
             await asyncio.wait(tuple(self._tasks))
 
     def gone(self, agent: LiveAgent) -> None:
-        """All sessions hear of it; each comes back with its next prompt."""
+        """Report the end of the agent to its sessions; each is opened again with its next prompt."""
         self._pages.clear()
         for session in self.sessions.all():
             if session.lives_in(agent):
                 _ = self.do(session.lost())
 
     def do(self, work: "Coroutine[object, object, None]") -> "asyncio.Task[None]":
-        """Work that outlives its caller, and ends before the hub does."""
+        """Start work that outlives its caller, and ends before the hub is closed."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         task.add_done_callback(ignore_result)
         return task
 
-    # What the agent asks and tells.
+    # Requests and notifications of the agent.
 
     async def asked(self, call: AnyCall, params: ClientRequest) -> object:
-        """It asks what agents ask of clients."""
+        """Handle a request that agents send to clients."""
         session_id = getattr(params, "session_id", None)
         session = self.sessions.find(session_id)
         if call.name == m.CREATE_ELICITATION.name:
             if session is None or session_id is None:
-                return v1.Declined()  # about no session: there is nobody here who could be asked
+                return v1.Declined()  # about no session: there is no user to ask
             if isinstance(params, v1.UrlElicitation):
                 return await self._page(session, call, params)
         if session is None:
@@ -174,10 +174,10 @@ class AcpHub:
         return await session.asked(call, params)
 
     async def _page(self, session: "AcpSession", call: AnyCall, params: v1.UrlElicitation) -> object:
-        """The agent asks that the user opens a page. Whose it is, is known until it is completed, refused, or its session is closed."""
+        """Forward a page to open. It belongs to the session until it is completed, refused, or the session is closed."""
         id, accepted = params.elicitation_id, False
         self._pages[id] = session
-        trim(self._pages)  # most agents never say that a page is completed
+        trim(self._pages)  # most agents never report that a page is completed
         try:
             answer = await session.asked(call, params)
             accepted = isinstance(answer, v1.Accepted)
@@ -187,32 +187,32 @@ class AcpHub:
         return answer
 
     def closed(self, session: "AcpSession") -> None:
-        """A session is closed: its pages are nobody's any more."""
+        """Forget the pages of a closed session."""
         self._pages = {id: each for id, each in self._pages.items() if each is not session}
 
     async def asked_otherwise(self, method: str, params: msgspec.Raw) -> object:
-        """It asks by a method that is not the protocol's: the client knows whether it knows it."""
+        """Forward a request with an extension method: the client decides whether it knows it."""
         session, given = self.sessions.addressed(params)
         if session is None or not method.startswith("_"):
             raise RequestError(Code.METHOD_NOT_FOUND, "Method not found", method)
         return await session.asked_otherwise(Call(method, _ANY, _ANY), given)
 
     def told_otherwise(self, method: str, params: msgspec.Raw) -> None:
-        """It tells something that is not the protocol's."""
+        """Forward a notification with an extension method."""
         session, given = self.sessions.addressed(params)
         if session is not None and method.startswith("_"):
             _ = self.do(session.told_otherwise(Notice(method, _ANY), given))
 
     def completed(self, completed: v1.CompleteElicitation) -> None:
-        """The user is done on a page."""
+        """Forward that the user is done on a page."""
         session = self._pages.pop(completed.elicitation_id, None)
         if session is not None and session in self.sessions.all():
             _ = self.do(session.told_otherwise(m.COMPLETE_ELICITATION, completed))
 
-    # What concerns no session.
+    # Requests without a session.
 
     async def list(self, query: v1.ListSessions) -> v1.ListSessionsResult:
-        """The sessions that the agent keeps. One that cannot tell has none to show: clients ask without being asked to."""
+        """Return the sessions of the agent; none if it has no such method, because clients ask without checking."""
         with request_errors(self.identity):
             agent = await self.alive()
             if not agent.abilities.has("session/list"):
@@ -223,7 +223,7 @@ class AcpHub:
         return msgspec.structs.replace(page, sessions=rows)
 
     async def delete(self, session_id: str) -> None:
-        """Let it forget a session."""
+        """Delete a session of the agent."""
         with request_errors(self.identity):
             agent = await self.alive()
             need_method(agent.abilities, "session/delete")
@@ -247,5 +247,5 @@ _ANY: Any = Any
 
 
 def _offered(client: v1.ClientCapabilities) -> v1.ClientCapabilities:
-    """What the agent may ask for: all that our client can do, and files and commands in any case, because those can be done here."""
+    """Return the capabilities that the agent gets: those of our client, and files and commands in any case, which this machine has."""
     return msgspec.structs.replace(client, fs=v1.FileCapabilities(True, True), terminal=True)

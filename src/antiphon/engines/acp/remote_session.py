@@ -1,4 +1,4 @@
-"""How a session is opened with the agent, and opened again when its process ended: the best way that the agent has."""
+"""The session at the agent: opened the best way that the agent has, and opened again when its process ended."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ChosenSettings", "RemoteSession"]
 
-# What the user has chosen in a session, to be chosen again when the agent was started again: it would come back with other rights.
+# What the user has chosen in a session, restored when the agent was started again: it would come back with other rights.
 
 
 class ChosenSettings(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ class ChosenSettings(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, settings: "SessionSettings") -> Self:
-        """As it stands."""
+        """Return the current choices."""
         return cls(
             settings.modes.current_mode_id if settings.modes is not None else None,
             settings.models.current_model_id if settings.models is not None else None,
@@ -49,10 +49,10 @@ class ChosenSettings(msgspec.Struct, frozen=True):
         )
 
     async def restore(self, agent: "LiveAgent", id: str, settings: "SessionSettings") -> None:
-        """Ask the agent for all of it that is not so, and note it in the settings that it came back with.
+        """Set every choice that differs at the agent, and note it in the settings of the session.
 
         Raises:
-            RequestError: it is on offer no more, or the agent refuses.
+            RequestError: a choice is not available any more, or the agent refuses it.
         """
         if self.mode is not None and settings.modes is not None and settings.modes.current_mode_id != self.mode:
             settings.check_mode(self.mode)
@@ -75,14 +75,14 @@ _log = logging.getLogger(__name__)
 
 
 class RemoteSession:
-    """Where a session is open at the agent, and by which id."""
+    """The session at the agent behind one of ours."""
 
     def __init__(
         self, owner: "AcpSession", hub: "AcpHub", showing: "UpdateForwarder", answering: "AgentRequests"
     ) -> None:
         self.agent: LiveAgent | None = None
         self.id = ""
-        """The agent's own."""
+        """The agent's own id."""
         self._owner = owner
         self._session = owner.session
         self._hub = hub
@@ -92,11 +92,11 @@ class RemoteSession:
         self._closed = False
         self._reopening = asyncio.Lock()
         self._summary = ""
-        """What the agent is to be told of the conversation, because it forgot it."""
+        """The summary for an agent that lost the conversation."""
 
     @contextmanager
     def with_summary(self, blocks: "Sequence[v1.ContentBlock]") -> "Iterator[list[v1.ContentBlock]]":
-        """A prompt that is sent in this block, after a summary if the agent forgot the conversation. A command has to stand first."""
+        """Return the prompt to send in this block, after a summary if the agent lost the conversation. A command has to come first."""
         if not self._summary or begins_with_command(blocks):
             yield list(blocks)
             return
@@ -104,25 +104,25 @@ class RemoteSession:
         try:
             # An empty line between: agents join the pieces of a prompt.
             yield [v1.TextBlock(f"{summary}\n\n"), *blocks]
-        except RequestRefused:  # nobody knows whether the agent took it
+        except RequestRefused:  # the agent may or may not have read it
             self._summary = self._summary or summary
             raise
 
     async def caught_up(self) -> None:
-        """Until all that the agent has told so far is told."""
+        """Wait until all updates so far are forwarded."""
         if self._listener is not None:
             await self._listener.caught_up()
 
-    # The first time.
+    # Opening.
 
     async def create(self) -> None:
-        """From nothing."""
+        """Open a new session."""
         agent = await self._hub.alive()
         place = await self._place(agent)
         self._session.id = await self._new(agent, place)
 
     async def copy(self, source: str) -> None:
-        """As another stands."""
+        """Fork another session."""
         agent = await self._hub.alive()
         need_method(agent.abilities, "session/fork")
         place = await self._place(agent)
@@ -133,7 +133,7 @@ class RemoteSession:
         self._session.id = answer.session_id
 
     async def restore(self, *, replay: bool) -> None:
-        """As it was left. An agent that has only the other way is opened by that: in silence, or without its history."""
+        """Open an earlier session, with its history or not. An agent with only one of the two methods is opened by that."""
         agent = await self._hub.alive()
         place = await self._place(agent)
         id = self._hub.sessions.id_of(self._session.id)
@@ -148,14 +148,16 @@ class RemoteSession:
         except RequestRefused as error:
             if replay or not loads or error.code != Code.METHOD_NOT_FOUND:
                 raise
-            await self._load(agent, place, id, silent=True)  # some say that they resume, and do not know the word
+            await self._load(
+                agent, place, id, silent=True
+            )  # some announce that they resume, and do not have the method
         if replay:
             await self._warn(
                 "What was said before cannot be shown", "the agent goes on with it, but cannot tell it again"
             )
 
     async def _place(self, agent: "LiveAgent") -> SessionWorkspace:
-        """Where the session works, as far as this agent can.
+        """Return the directories and MCP servers of the session, as far as this agent takes them.
 
         Raises:
             NotSupported: it does not reach an MCP server.
@@ -172,7 +174,7 @@ class RemoteSession:
             return SessionWorkspace(place.cwd, (), place.servers)
         return place
 
-    # The ways.
+    # The methods.
 
     async def _new(self, agent: "LiveAgent", place: SessionWorkspace) -> str:
         with self._hub.sessions.opening(self._owner):
@@ -199,7 +201,7 @@ class RemoteSession:
     async def _listen(self, agent: "LiveAgent", id: str) -> "UpdateListener":
         await self._stop_listening()
         listener = await agent.listen(id, self._showing.forward)
-        if self._closed:  # while we waited: nobody would close this one
+        if self._closed:  # while we waited: this one would never be closed
             await listener.close()
             raise ConnectionClosed("the session is closed")
         self.id, self._listener = id, listener
@@ -220,15 +222,15 @@ class RemoteSession:
         self._answering.known = True
 
     async def close(self) -> None:
-        """Hear no more."""
+        """Forward no updates any more."""
         self._closed = True
         self._hub.closed(self._owner)
         await self._stop_listening()
 
-    # Again.
+    # Opening again.
 
     async def ready(self) -> "LiveAgent":
-        """The agent, with the session open in it."""
+        """Return the agent, with the session open in it."""
         async with self._reopening:
             if self._closed:
                 raise ConnectionClosed("the session is closed")
@@ -248,7 +250,7 @@ class RemoteSession:
             await self._warn("A setting of this session was lost", f"the agent was started again: {error.reason}")
 
     async def _replaced(self, id: str) -> None:
-        """It has another conversation now. A client that knows the session keeps its name for it; who keeps the conversation learns the new one."""
+        """Note the new conversation of a session. A client keeps its id of the session; the owner of the conversation gets the new id."""
         self._summary = await self._session.lost_conversation(id)
         if self._session.id != id:
             self._hub.sessions.rename(self._session.id, id)

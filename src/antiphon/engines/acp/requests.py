@@ -1,8 +1,8 @@
-"""What an agent asks in one session: the client is asked, and what it cannot do is done on this machine.
+"""Requests of an agent in one session: forwarded to the client, and done on this machine where the client cannot.
 
-Rule 1: the client hears the question in its order: what the agent told before it is told first.
+Rule 1: a request keeps its order: updates before it are forwarded first.
 Rule 2: on this machine files are read and written, and commands started, in the session's directories, and only after `session.admit`.
-Rule 3: a terminal belongs to whoever made it, and is given back whatever becomes of the agent.
+Rule 3: a terminal belongs to the side that made it, and is released whatever happens to the agent.
 """
 
 import asyncio
@@ -50,11 +50,11 @@ _CANCELLED: Final = v1.PermissionResult(v1.Cancelled())
 
 
 class AgentRequests:
-    """The questions of one session."""
+    """Handles the requests of the agent in one session."""
 
     def __init__(self, session: "AgentSession", before_release: Callable[[str, str], Awaitable[None]]) -> None:
         self.known = False
-        """Whether the client knows the session. Agents look for their instructions before it does."""
+        """Whether the client knows the session. Agents read their instructions before it does."""
         self._session = session
         self._before_release = before_release
         self._files = Files(write=True)
@@ -62,7 +62,7 @@ class AgentRequests:
         self._local: set[str] = set()
         """Terminals on this machine, by their ids."""
         self._at_client: set[str] = set()
-        """Those of the client that the agent has not given back."""
+        """Terminals of the client that the agent has not released."""
         self._questions: set[asyncio.Task[object]] = set()
         self._tasks: set[asyncio.Task[object]] = set()
 
@@ -71,10 +71,10 @@ class AgentRequests:
         return terminal_id in self._local
 
     async def answer(self, call: AnyCall, params: ClientRequest) -> object:
-        """Find the answer.
+        """Return the result.
 
         Raises:
-            RequestError: it is no.
+            RequestError: the request is refused.
         """
         params = structs.replace(params, session_id=self._session.id)
         client = self._session.client
@@ -131,13 +131,13 @@ class AgentRequests:
         question.add_done_callback(self._questions.discard)
         try:
             await asyncio.wait([question])
-        except asyncio.CancelledError:  # the agent takes it back, or is gone
+        except asyncio.CancelledError:  # the agent cancels it, or is gone
             question.cancel()
             raise
         return cancelled if question.cancelled() else question.result()
 
     def cancel_questions(self) -> None:
-        """The turn is being cancelled: the agent gets the answer that says so, and the client stops asking."""
+        """Cancel the open questions with their turn: the agent gets the cancelled result, and the client stops asking."""
         for question in self._questions:
             question.cancel()
 
@@ -148,7 +148,7 @@ class AgentRequests:
             made = await self._do_locally(m.CREATE_TERMINAL, params, self._terminals.create(self._roots, params))
             self._local.add(made.terminal_id)
             return made
-        # Not cancelled with its asker: the client may respond all the same, with a command that runs and that nobody knows.
+        # Not cancelled with the request: the client may respond all the same, with a command that runs and has no owner.
         creating = background(self.ask(m.CREATE_TERMINAL, params, NO_TIMEOUT), self._tasks)
         try:
             async with asyncio.timeout(APPROVAL_TIMEOUT):
@@ -187,17 +187,17 @@ class AgentRequests:
                 return await self._terminals.release(params)
 
     async def output_of(self, terminal_id: str) -> str:
-        """What a command of this machine has printed so far."""
+        """Return what a command of this machine has printed so far."""
         return (await self._terminals.output(v1.TerminalOutput(self._session.id, terminal_id))).output
 
     async def _release(self, terminal_id: str) -> None:
-        with suppress(AcpError):  # who does not know it, or is gone, has nothing to be given back
+        with suppress(AcpError):  # a client that does not know it, or is gone, has nothing to release
             await self._session.request(m.RELEASE_TERMINAL, v1.ReleaseTerminal(self._session.id, terminal_id))
 
     # The end.
 
     async def release(self) -> None:
-        """The agent is gone, or done with the session: nothing that it began is left."""
+        """Release everything that the agent began in the session."""
         self.cancel_questions()
         self._local.clear()
         theirs, self._at_client = self._at_client, set()

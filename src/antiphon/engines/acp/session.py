@@ -1,7 +1,7 @@
-"""A session with an agent: one of its own, and one of ours before it.
+"""A session of ours in front of one of the agent: prompts and settings in, updates out.
 
-What the agent says comes through an ear, in order, and what it asks after that. When its process ended, the next thing that is asked of the
-session opens it again, with all that was chosen.
+Updates of the agent come in order, and its requests after them. When its process ended, the next use of the
+session opens it again, with all settings.
 """
 
 import asyncio
@@ -34,27 +34,27 @@ if TYPE_CHECKING:
 
 __all__ = ["CANCEL_LIMIT", "AcpSession", "UpdateForwarder", "blocks_for"]
 
-# What is told of a session on its way to the client: settings are noted, calls that are open are remembered.
-# A call may show a terminal of this machine, where the client has none. It could not show it, so it gets what the command printed.
+# Updates on their way to the client: settings are noted, open calls are remembered.
+# A call may show a terminal of this machine, which the client cannot show, so it gets the output as text.
 
 _OVER: Final = (v1.ToolStatus.COMPLETED, v1.ToolStatus.FAILED)
 
 
 class UpdateForwarder:
-    """Tells one session's client."""
+    """Forwards the updates of one session to its client."""
 
     def __init__(self, session: "AgentSession") -> None:
         self.silent = False
-        """Whether a history is being told that the client does not want to hear."""
+        """Whether a history is replayed that the client did not request."""
         self.answering: AgentRequests
-        """Knows the terminals. Set by whoever makes both."""
+        """The requests of the session, which know the terminals. Set by the session that makes both."""
         self._session = session
         self._open_calls: dict[str, None] = {}
         self._content: dict[str, list[v1.ToolContent]] = {}
-        """What calls show that have a terminal of this machine among it."""
+        """The content of calls that show a terminal of this machine."""
 
     def forward(self, update: v1.Update) -> Awaitable[None] | None:
-        """Tell it. Await what it returns."""
+        """Forward an update. Await what it returns."""
         match update:
             case v1.ToolCall() | v1.ToolCallUpdate():
                 return None if self.silent else self._forward_call(update)
@@ -67,7 +67,7 @@ class UpdateForwarder:
         return self._session.update(update)
 
     def _note(self, update: v1.CurrentModeUpdate | v1.ConfigOptionUpdate | v1.CurrentModelUpdate) -> None:
-        """Not by the verbs of the session: the agent says itself what changes with it."""
+        """Note a setting without the methods of the session: the agent itself reports what changes with it."""
         settings = self._session.settings
         match update:
             case v1.ConfigOptionUpdate():
@@ -106,7 +106,7 @@ class UpdateForwarder:
         return parts
 
     async def released(self, terminal_id: str, output: str) -> None:
-        """A terminal of this machine is about to go: the calls that show it keep what was printed there."""
+        """Replace a terminal of this machine by its output in the calls that show it, before it is released."""
         for id, content in list(self._content.items()):
             if any(isinstance(item, v1.TerminalItem) and item.terminal_id == terminal_id for item in content):
                 parts: list[v1.ToolContent] = []
@@ -117,7 +117,7 @@ class UpdateForwarder:
                 await self._session.update(v1.ToolCallUpdate(id, content=await self._with_output(parts)))
 
     async def fail_open_calls(self) -> None:
-        """Calls that are open will never end by themselves."""
+        """Fail the open calls, because the agent is gone."""
         calls, self._open_calls = self._open_calls, {}
         self._content.clear()
         for id in calls:
@@ -129,14 +129,14 @@ def _as_text(output: str) -> list[v1.ToolContent]:
     return [v1.ContentItem(v1.TextBlock(output))] if output else []
 
 
-# A prompt as this agent takes it: what it did not say that it takes becomes words in the place where it stood.
+# A prompt as this agent takes it: content that is not in its capabilities becomes text in the same position.
 
 PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """Kinds of picture that are shown as such to an agent that takes pictures, also where they came as an attached file."""
 
 
 async def blocks_for(turn: "AgentTurn", takes: v1.PromptCapabilities) -> list[v1.ContentBlock]:
-    """The prompt, block by block. A slash command stays at its beginning."""
+    """Return the prompt, block by block. A slash command stays at its beginning."""
     blocks = list(turn.prompt)
     if all(_taken(block, takes) for block in blocks):
         return blocks
@@ -180,7 +180,7 @@ CANCEL_LIMIT: Final = 10.0
 does; and ending it ends the turns of all its sessions, so this is longer than a tool takes to be stopped."""
 
 ANSWER_WAIT: Final = 2.0
-"""Seconds of these that the client waits for, because most agents have a last word."""
+"""Seconds of these that the client waits for, because most agents send a last message."""
 
 CLOSE_LIMIT: Final = 2.0
 """Seconds that an agent may take to close a session before we go on without its answer."""
@@ -193,7 +193,7 @@ _log = logging.getLogger(__name__)
 
 
 class AcpSession(EngineSession):
-    """An agent at work."""
+    """A session of an ACP agent."""
 
     def __init__(self, session: "AgentSession", hub: "AcpHub") -> None:
         self.session = session
@@ -207,56 +207,56 @@ class AcpSession(EngineSession):
     # Opening.
 
     async def create(self) -> None:
-        """From nothing."""
+        """Open a new session."""
         with request_errors(self._hub.identity):
             await self._remote.create()
         await self._warn()
 
     async def restore(self, *, replay: bool) -> None:
-        """As it was left; `telling` all that was said in it."""
+        """Open an earlier session; with `replay` its history is sent again."""
         with request_errors(self._hub.identity):
             await self._remote.restore(replay=replay)
         await self._warn()
 
     async def copy(self, source: str) -> None:
-        """As another stands."""
+        """Fork another session."""
         with request_errors(self._hub.identity):
             await self._remote.copy(source)
         await self._warn()
 
     async def _warn(self) -> None:
-        """Tell what the agent may read in a project that is not trusted. What it does with that is not ours to prevent."""
+        """Show what the agent may read in a project that is not trusted. Antiphon cannot prevent that."""
         await Project(self.session, self._hub.identity.name, ANY).warn()
 
     def lives_in(self, agent: "LiveAgent") -> bool:
-        """Whether it is open there."""
+        """Whether the session is open in this process."""
         return self._remote.agent is agent
 
     async def lost(self) -> None:
-        """The agent is gone: what it left is ended."""
+        """End what the agent left open."""
         await self._remote.caught_up()
         await self._answering.release()
         await self._showing.fail_open_calls()
 
-    # What the agent asks.
+    # Requests and notifications of the agent.
 
     async def asked(self, call: AnyCall, params: ClientRequest) -> object:
-        """It asks something."""
+        """Handle a request of the agent."""
         await self._remote.caught_up()
         return await self._answering.answer(call, params)
 
     async def asked_otherwise(self, call: AnyCall, params: object) -> object:
-        """It asks something that is not the protocol's."""
+        """Forward a request with an extension method."""
         await self._remote.caught_up()
         return await self._answering.ask(call, params)
 
     async def told_otherwise(self, notice: "Notice[T]", params: T) -> None:
-        """It tells something that is no update. The session passes it on: it may have another id at the client."""
+        """Forward a notification that is not an update, through the session, which may have another id at the client."""
         await self._remote.caught_up()
         with suppress(AcpError):
             await self.session.notify(notice, params)
 
-    # Working.
+    # Turns.
 
     async def prompt(self, turn: "AgentTurn") -> "Outcome":
         with request_errors(self._hub.identity):
@@ -288,7 +288,7 @@ class AcpSession(EngineSession):
             raise
 
     async def _cancel_turn(self, agent: "LiveAgent", working: "asyncio.Task[v1.PromptResult]") -> None:
-        """Cancel as the protocol has it; end an agent that does not listen."""
+        """Cancel the turn as the protocol has it; kill an agent that does not respond."""
         with suppress(ConnectionClosed):
             agent.post(m.CANCEL, v1.Cancel(self._remote.id))
         _, hung = await asyncio.wait([working], timeout=CANCEL_LIMIT)
@@ -297,11 +297,11 @@ class AcpSession(EngineSession):
             await self._hub.end(agent)
             await asyncio.wait([working])
         if not working.cancelled():
-            working.exception()  # no news: the turn is over
+            working.exception()  # the turn is over
         await self._remote.caught_up()
 
     async def _ready(self) -> "LiveAgent":
-        """The agent with this session open. What was called off has come to its end."""
+        """Return the agent with this session open, after a cancelled turn has ended."""
         if self._cancelling is not None:
             await asyncio.wait([self._cancelling])
         return await self._remote.ready()
@@ -314,7 +314,7 @@ class AcpSession(EngineSession):
         addition = v1.Prompt(self._remote.id, blocks, meta={"steering": {"idleBehavior": "promptRequired"}})
         try:
             answer = await agent.request(_STEER, addition)
-        except (RequestRefused, ConnectionClosed):  # the client keeps what the user said, and sends it as a prompt
+        except (RequestRefused, ConnectionClosed):  # the client still has the addition, and sends it as a prompt
             return False
         return answer.get("outcome") == "injected"
 
@@ -323,7 +323,7 @@ class AcpSession(EngineSession):
         if agent is not None and not agent.ended:
             agent.post(m.CANCEL, v1.Cancel(self._remote.id))
 
-    # Changing.
+    # Settings.
 
     async def set_mode(self, mode_id: str) -> None:
         with request_errors(self._hub.identity):

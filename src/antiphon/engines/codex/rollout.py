@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.translate.refused import ResponseItem, UnreportedCalls
+from antiphon.engines.codex.translate.unreported_calls import ResponseItem, UnreportedCalls
 from antiphon.protocol.base import BAD_INPUT
 
 __all__ = ["LARGEST", "RAW", "RAW_EVENTS", "MissingItems", "Rollout", "UnseenItems"]

@@ -1,4 +1,4 @@
-"""The list of slash commands. Each act is a function of the demo's session, the turn and what followed the command's name."""
+"""The slash commands of the demo: functions of its session, the turn, and the text after the name."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -25,7 +25,7 @@ class DemoCommand(NamedTuple):
 
 
 COMMANDS: Final[dict[str, DemoCommand]] = {}
-"""By name. Filled by `every_act`."""
+"""All commands by name. Filled by `all_commands`."""
 
 _MODULES: Final = ("messages", "workspace", "features")
 
@@ -41,6 +41,6 @@ def command(name: str, description: str, hint: str | None = None) -> "Callable[[
 
 
 def all_commands() -> dict[str, DemoCommand]:
-    """All of them, in the order of `/help` whichever module was imported first."""
+    """Return all commands, in the order of `/help` whichever module was imported first."""
     homes = [import_module(f"antiphon.engines.demo.{module}").__name__ for module in _MODULES]
     return {name: command for home in homes for name, command in COMMANDS.items() if command.run.__module__ == home}

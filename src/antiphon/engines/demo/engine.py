@@ -1,4 +1,4 @@
-"""The demo engine's front: who it is and how its sessions are opened. Imports no event loop."""
+"""`Demo`: the engine, its sign-in and how its sessions are opened. Imports no event loop."""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ SIGN_IN = AgentAuth("demo", "Demo sign-in", "There is nothing to type: it always
 
 
 class Demo(Engine):
-    """Chosen by slash commands; `/help` lists them."""
+    """An engine without a model: slash commands choose what it does, and `/help` lists them."""
 
     name = "antiphon-demo"
     version = __version__

@@ -1,4 +1,4 @@
-"""Acts that show content other than text: a picture, a sound, a link, a file sent along."""
+"""Commands for parts of the protocol beside text: content, questions to the user, settings and drafts."""
 
 import base64
 import struct
@@ -78,7 +78,7 @@ async def resource(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcom
     return None
 
 
-# Acts that ask the user: a form, a choice, a page, permission.
+# Commands that ask the user: a form, a choice, a page, permission.
 
 FORM = v1.Form(
     title="About your part",
@@ -116,7 +116,7 @@ async def ask(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
 
 @command("visit", "Ask you to open a page", "[URL]")
 async def visit(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
-    """A page, and the word that you are done there."""
+    """A page to open, and the notification that the user is done there."""
     url = rest.strip() or "https://agentclientprotocol.com"
     if not turn.session.client.opens_pages:
         await turn.say(f"Your client opens no pages; this is the address: {url}")
@@ -138,12 +138,12 @@ async def permission(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outc
     return None
 
 
-# Acts on the session itself: its mode, its settings, its MCP servers.
+# Commands on the session itself: its mode, its settings, its MCP servers.
 
 
 @command("mode", "Switch the mode, as an agent does by itself", "default|plan")
 async def mode(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
-    """A tool call of the kind that switches modes, and the news of it."""
+    """A tool call of the kind that switches modes, and the update for it."""
     text = rest.strip() or "plan"
     async with turn.tool(f"Switch to {text}", v1.ToolKind.SWITCH_MODE, input={"mode": text}):
         await turn.session.switch_mode(text)
@@ -168,7 +168,7 @@ async def set_option(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outc
 
 @command("mcp", "List the MCP servers of this session")
 async def mcp(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
-    """What the client gave; the demo starts none of them."""
+    """The servers of the client; the demo starts none of them."""
     servers = turn.session.mcp_servers
     if not servers:
         await turn.say("This session has no MCP servers.")
@@ -178,7 +178,7 @@ async def mcp(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     return None
 
 
-# Acts for the parts of the protocol that are still drafts, for clients that say they know them.
+# Commands for drafts of the protocol, for clients that have the capability.
 
 
 @command("plans", "Show several plans, of every form (draft)")
@@ -198,7 +198,7 @@ async def plans(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
 
 @command("child", "Show a child session at work (draft)")
 async def child(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
-    """It goes through its states, and the two exchange a message."""
+    """A child session that goes through its states, and a message to it."""
     if turn.session.client.capabilities.subagents is None:
         await turn.say("Your client does not show child sessions.")
         return None
@@ -214,7 +214,7 @@ async def child(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     return None
 
 
-# The act that plays all the others, one after the other.
+# The command that runs all the others.
 
 FILE: Final = "antiphon-demo.txt"
 MOVED: Final = "antiphon-demo-moved.txt"

@@ -1,4 +1,4 @@
-"""Acts that only talk: text, thoughts, plans, notices, and the ways in which a turn can end."""
+"""Commands with messages only: text, thoughts, plans, notices, and how a turn can end."""
 
 import asyncio
 from typing import TYPE_CHECKING, Final
@@ -25,10 +25,10 @@ WINDOW: Final = 200_000
 
 
 def number(text: str, otherwise: int) -> int:
-    """The number that a command was given.
+    """Return the number after a command.
 
     Raises:
-        RequestError: it is none, or too large.
+        RequestError: it is not a number, or too large.
     """
     if not text.strip():
         return otherwise
@@ -67,7 +67,7 @@ async def think(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
 
 @command("echo", "Say it back, as what the user said")
 async def echo(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
-    """The update that tells what the user said, as in a replayed history."""
+    """The update for a message of the user, as in a replayed history."""
     await turn.update(v1.UserMessageChunk(v1.TextBlock(rest or "echo")))
     await turn.say(rest or "echo")
     return None
@@ -91,7 +91,7 @@ async def plan(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
 
 @command("slow", "Count slowly; cancel it to see what happens", "N")
 async def slow(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
-    """One word each beat."""
+    """One number in each beat."""
     for count in range(1, number(rest, 10) + 1):
         await turn.say(f"{count} ")
         await asyncio.sleep(BEAT)
@@ -101,7 +101,7 @@ async def slow(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
 
 @command("many", "Say many small pieces as fast as possible", "N")
 async def many(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
-    """For those who measure."""
+    """Many updates, for measurements."""
     for count in range(number(rest, 1000)):
         await turn.say(f"{count} ")
     return None
@@ -109,7 +109,7 @@ async def many(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
 
 @command("big", "Say one piece of that many KiB", "N")
 async def big(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
-    """For those who read line by line into a small buffer."""
+    """One large update, for clients with a small buffer."""
     await turn.say("antiphon" * (128 * number(rest, 64)))
     return None
 
@@ -126,7 +126,7 @@ async def usage(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
 
 @command("title", "Give the session a title", "TEXT")
 async def title(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
-    """The title is kept with the session."""
+    """A title, which is stored with the session."""
     await demo.entitle(rest or "A session with the demo")
     await turn.say(f"This session is called “{demo.state.title}” now.")
     return None
@@ -142,7 +142,7 @@ async def notice(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome"
 
 @command("compact", "Pretend to compact the context", "[fail|cancel]")
 async def compact(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
-    """A compaction with its summary, ending well or as asked."""
+    """A compaction with its summary, completed or as the argument says."""
     status = v1.CompactionStatus
     if not turn.session.client.shows_compaction:
         await turn.say("Your client does not show compactions, so there is none.")

@@ -1,4 +1,4 @@
-"""A session of the demo: what is kept of it, what it may do, and which act answers a prompt."""
+"""A session of the demo: its stored state, its permissions, and the command that answers a prompt."""
 
 import logging
 from pathlib import Path
@@ -114,7 +114,7 @@ _log = logging.getLogger(__name__)
 
 
 class DemoSession(EngineSession):
-    """The demo at work."""
+    """A session of the demo."""
 
     def __init__(self, session: "AgentSession", store: "DemoStore") -> None:
         self.session = session
@@ -149,12 +149,12 @@ class DemoSession(EngineSession):
         await self._begin()
 
     async def copy(self, source: str) -> None:
-        """As another stands."""
+        """Fork another session."""
         self.state = await self._store.fork(self.session, source)
         await self._begin()
 
     async def replay(self) -> None:
-        """All that was said, again."""
+        """Send the history again."""
         self.session.watch = None
         async for update in self._store.history(self.session.id):
             await self.session.update(update)
@@ -180,7 +180,7 @@ class DemoSession(EngineSession):
     async def prompt(self, turn: "AgentTurn") -> "Outcome":
         await self._created()
         self.state.prompts += 1
-        for block in turn.prompt:  # with an id, or two prompts in a row would be told again as one
+        for block in turn.prompt:  # with an id, or two prompts in a row would be replayed as one
             self._journal.note(
                 v1.UserMessageChunk(block, message_id=f"prompt-{self.session.series}{self.state.prompts}")
             )
@@ -201,12 +201,12 @@ class DemoSession(EngineSession):
             return None
         try:
             return await act.run(self, turn, rest)
-        except RequestRefused as error:  # the client's no is news for the user, not a fault of the turn
+        except RequestRefused as error:  # a refusal of the client is for the user, and no error of the turn
             await turn.say(f"Your client refused: {error.reason}")
             return None
 
     async def allowed(self, turn: "AgentTurn", call: "LiveCall", kind: v1.ToolKind, what: str) -> bool:
-        """Whether a call that changes something may run: never in the mode that only looks, else as the user says, now or before.
+        """Whether a call that changes something may run: never in the read-only mode, else as the user decides or has decided.
 
         "Always" is for this very command or file, in this directory.
         """
@@ -246,7 +246,7 @@ class DemoSession(EngineSession):
                 return option.current_value
         return None
 
-    # Keeping.
+    # Storing.
 
     async def entitle(self, title: str) -> None:
         """Give the session a title, and keep it."""
@@ -280,7 +280,7 @@ class DemoSession(EngineSession):
             self._store.append(self.session.id, updates)
 
     async def _keep_nothing(self, error: StoreError) -> None:
-        """A session that cannot be kept still works; the user is told once."""
+        """Go on without storing the session, and show one notice."""
         _log.warning("the session is not kept: %s", error)
         self._is_stored = False
         sentence, hint = sentence_and_hint(error)
@@ -298,7 +298,7 @@ class DemoSession(EngineSession):
 
     async def close(self) -> None:
         await self._created()
-        if self._changed:  # a thousand sessions that nobody used close without a thousand waits for the disk
+        if self._changed:  # a thousand unused sessions close without a thousand waits for the disk
             await self.remember()
         await self._store.release(self.session.id)
 

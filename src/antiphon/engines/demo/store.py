@@ -1,4 +1,4 @@
-"""What the demo keeps of its sessions, so that they outlive the process. Where nothing can be kept, sessions work and are forgotten."""
+"""The stored sessions of the demo. Where nothing can be stored, sessions work and are lost with the process."""
 
 import asyncio
 from typing import TYPE_CHECKING, Final
@@ -42,7 +42,7 @@ class DemoState(msgspec.Struct):
 
 
 class _Call(msgspec.Struct):
-    """As much of an update as tells which tool call it is about, and how far that is."""
+    """The fields of an update that name its tool call and the status of it."""
 
     toolCallId: str | None = None
     status: str | None = None
@@ -59,11 +59,11 @@ class DemoStore:
         self._creating: set[asyncio.Future[object]] = set()
         self._journal = SqliteJournal(self._store, state_dir())
         self._leases: dict[str, asyncio.Future[Lease]] = {}
-        """The sessions that something was appended to. One in which nothing is said is never claimed."""
+        """The sessions that something was appended to. One without a message is never claimed."""
         self._writing: dict[str, list[asyncio.Future[int]]] = {}
 
     def create(self, session: "AgentSession") -> "asyncio.Future[object]":
-        """A new session. Await it for what went wrong; everything else that is asked here waits for it."""
+        """Create a session. Await the result for errors; every other method waits for it."""
         creating: asyncio.Future[object] = asyncio.ensure_future(
             self._store.create(session.id, ENGINE, session.cwd, session.directories, client=session.client.name)
         )
@@ -89,7 +89,7 @@ class DemoStore:
         return state
 
     async def find(self, session_id: str, cwd: str) -> DemoState:
-        """What was kept of a session. Opened in another directory, nothing is allowed beforehand.
+        """Return the state of a session. In another directory nothing is allowed beforehand.
 
         Raises:
             RequestError: there is no such session of ours.
@@ -123,13 +123,13 @@ class DemoStore:
         return [id for id, status in states.items() if status not in ("completed", "failed")]
 
     async def history(self, session_id: str) -> "AsyncIterator[v1.Update]":
-        """What was said, as it was said: the bytes are not opened."""
+        """Return the history as the stored bytes, which are not decoded."""
         async for page in self._store.pages(session_id):
             for raw in page:
                 yield v1.Unknown("kept", raw)
 
     def append(self, session_id: str, updates: "list[v1.Update]") -> None:
-        """More of what was said. It is on its way at once, and on the disk after `settle`."""
+        """Append updates. They are written soon, and are on the disk after `save`."""
         writing = asyncio.ensure_future(self._append(session_id, [encode(update) for update in updates]))
         self._writing.setdefault(session_id, []).append(writing)
 
@@ -164,7 +164,7 @@ class DemoStore:
         await self._store.rename(session_id, title)
 
     async def list(self, query: v1.ListSessions) -> v1.ListSessionsResult:
-        """A page of sessions, the last used first. One in which nothing was said is nothing to go on with."""
+        """A page of sessions, the last used first. Sessions without a message are left out."""
         await self._created()
         try:
             rows, cursor = await self._store.list(ENGINE, query.cwd, query.cursor, PAGE)

@@ -1,4 +1,4 @@
-"""Acts on the files of the workspace. Those that change anything ask first."""
+"""The workspace: the answer to plain text, and commands that read, change, search and run. Every change needs permission."""
 
 import asyncio
 import os
@@ -62,12 +62,12 @@ def _count(root: str) -> tuple[int, list[tuple[str, int]]]:
 
 
 def counted(number: int, what: str) -> str:
-    """A number and what it counts, as people say it."""
+    """Return a number with its noun, in the plural if need be."""
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 async def describe(demo: "DemoSession", turn: "AgentTurn") -> "Outcome":
-    """Say what can be seen from here."""
+    """Describe the workspace and what came with the prompt."""
     if demo.setting("greeting"):
         await turn.say("Hello! ")
     if demo.setting("thinking") == "on":
@@ -178,7 +178,7 @@ async def _text_if_any(turn: "AgentTurn", path: str) -> str | None:
 
 
 def _means_missing(error: RequestRefused, path: str) -> bool:
-    """Clients have no one code for it, so the system's own words count too; nothing else does, or a file would be overwritten."""
+    """Clients have no one code for it, so the text of the system error counts too; nothing else does, or a file would be overwritten."""
     arguments = f"{error.message} {error.data}".replace(path, "").lower()
     if error.meaning == "resource not found":
         return "session" not in arguments
@@ -273,7 +273,7 @@ async def fetch(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     return None
 
 
-# Acts that run commands, for real and only after permission.
+# Commands that run programs, only after permission.
 
 
 LONGEST: Final = 3600.0
@@ -297,7 +297,7 @@ async def run(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
 
 @command("limit", "Run a command, but no longer than that many seconds", "SECONDS CMD")
 async def limit(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
-    """What it writes is told as it comes; when the time is over it is killed and its output stays."""
+    """Its output is sent as it comes; when the time is over it is killed and the output stays."""
     seconds, line = _timed(rest)
     title = f"Run `{line}` for {seconds:g} s"
     tool_input = {"command": line, "timeout": seconds}

@@ -1,4 +1,9 @@
-"""Claude Code's own files: the sessions it kept, also those from a terminal. Reads them; only `delete` changes anything."""
+"""Sessions in Claude Code's own files, also those from a terminal. Only `delete` changes anything.
+
+records.py        where the files are, an index of their lines, and which lines are the current conversation
+replay.py         a file as the lines that the CLI would have sent, with its sub-agents
+session_list.py   pages of sessions, and the summary of each
+"""
 
 from typing import TYPE_CHECKING
 
@@ -15,11 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["History"]
 
-# What reads the files is imported when a file is read: a new session waits for none of it.
+# Modules that read the files are imported when a file is read: a new session does not wait for them.
 
 
 class History:
-    """The sessions that Claude Code kept. Everything here waits for the disk: call it in a thread."""
+    """The sessions in Claude Code's own files. Everything here waits for the disk: call it in a thread."""
 
     def __init__(self, config_dir: "Path | None" = None) -> None:
         self._given = config_dir
@@ -27,23 +32,23 @@ class History:
 
     @property
     def root(self) -> "Path":
-        """Claude Code's directory."""
+        """Claude Code's configuration directory."""
         return self._given or config_dir()
 
     def find(self, session_id: str) -> "Path | None":
-        """The file of a session; of several that have its name, the one written last."""
+        """Return the file of a session; of several with its name, the one written last."""
         return max(self._files(session_id), key=_written, default=None)
 
     def list(self, query: "v1.ListSessions") -> "v1.ListSessionsResult":
-        """A page of sessions, the last used first.
+        """Return a page of sessions, the last used first.
 
         Raises:
-            RequestError: the cursor is none of ours.
+            RequestError: the cursor is not one of ours.
         """
         return self._listing().page(query)
 
     def replay(self, session_id: str, translator: "ClaudeTranslator") -> "Iterator[ClaudeEvent]":
-        """What was said in a session, as the translator tells it; nothing when there is no such session."""
+        """Replay a session through the translator; nothing when there is no such session."""
         path = self.find(session_id)
         if path is None:
             return
@@ -66,7 +71,7 @@ class History:
         return bool(files)
 
     def cwd_of(self, session_id: str) -> str | None:
-        """The directory of a session."""
+        """Return the directory of a session."""
         found = self._summary(session_id)
         return found.cwd if found else None
 

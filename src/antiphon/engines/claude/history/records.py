@@ -1,7 +1,7 @@
-"""The lines of a session's file: an index of them all, so that only the few that are told need be opened.
+"""Session files: where they are, an index of their lines, and which lines are the current conversation.
 
-Files grow to hundreds of megabytes, and a line may have 20 of them. The index remembers where a line is and how it hangs
-together with the others; the line itself is read again when its turn has come.
+Files grow to hundreds of megabytes, and a line may have 20 of them. The index has where a line is and how it is connected
+with the others; the line itself is read again when it is replayed.
 """
 
 import json
@@ -34,7 +34,7 @@ __all__ = [
     "session_files",
 ]
 
-# Where Claude Code keeps its sessions. Knows names and folders, never opens a file.
+# Where the sessions are: names of directories and files. Nothing is opened here.
 
 VARIABLE: Final = "CLAUDE_CONFIG_DIR"
 SUFFIX: Final = ".jsonl"
@@ -82,7 +82,7 @@ def projects(root: Path) -> list[Path]:
 
 
 def session_files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """The paths of the sessions in a folder, with what the file system says of them."""
+    """The paths of the sessions in a folder, with their file status."""
     try:
         with os.scandir(folder) as found:
             for entry in found:
@@ -139,7 +139,7 @@ class Index(msgspec.Struct, gc=False):
 
     rows: list[RecordRow]
     rewound: bool = False
-    """Whether the user went back, and nothing was said since."""
+    """Whether the user went back, and no message followed."""
     leaf: str | None = None
     """Where to: to this line, or to the very beginning."""
 
@@ -186,7 +186,7 @@ CHAINED: Final = frozenset({"user", "assistant", "system", "attachment", "progre
 def read_index(path: Path, *, sidechain: bool = False) -> Index:
     """Read a file through once. What cannot be read is left out: the last line may be written at this moment.
 
-    Old versions have the lines of sub-agents in the session's own file; `sidechain` says whether those are wanted.
+    Old versions have the lines of sub-agents in the session's own file; `sidechain` says whether they are read.
     """
     index = Index([])
     seen: set[str] = set()
@@ -231,7 +231,7 @@ def _take(index: Index, seen: set[str], head: _Head, row: RecordRow) -> None:
         if head.explicit:
             index.rewound, index.leaf = True, head.leaf_uuid
         return
-    # After compacting, old versions write lines a second time. The first stands where it was said.
+    # After compacting, old versions write lines a second time. The first one has the right position.
     if head.type not in CHAINED or not row.uuid or row.uuid in seen:
         return
     seen.add(row.uuid)
@@ -261,8 +261,8 @@ def _read(decoder: "msgspec.json.Decoder[T]", data: bytes | Raw) -> T | None:
         return None
 
 
-# Which lines of a file are the conversation as it stands: those that the last one follows from, and what belongs to them.
-# The user may go back and ask another way; the lines of before stay in the file and are not told again.
+# Which lines of a file are the current conversation: those that the last one follows from, and what belongs to them.
+# The user may go back and send another prompt; the earlier lines stay in the file and are not replayed.
 
 
 def conversation(index: Index) -> list[RecordRow]:

@@ -1,4 +1,4 @@
-"""From the lines of a file to the lines that Claude Code would have said: the same structs, for the same translator."""
+"""Replay of a session file: the lines that Claude Code would have sent, as the same structs for the same translator."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from antiphon.text import fenced, strip_ansi
 
 __all__ = ["Agents", "FinishedTask", "PrintedOutput", "Typed", "read_text", "wire_lines"]
 
-# The sub-agents of a session: which file has what the sub-agent of a call said and did.
+# The sub-agents of a session: which file has the messages of the sub-agent of a call.
 
 
 class _Meta(msgspec.Struct, gc=False):
@@ -44,7 +44,7 @@ class Agents:
         self.learn(index)
 
     def learn(self, index: Index) -> None:
-        """Results say which sub-agent they are from; versions without a description of each are known by that alone."""
+        """Results name their sub-agent; in versions without a file that describes it, nothing else does."""
         for row in index.rows:
             if row.agent is not None and row.results:
                 self._names.setdefault(row.results[0], row.agent)
@@ -73,8 +73,8 @@ class Agents:
         return names
 
 
-# What a user line really is: something typed, a slash command, what a command printed, news of a task, or a note to the model.
-# Claude Code wraps all of these in tags of its own, and writes them down as things that the user said.
+# What a user line really is: typed text, a slash command, the output of a command, the end of a task, or a note to the model.
+# Claude Code wraps all of these in tags of its own, and stores them as messages of the user.
 
 
 class Typed(msgspec.Struct, frozen=True):
@@ -124,7 +124,7 @@ _PRINTED: Final = re.compile(
 
 
 def read_text(text: str) -> UserText | None:
-    """What a text is that stands in a user line; `None` when it is only for the model."""
+    """Return what the text of a user line is; None when it is only for the model."""
     text = _REMINDER.sub("", text) if "<system-reminder>" in text else text
     start = text.lstrip()
     if not start or start.startswith(_NOTES):
@@ -156,7 +156,7 @@ def _command(text: str) -> Typed | None:
 def _printed(text: str) -> PrintedOutput | None:
     parts = [(tag, strip_ansi(output).strip("\n").rstrip()) for tag, output in _PRINTED.findall(text)]
     parts_shown = [fenced(output) if tag.startswith("bash") else output for tag, output in parts if output.strip()]
-    # The mark in the conversation says it already.
+    # The boundary in the conversation shows it already.
     return (
         None if not parts_shown or parts_shown[0].startswith("Compacted") else PrintedOutput("\n\n".join(parts_shown))
     )
@@ -187,7 +187,7 @@ SYNTHETIC: Final = "<synthetic>"
 """The model of a message that Claude Code made up itself."""
 
 NO_ANSWER: Final = "No response requested."
-"""What stands for the answer to a turn that was broken off; nobody was shown it."""
+"""The placeholder for the answer of an interrupted turn, which was never shown."""
 
 
 class _Attachment(msgspec.Struct, gc=False):
@@ -206,7 +206,7 @@ class _Metadata(msgspec.Struct, rename="camel", gc=False):
 
 
 class _Marks(msgspec.Struct, rename="camel", gc=False):
-    """What a file says of a line and the stream does not, or says under another name."""
+    """Fields of a line that the stream does not have, or has under another name."""
 
     is_meta: bool | None = None
     is_compact_summary: bool | None = None
@@ -223,7 +223,7 @@ _marks: Final = msgspec.json.Decoder(_Marks)
 
 
 def wire_lines(path: Path) -> Iterator[wire.Line]:
-    """Everything in a session's file that was said, in its order, with the sub-agents after the calls that started them."""
+    """Return every message in a session's file, in order, with the sub-agents after the calls that started them."""
     index = read_index(path)
     agents = Agents(path, index)
     waiting: list[wire.Line] = []
@@ -233,7 +233,7 @@ def wire_lines(path: Path) -> Iterator[wire.Line]:
             waiting += lines
             continue
         if waiting and lines:
-            # The command that asked for it is written down after it was done.
+            # The command for it is stored after it was done.
             lines = [lines[0], *waiting, *lines[1:]] if _asks_to_compact(lines[0]) else [*waiting, *lines]
             waiting = []
         yield from lines
@@ -294,7 +294,7 @@ def _answer(row: RecordRow, line: wire.Line, marks: _Marks) -> Iterator[wire.Lin
     texts = [block.text for block in line.message.blocks if isinstance(block, wire.ClaudeTextBlock)]
     if line.message.model == SYNTHETIC and texts == [NO_ANSWER]:
         return
-    if marks.is_api_error_message:  # long over: what was shown is told, and nothing fails for it
+    if marks.is_api_error_message:  # an old error: it is replayed as the message that was shown
         yield from _lines_of_text(PrintedOutput("\n".join(texts)), row.uuid)
     else:
         yield line
@@ -326,7 +326,7 @@ def _asked(row: RecordRow, line: wire.Line, marks: _Marks) -> Iterator[wire.Line
 
 
 def _meanwhile(row: RecordRow, found: _Attachment) -> Iterator[wire.Line]:
-    """What was said while the model was at work, and reached it in the middle of its turn."""
+    """Return messages that the user sent while the model was at work, and that reached it in the middle of its turn."""
     uuid = found.source_uuid or row.uuid
     blocks: list[wire.Block] = []
     for part in found.prompt if isinstance(found.prompt, list) else [{"type": "text", "text": found.prompt}]:

@@ -1,4 +1,4 @@
-"""Pages of sessions, the last used first."""
+"""Lists of sessions, the last used first: title, directory and time from the start and the end of each file."""
 
 import base64
 import os
@@ -24,7 +24,7 @@ from antiphon.store.schema import stamp
 
 __all__ = ["SessionList", "Summary", "read_summary", "read_time"]
 
-# What a list shows of a session, read off the beginning and the end of its file: title, directory, time.
+# The summary of a session, from the first and the last bytes of its file.
 
 WINDOW: Final = 64 * 1024
 """Bytes read at each end of a file. Claude Code repeats titles at the end so that they are found there."""
@@ -36,7 +36,7 @@ _TIME: Final = re.compile(rb'"timestamp":"([0-9T:.+Z-]{19,35})"')
 _CUT_PROMPT: Final = re.compile(
     rb'"type":"user","message":\{"role":"user","content":(?:\[\{"type":"text","text":)?"((?:[^"\\]|\\.){1,4096})'
 )
-"""The text of a prompt whose line is longer than the window: it begins with what was typed, and pictures follow."""
+"""The text of a prompt whose line is longer than the window: the typed text comes first, pictures follow."""
 
 
 class Summary(msgspec.Struct, frozen=True, gc=False):
@@ -94,7 +94,7 @@ def read_summary(path: Path, status: stat_result) -> Summary | None:
     named = _names(head) if tail is head else {**_names(head), **_names(tail)}
     prompt = first.prompt or named.get("last-prompt") or first.command
     cwd = _cwd(path, tail, named.get("relocated"), first)
-    if not prompt or cwd is None:  # who only opened a session and gave it a name has said nothing yet
+    if not prompt or cwd is None:  # a session that was only opened and named has no prompt yet
         return None
     title = named.get("custom-title") or _beside(path) or named.get("ai-title") or named.get("summary")
     branch = _last_string(tail, b'"gitBranch":"')
@@ -120,7 +120,7 @@ def read_time(path: str, status: stat_result) -> str:
 
 
 class _FirstLines:
-    """What the first lines say: whose they are, where it was, and what was asked."""
+    """What the first lines of a file have: the directory, the first prompt, and whether they are a sub-agent's."""
 
     def __init__(self, head: bytes) -> None:
         self.is_sidechain = False
@@ -136,7 +136,7 @@ class _FirstLines:
             self._take(_unquoted(cut[1]))
 
     def _read(self, line: bytes) -> bool:
-        """Take what a line says; whether no more is needed."""
+        """Read a line; return whether no more is needed."""
         try:
             found = _line.decode(line)
         except BAD_INPUT:
@@ -177,7 +177,7 @@ def _ends(path: Path, size: int) -> tuple[bytes, bytes]:
 
 
 def _beside(path: Path) -> str | None:
-    """The name that was given, where it is kept in a file of its own."""
+    """Return the name of a session that is stored in a file of its own."""
     try:
         return _named.decode((path.with_suffix("") / "custom-title.json").read_bytes()).custom_title
     except (OSError, *BAD_INPUT):
@@ -284,7 +284,7 @@ class SessionList:
         """A page of sessions.
 
         Raises:
-            RequestError: the cursor is none of ours.
+            RequestError: the cursor is not one of ours.
         """
         before = None if query.cursor is None else _unpack(query.cursor)
         if query.archived == v1.ArchiveFilter.ONLY:
@@ -302,7 +302,7 @@ class SessionList:
             return None
 
     def _sessions(self, cwd: str | None, before: tuple[str, str] | None) -> Iterator[tuple[_File, Summary]]:
-        """The sessions after a cursor, the last used first. What is not asked for is not read."""
+        """Return the sessions after a cursor, the last used first. Files that no page needs are not read."""
         wanted = _DirectoryFilter(cwd)
         seen: set[str] = set()
         for file in sorted(self._files(wanted), key=lambda file: file.order, reverse=True):
@@ -334,7 +334,7 @@ class SessionList:
 
 
 class _DirectoryFilter:
-    """A directory that sessions are asked for; or none, and then all fit."""
+    """The directory whose sessions are listed; without one, all are."""
 
     def __init__(self, cwd: str | None) -> None:
         self._real = None if cwd is None else os.path.realpath(cwd)

@@ -1,4 +1,4 @@
-"""Tool calls from their first token to their end, each told once, in order, and never left open."""
+"""Tool calls of Claude Code and the plan: from the first token to the end, each reported once and in order."""
 
 import re
 from typing import TYPE_CHECKING, Final
@@ -24,7 +24,7 @@ AGENTS: Final = frozenset({"Agent", "Task"})
 SHELLS: Final = frozenset({"Bash", "PowerShell"})
 
 EARLY_INPUT: Final = 4096
-"""Characters of an input in which the file or the command is looked for before the input is complete. It stands first."""
+"""Characters of an input in which the file or the command is looked for before the input is complete. It comes first."""
 
 _EXIT_CODE = re.compile(r"\(exit code (\d{1,10})\)")
 
@@ -44,7 +44,7 @@ class ClaudeCall(OpenCall):
         self.early: str | None = ""
         """The input as far as it has come; None once nothing more is looked for in it."""
         self.background = False
-        """It outlives the turn."""
+        """Whether it outlives the turn."""
 
 
 class ClaudeCalls(ToolCalls[ClaudeCall]):
@@ -59,7 +59,7 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
         """Commands in the background: their calls are over, their terminals are not."""
 
     def begin(self, id: str, name: str, parent: str | None) -> "Iterator[ClaudeEvent]":
-        """The model begins to write a call: its name is known, its input is not."""
+        """Report a call that the model begins to write: its name is known, its input is not."""
         if self.is_known(id):
             return
         call = self._open[id] = ClaudeCall(id, name, parent)
@@ -75,7 +75,7 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
         )
 
     def more_input(self, call: ClaudeCall, text: str) -> "Iterator[ClaudeEvent]":
-        """More of the input, which is shown as soon as it says what the call is about."""
+        """Add a piece of the input, and report the title as soon as the input has what the call is about."""
         if call.early is None:
             return
         call.early += text
@@ -87,14 +87,14 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
             yield v1.ToolCallUpdate(tool_call_id=call.id, title=title, meta=self._meta(call))
 
     def complete_input(self, id: str, name: str, input: "JsonObject", parent: str | None) -> "Iterator[ClaudeEvent]":
-        """The call is written: it runs, unless it is asked about first."""
+        """Report the whole input of a call: it runs, unless the user is asked for permission first."""
         if self.is_over(id):
             return
         described = describe(name, input, self._cwd)
         call = self._open.get(id)
         if call is not None:
             if call.early is None and call.input == input and not call.is_pending:
-                return  # told again
+                return  # reported already
             call.input, call.early, call.title = input, None, described.title
             yield v1.ToolCallUpdate(
                 tool_call_id=id,
@@ -123,7 +123,7 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
         )
 
     def permission_patch(self, id: str, name: str, input: "JsonObject") -> v1.ToolCallPatch:
-        """What a question about a call shows. It does not run before the answer."""
+        """Return what a permission request shows of a call. The call does not run before the response."""
         described = describe(name, input, self._cwd)
         call = self._open.get(id)
         if call is not None:
@@ -141,7 +141,7 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
         )
 
     def run(self, id: str) -> "Iterator[ClaudeEvent]":
-        """It waited, and now it runs."""
+        """Report that a call runs after it waited for permission."""
         call = self._open.get(id)
         if call is not None and call.is_pending:
             yield v1.ToolCallUpdate(
@@ -152,13 +152,13 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
             )
 
     def update_content(self, call: ClaudeCall, content: "list[v1.ToolContent]") -> v1.ToolCallUpdate:
-        """A call has something to show while it runs."""
+        """Report what a call shows while it runs."""
         return v1.ToolCallUpdate(tool_call_id=call.id, content=content, meta=self._meta(call))
 
     def finish(
         self, call: ClaudeCall, result: "CallResult", content: "list[v1.ToolContent] | None" = None
     ) -> "Iterator[ClaudeEvent]":
-        """It came to something. `content` stands in for what the result itself shows."""
+        """Report the result of a call. `content` replaces what the result itself shows."""
         status = self.end(call.id, _outcome(result.failed))
         meta = self._meta(call)
         parts: list[v1.ToolContent] | UnsetType = result.content if content is None else content
@@ -184,7 +184,7 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
         )
 
     def unannounced(self, id: str, result: "CallResult", parent: str | None) -> "Iterator[ClaudeEvent]":
-        """The result of a call that nobody told of, as after a resume."""
+        """Report the result of a call whose start was never reported, as after a resume."""
         yield v1.ToolCall(
             tool_call_id=id,
             title="Tool call",
@@ -217,7 +217,7 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
         )
 
     def left_open(self, *, background: bool, below: str | None = None) -> "Collection[ClaudeCall]":
-        """Calls to close, the inner ones first: all that do not outlive the turn, or all, or all that one sub-agent made."""
+        """Return the calls to close, the inner ones first: all that do not outlive the turn, or all, or all of one sub-agent."""
         found = [
             call
             for call in self._open.values()
@@ -226,7 +226,7 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
         return found[::-1]
 
     def background_exit(self, id: str, summary: str | None) -> "Iterator[ClaudeEvent]":
-        """A command that went on in the background has ended, so its terminal does."""
+        """Report the end of a command in the background, and so of its terminal."""
         if id in self._running_on:
             self._running_on.discard(id)
             code = _EXIT_CODE.search(summary or "")
@@ -251,7 +251,7 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
         return [v1.TerminalItem(terminal_id=call.id)] if self._terminals and call.name in SHELLS else content
 
     def _content_after_permission(self, call: ClaudeCall) -> "list[v1.ToolContent] | UnsetType":
-        """The question may have replaced the terminal by the command."""
+        """The permission request may have replaced the terminal by the command."""
         return self._placeholder(call, []) or UNSET
 
     def _meta(self, call: ClaudeCall, *, start: bool = False) -> "JsonObject":
@@ -277,7 +277,7 @@ def _parent(parent: str) -> "JsonObject":
 # The plan: `TodoWrite` replaces it whole, the task tools change it one by one; what counts is that a call succeeded.
 
 PLAN_TOOLS: Final = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"})
-"""Their calls are told as the plan and not as calls."""
+"""Tools whose calls are reported as the plan and not as calls."""
 
 
 class _Task:
@@ -289,14 +289,14 @@ class _Task:
 
 
 class ClaudePlan:
-    """Keeps the books."""
+    """The plan of a session, as the tools for it leave it."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, _Task] = {}
         self._sent: list[v1.PlanEntry] = []
 
     def apply(self, name: str, input: "Mapping[str, object]", structured: object, failed: bool) -> "Iterator[v1.Plan]":
-        """A call is over. One that failed changed nothing, and `TodoWrite` says it all in its input."""
+        """Apply a call that ended, and report the plan if it changed. A failed call changed nothing; `TodoWrite` has all in its input."""
         if failed:
             return
         result = structured if isinstance(structured, dict) else {}
@@ -311,7 +311,7 @@ class ClaudePlan:
         yield from self._changed()
 
     def clear(self) -> "Iterator[v1.Plan]":
-        """The conversation begins anew."""
+        """Empty the plan, because the conversation starts again."""
         self._tasks = {}
         yield from self._changed()
 

@@ -1,4 +1,4 @@
-"""Blocks of a result as the model reads it, turned into content that a client can show."""
+"""Content of tool results: values out of loose JSON, blocks that a client can show, and diffs of edited files."""
 
 import re
 from collections.abc import Sequence
@@ -30,11 +30,11 @@ __all__ = [
     "unframed",
 ]
 
-# Reads values out of loose JSON, which is what tools take and give: every version of the CLI has its own idea of it.
+# Values out of loose JSON, which is what tools take and return: it differs from version to version of the CLI.
 
 
 def text(values: object, *names: str) -> str | None:
-    """The first of these fields that is text and not empty."""
+    """Return the first of these fields that is text and not empty."""
     if isinstance(values, dict):
         for name in names:
             value = values.get(name)
@@ -44,7 +44,7 @@ def text(values: object, *names: str) -> str | None:
 
 
 def number(values: object, *names: str) -> int | None:
-    """The first of these fields that is a whole number, and one that everybody can count to."""
+    """Return the first of these fields that is a whole number within the range that JSON readers agree on."""
     if isinstance(values, dict):
         for name in names:
             value = values.get(name)
@@ -56,7 +56,7 @@ def number(values: object, *names: str) -> int | None:
 
 
 def items(values: object, *names: str) -> list[object]:
-    """The first of these fields that is a list, or an empty one."""
+    """Return the first of these fields that is a list, or an empty one."""
     if isinstance(values, dict):
         for name in names:
             value = values.get(name)
@@ -66,7 +66,7 @@ def items(values: object, *names: str) -> list[object]:
 
 
 def part(values: object, name: str) -> JsonObject:
-    """This field if it is an object, or an empty one."""
+    """Return this field if it is an object, or an empty one."""
     value = values.get(name) if isinstance(values, dict) else None
     return value if isinstance(value, dict) else {}
 
@@ -77,11 +77,11 @@ _FRAMES: Final = re.compile(
 )
 """What a sub-agent's report begins with. Such a tag in the report itself is escaped by the CLI."""
 _HEAVY: Final = 2000
-"""Characters of base64 above which it is not said a second time in the raw output."""
+"""Characters of base64 above which it is left out of the raw output."""
 
 
 def content_of(content: object) -> list[v1.ToolContent]:
-    """Everything in a result, in order: text, pictures, sound, resources and pointers to them."""
+    """Return everything in a result, in order: text, pictures, sound, resources and links."""
     if isinstance(content, str):
         value = readable(content)
         return [shown_text(value)] if value else []
@@ -98,7 +98,7 @@ def is_text(item: v1.ToolContent) -> bool:
 
 
 def text_in(content: object) -> str:
-    """Only the text of a result."""
+    """Return only the text of a result."""
     if isinstance(content, str):
         return content
     blocks = content if isinstance(content, list) else [content]
@@ -106,17 +106,17 @@ def text_in(content: object) -> str:
 
 
 def readable(value: str) -> str:
-    """Text without what the CLI whispers to the model."""
+    """Return text without the reminders that the CLI adds for the model."""
     return _REMINDERS.sub("", value) if "<system-reminder>" in value else value
 
 
 def unframed(value: str) -> str:
-    """The report of a sub-agent without the lines that the CLI puts before it for the model."""
+    """Return the report of a sub-agent without the lines that the CLI puts before it for the model."""
     return _FRAMES.sub("", readable(value))
 
 
 def lean(structured: object) -> object:
-    """The raw output without pictures and documents that the content has already: they are as heavy as all the rest."""
+    """Return the raw output without pictures and documents that the content has already: they are as large as all the rest."""
     if isinstance(structured, list):
         return [lean(each) for each in structured]
     if not isinstance(structured, dict):
@@ -190,10 +190,10 @@ def _resource(resource: JsonObject) -> v1.ContentBlock | None:
     return v1.TextBlock(text="\n".join(link for link in links if link)) if links else None
 
 
-# What an edit made of a file: its whole text before and after, from what the CLI tells.
-# It tells the text before, and a patch. Two things about the patch are not as they look: tabs at the beginning of its lines
+# The whole text of an edited file before and after, from what the CLI reports.
+# It reports the text before, and a patch. Two things about the patch are not as they look: tabs at the beginning of its lines
 # have become two spaces each, and its lines end only at a line feed. So a patch says where and how many lines changed, the
-# text before says what its own lines really were, and the words of the edit say what was put in; the patch is the judge.
+# text before says what its own lines really were, and the strings of the edit say what was put in; the patch decides.
 
 _TABS: Final = re.compile("(?:\\A|(?<=[\n\r\u2028\u2029]))\t+")  # what begins a line in JavaScript
 _PAIRS: Final = re.compile(r"^(?:  )+")
@@ -252,7 +252,7 @@ def apply(before: str, hunks: Sequence[PatchHunk], *, guess: bool = True) -> str
 
 
 def diffs_of(path: str, tool_input: object, structured: object) -> list[v1.Diff]:
-    """What changed in the file: whole if its text before is known, else the hunks, else the words of the edit."""
+    """What changed in the file: whole if its text before is known, else the hunks, else the strings of the edit."""
     if not isinstance(structured, dict):
         return _diffs_of_input(path, tool_input)
     if isinstance(updated := structured.get("updated_file"), str):  # a notebook
@@ -335,7 +335,7 @@ def _edit(values: object) -> _Edit | None:
 
 
 def _diffs_of_input(path: str, values: object) -> list[v1.Diff]:
-    """Only what was replaced, as the call says it. An edit of nothing makes a file."""
+    """Only what was replaced, from the input of the call. An edit of nothing makes a file."""
     if isinstance(content := isinstance(values, dict) and values.get("content"), str):
         return [v1.Diff(path=path, old_text=None, new_text=content)]
     return [v1.Diff(path=path, old_text=edit.old or None, new_text=edit.new) for edit in _edits(values)]

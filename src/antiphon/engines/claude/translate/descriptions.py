@@ -1,4 +1,4 @@
-"""What a tool call is about, from its name and its input: the title, the sort of work, the places and a preview."""
+"""How a tool call is shown before its result, from its name and its input: title, kind, locations and a preview."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ _Values = JsonObject
 
 
 def title_of(name: str, values: _Values, cwd: str) -> str:
-    """The title; with arguments missing, what can be said without them."""
+    """Return the title, also where arguments are missing."""
     known = _TITLES.get(name)
     if known is not None:
         return known(values, cwd)
@@ -50,7 +50,7 @@ def title_of(name: str, values: _Values, cwd: str) -> str:
 
 
 def server_tool(name: str) -> tuple[str, str] | None:
-    """`mcp__server__tool` taken apart."""
+    """Split `mcp__server__tool`."""
     if not name.startswith("mcp__"):
         return None
     server, _, tool = name.removeprefix("mcp__").partition("__")
@@ -228,11 +228,11 @@ _TITLES: Final[Mapping[str, Callable[[_Values, str], str]]] = {
 }  # fmt: skip
 
 
-# Reads what is already certain in JSON that is still arriving.
+# Complete members of a JSON object that is still arriving.
 
 _DECODER: Final = json.JSONDecoder(strict=False)
 _LOOKED_AT: Final = 8192
-"""Characters that are looked at. What a call is about stands at its beginning; a file's text may follow, and is not read again and again."""
+"""Characters that are read. What a call is about comes first; the text of a file may follow, and is not parsed with every piece."""
 
 
 def members_so_far(text: str) -> JsonObject:
@@ -268,11 +268,11 @@ def _skip(text: str, at: int) -> int:
     return at
 
 
-# What a call is going to do, to be read before it does it: the change, the plan, the prompt.
+# Previews: what a call is going to do, for the user to read before it does it.
 
 _Content = list[v1.ToolContent]
 _LONGEST: Final = 4000
-"""Characters of arguments that nobody has made readable."""
+"""Characters that are shown of arguments without a preview of their own."""
 
 _IN_TITLE: Final = {
     "Glob": ("pattern",), "Grep": ("pattern", "glob"), "Skill": ("skill", "command"), "SlashCommand": ("command",),
@@ -285,7 +285,7 @@ _BESIDE_TITLE: Final = {
     "ExitWorktree": ("discard_changes",), "Monitor": ("ws",), "Skill": ("args",), "WebSearch": ("allowed_domains", "blocked_domains"),
     "Workflow": ("script", "scriptPath", "args", "resumeFromRunId"),
 }  # fmt: skip
-"""Arguments that no title has room for, and that say what the call does."""
+"""Arguments that do not fit into a title, and that say what the call does."""
 
 
 def of_command(values: _Values, _: str) -> _Content:
@@ -302,7 +302,7 @@ def of_command(values: _Values, _: str) -> _Content:
 
 
 def of_edit(values: _Values, cwd: str) -> _Content:
-    """The change, as far as the input tells it."""
+    """Return the change, as far as the input has it."""
     path = text(values, "file_path", "path")
     if path is None:
         return []
@@ -325,13 +325,13 @@ def of_plan(values: _Values, _: str) -> _Content:
 
 
 def of_prompt(values: _Values, _: str) -> _Content:
-    """What another agent, or this one later, is told."""
+    """Return the prompt for another agent, or for this one later."""
     prompt = text(values, "prompt")
     return [shown_text(prompt)] if prompt else []
 
 
 def of_message(values: _Values, _: str) -> _Content:
-    """What is said to another agent."""
+    """Return the message to another agent."""
     value = text(values, "message", "content")
     return [shown_text(value)] if value else []
 
@@ -352,7 +352,7 @@ def of_findings(values: _Values, _: str) -> _Content:
 
 
 def of_anything(values: _Values) -> _Content:
-    """The arguments as they are: whoever is asked for permission has to see them."""
+    """Return the arguments as JSON: a user who is asked for permission has to see them."""
     if not values:
         return []
     value = exact(msgspec.json.format(msgspec.json.encode(values), indent=2).decode("utf-8", "replace"))
@@ -360,7 +360,7 @@ def of_anything(values: _Values) -> _Content:
 
 
 def of_rest(name: str, values: _Values, title: str) -> _Content:
-    """What belongs to the call and does not stand in its title, or not whole."""
+    """Return what belongs to the call and is not in its title, or not whole."""
     cut = [each for each in _IN_TITLE.get(name, ()) if (value := text(values, each)) and exact(value) not in title]
     more = [each for each in _BESIDE_TITLE.get(name, ()) if values.get(each)]
     return [shown_text(f"{each}:\n{_as_it_is(values[each])}") for each in (*cut, *more)]
@@ -436,7 +436,7 @@ _TITLE_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "ScheduleWakeup": ("reason",),
     "SendMessage": ("to",),
 }
-"""The arguments that a title is made of. Until one of them has arrived whole there is nothing to say."""
+"""The arguments that a title is made of. Before one of them has arrived whole the title does not change."""
 
 _FILES: Final = ("file_path", "notebook_path", "path")
 _PREVIEWS: Final[Mapping[str, Callable[[JsonObject, str], list[v1.ToolContent]]]] = {
@@ -453,7 +453,7 @@ _NO_PREVIEW: Final = frozenset(_TITLE_ARGUMENTS) | set(_KINDS) | {"CronList", "E
 
 
 def describe(name: str, tool_input: object, cwd: str) -> Description:
-    """How the call is shown. The input may lack anything."""
+    """Return how the call is shown. Any part of the input may be missing."""
     values = tool_input if isinstance(tool_input, dict) else {}
     title = title_of(name, values, cwd)
     return Description(
@@ -466,7 +466,7 @@ def describe(name: str, tool_input: object, cwd: str) -> Description:
 
 
 def early_title(name: str, partial_json: str, cwd: str) -> str | None:
-    """The title as soon as what it is about has arrived whole in the input, which may end anywhere."""
+    """Return the title as soon as one of its arguments has arrived whole in the input, which may end anywhere."""
     arguments = _TITLE_ARGUMENTS.get(name)
     if arguments is None:
         return None
@@ -475,12 +475,12 @@ def early_title(name: str, partial_json: str, cwd: str) -> str | None:
 
 
 def kind_of(name: str) -> v1.ToolKind:
-    """The sort of work; that of a server's tool is not ours to know."""
+    """Return the kind of work; that of an MCP server's tool is not known."""
     return _KINDS.get(canonical(name) or name, _KIND.OTHER)
 
 
 def path_of(tool_input: object, cwd: str) -> str | None:
-    """The file that a call is about, absolute."""
+    """Return the absolute path of the file that a call is about."""
     path = text(tool_input, *_FILES)
     return absolute_path(path, cwd) if path else None
 

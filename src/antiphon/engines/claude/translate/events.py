@@ -1,4 +1,4 @@
-"""What a line of the CLI comes to: updates for the client, and news for the session itself."""
+"""What a line of the CLI becomes: updates for the client and events for the session, above all how a turn ended."""
 
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -54,17 +54,17 @@ __all__ = [
 
 
 class _Event(msgspec.Struct, frozen=True):
-    """Base of what is told to the session and not, as it stands, to the client."""
+    """Base of events for the session, which the client does not get as they are."""
 
 
 class CommandsChanged(_Event, frozen=True):
-    """The slash commands on offer from now on."""
+    """The slash commands that there are from now on."""
 
     commands: "Sequence[SlashCommand]"
 
 
 class CliStarted(_Event, frozen=True):
-    """How the CLI stands at the start of a turn."""
+    """The model, mode and capabilities at the start of a turn."""
 
     model: str | None = None
     mode: str | None = None
@@ -72,13 +72,13 @@ class CliStarted(_Event, frozen=True):
 
 
 class ConversationReset(_Event, frozen=True):
-    """The conversation was thrown away; what follows belongs to `new_id`."""
+    """The conversation was cleared; what follows belongs to `new_id`."""
 
     new_id: str
 
 
 class ClaudeTurnEnded(_Event, frozen=True):
-    """A turn is over. Without ids and with an `origin` the CLI had started it by itself."""
+    """A turn ended. Without ids and with an `origin` the CLI had started it by itself."""
 
     end: TurnEnd
     user_message_uuids: "Sequence[str]" = ()
@@ -100,7 +100,7 @@ ClaudeEvent: TypeAlias = (
 )
 
 
-# How a turn ended: a stop reason of the protocol, or an error that says what to do. Never neither.
+# How a turn ended: a stop reason of the protocol, or an error with a hint; always one of them.
 
 _STOP: Final = v1.StopReason
 _BY_REASON: Final = {
@@ -122,16 +122,16 @@ _FAILED: Final = frozenset({
 def end_of(
     result: ResultLine, last: Assistant | None = None, limit: RateLimitInfo | None = None, *, now: float | None = None
 ) -> TurnEnd:
-    """How the turn ended. `last` is the last message that was said in it, `limit` what was last heard of the limits."""
+    """Return how the turn ended. `last` is its last message, `limit` the last report of the usage limits."""
     if last is not None and last.parent_tool_use_id is not None:
-        last = None  # a sub-agent's trouble is not the turn's
+        last = None  # an error of a sub-agent is not the turn's
     reason = _reason(result, last)
     error = error_of(result, last, limit, now=now) if reason is None else None
     return TurnEnd(stop_reason=reason, error=error, usage=usage_of(result), cost=cost_of(result))
 
 
 def usage_of(result: ResultLine) -> v1.Usage | None:
-    """The tokens of all models since the session began, or those of this turn if no more is told."""
+    """Return the tokens of all models since the session began, or those of this turn if there is no more."""
     models = list(result.model_usage.values())
     if models:
         read, write = sum(m.cache_read_input_tokens for m in models), sum(m.cache_creation_input_tokens for m in models)
@@ -180,7 +180,7 @@ def _reason(result: ResultLine, last: Assistant | None) -> v1.StopReason | None:
 def _failed(result: ResultLine, last: Assistant | None) -> bool:
     if result.is_error or result.subtype.startswith("error") or result.terminal_reason in _FAILED:
         return True
-    # Older CLIs say how an API error ended as a success, and their own message is all there is.
+    # Older CLIs report an API error as a success, and their own message is all there is.
     if last is not None and (last.is_api_error_message or last.error is not None):
         return True
     made_up = last is None or last.message.model == "<synthetic>"
@@ -193,7 +193,7 @@ def _was_interrupted(result: ResultLine) -> bool:
     return result.terminal_reason is None and ("Request was aborted" in value or "[Request interrupted" in value)
 
 
-# What went wrong between the CLI and its model, as one of a few kinds, each with what to do about it.
+# Errors between the CLI and its model, as one of a few kinds, each with a hint.
 
 _HINTS: Final = {
     "auth": "sign in with `antiphon agent --engine claude --login`, or set a valid ANTHROPIC_API_KEY, and send the prompt again",
@@ -237,10 +237,10 @@ _SIGNS: Final = tuple((re.compile(pattern, re.IGNORECASE), kind) for pattern, ki
     (r"\bno conversation found\b", "session_not_found"),
     (r"\bE(?:CONNREFUSED|CONNRESET|NOTFOUND|TIMEDOUT|AI_AGAIN)\b|\bconnection (?:error|refused)|\bunable to connect", "connection"),
 ))  # fmt: skip
-"""Where only the text tells."""
+"""Errors that only the text names."""
 
 _OVERLOADED: Final = re.compile(r"\brepeated 529\b", re.IGNORECASE)
-"""An older CLI says it in its text alone."""
+"""An older CLI has it in its text alone."""
 
 _LIMIT: Final = re.compile(
     r"^(?:claude(?: ai)? usage limit reached|you've (?:hit|reached) your\b.*\blimit|you're out of (?:extra usage|usage credits)"
@@ -253,14 +253,14 @@ _DIAGNOSTIC: Final = "[ede_diagnostic]"
 
 
 def mentions_limit(text: str) -> bool:
-    """Whether the text is the CLI's word for a subscription that is used up."""
+    """Whether the text says that a subscription is used up."""
     return _LIMIT.match(text.strip().replace("\u2019", "'")) is not None
 
 
 def error_of(
     result: ResultLine, last: Assistant | None = None, limit: RateLimitInfo | None = None, *, now: float | None = None
 ) -> TurnFailure:
-    """What went wrong in a turn that ended with this result, after this message, under this limit.
+    """Return the error of a turn that ended with this result, after this message, under this limit.
 
     `now` is there for messages without a time, whose limit ends at an hour of the day.
     """
@@ -283,7 +283,7 @@ def error_of(
 
 
 def text_of(result: ResultLine, last: Assistant | None = None) -> str:
-    """What the CLI says about it, without what is only for those who make it."""
+    """Return the error text of the CLI, without what is only for its developers."""
     value = result.result or "\n".join(error for error in result.errors if not error.startswith(_DIAGNOSTIC))
     if not value.strip() and last is not None and (last.is_api_error_message or last.error):
         value = "".join(getattr(block, "text", "") for block in last.message.blocks)
@@ -333,7 +333,7 @@ def _reset(text: str, limit: RateLimitInfo | None, now: float | None) -> float |
 
 
 def _when(last: Assistant | None) -> float | None:
-    """When the message was said: `3pm` means the next one after that."""
+    """When the message was sent: `3pm` means the next one after that."""
     try:
         return datetime.fromisoformat(last.timestamp).timestamp() if last is not None and last.timestamp else None
     except (ValueError, OverflowError, OSError):
@@ -352,7 +352,7 @@ def _first(*values: int | None) -> int | None:
     return next((value for value in values if value is not None), None)
 
 
-# When a limit ends: the CLI says it as a number, behind a bar in its text, or in words for people.
+# When a limit ends: the CLI writes it as a number, behind a bar in its text, or as a time of day.
 
 _NUMBER: Final = re.compile(r"\|\s*(\d{10}(?:\d{3})?)\b")
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -365,11 +365,11 @@ _RESET_TEXT: Final = re.compile(
 )
 _IN_MILLISECONDS: Final = 100_000_000_000
 _END: Final = 253_402_300_800
-"""The end of the year 9999, after which nothing that tells times can tell one."""
+"""The end of the year 9999, the last that `datetime` can express."""
 
 
 def reset_moment(seconds: float | None) -> float | None:
-    """Seconds since 1970, also where somebody counted milliseconds; None for what is no time."""
+    """Return seconds since 1970, also from milliseconds; None for what is no time."""
     if seconds is None or not 0 < seconds < _END * 1000:
         return None
     found = seconds / 1000 if seconds >= _IN_MILLISECONDS else float(seconds)
@@ -390,7 +390,7 @@ def reset_in(text: str, now: float | None = None) -> float | None:
 
 
 def moment_text(seconds: float) -> str:
-    """The moment in words, the same for everybody: `2025-10-09 08:53 UTC`."""
+    """Return the moment as text, the same in every time zone: `2025-10-09 08:53 UTC`."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
@@ -412,10 +412,10 @@ def _next(found: "re.Match[str]", now: datetime) -> float:
 
 
 def _zone(name: str | None) -> tzinfo | None:
-    """The zone that is named; without one, or with one that nobody here knows, that of this machine, on which the CLI runs too."""
+    """Return the named time zone; without a known one that of this machine, on which the CLI runs too."""
     if name is None or name.upper() in ("UTC", "GMT"):
         return UTC if name else datetime.now().astimezone().tzinfo
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # only needed for a limit that is told in words
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # only needed for a limit that is written as a time of day
 
     try:
         return ZoneInfo(name)

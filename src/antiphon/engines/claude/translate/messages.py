@@ -1,4 +1,4 @@
-"""What is said and done: `stream_event`, `assistant` and `user` lines, of the main conversation and of sub-agents."""
+"""Messages: `stream_event`, `assistant` and `user` lines of the main conversation, streamed text, and sub-agents."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["ClaudeMessages", "Streamed", "Subagents", "is_launch", "report"]
 
 NO_CONTENT: Final = "(no content)"
-"""What older CLIs write where a local command printed nothing."""
+"""The text of older CLIs where a local command printed nothing."""
 
 INTERRUPTED: Final = "[Request interrupted by user"
-"""How the CLI tells the model of an interrupt, in the user's name."""
+"""How the CLI reports an interrupt to the model, as a message of the user."""
 
 MOST_OPEN: Final = 256
-"""Sub-agents that are listened to at once, and calls about the plan that wait for their results."""
+"""Sub-agents that are followed at once, and calls about the plan that wait for their results."""
 
 
 class _Lane:
@@ -42,15 +42,15 @@ class _Lane:
 
 
 class ClaudeMessages:
-    """Keeps what has been told of the conversation."""
+    """The messages of a session, and what of them is reported already."""
 
     def __init__(self, cwd: str, *, terminals: bool, mirror: bool, replay: bool, unknown: "Counter[str]") -> None:
         self.calls = ClaudeCalls(cwd, terminals=terminals, mirror=mirror)
         self.plan = ClaudePlan()
         self.last: wire.Assistant | None = None
-        """The last that the main model said in this turn."""
+        """The last message of the main model in this turn."""
         self.answered = False
-        """Whether anything was told of it."""
+        """Whether any text of this turn is reported."""
         self._cwd = cwd
         self._replay = replay
         self._unknown = unknown
@@ -61,7 +61,7 @@ class ClaudeMessages:
         self._held_error: wire.Assistant | None = None
         self._seen: Recent[str] = Recent()
 
-    # As it is written.
+    # The stream.
 
     def stream(self, line: wire.StreamEvent) -> "Sequence[ClaudeEvent]":
         """One event of the model's stream."""
@@ -122,7 +122,7 @@ class ClaudeMessages:
         trim(self._lanes, MOST_OPEN)
         return lane
 
-    # As it is said.
+    # Whole messages.
 
     def assistant(self, line: wire.Assistant) -> "Iterator[ClaudeEvent]":
         """A message, or a block of one."""
@@ -135,13 +135,13 @@ class ClaudeMessages:
             yield from self.release_error()
             self.last = line
             if (line.is_api_error_message or line.error is not None) and not self._replay:
-                self._held_error = line  # the turn's end says whether it is an error or the model's last word
+                self._held_error = line  # the turn's end says whether it is an error or the model's last message
                 return
         for block in line.message.blocks:
             yield from self._block(line, block, parent)
 
     def release_error(self, send: bool = True) -> "Iterator[ClaudeEvent]":
-        """Tell the error that the CLI wrote as a message, or forget it because it is told as an error."""
+        """Report an error that the CLI wrote as a message, or drop it because the turn reports it as an error."""
         line, self._held_error = self._held_error, None
         if line is not None and send:
             for block in line.message.blocks:
@@ -158,7 +158,7 @@ class ClaudeMessages:
                 | wire.ServerToolUseBlock(id=id, name=name, input=input)
             ):
                 yield from self._call(id, name, input, parent)
-            case wire.ToolResultBlock():  # older CLIs tell results here
+            case wire.ToolResultBlock():  # older CLIs send results here
                 yield from self._result(block, None, parent)
             case UnknownPart(kind=kind) if kind.endswith("_tool_result"):
                 yield from self._server_result(block, parent)
@@ -177,7 +177,7 @@ class ClaudeMessages:
             yield from self.add_message(rest, line.message.id or line.uuid)
 
     def add_message(self, text: str, message_id: str | None) -> "Iterator[ClaudeEvent]":
-        """Something that was not streamed."""
+        """Report text that was not streamed."""
         self.answered = True
         yield v1.AgentMessageChunk(content=v1.TextBlock(text=text), message_id=message_id)
 
@@ -199,7 +199,7 @@ class ClaudeMessages:
         else:
             yield from self.calls.complete_input(id, name, input, parent)
 
-    # As it comes back.
+    # Results, and messages of the user.
 
     def user(self, line: wire.User) -> "Iterator[ClaudeEvent]":
         """Results of tools. Text is the user's own in a history alone; live, the client knows it already."""
@@ -251,7 +251,7 @@ class ClaudeMessages:
             yield from self.calls.finish(call, result)
 
     def _server_result(self, block: UnknownPart, parent: str | None) -> "Iterator[ClaudeEvent]":
-        """What a tool at the model's side came to."""
+        """Report the result of a tool at the model's side."""
         try:
             fields = block.fields
         except BAD_INPUT:
@@ -265,12 +265,12 @@ class ClaudeMessages:
     # Tasks.
 
     def task_started(self, line: wire.TaskStarted) -> "Sequence[ClaudeEvent]":
-        """A sub-agent or a slow command goes its own way."""
+        """Note a sub-agent or a slow command that runs on its own."""
         self._subagents.started(line)
         return ()
 
     def task_over(self, line: wire.TaskNotification) -> "Iterator[ClaudeEvent]":
-        """It is back. If its call waited for it, the call is over too."""
+        """Report the end of a task. If its call waited for it, the call ends too."""
         id = self._subagents.call_of(line)
         self._subagents.ended(line.task_id)
         if id is None:
@@ -285,20 +285,20 @@ class ClaudeMessages:
             self._lanes.pop(id, None)
 
     def close(self, *, background: bool, below: str | None = None) -> "Iterator[ClaudeEvent]":
-        """Calls that will get no result any more."""
+        """Close the calls that get no result any more."""
         for call in self.calls.left_open(background=background, below=below):
             yield self.calls.close(call, self._subagents.final_content(call.id, []))
             self._lanes.pop(call.id, None)
 
 
-# What was told of a message while the model wrote it, so that the whole message, which follows, is not told again.
+# Streamed text, remembered so that the whole message, which follows, does not repeat it.
 
 KEPT_MESSAGES: Final = 8
 """Messages whose streamed text is remembered. The whole follows each block at once, so one would nearly do."""
 
 
 class _Stretch:
-    """One block of text or thought as far as it was told."""
+    """One block of text or thought as far as it was streamed."""
 
     __slots__ = ("index", "kind", "pieces")
 
@@ -309,7 +309,7 @@ class _Stretch:
 
 
 class Streamed:
-    """Of one conversation: the main one, or a sub-agent's."""
+    """The streamed text of one conversation: the main one, or a sub-agent's."""
 
     def __init__(self) -> None:
         self.message_id: str | None = None
@@ -330,7 +330,7 @@ class Streamed:
         self._open.pop(index, None)
 
     def add(self, index: int, kind: str, text: str) -> None:
-        """More of a block was told."""
+        """Remember a piece of a block."""
         stretch = self._open.get(index)
         if stretch is None or stretch.kind != kind:
             stretch = self._open[index] = _Stretch(kind, index)
@@ -338,7 +338,7 @@ class Streamed:
         stretch.pieces.append(text)
 
     def rest(self, message_id: str | None, kind: str, text: str) -> str:
-        """What of this whole block has not been told yet."""
+        """Return the part of this whole block that was not streamed."""
         stretches = self._stretches.get(message_id) or self._stretches.get(None) or []
         stretch = next((each for each in stretches if each.kind == kind), None)
         if stretch is None:
@@ -351,20 +351,20 @@ class Streamed:
             return text[len(result) :]
         if (
             result.startswith(text) and text
-        ):  # an old stream does not say where a block ends: the rest belongs to the next one
+        ):  # an old stream does not mark the end of a block: the rest belongs to the next one
             stretch.pieces = [result[len(text) :]]
             stretches.insert(0, stretch)
         return ""
 
 
-# Sub-agents: what they say is folded into the call that started them, and that call ends when they do.
+# Sub-agents: their messages are shown in the call that started them, and that call ends when they do.
 
 MAX_FOLDED: Final = 20_000
-"""Characters of a sub-agent's talk that its call shows. All of it is sent again with each piece, so it must stay small."""
+"""Characters of a sub-agent's messages that its call shows. All of it is sent again with each piece, so it must stay small."""
 
 
 class Subagents:
-    """What each said, and which task is which call."""
+    """The messages of each sub-agent, and which task belongs to which call."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
@@ -381,11 +381,11 @@ class Subagents:
         return getattr(task, "tool_use_id", None) or self._call_of.get(task.task_id)
 
     def ended(self, task_id: str) -> None:
-        """Nothing more will be said of it."""
+        """Forget a task that ended."""
         self._call_of.pop(task_id, None)
 
     def add_text(self, call_id: str, text: str, *, thought: bool = False) -> "list[v1.ToolContent]":
-        """All that it has said by now, as content of its call."""
+        """Add a message, and return all of them as content of the call."""
         if thought:
             text = "\n".join(f"> {line}" for line in text.strip().splitlines())
         before = self._texts.get(call_id, "")
@@ -394,7 +394,7 @@ class Subagents:
         return _content(self._texts[call_id])
 
     def final_content(self, call_id: str, report: "list[v1.ToolContent]") -> "list[v1.ToolContent]":
-        """What its call shows in the end: all that it said, and its report unless that was the last it said."""
+        """Return what its call shows at the end: all messages, and the report unless it is the last message."""
         value = self._texts.pop(call_id, "")
         if not value:
             return report
@@ -403,14 +403,14 @@ class Subagents:
 
 
 def is_launch(structured: object) -> bool:
-    """Whether a result only says that a sub-agent went to work on its own."""
+    """Whether a result only says that a sub-agent runs on its own."""
     return isinstance(structured, dict) and (
         structured.get("status") == "async_launched" or structured.get("isAsync") is True
     )
 
 
 def report(text: str | None) -> "list[v1.ToolContent]":
-    """What a task's end says, as content."""
+    """Return the report of a task as content."""
     value = unframed(text or "")
     return _content(value) if value else []
 

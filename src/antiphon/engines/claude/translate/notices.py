@@ -1,4 +1,4 @@
-"""What the user should know besides the conversation. Most lines give none."""
+"""Notices: what the user should know besides the conversation. Most lines give none."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +20,7 @@ _INFO, _WARNING, _ERROR = v1.NoticeSeverity.INFO, v1.NoticeSeverity.WARNING, v1.
 _LONGEST: Final = 2000
 _LONGEST_WAIT: Final = 86_400_000
 _FULL: Final = 10
-"""Ten times a limit is the most that is told of its use. More is a slip of the pen."""
+"""Usage above ten times a limit is not shown: it is a wrong number."""
 
 _API_ERRORS: Final = {
     "account_on_hold": "The account is on hold",
@@ -101,7 +101,7 @@ def _denied(line: wire.PermissionDenied) -> "Sequence[ClaudeEvent]":
 
 
 def _hook(line: wire.HookResponse) -> "Sequence[ClaudeEvent]":
-    """A hook that went well and is silent is nobody's business; one that failed is, and so is what it says to the user."""
+    """Return a notice for a hook that failed or printed something for the user; none for any other."""
     failed = line.outcome == "error" or bool(line.exit_code)
     value = _plain((line.stderr if failed else None) or line.stdout or line.output or (line.stderr or ""))
     if value.startswith("{"):
@@ -177,7 +177,7 @@ def _result(line: wire.ResultLine) -> "Sequence[ClaudeEvent]":
 
 
 def _text_notice(text_of_line: str, severity: v1.NoticeSeverity) -> "Sequence[ClaudeEvent]":
-    """Words of the CLI: a short line is the title, of longer ones the first."""
+    """Return a text of the CLI as a notice: a short line is the title, of a longer text the first line."""
     text_of_line = _plain(text_of_line)
     if not text_of_line:
         return ()

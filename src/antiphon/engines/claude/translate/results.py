@@ -1,4 +1,4 @@
-"""What came of a tool call, from the result as the model reads it and its structured twin."""
+"""Results of tool calls, from the text that the model reads and the structured result beside it."""
 
 import posixpath
 import re
@@ -43,7 +43,7 @@ __all__ = [
 class CallResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a call is shown with its result. No `locations` leaves them as they were.
 
-    `output` and `exit_code` are there for commands: the first is what a terminal would show, the words of the CLI included.
+    `output` and `exit_code` are there for commands: the first is what a terminal would show, notes of the CLI included.
     """
 
     content: list[v1.ToolContent] = msgspec.field(default_factory=list)
@@ -144,7 +144,7 @@ def _agent(structured: object) -> list[v1.ToolContent] | None:
 
 
 def _web_search(structured: object) -> list[v1.ToolContent] | None:
-    """What was found, as links; and what was said about it."""
+    """Return what was found, as links, and the text about it."""
     parts: list[str] = []
     for result in items(structured, "results"):
         if isinstance(result, str):
@@ -226,7 +226,7 @@ _SAVED: Final = re.compile(r"^<persisted-output>\s*(.*?)\s*(?:</persisted-output
 
 
 class CommandOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """`output` as a terminal would show it; `exit_code` where it is known; `notes` are words of the CLI, not of the command."""
+    """`output` as a terminal would show it; `exit_code` where it is known; `notes` are the CLI's, not the command's."""
 
     output: str = ""
     exit_code: int | None = None
@@ -242,7 +242,7 @@ class CommandOutput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def printed(content: object, structured: object, *, failed: bool) -> CommandOutput:
-    """From the structured result, which has what the command said and nothing else; for a failure there is only the text."""
+    """Read the structured result, which has the output of the command and nothing else; for a failure there is only the text."""
     if isinstance(structured, dict) and isinstance(structured.get("stdout"), str):
         return _of_structured(structured, failed=failed)
     value = text_in(content)
@@ -260,7 +260,7 @@ def printed(content: object, structured: object, *, failed: bool) -> CommandOutp
 
 
 def output_content(result: CommandOutput) -> list[v1.ToolContent]:
-    """The output in a fence, then what there is to say about it."""
+    """Return the output in a fence, then the notes on it."""
     content: list[v1.ToolContent] = []
     if result.output.strip():
         content.append(shown_text(fenced(strip_ansi(result.output).rstrip("\n"), "console")))
@@ -389,7 +389,7 @@ def _language(path: str | None) -> str:
     return ending.lower() if _LANGUAGE.fullmatch(ending) else ""
 
 
-# Why a call failed, in words for the user: what the CLI says to the model is longer and speaks of what the model may do next.
+# Why a call failed, for the user: the text for the model is longer and is about what the model may do next.
 
 _TAGS: Final = re.compile(r"</?tool_use_error>")
 _ERROR: Final = re.compile(r"^(?:Error:\s*)+(?=\S)")

@@ -1,4 +1,4 @@
-"""The way in: a line of the CLI, and what it comes to. One per session, since text, calls and plans go over many lines."""
+"""`ClaudeTranslator`: from lines of the CLI to updates and events. One per session, since messages, calls and plans go over many lines."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -29,11 +29,11 @@ __all__ = ["ClaudeCompaction", "ClaudeTranslator", "ClaudeUsageMeter"]
 
 
 class ClaudeTranslator:
-    """Never raises on what the CLI says, and tells nothing twice."""
+    """Translates the lines of one session. It never raises on what the CLI sends, and reports nothing twice."""
 
     def __init__(self, cwd: str, *, terminals: bool = False, mirror: bool = False, replay: bool = False) -> None:
         self.unknown: Counter[str] = Counter()
-        """What was ignored, by sort."""
+        """How many lines of each unknown type were ignored."""
         self._messages = ClaudeMessages(cwd, terminals=terminals, mirror=mirror, replay=replay, unknown=self.unknown)
         self._usage = ClaudeUsageMeter()
         self._compaction = ClaudeCompaction()
@@ -63,21 +63,21 @@ class ClaudeTranslator:
         }
 
     def feed(self, line: wire.Line) -> "Sequence[ClaudeEvent]":
-        """What a line comes to, in order."""
+        """Return what a line becomes, in order."""
         events = self._by_type.get(type(line), notices_of)(line)
         return events if isinstance(events, tuple) else tuple(events)
 
     def patch_of(self, request: wire.CanUseTool) -> v1.ToolCallPatch:
-        """What a question about a call shows."""
+        """Return what a permission request shows of its call."""
         id = request.tool_use_id or f"{request.tool_name}-without-id"
         return self._messages.calls.permission_patch(id, request.tool_name, request.input)
 
     def allowed(self, tool_use_id: str) -> "Sequence[ClaudeEvent]":
-        """The call was asked about, and it may run."""
+        """Report that the user allowed a call, and it runs."""
         return tuple(self._messages.calls.run(tool_use_id))
 
     def close_open(self, *, background: bool = False) -> "Sequence[ClaudeEvent]":
-        """The turn is over: calls that got no result failed. With `background` (the process is gone) also those that outlive turns."""
+        """Close the calls without a result at the end of a turn. With `background` (the process ended) also those that outlive turns."""
         return tuple(self._messages.close(background=background))
 
     def _ignore(self, line: "wire.UnknownLine | wire.GarbledLine") -> "Sequence[ClaudeEvent]":
@@ -129,7 +129,7 @@ class ClaudeTranslator:
         )
 
     def _init(self, line: wire.Init) -> "Iterator[ClaudeEvent]":
-        # `conversation_reset` names an id that no file has, and older CLIs do not say it; this line has the real one.
+        # `conversation_reset` names an id that no file has, and older CLIs do not send it; this line has the real one.
         if line.session_id is not None:
             if self._session_id not in (None, line.session_id):
                 yield from self._reset(line)
@@ -161,21 +161,21 @@ class ClaudeTranslator:
         yield from self._once(notices_of(line))
 
     def _once(self, events: "Iterable[ClaudeEvent]") -> "Iterator[ClaudeEvent]":
-        """Lines that come with every turn would say the same each time."""
+        """Pass each notice on once: some lines come with every turn."""
         for each in events:
             if each not in self._noticed:
                 self._noticed.add(each)
                 yield each
 
 
-# How full the context is and what the session has cost, told when it changes.
+# How full the context is and what the session has cost, reported when it changes.
 
 SYNTHETIC = "<synthetic>"
 """The model's name on messages that the CLI made up; they used nothing."""
 
 
 class ClaudeUsageMeter:
-    """The session's gauge. How large the window is stands in results alone, so nothing is told before the first one."""
+    """The usage of a session. Only results have the size of the context window, so nothing is reported before the first one."""
 
     def __init__(self) -> None:
         self._model: str | None = None
@@ -186,7 +186,7 @@ class ClaudeUsageMeter:
         self._sent: v1.UsageUpdate | None = None
 
     def message(self, message: "wire.ClaudeMessage | None") -> None:
-        """A message of the main conversation began. It is told of when it is written."""
+        """Note a message of the main conversation that began. It is reported when it is complete."""
         if message is None or message.usage is None or message.model == SYNTHETIC:
             return
         self._model = message.model or self._model
@@ -194,7 +194,7 @@ class ClaudeUsageMeter:
         self._used = message.usage.context or self._used
 
     def written(self, usage: "wire.ClaudeUsage | None") -> "Sequence[v1.UsageUpdate]":
-        """It is written. Older servers repeat only how long the answer is."""
+        """Report a complete message. Older servers repeat only the number of output tokens."""
         if usage is None:
             return ()
         before = self._prompt
@@ -205,19 +205,19 @@ class ClaudeUsageMeter:
         return self._changed()
 
     def cleared(self) -> "Sequence[v1.UsageUpdate]":
-        """The conversation begins anew."""
+        """Report an empty context, because the conversation starts again."""
         self._used = 0
         return self._changed()
 
     def compacted(self, tokens: int | None) -> "Sequence[v1.UsageUpdate]":
-        """The context was made shorter."""
+        """Report the size of a compacted context."""
         if not tokens or tokens < 0:
             return ()
         self._used = tokens
         return self._changed()
 
     def turn(self, result: "wire.ResultLine") -> "Sequence[v1.UsageUpdate]":
-        """A turn is over: the window's size and the price are known."""
+        """Report a turn that ended: the size of the window and the cost are known."""
         self._size = self._window(result) or self._size
         self._cost = cost_of(result) or self._cost
         return self._changed()
@@ -239,20 +239,20 @@ class ClaudeUsageMeter:
         return (update,)
 
 
-# The context is made shorter: `status` says that it begins and how it went, `compact_boundary` that it is done.
+# Compaction: `status` reports that it starts and how it went, `compact_boundary` that it is done.
 
 
 class ClaudeCompaction:
-    """Keeps apart which one is told of."""
+    """The compactions of a session, one after the other."""
 
     def __init__(self) -> None:
         self._count = 0
         self._open: str | None = None
         self._done: str | None = None
-        """The one whose summary may still come."""
+        """The compaction whose summary may still come."""
 
     def status(self, status: "wire.Status") -> "Iterator[v1.CompactionUpdate]":
-        """It begins, or it is over."""
+        """Report that a compaction starts, or how it ended."""
         if status.status == "compacting":
             if self._open is None:
                 yield self._begin(status.uuid)
@@ -264,20 +264,20 @@ class ClaudeCompaction:
             yield self._finish(self._open)
 
     def boundary(self, boundary: "wire.CompactBoundary") -> "Iterator[v1.CompactionUpdate]":
-        """The conversation goes on from here with a summary."""
+        """Report that the conversation goes on with a summary."""
         if self._open is None and self._done is None:
             self._begin(boundary.uuid)
         if self._open is not None:
             yield self._finish(self._open)
 
     def summary(self, text: str) -> "Iterator[v1.CompactionSummaryChunk]":
-        """The first note that the CLI feeds the model after a boundary is the summary."""
+        """Report the summary: the first note for the model after a boundary."""
         if self._done is not None and text:
             id, self._done = self._done, None
             yield v1.CompactionSummaryChunk(compaction_id=id, content=v1.TextBlock(text=text))
 
     def over(self) -> "Iterator[v1.CompactionUpdate]":
-        """The turn is over, so nothing is being compacted any more."""
+        """Cancel a compaction that is open when the turn ends."""
         self._done = None
         if self._open is not None:
             id, self._open = self._open, None

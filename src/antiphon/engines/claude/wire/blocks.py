@@ -1,4 +1,4 @@
-"""Blocks of content and messages, shaped as in Anthropic's Messages API."""
+"""Blocks of content, messages and stream events, shaped as in Anthropic's Messages API."""
 
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -39,27 +39,27 @@ __all__ = [
     "ToolUseBlock",
 ]
 
-# What every part of a line shares: unknown fields are ignored, and what is not essential may be missing.
+# What all structs share: unknown fields are ignored, and what is not essential may be missing.
 
 
 class ClaudeStruct(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """Base of every part. Frozen, and outside the garbage collector's rounds, because trees of them have no cycles."""
+    """Base of every struct of the protocol. Frozen, and outside the garbage collector's rounds, because trees of them have no cycles."""
 
 
 class ClaudeTextBlock(ClaudeStruct, frozen=True, tag_field="type", tag="text"):
-    """Something said."""
+    """Text."""
 
     text: str = ""
 
 
 class ThinkingBlock(ClaudeStruct, frozen=True, tag_field="type", tag="thinking"):
-    """Something thought; empty where the model does not show it."""
+    """A thought; empty where the model does not show it."""
 
     thinking: str = ""
 
 
 class RedactedThinkingBlock(ClaudeStruct, frozen=True, tag_field="type", tag="redacted_thinking"):
-    """Something thought that nobody may read."""
+    """A thought that is encrypted."""
 
 
 class ToolUseBlock(ClaudeStruct, frozen=True, tag_field="type", tag="tool_use"):
@@ -79,7 +79,7 @@ class ServerToolUseBlock(ClaudeStruct, frozen=True, tag_field="type", tag="serve
 
 
 class ToolResultBlock(ClaudeStruct, frozen=True, tag_field="type", tag="tool_result"):
-    """What a call came to, as the model reads it: text, or a list of blocks."""
+    """The result of a call, as the model reads it: text, or a list of blocks."""
 
     tool_use_id: str
     content: str | list[JsonObject] | None = None
@@ -132,7 +132,7 @@ class ClaudeUsage(ClaudeStruct, frozen=True):
 
 
 class ClaudeMessage(ClaudeStruct, frozen=True):
-    """What one side said. Each `assistant` line holds one block of it, and they share the `id`."""
+    """A message of one side. Each `assistant` line has one block of it, and they share the `id`."""
 
     id: str | None = None
     role: str | None = None
@@ -150,7 +150,7 @@ class ClaudeMessage(ClaudeStruct, frozen=True):
 
 
 class MessageOfBlocks(ClaudeStruct, frozen=True):
-    """A message for the second chance: `salvage` can mend a list that stands alone, not one in a union with text."""
+    """A message for `salvage`, which can repair a list by itself but not one in a union with text."""
 
     id: str | None = None
     role: str | None = None
@@ -182,7 +182,7 @@ class InputDelta(ClaudeStruct, frozen=True, tag_field="type", tag="input_json_de
 
 
 class SignatureDelta(ClaudeStruct, frozen=True, tag_field="type", tag="signature_delta"):
-    """The seal on a thought."""
+    """The signature of a thought."""
 
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ class MessageStart(ClaudeStruct, frozen=True, tag_field="type", tag="message_sta
 
 
 class BlockStart(ClaudeStruct, frozen=True, tag_field="type", tag="content_block_start"):
-    """A block begins; a tool's name and id are known here, its input is not."""
+    """A block begins; the name and id of a tool call are known, its input is not."""
 
     index: int = 0
     content_block: Block = msgspec.field(default_factory=ClaudeTextBlock)
@@ -235,7 +235,7 @@ class MessageStop(ClaudeStruct, frozen=True, tag_field="type", tag="message_stop
 
 
 class Ping(ClaudeStruct, frozen=True, tag_field="type", tag="ping"):
-    """Still there."""
+    """A sign of life."""
 
 
 _KnownEvent: TypeAlias = MessageStart | BlockStart | BlockDelta | BlockStop | MessageDelta | MessageStop | Ping
@@ -247,7 +247,7 @@ else:
 
 
 class StreamEvent(ClaudeStruct, frozen=True, tag_field="type", tag="stream_event"):
-    """One event of the model's stream; `parent_tool_use_id` says whose, if a sub-agent's."""
+    """One event of the model's stream; `parent_tool_use_id` names the call of a sub-agent."""
 
     event: Event
     parent_tool_use_id: str | None = None

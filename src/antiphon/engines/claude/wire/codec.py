@@ -68,15 +68,15 @@ __all__ = [
     "user_message",
 ]
 
-# Control lines: questions that the CLI asks us, answers to ours, and questions that it takes back.
+# Control lines: requests of the CLI, responses to ours, and requests that the CLI cancels.
 
 
 class CanUseTool(ClaudeStruct, frozen=True, tag_field="subtype", tag="can_use_tool"):
-    """May this tool run with this input?"""
+    """A permission request: may this tool run with this input?"""
 
     tool_name: str
     input: JsonObject
-    """Never guessed: nobody can allow what they do not see."""
+    """Never guessed: a user cannot allow what is not shown."""
     tool_use_id: str | None = None
     display_name: str | None = None
     title: str | None = None
@@ -93,7 +93,7 @@ class CanUseTool(ClaudeStruct, frozen=True, tag_field="subtype", tag="can_use_to
     matched_ask_rule: JsonObject | None = None
     """The user's own rule that made it a question, where that is not the reason it gives."""
     mended: bool = msgspec.field(default=False, name="_mended")
-    """Something in it could not be read, and what it says about itself may be less than was meant."""
+    """Whether a part of it could not be read, so that it may show less than it should."""
 
 
 class ElicitationRequest(ClaudeStruct, frozen=True, tag_field="subtype", tag="elicitation"):
@@ -111,21 +111,21 @@ class ElicitationRequest(ClaudeStruct, frozen=True, tag_field="subtype", tag="el
 
 
 class OtherControl(ClaudeStruct, frozen=True):
-    """A question that this engine has no answer to."""
+    """A request that this engine does not know."""
 
     subtype: str
     fields: JsonObject = msgspec.field(default_factory=dict)
 
 
 class ControlRequest(ClaudeStruct, frozen=True):
-    """The CLI asks; it waits for one answer with the same id."""
+    """A request of the CLI, which waits for one response with the same id."""
 
     request_id: str
     request: CanUseTool | ElicitationRequest | OtherControl
 
 
 class ControlResponse(ClaudeStruct, frozen=True):
-    """The CLI answers what we asked."""
+    """The response of the CLI to a request of ours."""
 
     request_id: str
     ok: bool
@@ -135,7 +135,7 @@ class ControlResponse(ClaudeStruct, frozen=True):
 
 
 class ControlCancel(ClaudeStruct, frozen=True, tag_field="type", tag="control_cancel_request"):
-    """The CLI takes a question back."""
+    """The CLI cancels a request."""
 
     request_id: str
 
@@ -147,7 +147,7 @@ else:
 
 
 class RequestOnWire(ClaudeStruct, frozen=True, tag_field="type", tag="control_request"):
-    """A question as it is written."""
+    """A request as it is on the wire."""
 
     request_id: str
     request: _RequestBody
@@ -171,7 +171,7 @@ class _ResponseBody(ClaudeStruct, frozen=True):
 
 
 class ResponseOnWire(ClaudeStruct, frozen=True, tag_field="type", tag="control_response"):
-    """An answer as it is written: one level deeper."""
+    """A response as it is on the wire: one level deeper."""
 
     response: _ResponseBody
 
@@ -188,18 +188,18 @@ class ResponseOnWire(ClaudeStruct, frozen=True, tag_field="type", tag="control_r
 
 
 HEAD: Final = 200
-"""Characters of a garbled line that are kept for the log; it may be megabytes long."""
+"""Characters of a garbled line that go to the log; it may be megabytes long."""
 
 
 class UnknownLine(ClaudeStruct, frozen=True):
-    """A line of a sort that we do not read."""
+    """A line of a type that we do not read."""
 
     type: str
     subtype: str = ""
 
 
 class GarbledLine(ClaudeStruct, frozen=True):
-    """A line that is no JSON, or of a known sort with something essential missing."""
+    """A line that is not JSON, or that lacks something essential."""
 
     text_head: str
     error: str
@@ -369,14 +369,14 @@ def _forgivingly(line: bytes, type_: str, subtype: str) -> Line:
 
 
 def _marked(line: Line) -> Line:
-    """A question for permission says that it was mended, so that nobody takes what is missing in it for a no to caution."""
+    """Mark a permission request that was repaired, so that a missing warning is not taken for none."""
     if not isinstance(line, ControlRequest) or not isinstance(line.request, CanUseTool):
         return line
     return msgspec.structs.replace(line, request=msgspec.structs.replace(line.request, mended=True))
 
 
 def _unreadable_question(line: bytes, type_: str) -> ControlRequest | None:
-    """The CLI waits for an answer, so a question that can only be refused is still a question."""
+    """Return a request that can only be refused: the CLI waits for a response all the same."""
     try:
         id = _request_head.decode(line).request_id if type_ == "control_request" else None
     except BAD_INPUT:
@@ -399,13 +399,13 @@ def _garbled(line: bytes, error: Exception) -> GarbledLine:
     return GarbledLine(text_head=line[: HEAD * 4].decode(errors="replace")[:HEAD], error=reason[:HEAD])
 
 
-# What we write to the CLI: whole lines, their end included.
+# What we send to the CLI: whole lines with their line feed.
 
 _encode = msgspec.json.Encoder().encode
 
 
 def user_message(content: str | list[JsonObject], uuid: str) -> bytes:
-    """What the user says: text or blocks. The id comes back in the turn's result."""
+    """Encode a message of the user: text or blocks. The id comes back in the turn's result."""
     return _encoded_line({"type": "user", "uuid": uuid, "message": {"role": "user", "content": content}})
 
 
@@ -422,7 +422,7 @@ def control_answer(request_id: str, body: JsonObject) -> bytes:
 
 
 def control_refusal(request_id: str, error: str) -> bytes:
-    """Say that a question cannot be answered."""
+    """Encode the refusal of a request."""
     return _response({"subtype": "error", "request_id": request_id, "error": error})
 
 

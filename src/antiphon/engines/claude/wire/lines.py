@@ -1,4 +1,4 @@
-"""Lines of the conversation: what was said, what tools came to, and how a turn ended."""
+"""Lines of the CLI: messages, results of turns and the `system` lines."""
 
 from typing import Final
 
@@ -79,7 +79,7 @@ class Assistant(_AssistantLine, frozen=True, tag="assistant"):
 
 
 class AssistantOfBlocks(_AssistantLine, frozen=True, tag="assistant"):
-    """The same for the second chance."""
+    """The same line for `salvage`."""
 
     message: MessageOfBlocks
 
@@ -93,13 +93,13 @@ class _UserLine(_SpokenLine, frozen=True, kw_only=True):
 
 
 class User(_UserLine, frozen=True, tag="user"):
-    """What the model was fed: results of tools with their structured twin, echoes, and notes of the CLI itself."""
+    """Input of the model: results of tools with their structured form, echoes, and notes of the CLI itself."""
 
     message: ClaudeMessage
 
 
 class UserOfBlocks(_UserLine, frozen=True, tag="user"):
-    """The same for the second chance."""
+    """The same line for `salvage`."""
 
     message: MessageOfBlocks
 
@@ -147,14 +147,14 @@ class ResultLine(ClaudeStruct, frozen=True, tag_field="type", tag="result"):
 
 
 class Lifecycle(ClaudeStruct, frozen=True, tag_field="type", tag="command_lifecycle"):
-    """How far a message is that we sent with an id: queued, started, completed, cancelled."""
+    """The state of a message that we sent with an id: queued, started, completed, cancelled."""
 
     command_uuid: str
     state: str
 
 
 class Reset(ClaudeStruct, frozen=True, tag_field="type", tag="conversation_reset"):
-    """The conversation was thrown away; the next one has another id."""
+    """The conversation was cleared; the next one has another id."""
 
     new_conversation_id: str | None = None
     trigger: str | None = None
@@ -197,21 +197,21 @@ class ToolProgress(ClaudeStruct, frozen=True, tag_field="type", tag="tool_progre
 
 
 class KeepAlive(ClaudeStruct, frozen=True, tag_field="type", tag="keep_alive"):
-    """Still there."""
+    """A sign of life."""
 
 
 # `system` lines, one struct per subtype that is of use. Others are `Unknown`.
 
 
 class McpServerStatus(ClaudeStruct, frozen=True):
-    """An MCP server and how it is: connected, failed, needs-auth, pending, disabled."""
+    """An MCP server and its state: connected, failed, needs-auth, pending, disabled."""
 
     name: str
     status: str = ""
 
 
 class Init(ClaudeStruct, frozen=True):
-    """How the session stands, told at the start of every turn."""
+    """The settings of the session, at the start of every turn."""
 
     session_id: str | None = None
     cwd: str | None = None
@@ -251,7 +251,7 @@ class ApiRetry(ClaudeStruct, frozen=True):
 
 
 class CompactMetadata(ClaudeStruct, frozen=True):
-    """Who asked for it, and how large the context was and is."""
+    """What caused a compaction, and how large the context was and is."""
 
     trigger: str | None = None
     pre_tokens: int | None = None
@@ -409,7 +409,7 @@ class HookResponse(ClaudeStruct, frozen=True):
 
 
 class AuthRequiredLine(ClaudeStruct, frozen=True):
-    """Nobody is signed in (old CLIs)."""
+    """The user is not signed in (old CLIs)."""
 
     content: str = ""
 

@@ -1,4 +1,8 @@
-"""What the app server asks, put to the user: each question becomes options that say what they do, each answer a decision."""
+"""Requests of the app server as questions to the user: each becomes options that say what they do, each answer a decision.
+
+asker.py     each kind of request: commands, changes, permissions, MCP servers, questions; and what a mode decides
+options.py   options and the decisions they stand for, in both versions of the protocol
+"""
 
 from antiphon.engines.codex.approvals.asker import ApprovalAsker
 

@@ -1,4 +1,4 @@
-"""From a question of the server to its answer. Whatever goes wrong on the way, nothing is allowed by it."""
+"""From a request of the app server to its response. Whatever goes wrong on the way, nothing is allowed by it."""
 
 import asyncio
 import os
@@ -76,7 +76,7 @@ __all__ = [
     "described",
 ]
 
-# May the agent do more than its sandbox allows, in this turn or in all of the session? What is granted is what was shown.
+# Permission to do more than the sandbox allows, in this turn or in all of the session. What is granted is what was shown.
 
 NOTHING: Final[JsonObject] = {"permissions": {}, "scope": "turn"}
 
@@ -98,7 +98,7 @@ _PLACES: Final = {
 async def ask_for_permissions(
     request: wire.PermissionsApproval, user: "UserQuestions", call: v1.ToolCallPatch | None
 ) -> JsonObject:
-    """Ask for all of it at once. The server has no item for this, so the question is a call of its own."""
+    """Ask for all permissions at once. The server has no item for this, so the request is a call of its own."""
     requested = described(request.permissions)
     if not requested:
         return dict(NOTHING)
@@ -118,7 +118,7 @@ async def ask_for_permissions(
 
 
 def described(permissions: Mapping[str, object]) -> list[str]:
-    """Each thing that is asked for, in a line. What there are no words for is shown as it is."""
+    """Return each permission that is requested, in a line. What is not known is shown as JSON."""
     found, rest = list[str](), JsonObject()
     for name, value in permissions.items():
         if value is None or value == {}:
@@ -174,7 +174,7 @@ def _as_it_is(value: object) -> str:
 NO_ANSWERS: Final[JsonObject] = {"answers": {}}
 
 NOTE: Final = "user_note: "
-"""What Codex puts before the words that a user adds to a choice."""
+"""What Codex puts before the text that a user adds to a choice."""
 
 
 async def ask_questions(
@@ -184,7 +184,7 @@ async def ask_questions(
     questions = [_question(each) for each in request.questions]
     if not questions:
         return dict(NO_ANSWERS)
-    # The server may set a time, after which it wants to hear that there is no answer.
+    # The server may set a time, after which it expects an empty answer.
     limit = request.auto_resolution_ms / 1000 if request.auto_resolution_ms else None
     try:
         async with asyncio.timeout(limit):
@@ -222,7 +222,7 @@ async def _without_forms(
             status = v1.ToolStatus.COMPLETED
         return answers
     finally:
-        with suppress(AcpError):  # whatever kept us from the answer is told already
+        with suppress(AcpError):  # what prevented the answer is reported already
             await user.session.update(v1.ToolCallUpdate(id, status=status))
 
 
@@ -231,7 +231,7 @@ def _texts(answer: UserAnswer) -> list[str]:
     return [*answer.picked, *own]
 
 
-# An MCP server asks the user something; or Codex does, about one of its tools: the same method, told apart by `_meta`.
+# An elicitation of an MCP server, or a permission request of Codex for one of its tools: the same method, distinguished by `_meta`.
 
 _ALLOW: Final = v1.PermissionOption("allow", "Allow once", _Kind.ALLOW_ONCE)
 _TOOL_IN_SESSION: Final = v1.PermissionOption(
@@ -249,9 +249,9 @@ _FORMS: Final = ("form", "openai/form", "openaiForm", None)
 async def ask_for_server(
     request: wire.McpElicitation, user: "UserQuestions", call: v1.ToolCallPatch | None
 ) -> JsonObject:
-    """Ask whatever it is."""
+    """Ask the user, with a form, a page or permission options."""
     if request.mode == "url":
-        # Codex does not pass on when the user is done there, so the client is not told either.
+        # Codex does not forward when the user is done there, so the client gets no notification either.
         body, _ = await ask_on_server_page(user, _message(request), request.url)
         return body
     if request.mode not in _FORMS:
@@ -264,7 +264,7 @@ async def ask_for_server(
 
 
 def _message(request: wire.McpElicitation) -> str:
-    """Who asks is said first: the words are the server's own."""
+    """Return the message after the name of the server, because the text is the server's."""
     return prose(f"{request.server_name or 'An MCP server'} asks: {request.message}")
 
 
@@ -289,14 +289,14 @@ def _lasting(request: wire.McpElicitation, user: "UserQuestions") -> Iterator[v1
     offered = offered if isinstance(offered, list) else [offered]
     if "session" in offered:
         yield _TOOL_IN_SESSION
-    # Codex keeps it with the server in its own settings; a server that the client brought is not there.
+    # Codex stores it with the server in its own settings; a server of the client is not there.
     ours = any(getattr(server, "name", None) == request.server_name for server in user.session.mcp_servers)
     if "always" in offered and not ours:
         yield _ALWAYS
 
 
 def _tool_call(request: wire.McpElicitation, user: "UserQuestions") -> v1.ToolCallPatch:
-    """The question as a call of its own. A client's rules see neither name nor arguments, so that none for another tool can allow it."""
+    """Return the request as a call of its own. Rules of a client see neither name nor arguments, so that no rule for another tool allows it."""
     arguments = (request.meta or {}).get("tool_params")
     return v1.ToolCallPatch(
         user.next_id("question"),
@@ -317,7 +317,7 @@ async def _yes_or_no(request: wire.McpElicitation, user: "UserQuestions") -> Jso
     return {"action": "accept", "content": {}} if chosen is _YES else dict(DECLINE)
 
 
-# May these changes be made? The changes themselves stand in the call.
+# Permission for changes to files. The changes themselves are in the call.
 
 
 async def ask_about_changes(
@@ -344,7 +344,7 @@ async def ask_about_changes(
 
 
 def _which(request: wire.FileApproval | wire.ApplyPatchApproval, paths: list[str], cwd: str) -> str:
-    """It is the files that are remembered, and not the directory that they are in."""
+    """Return what is allowed for the session: the files, and not the directory that they are in."""
     if request.grant_root:
         return f"changes in `{one_line(request.grant_root)}`"
     if len(paths) == 1 and paths[0].isprintable() and "`" not in paths[0]:
@@ -358,12 +358,12 @@ def _paths(call: v1.ToolCallPatch) -> Iterable[str]:
 
 
 def _change_call(request: wire.FileApproval | wire.ApplyPatchApproval) -> v1.ToolCallPatch:
-    """The question as a call of its own: nobody has told what would be changed."""
+    """Return the request as a call of its own: the changes were not reported."""
     id = request.item_id if isinstance(request, wire.FileApproval) else request.call_id
     return v1.ToolCallPatch(id, title="Change files", kind=v1.ToolKind.EDIT, name="Edit", raw_input={})
 
 
-# May this command run? Or: may it have this input, may it reach this host.
+# Permission for a command, for input to a running one, or for a host that it wants to reach.
 
 
 async def ask_about_command(
@@ -374,7 +374,7 @@ async def ask_about_command(
         offers, argv, alone = offers_of_old(), OLD, call is None
     else:
         offers, argv = offers_for(request), NEW
-        # What is asked about is a part of the call, which goes on whatever comes of this.
+        # The request is about a part of the call, which goes on whatever the answer is.
         alone = call is None or request.approval_id not in (None, request.item_id)
     base = _command_call(request, user) if alone or call is None else call
     ours = [*_facts(request, user), *(offer.note for offer in offers)]
@@ -385,7 +385,7 @@ async def ask_about_command(
 
 
 def _command_call(request: wire.CommandApproval | wire.ExecApproval, user: "UserQuestions") -> v1.ToolCallPatch:
-    """The question as a call of its own."""
+    """Return the request as a call of its own."""
     if isinstance(request, wire.ExecApproval):
         id, line, title = request.approval_id or request.call_id, shell_line(request.command), None
     else:
@@ -418,14 +418,14 @@ def _facts(request: wire.CommandApproval | wire.ExecApproval, user: "UserQuestio
 
 
 class _ApprovalMethod(msgspec.Struct, frozen=True):
-    """How a method is asked about, and what it is answered with if there is no answer."""
+    """How a request method is handled, and the response if the user gives no answer."""
 
     params: type[Any]
     ask: "Callable[[Any, UserQuestions, v1.ToolCallPatch | None], Awaitable[JsonObject]]"
     declined: JsonObject
-    """Nobody could be asked: the turn goes on without."""
+    """The response if the user could not be asked: the turn goes on without."""
     cancelled: JsonObject
-    """The turn is being cancelled."""
+    """The response if the turn is being cancelled."""
 
 
 _METHODS: Final = {
@@ -444,7 +444,7 @@ _METHODS: Final = {
 
 
 class ApprovalAsker:
-    """Asks for one session. Several questions may be open at once; whoever cancels one withdraws it at the client."""
+    """Handles the requests of one session. Several may be open at once; cancelling one cancels it at the client."""
 
     def __init__(self, session: "AgentSession") -> None:
         self._session = session
@@ -456,7 +456,7 @@ class ApprovalAsker:
         user: "UserQuestions",
         call: v1.ToolCallPatch | None = None,
     ) -> JsonObject | None:
-        """What the server is told; None if it asks for something that no user is asked about. `call` is what the client knows of it."""
+        """Return the response; None for a method that no user is asked about. `call` is the call as the client knows it."""
         method_of = _METHODS.get(method)
         if method_of is None:
             return None
@@ -468,23 +468,23 @@ class ApprovalAsker:
         except asyncio.CancelledError:
             if is_withdrawn():
                 raise
-            return dict(method_of.cancelled)  # the turn has ended, and its questions with it
+            return dict(method_of.cancelled)  # the turn has ended, and its requests with it
         except (QuestionCancelled, TurnOver):
             return dict(method_of.cancelled)
-        except RefusedByPolicy:  # by a rule or a mode that the user has set: no news for them
+        except RefusedByPolicy:  # by a rule or a mode that the user has set: no notice needed
             return dict(method_of.declined)
         except AcpError as error:
             await self._warn(why_not_asked(error))
             return dict(method_of.declined)
 
     async def _warn(self, reason: str) -> None:
-        """The server has no words for why it is refused, so the user gets them."""
+        """Show the reason to the user: a response to the server has no field for it."""
         title = "Codex wanted to ask something and could not, so it was declined"
         with suppress(AcpError):  # a client that is gone
             await self._session.notice(title, reason, v1.NoticeSeverity.WARNING)
 
 
-# Answers in the user's place, in the modes in which they are not asked about edits.
+# Requests that a mode decides, in the modes in which the user is not asked about edits.
 # In these modes Codex works in a read-only sandbox and asks before it writes: a patch by itself, a command if the model asks to run it
 # outside of the sandbox. The policy then decides as it does for every engine in `acceptEdits`: work on files of the workspace is accepted,
 # but for files that name programs to run; the user is asked about those, and about every other command. In `dontAsk` it is declined.
@@ -523,7 +523,7 @@ def changed_files(params: "wire.Request | wire.UnreadParams", call: "v1.ToolCall
 
 
 def _forms_for(params: "wire.Request | wire.UnreadParams") -> DecisionForms | None:
-    """The words of the protocol that a command or a change is decided in; None for any other request."""
+    """Return the decision forms for a command or a change; None for any other request."""
     if isinstance(params, wire.CommandApproval | wire.FileApproval):
         return NEW
     return OLD if isinstance(params, wire.ExecApproval | wire.ApplyPatchApproval) else None

@@ -1,4 +1,4 @@
-"""What can be decided about a command or a change, in the words of the newer and of the older protocol. Pure."""
+"""Options of a permission request and the decisions they stand for, in the newer and the older protocol. Pure."""
 
 import json
 import shlex
@@ -40,7 +40,7 @@ REJECTED: Final = "The user rejected this: it did not happen, and nothing was ch
 
 
 class DecisionForms(msgspec.Struct, frozen=True):
-    """How a protocol says what was decided."""
+    """How a version of the protocol writes decisions."""
 
     once: object
     session: object
@@ -49,22 +49,22 @@ class DecisionForms(msgspec.Struct, frozen=True):
 
     @property
     def declined(self) -> JsonObject:
-        """It does not happen, and the turn goes on."""
+        """The response that declines, after which the turn goes on."""
         return {"decision": self.decline}
 
     @property
     def stopped(self) -> JsonObject:
-        """It does not happen, and the turn ends."""
+        """The response that declines, and ends the turn."""
         return {"decision": self.stop}
 
 
 NEW: Final = DecisionForms("accept", "acceptForSession", "decline", "cancel")
-# A server that knows `denied` only as a word takes what it cannot read for just that.
+# A server that knows `denied` only as a string takes what it cannot read for just that.
 OLD: Final = DecisionForms("approved", "approved_for_session", {"denied": {"rejection": REJECTED}}, "abort")
 
 
 class ApprovalOption(msgspec.Struct, frozen=True):
-    """An option, the decision that it stands for, and what has to be said about it beside its name."""
+    """An option, the decision that it stands for, and a note to show with it."""
 
     option: v1.PermissionOption
     decision: object
@@ -72,18 +72,18 @@ class ApprovalOption(msgspec.Struct, frozen=True):
 
 
 def decided(offers: list[ApprovalOption], chosen: v1.PermissionOption | None, argv: DecisionForms) -> JsonObject:
-    """The answer. What was not on offer is no approval."""
+    """Return the response. What was not an option is no approval."""
     for offer in offers:
         if offer.option is chosen:
             return {"decision": offer.decision}
     return argv.declined
 
 
-# What a question says besides what the call shows already. Pure.
+# Notes of a request that the call does not show already.
 
 
 def explained(call: v1.ToolCallPatch, notes: Iterable[str | None], ours: Iterable[str | None] = ()) -> v1.ToolCallPatch:
-    """The call with the notes that say something new, each once. Those of ours say what is allowed, and are never cut."""
+    """Return the call with the notes that are new, each once. Our own notes say what is allowed, and are never cut."""
     known = [call.title or "", *_texts(call)]
     notes_added = list[str]()
     for note in (*map(as_note, notes), *ours):
@@ -101,7 +101,7 @@ def _texts(call: v1.ToolCallPatch) -> list[str]:
 
 
 def as_json(value: object) -> str:
-    """What there are no words for, as it is."""
+    """Return any value as fenced JSON."""
     return fenced(exact(json.dumps(value, ensure_ascii=False, indent=2)), "json")
 
 
@@ -114,7 +114,7 @@ MAX_NAME: Final = 160
 """Longest name of an option, in characters. A longer prefix is shown above the options instead."""
 
 MAX_PREFIX: Final = 1000
-"""Longest prefix that is offered at all. Nobody reads a longer one before they allow it for good."""
+"""Longest prefix that is an option at all. Users do not read a longer one before they allow it for good."""
 
 STORED_BY_CODEX: Final = "What is allowed in all projects is kept among Codex's own rules, until it is removed there."
 
@@ -153,7 +153,7 @@ def _for_session(request: wire.CommandApproval) -> bool:
         return True
     if request.network_approval_context is not None:
         return listed is None
-    # Input to a running command is asked about each time, whatever was said before.
+    # Input to a running command needs permission each time, whatever was decided before.
     return request.kind == "command" and not request.additional_permissions
 
 

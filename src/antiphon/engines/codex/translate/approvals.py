@@ -1,4 +1,4 @@
-"""What a question about a call shows: the command or the diff in question, and why it is asked."""
+"""What a permission request shows of a call: the command or the diff, and the reason."""
 
 import re
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _QUOTED: Final = re.compile(r'[^"]*"([^"]+)"[^"]*')
 
 
 class Approvals:
-    """Questions about the calls of one thread."""
+    """Permission requests about the calls of one thread."""
 
     def __init__(self, calls: CodexCalls, cwd: str, read: Callable[[str], str | None] | None) -> None:
         self._calls = calls
@@ -32,7 +32,7 @@ class Approvals:
         self._read = read
 
     def patch_of(self, params: wire.Request | wire.UnreadParams) -> v1.ToolCallPatch | None:
-        """The call as the question shows it, which waits from now on; None if the question is about no call that is known."""
+        """Return the call as the permission request shows it, which waits from now on; None if no known call is meant."""
         match params:
             case wire.CommandApproval():
                 id, description = params.item_id, self._command(params)
@@ -96,9 +96,9 @@ class Approvals:
         return msgspec.structs.replace(description, content=_reasoned(params.reason, description.content))
 
     def _tool(self, params: wire.McpElicitation) -> CodexCall | None:
-        """The call that a tool is asked about. The question has no id of it, but the server, the tool and the arguments.
+        """Return the call that a request for a tool is about. The request has no id of it, but the server, the tool and the arguments.
 
-        A call of any other tool is never taken for it: clients decide by the name, and would allow the one for the other.
+        A call of another tool is never returned: clients decide by the name, and would allow the one for the other.
         """
         named = _QUOTED.fullmatch(params.message)
         if named is None or not params.is_for_tool:
@@ -138,4 +138,4 @@ def _show_tool(call: CodexCall, params: wire.McpElicitation) -> CallDescription:
 
 
 def _nothing(_: str) -> None:
-    """Nobody reads files here."""
+    """Read no file."""

@@ -1,4 +1,4 @@
-"""Calls from their start to their end, each told once, in order, and never left open by mistake."""
+"""Tool calls of Codex from their start to their end, each reported once and in order."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -27,7 +27,7 @@ class CallDescription(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call came to. Content that is None stays as it is."""
+    """The result of a call. Content that is None stays as it is."""
 
     failed: bool = False
     content: list[v1.ToolContent] | None = None
@@ -48,11 +48,11 @@ class CodexCall(OpenCall):
         self.apply(ToolCallEvent.RUN)
         self.description = description
         self.terminal = terminal
-        """Its output is shown in a terminal of its own."""
+        """Whether its output is shown in a terminal of its own."""
         self.lasting = lasting
-        """It goes on when the turn is over."""
+        """Whether it outlives the turn."""
         self.asked = False
-        """The user was asked about it."""
+        """Whether the user was asked for permission."""
 
 
 class CodexCalls(ToolCalls[CodexCall]):
@@ -72,7 +72,7 @@ class CodexCalls(ToolCalls[CodexCall]):
         self._over = {id: TOOL_CALL_LIFE.next(state, ToolCallEvent.FORGET) for id, state in self._over.items()}
 
     def begin(self, call: CodexCall) -> Iterator[CodexEvent]:
-        """It begins; one that is open already may look different now."""
+        """Report the start of a call, or the changes of one that is open already."""
         if self.is_over(call.id):
             return
         before = self._open.get(call.id)
@@ -95,7 +95,7 @@ class CodexCalls(ToolCalls[CodexCall]):
         )
 
     def redescribe(self, call: CodexCall, description: CallDescription) -> Iterator[CodexEvent]:
-        """It is shown differently from now on."""
+        """Report what changed in the description of a call."""
         before, call.description = call.description, description
         changed = _changes(before, description)
         if before.content != description.content:
@@ -104,14 +104,14 @@ class CodexCalls(ToolCalls[CodexCall]):
             yield v1.ToolCallUpdate(tool_call_id=call.id, **changed)
 
     def ask(self, id: str) -> None:
-        """The user is asked about it, so it waits."""
+        """Note that a call waits for permission."""
         call = self._open.get(id)
         if call is not None:
             call.apply(ToolCallEvent.ASK)
             call.asked = True
 
     def runs(self, id: str) -> Iterator[CodexEvent]:
-        """It waited, and now it runs. The question may have shown something else in its place, but for diffs."""
+        """Report that a call runs after it waited. The permission request may have replaced its content, unless that is a diff."""
         call = self._open.get(id)
         if call is not None and call.is_pending:
             status = call.apply(ToolCallEvent.RUN)
@@ -121,7 +121,7 @@ class CodexCalls(ToolCalls[CodexCall]):
             )
 
     def finish(self, call: CodexCall, outcome: CallOutcome) -> Iterator[CodexEvent]:
-        """It came to something. `call` is how it looks in the end; what was told of it before is not told again."""
+        """Report the end of a call. `call` is how it is described at the end; only what changed is reported."""
         id = call.id
         before = self._open.get(id, call)
         if not self.is_known(id):
@@ -138,7 +138,7 @@ class CodexCalls(ToolCalls[CodexCall]):
         )
 
     def close(self, *, lasting: bool) -> Iterator[CodexEvent]:
-        """Nothing more comes of those that are open, or of those among them that do not outlive a turn."""
+        """Close the open calls, or those among them that do not outlive a turn."""
         for call in self.all_open():
             if lasting or not call.lasting:
                 event = ToolCallEvent.CLOSE_RUNNING if call.lasting else ToolCallEvent.CLOSE
@@ -147,7 +147,7 @@ class CodexCalls(ToolCalls[CodexCall]):
 
 
 def terminal_exit(id: str, code: int | None) -> JsonObject:
-    """The word to clients that a command's terminal has nothing more to show."""
+    """Return the `_meta` that tells clients that the terminal of a command ended."""
     return {"terminal_exit": {"terminal_id": id, "exit_code": code, "signal": None}}
 
 

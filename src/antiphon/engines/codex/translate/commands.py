@@ -1,4 +1,4 @@
-"""Commands: the line that was really asked for, what they print while they run, and all of it at the end."""
+"""Command calls: the command line without its shell, the output while it runs, and all of it at the end."""
 
 import re
 import shlex
@@ -26,7 +26,7 @@ __all__ = [
     "shell_line",
 ]
 
-# How Codex's own things are put into words: command lines without the shell around them, addresses of files.
+# Command lines without the shell around them, and addresses of files.
 
 _SHELLS: Final = frozenset({"ash", "bash", "dash", "fish", "ksh", "sh", "zsh"})
 _WINDOWS_SHELLS: Final = frozenset({"cmd", "powershell", "pwsh"})
@@ -39,7 +39,7 @@ def file_uri(path: str) -> str:
 
 
 def command_line(command: str) -> str:
-    """What was really asked for: `/bin/bash -lc 'ls -l'` → `ls -l`."""
+    """Return the command without its shell: `/bin/bash -lc 'ls -l'` → `ls -l`."""
     try:
         argv = shlex.split(command)
     except ValueError:
@@ -48,7 +48,7 @@ def command_line(command: str) -> str:
 
 
 def shell_line(argv: Sequence[str]) -> str:
-    """The same of a command that comes word by word."""
+    """Return the command without its shell, from a list of arguments."""
     return _inner(argv) or shlex.join(argv)
 
 
@@ -75,13 +75,13 @@ STEP: Final = TAIL // 16
 """Characters that must have come before the tail is shown again, once there is more output than it holds."""
 
 _CLEAR: Final = "\x1b[2J\x1b[3J\x1b[H"
-"""Empties a terminal: Codex keeps the first piece of the output to itself until the end, and it belongs at the top."""
+"""Empties a terminal: Codex sends the first piece of the output only at the end, and it belongs at the top."""
 
 _READING: Final = frozenset({"read", "listFiles", "list_files"})
 
 
 class _Output:
-    """What a running command printed, as far as it was told."""
+    """The output of a running command, as far as it was reported."""
 
     __slots__ = ("length", "pieces", "untold")
 
@@ -113,7 +113,7 @@ class _Output:
 
 
 class CommandCalls:
-    """Those of one thread. With `terminals` the client shows their output in terminals, with `mirror` the session does."""
+    """The commands of one thread. With `terminals` the client shows their output in terminals, with `mirror` the session does."""
 
     def __init__(self, calls: CodexCalls, cwd: str, *, terminals: bool, mirror: bool) -> None:
         self._calls = calls
@@ -123,11 +123,11 @@ class CommandCalls:
         self._outputs: dict[str, _Output] = {}
 
     def started(self, item: CommandExecution) -> Iterator[CodexEvent]:
-        """It begins, or the user will be asked whether it may."""
+        """Report a command that starts, or that the user is asked about next."""
         yield from self._calls.begin(self._call(item))
 
     def printed(self, id: str, text: str) -> Iterator[CodexEvent]:
-        """More of its output."""
+        """Report a piece of output."""
         call = self._calls.get(id)
         if call is None or not text:
             return
@@ -142,12 +142,12 @@ class CommandCalls:
             yield v1.ToolCallUpdate(tool_call_id=id, content=[description])
 
     def typed(self, id: str, text: str) -> Iterator[CodexEvent]:
-        """Something was typed into it. It is shown with the output, and the end, which has the output alone, replaces it."""
+        """Report input of a command. It is shown with the output; the end, which has the output alone, replaces it."""
         if text.strip():
             yield from self.printed(id, text if text.endswith("\n") else f"{text}\n")
 
     def completed(self, item: CommandExecution, *, replay: bool) -> Iterator[CodexEvent]:
-        """It has ended, was declined, or never ran."""
+        """Report a command that ended, was declined, or never ran."""
         if self._calls.is_done(item.id):
             return
         call = self._call(item)
@@ -171,11 +171,11 @@ class CommandCalls:
         )
 
     def forget(self) -> None:
-        """What commands printed that will not be told of any more is not needed."""
+        """Drop the output of commands that are over."""
         self._outputs = {id: output for id, output in self._outputs.items() if self._calls.get(id) is not None}
 
     def _rest(self, call: CodexCall, params: str, output: str) -> Iterator[CodexEvent]:
-        """What of the whole output the terminal does not show yet."""
+        """Report the part of the output that the terminal does not show yet."""
         if not self._calls.is_known(call.id):
             yield from self._calls.begin(call)
         missing = output[len(params) :]
@@ -202,7 +202,7 @@ class CommandCalls:
 
 
 def kind_of_command(actions: Sequence[CommandAction]) -> v1.ToolKind:
-    """The sort of work: only what surely does no more than look is called so."""
+    """Return the kind of work: reading or searching only if it surely does nothing else."""
     types = {action.type for action in actions}
     if not types or not types <= {*_READING, "search"}:
         return v1.ToolKind.EXECUTE
@@ -210,7 +210,7 @@ def kind_of_command(actions: Sequence[CommandAction]) -> v1.ToolKind:
 
 
 def places_of_command(actions: Sequence[CommandAction], cwd: str) -> list[v1.ToolLocation]:
-    """The files that it reads."""
+    """Return the files that a command reads."""
     paths = dict.fromkeys(
         absolute_path(action.path, cwd) for action in actions if action.type == "read" and action.path
     )
@@ -218,7 +218,7 @@ def places_of_command(actions: Sequence[CommandAction], cwd: str) -> list[v1.Too
 
 
 def _ending(item: CommandExecution) -> str:
-    """What is shown of a command that is over."""
+    """Return what is shown of a command that is over."""
     if item.status == "declined":
         return "Not run, because it was declined."
     text = [fenced(strip_ansi(item.aggregated_output))] if item.aggregated_output else []

@@ -1,4 +1,4 @@
-"""What the server's words come to: updates for the client, and news for the session itself."""
+"""What a notification becomes: updates for the client, events for the session, errors, turn ends and notices."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 CodexEvent: TypeAlias = v1.Update | CommonEvent | ThreadSettings
-"""`ThreadSettings` as the server has it: the thread is set up like this now, whoever did it."""
+"""`ThreadSettings` as the server has it: the settings of the thread have changed, for whatever reason."""
 
 
 # What went wrong between Codex and its model, as one of a few kinds, each with what to do about it.
@@ -109,7 +109,7 @@ _SIGNS: Final = tuple((re.compile(pattern, re.IGNORECASE), kind) for pattern, ki
     (r"\bstream disconnected\b|\berror sending request\b|\bconnection (?:refused|reset|closed)\b|\bdns error\b", "connection"),
     (r"\binvalid_request_error\b", "invalid_request"),
 ))  # fmt: skip
-"""Where only the text tells."""
+"""Errors that only the text names."""
 
 
 def kind_of(error: TurnError) -> str:
@@ -139,7 +139,7 @@ def status_of(error: TurnError) -> int | None:
 
 
 def message_of(error: TurnError) -> str:
-    """What Codex says about it. The body of an answer that it passes on as it came is opened."""
+    """Return the error text of Codex. The body of an HTTP response that it forwards is opened."""
     message = _opened(error.message.strip()) or "Codex ended the turn with an error that it did not name"
     details = _opened((error.additional_details or "").strip())
     return f"{message}\n{details}" if details and details not in message else message
@@ -184,14 +184,14 @@ def _opened(text: str) -> str:
     return text
 
 
-# How a turn ended: a stop reason of the protocol, or an error that says what to do. Never neither.
+# How a turn ended: a stop reason of the protocol, or an error with a hint; always one of them.
 
 _STOPS: Final = {
     "max_tokens": v1.StopReason.MAX_TOKENS,
     "refusal": v1.StopReason.REFUSAL,
     "budget": v1.StopReason.MAX_TURN_REQUESTS,
 }
-"""Kinds of errors that the protocol has a word for."""
+"""Kinds of errors that are stop reasons of the protocol."""
 
 _NOTES: Final = {
     v1.StopReason.MAX_TOKENS: "The answer was cut off because it got too long",
@@ -201,7 +201,7 @@ _NOTES: Final = {
 
 
 def end_of(turn: CodexTurn, last: TurnError | None, usage: v1.Usage | None, resets_at: float | None) -> TurnEnd:
-    """How the turn ended. `last` is the error that was told last in it, `resets_at` when a used up limit is lifted."""
+    """Return how the turn ended. `last` is the last error in it, `resets_at` when a used up limit is lifted."""
     if turn.status == "interrupted":
         return TurnEnd(stop_reason=v1.StopReason.CANCELLED, usage=usage)
     error = turn.error or (last if turn.status == "failed" else None)
@@ -215,7 +215,7 @@ def end_of(turn: CodexTurn, last: TurnError | None, usage: v1.Usage | None, rese
 
 
 def note_on(end: TurnEnd, error: TurnError | None) -> EngineNotice | None:
-    """What Codex says about an end that is no error to the protocol but that the user should understand."""
+    """Return a notice for an end that is not an error of the protocol but that the user should understand."""
     title = _NOTES.get(end.stop_reason) if end.stop_reason is not None else None
     return EngineNotice(title, message_of(error), v1.NoticeSeverity.WARNING) if title and error is not None else None
 
@@ -226,7 +226,7 @@ _INFO: Final = v1.NoticeSeverity.INFO
 _WARNING: Final = v1.NoticeSeverity.WARNING
 
 _LOUD: Final = frozenset({"error", "feedback", "stop", "warning"})
-"""What hooks say to the user; the rest is for the model."""
+"""Kinds of hook output for the user; the rest is for the model."""
 
 _NOT_APPROVED: Final = {
     "denied": "The automatic reviewer said no",
@@ -241,7 +241,7 @@ _GOALS: Final = {
 
 
 def text_notice(text: str, severity: v1.NoticeSeverity = _WARNING, details: str | None = None) -> EngineNotice:
-    """A text as a notice: its first line on top, the whole below if there is more. A line that is too long for the top stands below alone."""
+    """Return a text as a notice: the first line is the title, the whole text the description if there is more or the line is too long."""
     first = text.strip().partition("\n")[0]
     title = one_line(first)
     whole = text.strip() if title != text.strip() else ""
@@ -270,7 +270,7 @@ def _config(params: wire.ConfigWarning) -> Iterator[CodexEvent]:
 
 
 def _deprecation(params: wire.DeprecationNotice) -> Iterator[CodexEvent]:
-    if "`thread/" not in params.summary:  # about the protocol: a word to whoever wrote the client
+    if "`thread/" not in params.summary:  # about the protocol: for the developer of the client
         yield text_notice(params.summary, _INFO, params.details)
 
 
@@ -359,4 +359,4 @@ REPORTS: Final[dict[str, Callable[[Any], Iterator[CodexEvent]]]] = {
     "item/autoApprovalReview/completed": _review, "autoApprovalReview/strictReviewRequired": _strict,
     "thread/goal/updated": _goal, "windows/worldWritableWarning": _folders,
 }  # fmt: skip
-"""By method, what there is to say."""
+"""The notices of each notification method."""

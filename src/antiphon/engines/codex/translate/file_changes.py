@@ -20,7 +20,7 @@ from antiphon.text import fenced
 
 __all__ = ["BadPatch", "DiffHunk", "FileChangeCalls", "Reader", "applied", "hunks_of", "reverted", "show_changes"]
 
-# Unified hunks, read and applied. Exact: a hunk that does not stand where it says it does is not applied anywhere else.
+# Unified hunks, read and applied. Exact: a hunk that does not match at its line is not applied anywhere else.
 
 _HEADER: Final = re.compile(r"@@ -(\d{1,10})(?:,(\d{1,10}))? \+(\d{1,10})(?:,(\d{1,10}))? @@")
 _MOVED: Final = re.compile(r"\n\nMoved to: [^\n]*\n?\Z")
@@ -89,7 +89,7 @@ def reverted(text: str, hunks: Sequence[DiffHunk]) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Only a line feed ends a line: other separators are part of what a file says."""
+    """Only a line feed ends a line: other separators are part of the content."""
     lines = text.split("\n")
     return [*(f"{line}\n" for line in lines[:-1]), *lines[-1:]] if lines[-1] else [f"{line}\n" for line in lines[:-1]]
 
@@ -131,7 +131,7 @@ def _hunk(header: "re.Match[str]", lines: Sequence[str], at: int) -> tuple[DiffH
             continue
         sign = line[0]
         body = line[1:]
-        if sign == "\n":  # an empty line whose space somebody cut off
+        if sign == "\n":  # an empty line without its leading space
             sign, body = " ", "\n"
         if sign not in " +-":
             raise BadPatch(f"not a line of a hunk: {line[:40]!r}")
@@ -157,11 +157,11 @@ def _without_end(old: list[str], new: list[str], sign: str) -> None:
 
 
 Reader: TypeAlias = Callable[[str], str | None]
-"""Reads a file; None where there is none, or where it is no text that anybody would want to see."""
+"""Reads a file; None where there is none, or where it is not readable text."""
 
 
 class FileChangeCalls:
-    """Those of one thread."""
+    """The file changes of one thread."""
 
     def __init__(self, calls: CodexCalls, cwd: str, read: Reader | None) -> None:
         self._calls = calls
@@ -171,16 +171,16 @@ class FileChangeCalls:
         """The text of each file before the change, by call and path."""
 
     def started(self, item: FileChange) -> Iterator[CodexEvent]:
-        """It is announced, and made or asked about next."""
+        """Report a change that is made, or that the user is asked about, next."""
         yield from self._calls.begin(self._call(item.id, item.changes, read=True))
 
     def updated(self, id: str, changes: Sequence[FileUpdate]) -> Iterator[CodexEvent]:
-        """It is another one now."""
+        """Report the new content of a change."""
         if changes:
             yield from self._calls.begin(self._call(id, changes, read=True))
 
     def completed(self, item: FileChange) -> Iterator[CodexEvent]:
-        """It is made, was declined, or failed. What the files hold now says nothing about one that was not announced."""
+        """Report a change that was made, was declined, or failed. The files of now say nothing about one that was not announced."""
         call = self._call(item.id, item.changes, read=False)
         self._before.pop(item.id, None)
         made = item.status == "completed"
@@ -189,7 +189,7 @@ class FileChangeCalls:
         yield from self._calls.finish(call, outcome)
 
     def forget(self) -> None:
-        """The texts of changes that never came to an end are not needed any more."""
+        """Drop the texts of changes that never ended."""
         self._before = {id: texts for id, texts in self._before.items() if self._calls.get(id) is not None}
 
     def _call(self, id: str, changes: Sequence[FileUpdate], *, read: bool) -> CodexCall:
@@ -204,7 +204,7 @@ class FileChangeCalls:
 
 
 def show_changes(changes: Sequence[FileUpdate], cwd: str, before: Reader) -> CallDescription:
-    """How changes are shown, whether they are made or only asked about."""
+    """Return how changes are shown, whether they are made or only requested."""
     names = {_tool(change) for change in changes}
     name = names.pop() if len(names) == 1 else "Edit"
     paths = [absolute_path(change.path, cwd) for change in changes]

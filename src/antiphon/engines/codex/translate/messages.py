@@ -1,7 +1,7 @@
-"""What the model says and thinks, told once.
+"""Messages and thoughts of the model, each reported once; the plan, compactions and usage beside them.
 
-A stream that breaks is begun again, and the model says the same under new ids. What is said after a retry is held back as long
-as it repeats what was told before; where it goes on, the message that the user already sees goes on.
+A broken stream is started again, and the model repeats itself under new ids. Text after a retry is held back as long
+as it repeats what was reported before; after that, the message that the user already sees goes on.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ _BETWEEN_PARTS: Final = "\n\n"
 
 
 class _Message:
-    """One message as far as it was told."""
+    """One message as far as it was reported."""
 
     __slots__ = ("chunk", "id", "part", "parts", "pieces")
 
@@ -35,7 +35,7 @@ class _Message:
         self.chunk = chunk
         self.pieces: list[str] = []
         self.parts: str | None = None
-        """Which of its two forms a thought is told in: `summary` or `content`."""
+        """The form in which a thought is reported: `summary` or `content`."""
         self.part = 0
 
     @property
@@ -50,7 +50,7 @@ class _Message:
 
 
 class _Held:
-    """What is said after a retry, while it may be a repetition of one of these."""
+    """Text after a retry, while it may repeat one of these messages."""
 
     __slots__ = ("like", "text")
 
@@ -64,14 +64,14 @@ class CodexMessages:
 
     def __init__(self) -> None:
         self._sent: dict[str, _Message] = {}
-        """By the item's id. A message that goes on after a retry has several."""
+        """Messages by the item's id. One that goes on after a retry has several."""
         self._held: dict[str, _Held] = {}
         self._since: list[_Message] = []
-        """Told since the model's last complete answer, so a retry may repeat them."""
+        """Messages since the model's last complete answer, which a retry may repeat."""
         self._repeatable: list[_Message] = []
 
     def turn_began(self) -> None:
-        """What was said before is over."""
+        """Forget the messages of the turn before."""
         self._sent.clear()
         self._held.clear()
         self.answered()
@@ -114,7 +114,7 @@ class CodexMessages:
         return tuple(self._more(id, v1.AgentThoughtChunk, text))
 
     def message_completed(self, item: AgentMessage | ProposedPlan) -> Sequence[Chunk]:
-        """The whole message: what was not told yet is."""
+        """Report the part of a whole message that was not streamed."""
         return tuple(self._whole(item.id, v1.AgentMessageChunk, item.text))
 
     def reasoning_completed(self, item: Reasoning) -> Sequence[Chunk]:
@@ -125,7 +125,7 @@ class CodexMessages:
         return tuple(self._whole(item.id, v1.AgentThoughtChunk, whole))
 
     def reviewed(self, item: ExitedReviewMode) -> Sequence[Chunk]:
-        """The finding of a review; Codex may say it again as a message."""
+        """Report the finding of a review; Codex may repeat it as a message."""
         events = tuple(self._whole(item.id, v1.AgentMessageChunk, item.review))
         if events:
             self._repeatable.append(self._sent[item.id])
@@ -215,13 +215,13 @@ def plan_of(update: PlanUpdated) -> v1.Plan:
     return v1.Plan(entries=entries, meta=meta)
 
 
-# The context is made shorter: an item says that it begins and that it is done. Older servers only say the latter.
+# Compaction: an item reports its start and its end. Older servers only report the end.
 
 _STATUS = v1.CompactionStatus
 
 
 class CodexCompaction:
-    """Keeps apart which one is told of."""
+    """The compactions of a thread, one after the other."""
 
     def __init__(self) -> None:
         self._open: str | None = None
@@ -233,13 +233,13 @@ class CodexCompaction:
         self._done.clear()
 
     def started(self, id: str) -> Iterator[v1.CompactionUpdate]:
-        """It begins."""
+        """Report that a compaction starts."""
         if id not in self._done and id != self._open:
             self._open = id
             yield v1.CompactionUpdate(compaction_id=id, status=_STATUS.IN_PROGRESS)
 
     def completed(self, id: str) -> Iterator[v1.CompactionUpdate]:
-        """It is done."""
+        """Report that a compaction is done."""
         if id in self._done:
             return
         self._done.add(id)
@@ -248,7 +248,7 @@ class CodexCompaction:
         yield v1.CompactionUpdate(compaction_id=id, status=_STATUS.COMPLETED)
 
     def compacted(self, turn_id: str | None) -> Iterator[v1.CompactionUpdate]:
-        """The older word for it, which newer servers say beside the other."""
+        """Report a compaction that only the older notification names; newer servers send both."""
         if self._open is None and not self._done:
             yield from self.completed(turn_id or "compaction")
 
@@ -263,11 +263,11 @@ class CodexCompaction:
 # How full the context is, what the thread has used so far, and when a limit is lifted.
 
 LAST_TIME = 253_402_300_799
-"""The end of the year 9999, after which nothing that tells times can tell one."""
+"""The end of the year 9999, the last that `datetime` can express."""
 
 
 class CodexUsageMeter:
-    """A thread's gauge, told when it changes."""
+    """The usage of a thread, reported when it changes."""
 
     def __init__(self) -> None:
         self.usage: v1.Usage | None = None
@@ -301,13 +301,13 @@ class CodexUsageMeter:
 
 
 class CodexLimits:
-    """An account's limits. News of them come in pieces: what is missing in one is as it was."""
+    """The limits of an account. Reports are partial: what is missing in one is unchanged."""
 
     def __init__(self) -> None:
         self._limits = RateLimits()
 
     def updated(self, limits: RateLimits) -> None:
-        """They are told again."""
+        """Take a report of the limits."""
         self._limits = RateLimits(
             primary=limits.primary or self._limits.primary,
             secondary=limits.secondary or self._limits.secondary,

@@ -1,4 +1,4 @@
-"""Calls that are neither commands nor changes to files: how they are shown, and what they came to."""
+"""Calls that are neither commands nor file changes: how they are described, and their results."""
 
 import re
 from collections.abc import Callable
@@ -37,7 +37,7 @@ __all__ = [
     "show",
 ]
 
-# Pieces of content as Codex and MCP servers write them, in the protocol's own shape.
+# Content as Codex and MCP servers write it, in the shape of the protocol.
 
 _DATA: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[^,;]*)*?;base64,", re.IGNORECASE)
 
@@ -47,12 +47,12 @@ class _Wrapped(msgspec.Struct):
 
 
 def json_text(value: object) -> str:
-    """Anything, as indented JSON."""
+    """Return any value as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def block_of_input(piece: UserInput) -> v1.ContentBlock | None:
-    """A piece of what the user said; None where nothing of it can be shown."""
+    """Return a part of a prompt as a content block; None where nothing of it can be shown."""
     match piece:
         case TextInput(text=text):
             return v1.TextBlock(text=text) if text else None
@@ -72,7 +72,7 @@ def block_of_input(piece: UserInput) -> v1.ContentBlock | None:
 
 
 def content_of_mcp(blocks: list[object]) -> list[v1.ToolContent]:
-    """What an MCP server's tool returned: the shapes are the protocol's own, and what is none is shown as it is written."""
+    """Return the content of an MCP tool result: its blocks have the shape of the protocol; anything else is shown as JSON."""
     return [_mcp(block) for block in blocks]
 
 
@@ -131,12 +131,12 @@ def mcp_name(server: str, tool: str) -> str:
 
 
 def show(item: "ToolItem", cwd: str) -> CallDescription:
-    """How a call is shown."""
+    """Return the description of a call."""
     return TOOLS[type(item)][0](item, cwd)
 
 
 def outcome_of(item: "ToolItem") -> CallOutcome:
-    """What it came to."""
+    """Return the result of a call."""
     return TOOLS[type(item)][1](item)
 
 

@@ -1,4 +1,4 @@
-"""What the server tells of one thread, turned into news. Pure: words in, news out, in order; no I/O but what is injected."""
+"""`CodexTranslator`: from notifications about one thread to updates and events, in order. Pure: no I/O but what is injected."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,11 +39,11 @@ _IGNORED: Final = frozenset({
     "thread/realtime/transcript/delta", "thread/realtime/transcript/done", "thread/reverted", "thread/started",
     "thread/status/changed", "thread/unarchived", "turn/diff/updated", "turn/moderationMetadata", "windowsSandbox/setupCompleted",
 })  # fmt: skip
-"""Known, and either used elsewhere, said better by something else, or about what no session of ours does."""
+"""Known methods that are used elsewhere, reported better by others, or about what no session of ours does."""
 
 
 class CodexTranslator:
-    """One thread's. `read` gives the text of a file before it is changed; `unknown` counts what was not understood."""
+    """Translates one thread. `read` returns the text of a file before it is changed; `unknown` counts unknown methods and items."""
 
     def __init__(self, cwd: str, *, terminals: bool = False, mirror: bool = False, read: Reader | None = None) -> None:
         self.unknown: Counter[str] = Counter()
@@ -85,11 +85,11 @@ class CodexTranslator:
         }
 
     def knows(self, method: str) -> bool:
-        """Whether a notification is known by name, whatever it says."""
+        """Whether a notification method is known."""
         return method in self._handlers or method in REPORTS or method in _IGNORED
 
     def feed(self, method: str, params: "wire.Notification | wire.UnreadParams") -> Sequence[CodexEvent]:
-        """One notification about this thread or about no thread in particular."""
+        """Translate one notification about this thread or about no thread in particular."""
         handler = self._handlers.get(method)
         if handler is not None and type(params) is not wire.UnreadParams:
             events = handler(params)
@@ -102,15 +102,15 @@ class CodexTranslator:
         return ()
 
     def item(self, item: wire.Item, *, replay: bool = True) -> Sequence[CodexEvent]:
-        """An item that is complete, as in a history. What the user said is told in histories alone."""
+        """Translate a complete item, as in a history. Prompts of the user are only reported in histories."""
         return tuple(self._items.completed(item, replay=replay))
 
     def turns(self, turns: Iterable[wire.CodexTurn]) -> Iterator[CodexEvent]:
-        """A whole history, in the same words as when it happened."""
+        """Translate a whole history into the same updates as when it happened."""
         for turn in turns:
             self._turn_began()
             for item in turn.items:
-                # Histories keep what was said before a retry and do not say that there was one.
+                # Histories have the text before a retry and do not mark the retry.
                 if isinstance(item, wire.AgentMessage | wire.Reasoning):
                     self._messages.retried()
                 else:
@@ -122,18 +122,18 @@ class CodexTranslator:
         self._turn_began()
 
     def patch_of(self, params: "wire.Request | wire.UnreadParams") -> v1.ToolCallPatch | None:
-        """What a question of the server shows to the user of a call, which waits from now on; None if it is about none that is known."""
+        """Return what a permission request shows of its call, which waits from now on; None if it is about no known call."""
         return self._approvals.patch_of(params)
 
     def allowed(self, item_id: str) -> Sequence[CodexEvent]:
-        """The user said yes."""
+        """Report that the user allowed a call, and it runs."""
         call = self._calls.get(item_id)
         if call is not None and call.description.name == "Bash":
-            call.lasting = True  # its process is not told of before its end
+            call.lasting = True  # its process is not reported before its end
         return tuple(self._calls.runs(item_id))
 
     def close_open(self) -> Sequence[CodexEvent]:
-        """Nothing more comes: the process is gone, or the session is."""
+        """Close everything that is open, because the process or the session ended."""
         events = (*self._calls.close(lasting=True), *self._compaction.over(interrupted=True))
         self._changes.forget()
         self._commands.forget()
@@ -141,11 +141,11 @@ class CodexTranslator:
 
     @property
     def has_ending(self) -> bool:
-        """Whether the end of a command that was called off is still to come."""
+        """Whether the end of a command that was cancelled is still to come."""
         return self._calls.has_ending
 
     def forget_ends(self) -> None:
-        """The ends of calls that were called off are not told any more."""
+        """Report no end of a cancelled call any more."""
         self._calls.forget_ends()
 
     # Pieces of items.
@@ -180,7 +180,7 @@ class CodexTranslator:
         if turn.id in self._ended:
             return
         self._ended.add(turn.id)
-        for item in turn.items:  # the last words, in case they were missed
+        for item in turn.items:  # the last messages, in case they were missed
             if isinstance(item, wire.AgentMessage):
                 yield from self._messages.message_completed(item)
         interrupted = turn.status == "interrupted"
@@ -211,7 +211,7 @@ class CodexTranslator:
     def _tokens(self, params: wire.TokensUpdated) -> Iterable[CodexEvent]:
         before = self._gauge.total
         events = self._gauge.tokens(params.token_usage)
-        if self._gauge.total != before:  # a stream that broke is told of too, but counts nothing
+        if self._gauge.total != before:  # a broken stream is reported too, but counts nothing
             self._messages.answered()
         return events
 
@@ -224,11 +224,11 @@ class CodexTranslator:
         return REPORTS["thread/goal/updated"](params) if goal != params.goal else ()
 
 
-# Each kind of item to whoever tells of it, when it starts and when it is complete.
+# Each kind of item with its translation, when it starts and when it is complete.
 
 
 class ItemTranslator:
-    """Those of one thread."""
+    """Translates the items of one thread."""
 
     def __init__(
         self,
@@ -262,7 +262,7 @@ class ItemTranslator:
             wire.ContextCompaction: lambda item: compaction.completed(item.id),
             wire.ExitedReviewMode: messages.reviewed,
             wire.HookPrompt: _hooks,
-            wire.UserMessage: _nothing,  # whoever said it knows it
+            wire.UserMessage: _nothing,  # the client sent it
             wire.EnteredReviewMode: _nothing,
             wire.CommandExecution: lambda item: commands.completed(item, replay=False),
             **dict.fromkeys(TOOLS, self._call_end),

@@ -1,4 +1,10 @@
-"""The app server's protocol, typed: bytes in, structs out, and back. No I/O, and no idea what the lines are good for."""
+"""The protocol of the app server as structs: bytes in, structs out, and back. No I/O.
+
+items.py           items of a turn, and the parts of a prompt
+notifications.py   notifications, turns and threads
+requests.py        requests of the server, and results of ours
+codec.py           decoding of lines, encoding of ours
+"""
 
 from antiphon.engines.codex.wire.codec import (
     GarbledMessage,

@@ -44,7 +44,7 @@ RequestId: TypeAlias = int | str
 
 
 class ServerError(CodexStruct, frozen=True):
-    """Why a request of ours was refused."""
+    """The error in a response."""
 
     code: int = 0
     message: str = ""
@@ -52,7 +52,7 @@ class ServerError(CodexStruct, frozen=True):
 
 
 class UnreadParams(CodexStruct, frozen=True):
-    """Parameters that we have no type for, or that do not fit it; `error` says what is wrong with them."""
+    """Parameters without a type of ours, or that do not match it; `error` says why."""
 
     raw: msgspec.Raw = msgspec.Raw(b"{}")
     thread_id: str | None = None
@@ -72,7 +72,7 @@ class ServerNotification(CodexStruct, frozen=True):
 
 
 class ServerRequest(CodexStruct, frozen=True):
-    """A question; the server waits for one answer with the same id, which may be 0."""
+    """A request of the server, which waits for one response with the same id, which may be 0."""
 
     id: RequestId
     method: str
@@ -85,7 +85,7 @@ class ServerRequest(CodexStruct, frozen=True):
 
 
 class ServerResponse(CodexStruct, frozen=True):
-    """The answer to a request of ours: a result, which `read` opens, or a failure."""
+    """The response to a request of ours: a result, which `read` decodes, or an error."""
 
     id: RequestId
     result: msgspec.Raw = msgspec.Raw(b"null")
@@ -93,7 +93,7 @@ class ServerResponse(CodexStruct, frozen=True):
 
 
 class GarbledMessage(CodexStruct, frozen=True):
-    """A line that is no JSON, no message, or lacks something essential."""
+    """A line that is not JSON, not a message, or lacks something essential."""
 
     text_head: str
     error: str
@@ -103,7 +103,7 @@ Line: TypeAlias = ServerNotification | ServerRequest | ServerResponse | GarbledM
 
 
 HEAD: Final = 200
-"""Characters of a garbled line that are kept for the log; it may be megabytes long."""
+"""Characters of a garbled line that go to the log; it may be megabytes long."""
 
 T = TypeVar("T")
 _EMPTY: Final = msgspec.Raw(b"{}")
@@ -152,7 +152,7 @@ def read(raw: msgspec.Raw, kind: type[T]) -> T:
     try:
         return salvage(_mended(bytes(raw)), kind)
     except BAD_INPUT as error:
-        raise RemoteProtocolError(f"Codex answered with something that is no {kind.__name__}: {error}") from error
+        raise RemoteProtocolError(f"Codex responded with something that is no {kind.__name__}: {error}") from error
 
 
 def _opened(line: bytes) -> Line:
@@ -167,7 +167,7 @@ def _opened(line: bytes) -> Line:
         return ServerNotification(method=method, params=_params(method, found.params, NOTIFICATIONS))
     try:
         params = _params(method, found.params, REQUESTS)
-    except BAD_INPUT as error:  # whoever asked waits for an answer
+    except BAD_INPUT as error:  # the server waits for a response
         params = _unread(found.params, str(error)[:HEAD])
     return ServerRequest(id=found.id, method=method, params=params)
 
@@ -232,7 +232,7 @@ def _garbled(line: bytes, error: Exception) -> GarbledMessage:
     return GarbledMessage(text_head=line[: HEAD * 4].decode(errors="replace")[:HEAD], error=reason[:HEAD])
 
 
-# What we write to the app server: whole lines, their end included. JSON-RPC without the field that says so.
+# What we send to the app server: whole lines with their line feed. JSON-RPC without the field `jsonrpc`.
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -243,7 +243,7 @@ def request(id: RequestId, method: str, params: object = None) -> bytes:
 
 
 def notification(method: str, params: object = None) -> bytes:
-    """Say something."""
+    """Encode a notification."""
     return _line({"method": method} if params is None else {"method": method, "params": params})
 
 
@@ -253,7 +253,7 @@ def answer(id: RequestId, result: object) -> bytes:
 
 
 def refusal(id: RequestId, message: str, code: int = Code.INTERNAL_ERROR) -> bytes:
-    """Say that a question cannot be answered."""
+    """Encode the refusal of a request."""
     return _line({"id": id, "error": {"code": code, "message": message}})
 
 

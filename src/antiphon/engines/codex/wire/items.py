@@ -1,4 +1,4 @@
-"""Items: what happens in a turn, each with an id. They are told when they start, when they are complete, and again in histories."""
+"""Items: what happens in a turn, each with an id. They are sent when they start, when they are complete, and again in histories."""
 
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -55,21 +55,21 @@ __all__ = [
 
 
 class CodexStruct(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, rename="camel"):
-    """Base of every part. Frozen, and outside the garbage collector's rounds, because trees of them have no cycles."""
+    """Base of every struct of the protocol. Frozen, and outside the garbage collector's rounds, because trees of them have no cycles."""
 
 
 class ThreadStruct(CodexStruct, frozen=True):
-    """Something that is said about one thread, or about none in particular."""
+    """A message about one thread, or about none in particular."""
 
     thread_id: str | None = None
     turn_id: str | None = None
 
 
-# What a user says, piece by piece.
+# A prompt, part by part.
 
 
 class TextInput(CodexStruct, frozen=True, tag_field="type", tag="text"):
-    """Words."""
+    """Text."""
 
     text: str = ""
 
@@ -122,7 +122,7 @@ else:
 
 
 class UserMessage(CodexStruct, frozen=True, tag_field="type", tag="userMessage"):
-    """What the user said."""
+    """A prompt of the user."""
 
     id: str
     content: Items[UserInput] = msgspec.field(default_factory=list)
@@ -130,20 +130,20 @@ class UserMessage(CodexStruct, frozen=True, tag_field="type", tag="userMessage")
 
 
 class HookFragment(CodexStruct, frozen=True):
-    """A piece of what a hook says to the model."""
+    """A part of the message of a hook to the model."""
 
     text: str = ""
 
 
 class HookPrompt(CodexStruct, frozen=True, tag_field="type", tag="hookPrompt"):
-    """What hooks say to the model in the user's stead."""
+    """A message of hooks to the model, in place of the user."""
 
     id: str
     fragments: Items[HookFragment] = msgspec.field(default_factory=list)
 
 
 class AgentMessage(CodexStruct, frozen=True, tag_field="type", tag="agentMessage"):
-    """What the model says. `phase` tells a remark by the way from the answer."""
+    """A message of the model. `phase` distinguishes a comment from the final answer."""
 
     id: str
     text: str = ""
@@ -151,14 +151,14 @@ class AgentMessage(CodexStruct, frozen=True, tag_field="type", tag="agentMessage
 
 
 class FunctionCallOutput(CodexStruct, frozen=True, tag_field="type", tag="functionCallOutput"):
-    """What a call came to that has no item of its own."""
+    """The result of a call that has no item of its own."""
 
     id: str
     name: str = ""
     namespace: str | None = None
     output: object = None
     failed: bool = False
-    """Ours, for calls that Codex itself says nothing of: whether it did not do what it was called for."""
+    """A field of ours, for calls that Codex does not report: whether the call failed."""
 
 
 class ProposedPlan(CodexStruct, frozen=True, tag_field="type", tag="plan"):
@@ -264,14 +264,14 @@ class DynamicToolCall(CodexStruct, frozen=True, tag_field="type", tag="dynamicTo
 
 
 class AgentState(CodexStruct, frozen=True):
-    """How another agent stands."""
+    """The state of another agent."""
 
     status: str = ""
     message: str | None = None
 
 
 class CollabAgentToolCall(CodexStruct, frozen=True, tag_field="type", tag="collabAgentToolCall"):
-    """The agent works with other agents: it starts them, talks to them, waits for them."""
+    """The agent works with other agents: it starts them, sends them messages, waits for them."""
 
     id: str
     tool: str = ""
@@ -332,7 +332,7 @@ class ImageFailure(CodexStruct, frozen=True):
 
 
 class ImageGeneration(CodexStruct, frozen=True, tag_field="type", tag="imageGeneration"):
-    """A picture that the model makes: base64 in `result`, or kept by the service as `file_id`."""
+    """A picture that the model makes: base64 in `result`, or stored by the service as `file_id`."""
 
     id: str
     status: str = ""
@@ -344,7 +344,7 @@ class ImageGeneration(CodexStruct, frozen=True, tag_field="type", tag="imageGene
 
 
 class EnteredReviewMode(CodexStruct, frozen=True, tag_field="type", tag="enteredReviewMode"):
-    """A review begins; `review` says of what."""
+    """A review begins; `review` is its subject."""
 
     id: str
     review: str = ""

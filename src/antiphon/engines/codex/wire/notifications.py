@@ -1,4 +1,4 @@
-"""What the server tells unasked, as far as somebody here wants to know. The table says which method has which parameters."""
+"""Notifications of the server, as far as the engine reads them. A table has the parameters of each method."""
 
 from typing import Final, TypeAlias
 
@@ -78,7 +78,7 @@ class TurnError(CodexStruct, frozen=True):
 
 
 class CodexTurn(CodexStruct, frozen=True):
-    """One turn: `inProgress`, `completed`, `interrupted` or `failed`. How many of its items are told is another matter."""
+    """One turn: `inProgress`, `completed`, `interrupted` or `failed`. Not all of its items need be in it."""
 
     id: str
     status: str = "inProgress"
@@ -117,7 +117,7 @@ class Thread(CodexStruct, frozen=True):
     turns: Items[CodexTurn] = msgspec.field(default_factory=list)
 
 
-# Notifications that only say something to the user.
+# Notifications that are notices for the user.
 
 
 class WarningNotification(ThreadStruct, frozen=True, kw_only=True):
@@ -127,14 +127,14 @@ class WarningNotification(ThreadStruct, frozen=True, kw_only=True):
 
 
 class TextPosition(CodexStruct, frozen=True):
-    """A place in a file, from 1."""
+    """A position in a file, counted from 1."""
 
     line: int = 0
     column: int = 0
 
 
 class TextRange(CodexStruct, frozen=True):
-    """From here to there."""
+    """A range in a file."""
 
     start: TextPosition = TextPosition()
 
@@ -156,7 +156,7 @@ class DeprecationNotice(ThreadStruct, frozen=True, kw_only=True):
 
 
 class ModelRerouted(ThreadStruct, frozen=True, kw_only=True):
-    """Another model answers than the one that was asked for."""
+    """Another model answers than the one that was chosen."""
 
     from_model: str = ""
     to_model: str = ""
@@ -203,7 +203,7 @@ class McpLogin(ThreadStruct, frozen=True, kw_only=True):
 
 
 class HookEntry(CodexStruct, frozen=True):
-    """Something that a hook said: `warning`, `stop`, `feedback`, `context` or `error`."""
+    """An output of a hook: `warning`, `stop`, `feedback`, `context` or `error`."""
 
     kind: str = ""
     text: str = ""
@@ -226,7 +226,7 @@ class HookCompleted(ThreadStruct, frozen=True, kw_only=True):
 
 
 class ReviewVerdict(CodexStruct, frozen=True):
-    """What the automatic reviewer thinks of an action: `approved`, `denied`, `timedOut` or `aborted`."""
+    """The verdict of the automatic reviewer on an action: `approved`, `denied`, `timedOut` or `aborted`."""
 
     status: str = ""
     rationale: str | None = None
@@ -234,7 +234,7 @@ class ReviewVerdict(CodexStruct, frozen=True):
 
 
 class ReviewCompleted(ThreadStruct, frozen=True, kw_only=True):
-    """The automatic reviewer has decided; the action is an object whose `type` tells its fields."""
+    """The automatic reviewer has decided; the action is an object whose `type` determines its fields."""
 
     review: ReviewVerdict = ReviewVerdict()
     review_id: str = ""
@@ -250,13 +250,13 @@ class Goal(CodexStruct, frozen=True):
 
 
 class GoalUpdated(ThreadStruct, frozen=True, kw_only=True):
-    """A goal was set, or it stands differently."""
+    """A goal was set or changed."""
 
     goal: Goal = Goal()
 
 
 class WorldWritable(ThreadStruct, frozen=True, kw_only=True):
-    """Folders on Windows that everybody may write to, which the sandbox cannot protect."""
+    """World-writable directories on Windows, which the sandbox cannot protect."""
 
     sample_paths: Items[str] = msgspec.field(default_factory=list)
     extra_count: int = 0
@@ -300,7 +300,7 @@ class ChangesUpdated(ThreadStruct, frozen=True, kw_only=True):
 
 
 class Progress(ThreadStruct, frozen=True, kw_only=True):
-    """How far a server's tool is, in its own words."""
+    """The progress of an MCP tool, as text."""
 
     item_id: str
     message: str = ""
@@ -389,7 +389,7 @@ class NameUpdated(ThreadStruct, frozen=True, kw_only=True):
 
 
 class ThreadStarted(CodexStruct, frozen=True):
-    """A thread is there."""
+    """A thread was started."""
 
     thread: Thread
 
@@ -400,13 +400,13 @@ class ThreadStarted(CodexStruct, frozen=True):
 
 
 class StatusChanged(ThreadStruct, frozen=True, kw_only=True):
-    """What a thread is busy with."""
+    """The state of a thread changed."""
 
     status: ThreadStatus = ThreadStatus()
 
 
 class ThreadSettings(CodexStruct, frozen=True):
-    """How a thread is set up. Policies are a word or an object."""
+    """The settings of a thread. Policies are a string or an object."""
 
     model: str | None = None
     model_provider: str | None = None
@@ -419,19 +419,19 @@ class ThreadSettings(CodexStruct, frozen=True):
 
 
 class SettingsUpdated(ThreadStruct, frozen=True, kw_only=True):
-    """A thread is set up in another way."""
+    """The settings of a thread changed."""
 
     thread_settings: ThreadSettings
 
 
 class RequestResolved(ThreadStruct, frozen=True, kw_only=True):
-    """A question of the server needs no answer any more."""
+    """A request of the server needs no response any more."""
 
     request_id: int | str
 
 
 class ThreadNotification(ThreadStruct, frozen=True, kw_only=True):
-    """Something happened to a thread or in it; the method says what."""
+    """An event of a thread; the method says which."""
 
 
 Notification: TypeAlias = (

@@ -1,4 +1,4 @@
-"""What the server asks. The last two of the approvals are of the older protocol, where a thread is a conversation."""
+"""Requests of the server, and results of ours. The last two approvals are of the older protocol, where a thread is a conversation."""
 
 from typing import Final, TypeAlias
 
@@ -62,7 +62,7 @@ class CommandApproval(ThreadStruct, frozen=True, kw_only=True):
 
 
 class FileApproval(ThreadStruct, frozen=True, kw_only=True):
-    """May these changes be made? Which ones stands in the item alone."""
+    """May these changes be made? Only the item has them."""
 
     item_id: str
     reason: str | None = None
@@ -86,7 +86,7 @@ class QuestionOption(CodexStruct, frozen=True):
 
 
 class UserInputQuestion(CodexStruct, frozen=True):
-    """A question to the user, who may also answer in their own words where `is_other` is set."""
+    """A question to the user, who may also answer with free text where `is_other` is set."""
 
     id: str
     header: str = ""
@@ -97,7 +97,7 @@ class UserInputQuestion(CodexStruct, frozen=True):
 
 
 class UserInputRequest(ThreadStruct, frozen=True, kw_only=True):
-    """The agent wants to know something from the user."""
+    """Questions of the agent to the user."""
 
     item_id: str
     questions: Items[UserInputQuestion] = msgspec.field(default_factory=list)
@@ -106,7 +106,7 @@ class UserInputRequest(ThreadStruct, frozen=True, kw_only=True):
 
 
 class McpElicitation(ThreadStruct, frozen=True, kw_only=True):
-    """An MCP server wants something from the user, or Codex asks whether one of its tools may run (`meta` tells)."""
+    """An elicitation of an MCP server, or a permission request of Codex for one of its tools (`meta` has which)."""
 
     server_name: str = ""
     mode: str | None = None
@@ -118,7 +118,7 @@ class McpElicitation(ThreadStruct, frozen=True, kw_only=True):
 
     @property
     def is_for_tool(self) -> bool:
-        """Whether it is Codex that asks, about a tool. A form with fields wants more than a yes."""
+        """Whether it is a permission request of Codex for a tool. A form with fields is an elicitation."""
         return (self.meta or {}).get("codex_approval_kind") == "mcp_tool_call" and not self.fields
 
     @property
@@ -137,11 +137,11 @@ class DynamicCall(ThreadStruct, frozen=True, kw_only=True):
 
 
 class ThreadRequest(ThreadStruct, frozen=True, kw_only=True):
-    """A question that has nothing to say but its method."""
+    """A request without parameters of its own."""
 
 
 class ParsedCommand(CodexStruct, frozen=True):
-    """What a part of a command is taken to do, in the older words: `read`, `list_files`, `search` or `unknown`."""
+    """What a part of a command is taken to do, in the older names: `read`, `list_files`, `search` or `unknown`."""
 
     type: str = "unknown"
     cmd: str = ""
@@ -218,7 +218,7 @@ REQUESTS: Final[dict[str, type[CodexStruct]]] = {
 }
 
 
-# Answers of the server to what we ask, as far as they are read here.
+# Results of our requests, as far as they are read.
 
 
 class ThreadOpened(CodexStruct, frozen=True):
@@ -249,21 +249,21 @@ class TurnPage(CodexStruct, frozen=True):
 
 
 class TurnStarted(CodexStruct, frozen=True):
-    """A turn begins, or the running one has taken in what was said."""
+    """A turn began, or the running one took an addition."""
 
     turn: CodexTurn | None = None
     turn_id: str | None = None
 
 
 class Effort(CodexStruct, frozen=True):
-    """How hard a model may think."""
+    """A reasoning effort of a model."""
 
     reasoning_effort: str
     description: str = ""
 
 
 class CodexModel(CodexStruct, frozen=True):
-    """A model on offer."""
+    """A model that can be chosen."""
 
     id: str
     model: str = ""
@@ -284,7 +284,7 @@ class ModelPage(CodexStruct, frozen=True):
 
 
 class Account(CodexStruct, frozen=True):
-    """Who is signed in, and how."""
+    """The account that is signed in, and how."""
 
     type: str = ""
     email: str | None = None
@@ -292,7 +292,7 @@ class Account(CodexStruct, frozen=True):
 
 
 class AccountRead(CodexStruct, frozen=True):
-    """Nobody is signed in where there is no account; whether anybody must be is the other half."""
+    """The account, if the user is signed in, and whether signing in is necessary."""
 
     account: Account | None = None
     requires_openai_auth: bool = False

@@ -1,7 +1,7 @@
-"""Calls that Codex has no item for: what its sandbox refuses at once. Only the model's own words for the call and its result tell of it.
+"""Calls that Codex reports no item for, because its sandbox refuses them at once: found in the model's own messages.
 
-Those words are the items of the Responses API. A thread that was started here tells them as they come; of any other they are read
-from where Codex keeps the conversation.
+Those are the items of the Responses API. A thread that was started here sends them as they come; those of any other are read
+from the file of the conversation.
 """
 
 import re
@@ -32,7 +32,7 @@ class _Item(msgspec.Struct, frozen=True):
 
 
 class ResponseItem(msgspec.Struct, frozen=True):
-    """What the model says, or is told: a call, the result of one, or something else. Or that there is an item, as Codex keeps it."""
+    """An item of the Responses API: a call, its result, or something else; in a file also the note that there is an item."""
 
     type: str = ""
     id: str | None = None
@@ -50,7 +50,7 @@ class _Command(msgspec.Struct, frozen=True):
 
 
 class UnreportedCalls:
-    """Those of one thread."""
+    """The unreported calls of one thread."""
 
     def __init__(self) -> None:
         self._open: dict[str, tuple[ResponseItem, int]] = {}
@@ -69,7 +69,7 @@ class UnreportedCalls:
         self._seen.clear()
 
     def feed(self, text: ResponseItem) -> Item | None:
-        """The item that Codex should have told of a call, if it told none."""
+        """Return the item that Codex should have sent for a call, if it sent none."""
         if text.item is not None:
             self.seen(text.item.id)
             return None
@@ -81,13 +81,13 @@ class UnreportedCalls:
         call, before = self._open.pop(text.call_id)
         if text.call_id in self._seen:
             return None
-        self._seen.add(text.call_id)  # what was told live is not told again
+        self._seen.add(text.call_id)  # what was reported live is not reported again
         output = _text(text.output)
         if call.name == "exec_command":
             return _command(call, output)
         if call.name == "apply_patch":
             return _change(call, output)
-        if call.name == _SCRIPT and self._count == before:  # nothing of what it did was told
+        if call.name == _SCRIPT and self._count == before:  # nothing that it did was reported
             failed = not output.startswith(_SCRIPT_DONE) or _TRIES.search(call.input) is not None
             return FunctionCallOutput(id=call.call_id, name="Script", output=f"{call.input}\n\n{output}", failed=failed)
         return None

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.translate.refused import ResponseItem, UnreportedCalls
+from antiphon.engines.codex.translate.unreported_calls import ResponseItem, UnreportedCalls
 
 PATCH = "\n".join(
     (
