@@ -34,29 +34,29 @@ from antiphon.transports.process import spawn
 __all__ = ["AgentCommand", "AgentSource", "Waits", "check_agent"]
 
 SCENARIO_LIMIT: Final = 4
-"""A scenario may take this many times as long as an answer may."""
+"""A scenario may take this many times as long as a response may."""
 
 CLOSE_LIMIT: Final = 5.0
 """Seconds that are waited for a session to be closed between two scenarios."""
 
 NO_AGENT: Final = "Check the command: it has to start an agent that speaks the protocol on stdin and stdout; many need an option for it, such as `--acp`."
-"""What to change where the first question of all has no answer: most likely there is no agent at all."""
+"""What to change where the first request of all has no response: most likely there is no agent at all."""
 
 STUMBLED: Final = "the check itself stumbled over something that the agent said"
 
 SLOW: Final = 15.0
-"""Seconds after which one more agent is started to share what is left to play, as often as there are jobs."""
+"""Seconds after which one more agent is started to share what is left to run, as often as there are jobs."""
 
 JOBS: Final = 4
-"""Agents that run at once, unless told otherwise."""
+"""Agents that run at once, by default."""
 
 WAITS_EVERY: Final = 1.0
 WAITS_FROM: Final = 3.0
-"""Seconds after which it is said that something is waited for, and how often it is said anew."""
+"""Seconds between two reports of what is waited for, and seconds from which on a wait is reported."""
 
 Progress = Callable[[ScenarioRecord], None]
 Waits = Callable[[Sequence[tuple[str, str, float]]], None]
-"""Is told the scenarios that wait, each with the method that is not answered and the seconds since it was sent."""
+"""Called with the scenarios that wait, each with the method that is not answered and the seconds since it was sent."""
 
 
 class AgentSource(Protocol):
@@ -72,12 +72,12 @@ class AgentSource(Protocol):
 
 @dataclass(slots=True)
 class AgentLane:
-    """Scenarios that are played one after the other with one agent, for as long as that stays."""
+    """Scenarios that are run one after the other with one agent, for as long as that stays."""
 
     waiting: deque[Scenario[AgentRun]]
     shared: tuple[PeerWire, StandinClient, PeerResponse, Path] | None = None
     done_with: set[str] = field(default_factory=set)
-    """Sessions of the shared agent that were played in."""
+    """Sessions of the shared agent that scenarios have used."""
 
 
 class AgentCheck:
@@ -102,7 +102,7 @@ class AgentCheck:
         self._playing: dict[str, AgentRun] = {}
 
     async def run(self, scenarios: Sequence[Scenario[AgentRun]]) -> list[ScenarioRecord]:
-        """Play them all. Those that share an agent are played one after the other: the correct ones with one, those that provoke with
+        """Run them all. Those that share an agent are run one after the other: the correct ones with one, those that provoke with
         another, so that no agent is held to have left a correct client because of what a scenario before it was sent."""
         correct = deque(one for one in scenarios if not one.alone and not one.provokes)
         provoking = deque(one for one in scenarios if not one.alone and one.provokes)
@@ -163,7 +163,7 @@ class AgentCheck:
 
     async def _attempt(self, scenario: Scenario[AgentRun], lane: AgentLane) -> tuple[ScenarioRecord, bool]:
         """Play a scenario: what came of it, and whether the agent left because of what an earlier scenario had sent, so that it has to
-        be played again."""
+        be run again."""
         record = ScenarioRecord(scenario.name)
         run: AgentRun | None = None
         again = False
@@ -233,7 +233,7 @@ class AgentCheck:
         return RequirementVerdict(RequirementStatus.BLOCKED, "the scenario did not come to it")
 
     async def _clear(self, scenario: Scenario[AgentRun], record: ScenarioRecord, lane: AgentLane) -> None:
-        """What a scenario that shares an agent leaves to the next one is an editor that answers again, and no turn that runs."""
+        """What a scenario that shares an agent leaves to the next one is a client that handles requests again, and no turn that runs."""
         if scenario.alone:
             for wire in record.wires:
                 await wire.close()
@@ -262,7 +262,7 @@ class AgentCheck:
             said = await wire.send(asked)
             try:
                 await wire.wait_for(_is_answer(number), after=said.number, limit=CLOSE_LIMIT)
-            except (TimeoutError, PeerClosed):  # whether it is answered is the question of another scenario
+            except (TimeoutError, PeerClosed):  # whether it is answered is the subject of another scenario
                 return
 
     async def _open(self, record: ScenarioRecord) -> AgentRun:
@@ -319,7 +319,7 @@ class AgentCheck:
             raise AcpError(f"the agent has no way to sign in called `{self.options.auth}`", hint=f"it has {listed}.")
 
     async def _learn_traits(self, run: AgentRun, record: ScenarioRecord) -> None:
-        """Whether it answers methods that it does not know: most scenarios ask one to see that all before it was read."""
+        """Learn whether it answers unknown methods: most scenarios send one to see that all before it was read."""
         if self._traits.known or run.introduced is None or run.introduced.error is not None:
             return
         self._traits.known = True
@@ -344,7 +344,7 @@ async def check_agent(
     progress: Progress | None = None,
     waits: Waits | None = None,
 ) -> ConformanceReport:
-    """Check an agent; `only` names the scenarios to play, unless all of them. `waits` is told what is waited for."""
+    """Check an agent; `only` names the scenarios to run, unless all of them. `waits` is called with what is waited for."""
     begun = time.monotonic()
     checking = AgentCheck(place, options or CheckOptions(), progress, jobs)
     scenarios = [one for one in suite.scenarios.values() if not only or one.name in only]
@@ -382,7 +382,7 @@ def _name(introduced: PeerResponse | None) -> str:
 
 
 class AgentCommand:
-    """A command, started where we were started: words in it may be paths. The workspace is told to the agent by `session/new`."""
+    """A command, started where we were started: words in it may be paths. The agent learns the workspace by `session/new`."""
 
     is_process = True
 

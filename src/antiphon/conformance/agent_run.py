@@ -19,10 +19,10 @@ from antiphon.traffic.entries import Entry
 __all__ = ["FENCE", "AgentRun", "AgentTraits", "CheckOptions"]
 
 LIMIT: Final = 30.0
-"""Seconds that an answer may take, unless told otherwise: a model may think."""
+"""Seconds that a response may take, by default: a model may think."""
 
 START: Final = 60.0
-"""Seconds that the first answer may take: some agents load for long, and several of them start at once here."""
+"""Seconds that the first response may take: some agents load for long, and several of them start at once here."""
 
 SILENCE: Final = 0.25
 """Seconds of silence after which nothing more is taken to come."""
@@ -62,7 +62,7 @@ class AgentTraits:
     known: bool = False
     """Whether it has been asked something that it cannot know."""
     silent: bool = False
-    """Whether it leaves methods that it does not know without an answer. That is wrong, and told once; it is not the fault that others are about."""
+    """Whether it leaves methods that it does not know without a response. That is wrong, and reported once; it is not what other scenarios check."""
 
 
 class AgentRequester(Requester):
@@ -87,7 +87,7 @@ class AgentRequester(Requester):
         return await super().send_request(method, params, id=id, **more)
 
     async def fence(self) -> None:
-        """A harmless question whose answer shows that all before it has been read.
+        """A harmless request whose response shows that all before it has been read.
 
         Raises:
             NoResponse: it has not, or the agent left.
@@ -101,7 +101,7 @@ class AgentRequester(Requester):
         return self.wire, self.options.limit
 
     async def settle(self) -> None:
-        """Until all that was on its way has come: an answer to a harmless question, and then silence."""
+        """Wait until all that was on its way has come: a response to a harmless request, and then silence."""
         await self.fence()
         await self.wire.silence(self.options.silence)
 
@@ -110,7 +110,7 @@ class AgentRequester(Requester):
         return await self.notify("session/cancel", {"sessionId": session})
 
     async def overdue(self, pending: PendingRequest) -> None:
-        """A turn may take as long as it likes while the agent answers other questions, and ends when it is cancelled.
+        """A turn may take as long as it likes while the agent answers other requests, and ends when it is cancelled.
 
         Raises:
             TooLong: that is how it is.
@@ -140,7 +140,7 @@ class AgentRun(AgentRequester):
         super().__init__(wire, options, cwd)
         self.client = client
         self.introduced: PeerResponse | None = None
-        """The answer to `initialize`."""
+        """The response to `initialize`."""
         self.another: Callable[[], Awaitable[AgentRun]] | None = None
         """Starts one more agent beside this one; only a scenario that has an agent of its own may."""
         self.renewed: Callable[[], Awaitable[AgentRun]] | None = None
@@ -149,7 +149,7 @@ class AgentRun(AgentRequester):
         """What agents of this scenario were sent before they left."""
         self._first = len(wire.trace)
         self.odd = False
-        """Whether something was said that is no correct message: no rule says what an agent has to make of that."""
+        """Whether something was sent that is no correct message: no rule says what an agent has to make of that."""
 
     @property
     def inherited(self) -> bool:
@@ -172,10 +172,10 @@ class AgentRun(AgentRequester):
         self._first = 0
 
     async def provoke(self, method: str, params: object = None) -> PeerResponse:
-        """Ask what no correct client asks. An agent may leave after it has answered such a thing: then another one is asked.
+        """Send a request that no correct client sends. An agent may exit after its response: then another one gets it.
 
         Raises:
-            NoResponse: an agent to which nothing wrong was sent before gave no answer.
+            NoResponse: an agent to which nothing wrong was sent before gave no response.
         """
         try:
             return await self.request(method, params)
@@ -187,7 +187,7 @@ class AgentRun(AgentRequester):
         return await self.request(method, params)
 
     async def wait_longer(self, missing: NoResponse) -> None:
-        """Give an answer that did not come in time the same time again: late is something else than never."""
+        """Give a response that did not come in time the same time again: late is something else than never."""
 
         def is_it(entry: Entry) -> bool:
             return entry.is_response and entry.msg.get("id") == missing.request.msg.get("id")
@@ -223,7 +223,7 @@ class AgentRun(AgentRequester):
         return response
 
     async def opened(self, **params: object) -> tuple[str, PeerResponse]:
-        """The id of a new session, and all that was answered.
+        """The id of a new session, and the whole response.
 
         Raises:
             Blocked: there is none to be had.
@@ -289,7 +289,7 @@ class AgentRun(AgentRequester):
         ]
 
     async def sign(self, session: str, pending: PendingRequest) -> Entry | None:
-        """The first update or question of a turn, or its end; None where it is silent for as long as we wait.
+        """The first update or request of a turn, or its end; None where it is silent for as long as we wait.
 
         Raises:
             NoResponse: the agent left.
@@ -301,7 +301,7 @@ class AgentRun(AgentRequester):
         return await self._hear(is_sign, pending)
 
     async def first_sign(self, session: str, pending: PendingRequest) -> Entry:
-        """The first update or question of a turn, which shows that it runs.
+        """The first update or request of a turn, which shows that it runs.
 
         Raises:
             Unseen: it ended without one.
@@ -316,7 +316,7 @@ class AgentRun(AgentRequester):
         return found
 
     async def next_from_agent(self, method: str, pending: PendingRequest, *others: str) -> Entry:
-        """The agent's question of that kind during a turn, in its session or one of the others; hold the method back first.
+        """The agent's request of that kind during a turn, in its session or one of the others; hold the method back first.
 
         Raises:
             Unseen: the turn ended without one, or goes on and on.

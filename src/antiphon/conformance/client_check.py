@@ -30,17 +30,17 @@ __all__ = ["check_client"]
 _log = logging.getLogger(__name__)
 
 SCENARIO_LIMIT: Final = 5
-"""A scenario may take this many times as long as an answer may."""
+"""A scenario may take this many times as long as a response may."""
 
 LEAVE_GRACE: Final = 3.0
 """Seconds that a client has to end by itself when its scenario is over; then it is ended."""
 
 JOBS: Final = 4
-"""Clients that run at once, unless told otherwise."""
+"""Clients that run at once, by default."""
 
 FIRST: Final = "introduction"
 ENTRY: Final = "prompt.comes"
-"""The scenario that is played before the others, and what has to hold in it for them to make sense."""
+"""The scenario that is run before the others, and what has to hold in it for them to make sense."""
 
 GENERAL: Final = ("requests.answered", "turn.stays")
 
@@ -64,7 +64,7 @@ class ClientCheck:
         self._traits = ClientTraits()
 
     async def run(self, scenarios: Sequence[Scenario[ClientRun]]) -> list[ScenarioRecord]:
-        """Play them all, each with a client of its own; first the one without which the others can only wait in vain."""
+        """Run them all, each with a client of its own; first the one without which the others can only wait in vain."""
         records = [await self._play(one) for one in scenarios if one.name == FIRST]
         found = records[0].verdicts[ENTRY] if records else None
         if found is not None and found.status is RequirementStatus.FAILED:
@@ -173,7 +173,7 @@ async def check_client(
     jobs: int = JOBS,
     progress: Callable[[ScenarioRecord], None] | None = None,
 ) -> ConformanceReport:
-    """Check a client; `only` names the scenarios to play, unless all of them."""
+    """Check a client; `only` names the scenarios to run, unless all of them."""
     begun = time.monotonic()
     checking = ClientCheck(place, options or ClientCheckOptions(), progress, jobs)
     records = await checking.run([one for one in suite.scenarios.values() if not only or one.name in only])

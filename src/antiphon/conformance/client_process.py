@@ -64,7 +64,7 @@ class ClientSource(Protocol):
         """Whether a client can be made to do this."""
 
     async def start(self, purpose: str, cwd: Path, on_start: OnAgentStart) -> RunningClient:
-        """A client that does what the purpose names, in a workspace; `visited` is told of every agent that it starts."""
+        """A client that does what the purpose names, in a workspace; `on_start` is called for every agent that it starts."""
 
 
 CLIENT_PURPOSES: Final = {
@@ -141,7 +141,7 @@ class ClientCommands:
 
 
 class CommandClient:
-    """The commands of one purpose, one after another. What they leave running stays until `close`: some talk through a helper."""
+    """The commands of one purpose, one after another. What they leave running stays until `close`: some start a helper process."""
 
     def __init__(
         self, plan: ClientCommands, purpose: str, commands: list[list[str]], cwd: Path, door: ShimSocket

@@ -37,15 +37,15 @@ OPTIONS: Final = [
     {"optionId": "always", "name": "Always allow", "kind": "allow_always"},
     {"optionId": "no", "name": "Reject", "kind": "reject_once"},
 ]
-"""What a user may answer to a question for permission."""
+"""What a user may answer to a permission request."""
 
 FENCE: Final = "_antiphon/fence"
-"""A request that no client knows: its answer shows that all before it has been read."""
+"""A request that no client knows: its response shows that all before it has been read."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientCheckOptions:
-    """How long to wait: for an answer or an end, and for what may still come."""
+    """How long to wait: for a response or an end, and for what may still come."""
 
     limit: float = 20.0
     silence: float = 0.25
@@ -53,10 +53,10 @@ class ClientCheckOptions:
 
 @dataclass(slots=True)
 class ClientTraits:
-    """What is known of a client's ways in all scenarios: whether it answers methods that it does not know, and questions for permission.
+    """What is known of a client in all scenarios: whether it answers methods that it does not know, and permission requests.
 
-    A client that leaves unknown methods without an answer is wrong, and is told so once, where that is looked at. Whether it reads
-    lines and bears updates is another question, which has to be put in a way that it answers.
+    A client that leaves unknown methods without a response is wrong, and that is reported once, by its own scenario. Whether it reads
+    lines and survives updates has to be checked with a request that it answers.
     """
 
     fences: bool = True
@@ -75,7 +75,7 @@ class ClientConnection:
 
 @dataclass(frozen=True, slots=True)
 class HeldRequest:
-    """A request of the client's that the scenario answers; mostly a prompt."""
+    """A request of the client that the scenario answers; mostly a prompt."""
 
     connection: ClientConnection
     entry: Entry
@@ -92,12 +92,12 @@ class HeldRequest:
         )
 
     async def end(self, reason: str = "end_turn", **more: object) -> Entry:
-        """Answer a prompt."""
+        """Send the response to a prompt."""
         return await self.connection.agent.respond(self.entry, {"stopReason": reason, **more})
 
 
 class TurnRequester(Requester):
-    """A scenario that speaks for the agent in a turn. `turn` is the one that it has taken over."""
+    """A scenario that acts for the agent in a turn. `turn` is the one that it has taken over."""
 
     def __init__(self, options: ClientCheckOptions) -> None:
         super().__init__()
@@ -174,7 +174,7 @@ class TurnRequester(Requester):
         return self.wire, self.options.limit
 
     async def update(self, update: JsonObject, session: str | None = None) -> Entry:
-        """Tell something of the session of the turn, or of another one."""
+        """Send an update of the session of the turn, or of another one."""
         return await self.turn.connection.agent.update(session or self.session, update)
 
     async def send_text(self, text: str) -> Entry:
@@ -188,7 +188,7 @@ class TurnRequester(Requester):
     # Whether it is well.
 
     async def _fence(self) -> str:
-        """Wait until all that was said has been read; what is wrong with the client, if anything is."""
+        """Wait until all that was sent has been read; what is wrong with the client, if anything is."""
         if self.traits.fences:
             try:
                 await self._fenced()
@@ -201,7 +201,7 @@ class TurnRequester(Requester):
         return "the client cancelled the turn" if cancelled else ""
 
     async def _fenced(self) -> None:
-        """Late is something else than never: the answer has the same time once more."""
+        """Late is something else than never: the response has the same time once more."""
         pending = await self.send_request(FENCE, {})
         with suppress(NoResponse):
             await pending.response()
@@ -209,7 +209,7 @@ class TurnRequester(Requester):
         await pending.response()
 
     async def survives(self, requirement: str, what: str, *evidence: Entry | PeerResponse | None) -> None:
-        """The requirement is that the client goes on after `what` was said.
+        """The requirement is that the client goes on after `what` was sent.
 
         Raises:
             Blocked: it did not, so nothing more can be shown.
@@ -229,7 +229,7 @@ class TurnRequester(Requester):
 
 
 LAST_WORDS: Final = 300
-"""Letters of what a client printed that are told where it ended too early."""
+"""Characters of what a client printed that are reported where it ended too early."""
 
 
 class NotAsked(Blocked):
@@ -292,7 +292,7 @@ class ClientRun(TurnRequester):
         over = asyncio.ensure_future(self.running.ended.wait())
         try:
             await asyncio.wait((come, over), timeout=self.options.limit, return_when=asyncio.FIRST_COMPLETED)
-            for connection in self.connections:  # it may have ended, and what it said may still be on its way
+            for connection in self.connections:  # it may have ended, and what it sent may still be on its way
                 if not come.done():
                     await connection.wire.silence(self.options.silence)
             if come.done():
@@ -309,7 +309,7 @@ class ClientRun(TurnRequester):
         return f" and ended with status {self.running.status}" + (f"; it printed: {said}" if said else "")
 
     async def prompted(self) -> HeldRequest:
-        """Its next prompt, whose turn is then played by the scenario."""
+        """The next prompt, whose turn the scenario then takes over."""
         turn = await self.next_request("session/prompt")
         await self.take_over(turn)
         return turn

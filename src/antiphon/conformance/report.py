@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Proof", "ReportDocument", "ReportedRequirement", "badge", "document_of", "encode", "junit"]
 
 PROOF_BYTES = 20_000
-"""Bytes of one message that are told as proof: a picture in a prompt proves nothing by its pixels."""
+"""Bytes of one message that are quoted as proof: a picture in a prompt proves nothing by its pixels."""
 
 
 class Proof(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -47,7 +47,7 @@ class ReportedRequirement(msgspec.Struct, frozen=True):
 
 
 class ReportDocument(msgspec.Struct, frozen=True):
-    """All of a report. `correct`: nothing that must hold was broken, in what was played; `complete`: that was everything."""
+    """All of a report. `correct`: nothing that must hold was broken, in what was run; `complete`: that was everything."""
 
     antiphon: str
     side: str
@@ -130,7 +130,7 @@ _FORBIDDEN = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 65534, 65535), 65
 
 
 def junit(document: ReportDocument, *, strict: bool = False) -> str:
-    """Failures of `should` are failures where they are counted as such; advice is told in the output of a test that passed."""
+    """Failures of `should` are failures where they are counted as such; advice stands in the output of a test that passed."""
     areas: dict[str, list[ReportedRequirement]] = {}
     for one in document.results:
         areas.setdefault(one.id.partition(".")[0], []).append(one)

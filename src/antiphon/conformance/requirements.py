@@ -86,7 +86,7 @@ class Suite(Generic[S]):
     side: Side
     scenarios: dict[str, Scenario[S]] = field(default_factory=dict)
     general: tuple[Requirement, ...] = ()
-    """Requirements that the runner itself judges, whatever is played."""
+    """Requirements that the runner itself judges, whatever is run."""
     follows: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """What fails when something else does, where `needs` cannot say it: rules of all traffic have none."""
 
@@ -165,7 +165,7 @@ class RequirementVerdict:
     text: str = ""
     evidence: tuple[Entry, ...] = ()
     awaited: Entry | None = None
-    """The question whose answer had not come when this was found: if it comes later, this was not found but too early."""
+    """The request whose response had not come when this was found: if it comes later, the verdict was too early."""
     fix: str = ""
     """What to change, where it is something else than the requirement says."""
 
@@ -197,7 +197,7 @@ class TooLong(Blocked):
 
 
 class NoResponse(Blocked):
-    """A question of ours was not answered in time, or the peer left before it did (`left`). `asked` is the question."""
+    """A request of ours was not answered in time, or the peer left before it did (`left`). `request` is that request."""
 
     def __init__(self, asked: Entry, reason: str, *, left: bool = False) -> None:
         super().__init__(f"`{asked.method}` was not answered: {reason}")

@@ -11,7 +11,7 @@ from antiphon.traffic.entries import Direction, Entry
 __all__ = ["ConformanceReport", "RequirementResult", "ScenarioRecord", "results_of", "tell_late"]
 
 SHOWN: int = 3
-"""Breaches of one rule that are told; how many there are in all is told too."""
+"""Deviations from one rule that are listed; how many there are in all is reported too."""
 
 
 @dataclass(slots=True)
@@ -46,12 +46,12 @@ class ConformanceReport:
 
     side: Side
     peer: str
-    """Its name and version as it told them, or the command."""
+    """Its name and version as it sent them, or the command."""
     results: list[RequirementResult]
     took: float
     command: Sequence[str] = ()
     complete: bool = True
-    """Whether all scenarios were played."""
+    """Whether all scenarios were run."""
 
     def count(self, status: RequirementStatus) -> int:
         return sum(1 for one in self.results if one.verdict.status is status)
@@ -76,7 +76,7 @@ def results_of(
     *,
     some: bool = False,
 ) -> list[RequirementResult]:
-    """One result for each requirement. `speaker` is the direction in which the peer that is checked speaks. `some`: only some scenarios were
+    """One result for each requirement. `speaker` is the direction of the messages of the peer under check. `some`: only some scenarios were
     wanted, so what they do not show is left out."""
     records = list(records)
     wires = list({id(wire): wire for record in records for wire in record.wires}.values())
@@ -90,7 +90,7 @@ def results_of(
 
 
 def tell_late(records: Iterable[ScenarioRecord]) -> None:
-    """Take back what was found because an answer did not come in time, where it came later: the protocol has no such times."""
+    """Take back what was found because a response did not come in time, where it came later: the protocol has no such times."""
     for record in records:
         for id, verdict in record.verdicts.items():
             seconds = _lateness(verdict.awaited, record.wires) if verdict.awaited is not None else None
@@ -101,7 +101,7 @@ def tell_late(records: Iterable[ScenarioRecord]) -> None:
 
 
 def _lateness(asked: Entry, wires: Iterable[PeerWire]) -> float | None:
-    """After how many seconds a question was answered; None where it never was."""
+    """After how many seconds a request was answered; None where it never was."""
     for wire in wires:
         if asked.number <= len(wire.trace) and wire.trace[asked.number - 1] is asked:
             for entry in wire.trace[asked.number :]:

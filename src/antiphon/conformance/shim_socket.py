@@ -34,7 +34,7 @@ class AgentStart:
         self.transport = transport
 
     async def leave(self) -> None:
-        """As an agent that dies: nothing more is heard or said."""
+        """End like an agent that dies: nothing more is read or sent."""
         await self.transport.close()
 
 
@@ -54,7 +54,7 @@ class AgentProcessStart(AgentStart):
         self._news = asyncio.Condition()
 
     async def follow(self) -> None:
-        """Hear what becomes of it, to its end."""
+        """Read its events, to its end."""
         loop, rest = asyncio.get_running_loop(), b""
         with suppress(OSError, msgspec.DecodeError, KeyError, TypeError):
             while chunk := await loop.sock_recv(self._control, 4096):
@@ -89,7 +89,7 @@ class AgentProcessStart(AgentStart):
         return await self._happens("flooded", limit)
 
     async def outlive_input(self, limit: float) -> bool:
-        """From now on stay when the input ends: whether it was told in time."""
+        """From now on stay when the input ends: whether the shim confirmed it in time."""
         await self._tell("stubborn")
         return await self._happens("stubborn", limit)
 

@@ -50,9 +50,9 @@ class AgentScript:
     """What a scenario wants the agent to be like, over all connections of its client."""
 
     introduction: JsonObject = field(default_factory=_introduction)
-    """The answer to `initialize`."""
+    """The response to `initialize`."""
     offer: JsonObject = field(default_factory=dict)
-    """What the answer to `session/new` has besides the usual."""
+    """What the response to `session/new` has besides the usual."""
     does: dict[str, Does] = field(default_factory=dict)
     held: set[str] = field(default_factory=lambda: {"session/prompt"})
     """Methods that the scenario answers itself."""
@@ -110,7 +110,7 @@ class StandinAgent(Responder):
                 raise PeerRefusal(Code.METHOD_NOT_FOUND, f"method not found: {method}")
 
     def new_session(self, params: Params) -> JsonObject:
-        """What opening a session answers."""
+        """The result of opening a session."""
         session = f"stand-in-{len(self.script.folders) + 1}"
         self.script.folders[session] = params["cwd"]
         return {"sessionId": session, **self._offer(session), **self.script.offer}
@@ -135,6 +135,6 @@ class StandinAgent(Responder):
         return [{"id": "length", "name": "Length", "type": "select", "currentValue": now, "options": values}]
 
     async def update(self, session: str, update: JsonObject) -> Entry:
-        """Tell something of a session."""
+        """Send an update of a session."""
         params = {"sessionId": session, "update": update}
         return await self.wire.send({"jsonrpc": "2.0", "method": "session/update", "params": params})

@@ -25,7 +25,7 @@ EVERYTHING: Final[JsonObject] = {
 
 
 class StandinClient(Responder):
-    """Listens to a wire and answers. `allows` is the kind of option that it picks when it is asked for permission.
+    """Handles the requests of an agent. `allows` is the kind of option that it picks when it is asked for permission.
 
     It writes no file outside of the workspace, as a correct client.
     """

@@ -54,7 +54,7 @@ class PeerClosed(Exception):
 
 
 class PeerWire:
-    """What was said, in order, by both sides, in `trace`; judged as it comes."""
+    """Records all messages of both sides, in order, in `trace`, and checks each as it comes."""
 
     def __init__(self, transport: Transport, says: Direction) -> None:
         self.transport = transport
@@ -62,11 +62,11 @@ class PeerWire:
         self.trace: list[Entry] = []
         self.checker = TrafficChecker()
         self.closed = False
-        """Whether the peer has said its last."""
+        """Whether the peer has closed its end."""
         self.provocation: Entry | None = None
         """The first message of ours that broke a rule of the protocol. A peer that leaves after it has not left a correct client."""
         self.listener: Callable[[Entry], None] | None = None
-        """Is told of everything the peer says, when it says it."""
+        """Called with every message of the peer."""
         self._failure: Exception | None = None
         self._ids = 0
         self._begun = time.monotonic()
@@ -82,7 +82,7 @@ class PeerWire:
                 )  # over the limit: its beginning
                 heard += len(raw)
                 await self._note(self.says.other, raw.removesuffix(b"\r"))
-        except Exception as error:  # of ours, as in a rule: the peer is not to blame for what we did not hear
+        except Exception as error:  # of ours, as in a rule: the peer is not to blame for what we did not read
             self._failure = error
             _log.exception("a rule of ours failed")
         finally:
@@ -104,7 +104,7 @@ class PeerWire:
 
     @property
     def received(self) -> list[Entry]:
-        """What the peer said."""
+        """The messages of the peer."""
         return [entry for entry in self.trace if entry.dir is not self.says]
 
     @property
@@ -115,7 +115,7 @@ class PeerWire:
 
     @property
     def waits(self) -> list[tuple[str, float]]:
-        """What was asked and is not answered yet, with the seconds since."""
+        """The methods of our open requests, with the seconds since each was sent."""
         now = time.monotonic() - self._begun
         asked = self.checker.state.pairs.open if not self.closed else []
         return [(one.method or "", now - one.t) for one in asked if one.dir is self.says]
@@ -160,7 +160,7 @@ class PeerWire:
         Raises:
             TimeoutError: it did not come within the limit.
             Closed: the peer is gone.
-            Exception: a rule of ours failed, and nothing is heard since.
+            Exception: a rule of ours failed, and nothing is read since.
         """
         seen = after
         async with asyncio.timeout(limit), self._news:
@@ -176,7 +176,7 @@ class PeerWire:
                 await self._news.wait()
 
     async def silence(self, seconds: float) -> None:
-        """Wait until nothing has been heard for that long. A peer that talks without end is not waited for without end."""
+        """Wait until nothing has come for that long. A peer that sends without end is not waited for without end."""
         with suppress(TimeoutError, PeerClosed):
             async with asyncio.timeout(MOST_SILENCES * seconds):
                 while True:
@@ -205,7 +205,7 @@ class PeerResponse:
 
     @property
     def result(self) -> object:
-        """What was answered; None where it is an error."""
+        """The result; None where it is an error."""
         return self.entry.msg.get("result")
 
     @property
@@ -238,14 +238,14 @@ class PendingRequest:
         return entry.is_response and entry.msg.get("id") == self.request.msg["id"]
 
     def peek(self) -> PeerResponse | None:
-        """Its answer, if it has come."""
+        """Its response, if it has come."""
         found = next(
             (one for one in self._wire.received if one.number > self.request.number and self._is_response(one)), None
         )
         return None if found is None else PeerResponse(self.request, found)
 
     async def response(self, limit: float | None = None) -> PeerResponse:
-        """Wait for its answer; for as long as an answer may take, unless a limit is named.
+        """Wait for its response; for as long as a response may take, unless a limit is named.
 
         Raises:
             NoResponse: it did not come in time, or the peer left.
@@ -262,7 +262,7 @@ class PendingRequest:
         return PeerResponse(self.request, entry)
 
     def lost(self) -> NoResponse:
-        """What there is to say if the peer left before it answered."""
+        """The error for a peer that left before its response."""
         return NoResponse(self.request, f"the peer had left{self._wire.how_it_left}", left=True)
 
 
@@ -281,7 +281,7 @@ class VerdictRecorder:
         awaited: Entry | None = None,
     ) -> bool:
         """Say whether a requirement held; `otherwise` says what was wrong. A failure is not taken back by a later success, but by the
-        answer to the question that was `awaited`, if it comes after all."""
+        response to the request that was `awaited`, if it comes after all."""
         entries = tuple(
             entry
             for one in evidence
@@ -301,10 +301,10 @@ class Requester(VerdictRecorder, ABC):
 
     @abstractmethod
     def line(self) -> tuple[PeerWire, float]:
-        """The wire to speak on, and the seconds that an answer may take."""
+        """The wire to send on, and the seconds that a response may take."""
 
     def limit_for(self, asked: Entry) -> float:
-        """Seconds that the answer to a question may take."""
+        """Seconds that the response to a request may take."""
         return self.line()[1]
 
     async def send_request(
@@ -320,15 +320,15 @@ class Requester(VerdictRecorder, ABC):
     async def request(
         self, method: str, params: object = None, *, id: object = None, limit: float | None = None
     ) -> PeerResponse:
-        """Ask, and wait for the answer."""
+        """Send a request, and wait for the response."""
         return await (await self.send_request(method, params, id=id)).response(limit)
 
     async def notify(self, method: str, params: object) -> Entry:
         """A notification."""
         return await self.line()[0].send({"jsonrpc": "2.0", "method": method, "params": params})
 
-    async def overdue(self, pending: PendingRequest) -> None:  # most questions are simply not answered
-        """Say why a question may go without an answer for so long, by raising it."""
+    async def overdue(self, pending: PendingRequest) -> None:  # most requests are simply not answered
+        """Say why a request may go without a response for so long, by raising it."""
 
 
 # --- requests of the peer: a task handles each, but for those that a scenario holds back
@@ -343,18 +343,18 @@ class PeerRefusal(Exception):
 
 
 class Responder(ABC):
-    """Listens to a wire and answers."""
+    """Handles the requests that come on a wire."""
 
     def __init__(self, wire: PeerWire) -> None:
         self.wire = wire
         self.held: set[str] = set()
         self.waiting: list[Entry] = []
-        """Questions of the peer's that a scenario held back and has not answered."""
+        """Requests of the peer that a scenario held back and has not answered."""
         self._tasks: set[asyncio.Task[None]] = set()
         wire.listener = self.receive
 
     def receive(self, entry: Entry) -> None:
-        """Answer a question, or keep it for the scenario."""
+        """Answer a request, or keep it for the scenario."""
         if not entry.is_request:
             return
         if entry.method in self.held:
@@ -365,36 +365,36 @@ class Responder(ABC):
         task.add_done_callback(self._tasks.discard)
 
     async def handle(self, entry: Entry) -> None:
-        """Answer a question as a correct peer does."""
+        """Answer a request as a correct peer does."""
         try:
             result = await self.result_for(entry.method or "", entry.params)
         except PeerRefusal as refusal:
             await self.refuse(entry, refusal.code, str(refusal))
         except (KeyError, TypeError, ValueError) as error:  # params that the schema forbids: the judge has noted it
             await self.refuse(entry, Code.INVALID_PARAMS, f"invalid params: {error!r}")
-        except Exception as error:  # whatever it is, a question that is never answered would be held against the peer
+        except Exception as error:  # whatever it is, a request that is never answered would be held against the peer
             await self.refuse(entry, Code.INTERNAL_ERROR, f"it could not be done: {error!r}")
         else:
             await self.respond(entry, result)
 
     async def respond(self, entry: Entry, result: object) -> Entry:
-        """Answer a question with a result."""
+        """Answer a request with a result."""
         return await self.wire.send({"jsonrpc": "2.0", "id": entry.msg.get("id"), "result": result})
 
     async def refuse(self, entry: Entry, code: int, message: str) -> Entry:
-        """Answer a question with an error."""
+        """Answer a request with an error."""
         error = {"code": code, "message": message}
         return await self.wire.send({"jsonrpc": "2.0", "id": entry.msg.get("id"), "error": error})
 
     @abstractmethod
     async def result_for(self, method: str, params: JsonObject) -> object:
-        """The result for a question.
+        """The result for a request.
 
         Raises:
             Refused: there is none to be had.
         """
 
     async def close(self) -> None:
-        """Leave what is not answered."""
+        """Cancel what is not answered yet."""
         for task in tuple(self._tasks):
             task.cancel()

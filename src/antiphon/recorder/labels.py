@@ -164,7 +164,7 @@ def update_label(update: JsonObject) -> str:
 
 
 def answer_label(method: str | None, msg: JsonObject) -> str:
-    """For an answer to a method, or to nothing."""
+    """For a response to a method, or to nothing."""
     if "error" in msg:
         error = as_object(msg["error"])
         return clip(f"error {error.get('code')}: {error_text(error)}")

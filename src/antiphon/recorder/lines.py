@@ -21,7 +21,7 @@ _RAW: Final = msgspec.json.Decoder(msgspec.Raw)
 
 
 class DirectionRecorder:
-    """One direction. `speaks`: its lines are messages, and not only words for people."""
+    """One direction. `speaks`: its lines are messages, and not only text for people, as on stderr."""
 
     def __init__(self, direction: str, *, speaks: bool = True, longest: int = LONGEST) -> None:
         self._direction = direction
@@ -53,7 +53,7 @@ class DirectionRecorder:
         return before + lines
 
     def gap(self, t: float, lost: int) -> bytes:
-        """So many bytes were passed on and are not here: the line they belong to is lost, and that is said when it ends."""
+        """So many bytes were forwarded and are not here: the line they belong to is lost, and a note says so when it ends."""
         lines = self.end(t)
         self._skipped += lost
         return lines
@@ -102,7 +102,7 @@ def _head(t: float, direction: str) -> bytes:
 
 
 def _recorded(head: bytes, line: bytes, *, speaks: bool, ended: bool) -> bytes:
-    """Every byte of the wire can be told from it. A carriage return stands in no line of the file as it is: many programs would take it
+    """Every byte of the wire can be restored from it. A carriage return stands in no line of the file as it is: many programs would take it
     for the end of the line."""
     end = b"}\n"
     if ended and line.endswith(b"\r"):

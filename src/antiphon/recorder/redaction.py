@@ -188,7 +188,7 @@ class _Walk:
         return sorted(found)
 
     def _of_pair(self, pair: "_Pair") -> list[tuple[int, int, str]]:
-        """What is to stand instead of a value whose name is told beside it, before or after."""
+        """What is to stand instead of a value whose name stands beside it, before or after."""
         if pair.where is None or not _PLAIN_NAME.fullmatch(pair.name) or not is_secret_name(pair.name):
             return []
         start, end, text = pair.where
@@ -211,7 +211,7 @@ class _Walk:
 
 
 def _is_content(path: list[str]) -> bool:
-    """Whether this is a part of a file, or of what a tool or a terminal has said."""
+    """Whether this is a part of a file, or of the output of a tool or a terminal."""
     name = path[-1]
     above = path[-2] if len(path) > 1 else ""
     if name in _CONTENT or not _TOOL.isdisjoint(path):

@@ -27,14 +27,14 @@ class RecordingFiles:
     def __init__(self, path: str, *, limit: int | None = None, keep: int | None = None) -> None:
         self.path = path
         self.first_line: Callable[[int], bytes] = lambda part: b""
-        """What every file begins with; it is told which part of the recording this is, from 1."""
+        """What every file begins with; it gets the number of this part of the recording, from 1."""
         self.written = 0
         """Bytes so far, in all files: shows that the disk makes progress."""
         self._limit = limit
         self._keep = keep
         self._fd = -1
         self._size = 0
-        self._start = 0  # where what was said begins, behind the first line
+        self._start = 0  # where the messages begin, behind the first line
         self._part = 0
         self._torn = False  # the last line of the file is not whole, because the disk was full
 
@@ -115,7 +115,7 @@ class RecordingFiles:
             self._fd = -1
 
     def discard(self) -> None:
-        """Close and remove the file: nothing was said."""
+        """Close and remove the file: nothing was recorded."""
         self.close()
         with suppress(OSError):
             if stat.S_ISREG(os.lstat(self.path).st_mode):

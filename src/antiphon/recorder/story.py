@@ -25,7 +25,7 @@ __all__ = [
 
 
 class Party(Struct):
-    """Who speaks, as they introduced themselves."""
+    """The client or the agent, as it introduced itself."""
 
     name: str
     title: str | None = None
@@ -33,7 +33,7 @@ class Party(Struct):
 
 
 class ByteCount(Struct):
-    """How much each side said."""
+    """How many bytes each side sent."""
 
     c2a: int = 0
     a2c: int = 0
@@ -50,7 +50,7 @@ class RecordedConversation(Struct):
 
 
 class RecordedSession(Struct):
-    """A session, and how it came to be: `new`, `load`, `resume`, `fork`, or `seen` where only its id was said."""
+    """A session, and how it came to be: `new`, `load`, `resume`, `fork`, or `seen` where only its id was seen."""
 
     id: str
     how: str
@@ -76,7 +76,7 @@ class RecordedTurn(Struct):
     updates: int = 0
     calls: int = 0
     text: int = 0
-    """Characters that the agent said."""
+    """Characters of the agent's messages."""
     waited: float = 0.0
     """Seconds in which the user was asked; questions at the same time count once."""
 
@@ -113,7 +113,7 @@ class RecordedWait(Struct):
 
 
 class RecordedRequest(Struct):
-    """A request and its answer."""
+    """A request and its response."""
 
     message: int
     method: str
@@ -147,7 +147,7 @@ class RecordedDeviation(Struct):
 
 
 class MethodCount(Struct):
-    """All messages of one kind. Updates are told apart by what they are: `session/update agent_message_chunk`."""
+    """All messages of one kind. Updates are counted by their kind: `session/update agent_message_chunk`."""
 
     method: str
     dir: str
@@ -158,7 +158,7 @@ class MethodCount(Struct):
 
 
 class SlowSpan(Struct):
-    """Where time went: a silence in a turn, a slow answer, or a long wait. `message` is the one that ended it."""
+    """Where time went: a silence in a turn, a slow response, or a long wait. `message` is the one that ended it."""
 
     message: int
     what: str
@@ -205,7 +205,7 @@ class RecordedMessage(Struct):
     kind: str
     """request, notification, answer, noise, batch or other."""
     name: str
-    """The method, the kind of an update, or for an answer the method that it answers."""
+    """The method, the kind of an update, or for a response the method of its request."""
     label: str
     """A few words of what it says: the prompt, a title, a stop reason, an error."""
     size: int

@@ -44,7 +44,7 @@ __all__ = ["SLOW", "StoryBuilder", "TurnTracker", "lasted", "story_of"]
 
 ENDED: Final = ("completed", "failed", "cancelled")
 ECHOES: Final = ("user_message", "user_message_chunk", "state_update")
-"""Updates that tell the client what it knows: the agent has not begun to answer with them."""
+"""Updates that repeat what the client knows: with them the agent has not begun to answer."""
 
 QUESTIONS: Final = {"session/request_permission": "permission", "elicitation/create": "elicitation"}
 PROMPT: Final = 200
@@ -70,7 +70,7 @@ class _Open:
 
 
 class TurnTracker:
-    """Those of one conversation; writes what it finds into the story."""
+    """The turns of one conversation; written into the story."""
 
     def __init__(self, story: Story, slow: float) -> None:
         self._story = story
@@ -101,26 +101,26 @@ class TurnTracker:
         turn.stop_reason, turn.error = stop_reason, error
 
     def pass_time(self, session: str | None, name: str, message: int, t: float) -> None:
-        """Something was said in a session: whether it was silent for long before."""
+        """Something was sent in a session: note a long silence before it."""
         for one in self._open.get(session, ()) if session is not None else ():
             if one.asking == 0 and t - one.last >= self._slow:
                 self._story.slow.append(SlowSpan(message, f"silence before {name}", lasted(one.last, t)))
             one.last = t
 
     def pass_time_quietly(self, session: str | None, t: float) -> None:
-        """The client has answered: the time before it was not the agent's."""
+        """The client has responded: the time before it was not the agent's."""
         for one in self._open.get(session, ()) if session is not None else ():
             one.last = t
 
     def asked(self, session: str | None, more: int) -> None:
-        """The agent asks the client for something (1), or was answered (-1)."""
+        """The agent has sent a request to the client (1), or got its response (-1)."""
         for one in self._open.get(session, ()) if session is not None else ():
             one.asking = max(one.asking + more, 0)
 
     # Updates.
 
     def update(self, session: str, update: JsonObject, message: int, t: float) -> RecordedCall | None:
-        """The agent tells something of a session; the call that it is about."""
+        """Add an update of a session; returns the call that it is about."""
         kind = update.get("sessionUpdate")
         going = self._open.get(session)
         if going:
@@ -136,7 +136,7 @@ class TurnTracker:
         return self.call(session, update, message, t) if kind in ("tool_call", "tool_call_update") else None
 
     def call(self, session: str, call_update: JsonObject, message: int, t: float) -> RecordedCall | None:
-        """Something about a tool call: updates, announcements and questions may each be the first to name it."""
+        """Something about a tool call: updates, announcements and requests may each be the first to name it."""
         id = as_text(call_update.get("toolCallId"))
         if id is None:
             return None
@@ -165,7 +165,7 @@ class TurnTracker:
             call.end, call.duration = t, lasted(call.start, t)
         return call
 
-    # Questions.
+    # Requests.
 
     def ask(self, method: str, session: str | None, params: JsonObject, message: int, t: float) -> RecordedWait:
         """The user is asked."""
@@ -194,7 +194,7 @@ class TurnTracker:
 
 
 def _count_text(one: _Open, update: JsonObject) -> None:
-    """Characters said. A whole message that came in pieces before is not counted twice."""
+    """Count characters. A whole message that came in pieces before is not counted twice."""
     id = as_text(update.get("messageId"))
     content = update.get("content")
     if update.get("sessionUpdate") == "agent_message_chunk":
@@ -345,7 +345,7 @@ class StoryBuilder:
         self._talk.client = _party(params.get("clientInfo") or params.get("info"))
         self._story.client = self._talk.client or self._story.client
 
-    # What is answered.
+    # Responses.
 
     def _add_response(self, shown: RecordedMessage, entry: Entry, msg: JsonObject) -> None:
         shown.kind = "answer"

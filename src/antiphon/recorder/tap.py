@@ -140,7 +140,7 @@ PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def _print(words: str) -> None:
-    """Tell people; an editor shows it in its log."""
+    """Print a line for people; an editor shows it in its log."""
     from antiphon.text import exact
 
     with suppress(OSError):  # stderr may be closed
@@ -269,7 +269,7 @@ class _Agent:
 
 
 def _environment() -> "dict[str, str]":
-    """Ours, in which a new session of our own agent is new: a recording begins with nothing that was said before.
+    """Ours, in which a new session of our own agent is new: a recording begins with nothing from before.
 
     As `config.environment` has it, which is not imported here because it takes too long.
     """

@@ -115,7 +115,7 @@ class RecordingWriter:
         self._closing = False
         self._turns = 0
         self._complained: set[str] = set()
-        """What went wrong that the user was told of: each thing once."""
+        """What went wrong and was reported to the user: each thing once."""
         self._lost_lines = 0
         self._redact: Callable[[bytes], bytes] | None = None
         self._done = _thread.allocate_lock()
@@ -138,7 +138,7 @@ class RecordingWriter:
             before = progress
 
     def _work(self, command: list[str], redact: frozenset[str], quiet: bool) -> None:
-        """Record until the end. Whatever happens here, `finish` is not left waiting, and the user is told what it was."""
+        """Record until the end. Whatever happens here, `finish` is not left waiting, and the user gets a sentence about it."""
         try:
             self._record(command, redact, quiet)
         except Exception as error:

@@ -23,7 +23,7 @@ SPEC: Final = "https://agentclientprotocol.com/protocol/v1/"
 LONGEST: Final = 300
 """No sentence about a deviation has more letters."""
 MOST: Final = 10
-"""No more than these are said of one message by one rule."""
+"""No more sentences than these are made of one message by one rule."""
 
 
 class Level(StrEnum):
@@ -82,7 +82,7 @@ def rule(
 
     `on` names the lines that it is about, because asking every rule about every line takes long: a method (`session/prompt`), what
     answers it (`answer session/prompt`), an update (`update tool_call`), or all of a kind
-    (`request`, `notification`, `answer`, and `error` for the answers that are errors).
+    (`request`, `notification`, `answer`, and `error` for the responses that are errors).
     """
 
     def made(holds: Holds) -> Holds:

@@ -61,7 +61,7 @@ class Entry:
     method: str | None = field(init=False, repr=False, compare=False, default=None)
     """The method of a request or a notification."""
     params: JsonObject = field(init=False, repr=False, compare=False, default_factory=dict)
-    """The params of a request or a notification; empty where there are none, or none to speak of."""
+    """The params of a request or a notification; empty where there are none, or no object."""
 
     def __post_init__(self) -> None:
         # Rules ask for these dozens of times, so they are looked up once.

@@ -349,7 +349,7 @@ def _listed(words: Iterable[str]) -> str:
 
 
 class SchemaMethod(NamedTuple):
-    """A method of the protocol. `side` is who answers it: agent, client, or protocol for both."""
+    """A method of the protocol. `side` is the side that answers it: agent, client, or protocol for both."""
 
     name: str
     side: str

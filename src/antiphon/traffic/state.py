@@ -260,7 +260,7 @@ class TrafficState:
         return self._offers[key]
 
     def first_time(self, *what: object) -> bool:
-        """Whether this is said for the first time in this conversation."""
+        """Whether this is reported for the first time on this connection."""
         if what in self._once:
             return False
         self._once.add(what)

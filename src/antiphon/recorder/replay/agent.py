@@ -47,7 +47,7 @@ class Player(ABC):
         self.notes: list[str] = []
         """What was different and did not matter. The caller that prints them empties the list."""
         self.over = False
-        """Nothing more is to be said or heard."""
+        """Nothing more is to be sent or received."""
         self._noted: set[str] = set()
         self._pace = 1.0 / speed if speed else 0.0
         self._out: list[bytes] = []
@@ -115,14 +115,14 @@ class Player(ABC):
 
 
 def error_line(id: bytes, code: int, message: str) -> bytes:
-    """An answer that is an error."""
+    """A response that is an error."""
     error: JsonObject = {"code": code, "message": message}
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (id or b"null", msgspec.json.encode(error))
 
 
 # --- strict: the client has to send exactly what was recorded, in the recorded order
-# Order is that of cause and effect: what the client said between two answers or questions of the agent may come in any order, and
-# an answer may come as soon as it was asked for.
+# Order is that of cause and effect: what the client sent between two responses or requests of the agent may come in any order, and
+# a response may come as soon as it was asked for.
 
 
 class StrictPlayer(Player):
@@ -133,10 +133,10 @@ class StrictPlayer(Player):
     ) -> None:
         super().__init__(script, names, speed=speed)
         self._ignored = ignored or Ignored()
-        self._place = 0  # the first line that was neither sent nor heard
+        self._place = 0  # the first line that was neither sent nor received
         self._since = 0.0  # when the line before it was
         self._received: dict[int, float] = {}  # number of a recorded line of theirs → when it came
-        self._ids: dict[int, bytes] = {}  # number of a recorded question of theirs → the id it has now
+        self._ids: dict[int, bytes] = {}  # number of a recorded request of theirs → the id it has now
         self._open_requests: dict[bytes, Entry] = {}
 
     @property
@@ -184,7 +184,7 @@ class StrictPlayer(Player):
     def _receive(self, entry: Entry, now: float) -> None:
         request = self._open_requests.pop(written_id(entry.raw), None) if entry.is_response else None
         expected = self._expected(entry) if request is None else self.script.response_to(request)
-        if request is not None and expected is None:  # the recording went on, or ended, without this answer
+        if request is not None and expected is None:  # the recording went on, or ended, without this response
             return
         what = f"answer to {label(request)}" if request is not None else ""
         found = [self._unexpected(entry)] if expected is None else self._compare(expected, entry, what)
@@ -205,7 +205,7 @@ class StrictPlayer(Player):
         return alike[0] if alike else None
 
     def _window(self) -> Iterator[Entry]:
-        """What the peer may say now: all up to the next answer or question of ours."""
+        """What the peer may send now: all up to the next response or request of ours."""
         for line in islice(self.script.lines, self._place, None):
             if not self.script.is_ours(line):
                 if line.number not in self._received and self.script.request_of(line) is None:
@@ -246,8 +246,8 @@ class StrictPlayer(Player):
 
 
 # --- tolerant: each request gets the response that the recording has for such a request
-# There is no fixed order. A question of the live client is matched with a recorded one of the same method, and what belonged to that
-# one is played: updates, questions to the client, the answer, with their pauses. What was recorded for requests that do not come is
+# There is no fixed order. A request of the live client is matched with a recorded one of the same method, and what belonged to that
+# one is played: updates, requests to the client, the response, with their pauses. What was recorded for requests that do not come is
 # never sent.
 
 CANCELLED = b'{"jsonrpc":"2.0","id":%b,"result":{"stopReason":"cancelled"}}\n'
@@ -260,13 +260,13 @@ class _Playing:
         self.exchange = exchange
         self.id = id
         self.session = session
-        """The session that the live question named."""
+        """The session that the live request named."""
         self.lines = exchange.lines
         self.place = 0
         self.since = now
         self.before = exchange.request
         self.waiting: dict[bytes, Entry] = {}
-        """Questions of ours that are open, by the id they were sent with."""
+        """Our requests that are open, by the id they were sent with."""
         self.answered = exchange.request is None
 
     @property
@@ -308,7 +308,7 @@ class TolerantPlayer(Player):
         return None if self._waits_for(playing, line) else playing.since
 
     def _waits_for(self, playing: _Playing, line: Entry) -> bool:
-        """Whether a line of theirs has to come first. The answer to a question that we did not ask, or withdrew, has not."""
+        """Whether a line of theirs has to come first. The response to a request that we did not send, or cancelled, has not."""
         request = self.script.request_of(line)
         return line.method == CANCEL or (
             request is not None and any(request is one for one in playing.waiting.values())
@@ -426,7 +426,7 @@ class TolerantPlayer(Player):
         if not playing.answered:
             self._out.append(CANCELLED % playing.id)
             playing.answered = True
-        # In the second version of the protocol not the answer ends a turn but a state: that one is told, at once.
+        # In the second version of the protocol not the response ends a turn but a state: that one is sent, at once.
         playing.lines = [line for line in playing.lines[playing.place :] if _is_state(line)]
         playing.place, playing.since, playing.before = 0, now, None
 
@@ -450,7 +450,7 @@ PENDING: Final = 16 * 1024 * 1024
 
 
 def serve(player: Player, tell: Callable[[Player], None], source: int = 0, target: int = 1) -> None:
-    """Play until the client closes its end or the player is over. `tell` is called after whatever the player heard."""
+    """Play until the client closes its end or the player is over. `tell` is called after each message."""
     framer = LineFramer()
     out = bytearray()
     listening = True

@@ -24,7 +24,7 @@ from antiphon.transports.process import ProcessTransport, spawn
 __all__ = ["ClientPlayer", "drive"]
 
 RESPONSE_TIMEOUT: Final = 5.0
-"""Seconds beyond the recorded time that an update is waited for, before what came after it (a cancel, mostly) is said without."""
+"""Seconds beyond the recorded time that an update is waited for, before what came after it (a cancel, mostly) is sent without."""
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|[+-]\d\d:?\d\d)?")
 
@@ -49,7 +49,7 @@ class ClientPlayer(Player):
         self._ignored = ignored or Ignored()
         self._place = 0
         self._since = 0.0
-        self._met: dict[int, float] = {}  # number of a recorded answer or question of the agent → when it came
+        self._met: dict[int, float] = {}  # number of a recorded response or request of the agent → when it came
         self._furthest = 0  # the last of them
         self._missed: set[int] = set()
         self._open_requests: dict[bytes, Entry] = {}
@@ -61,12 +61,12 @@ class ClientPlayer(Player):
 
     @property
     def is_through(self) -> bool:
-        """Whether all was said, and every answer and question has come."""
+        """Whether all was sent, and every response and request has come."""
         return self._place >= len(self.script.lines)
 
     @property
     def wants_more(self) -> bool:
-        """Whether updates are still to come that were recorded after the last answer."""
+        """Whether updates are still to come that were recorded after the last response."""
         return len(self._live) < len(self._updates)
 
     def wait(self, now: float) -> float | None:
@@ -139,7 +139,7 @@ class ClientPlayer(Player):
         self._meet(expected, now)
 
     def _answer_again(self, entry: Entry, alike: list[Entry]) -> None:
-        """A question more than was recorded: it gets the last answer that such a question got."""
+        """A request more than was recorded: it gets the last response that such a request got."""
         answers = [answer for line in alike if (answer := self.script.response_to(line)) is not None]
         if answers:
             self._out.append(with_id(self.names.line(answers[-1].raw), written_id(entry.raw)) + b"\n")
@@ -235,7 +235,7 @@ def _is_time(value: object) -> bool:
 # --- a real agent: started here, and ended with everything it started
 
 TAIL: Final = 1.0
-"""Seconds in which updates may come that were recorded after the last answer."""
+"""Seconds in which updates may come that were recorded after the last response."""
 
 
 async def drive(player: ClientPlayer, command: Sequence[str], cwd: str, timeout: float) -> str | None:

@@ -100,7 +100,7 @@ class ReplayNames:
         """`renew`: a name that is given again, and is another one now, counts from then on."""
         self.ids: dict[str, str] = {}
         self.requests: dict[bytes, bytes] = {}
-        """The ids of their questions, as they are written: recorded → live."""
+        """The ids of their requests, as they are written: recorded → live."""
         self._paths: dict[str, str] = {}
         self._pattern: re.Pattern[str] | None = None
         self._hints: list[bytes] = []  # a line without any of them, and without escapes, has no such path
@@ -167,7 +167,7 @@ class ReplayNames:
         """A recorded message as it has to be sent now."""
         if self.ids:
             raw = _MADE_UP.sub(lambda found: found[1] + self._renamed(found[2]), raw)
-        if b'"requestId"' in raw and CANCEL_REQUEST.encode() not in raw:  # it names a question of who gets it
+        if b'"requestId"' in raw and CANCEL_REQUEST.encode() not in raw:  # it names a request of the receiver
             raw = _REQUEST.sub(lambda found: found[1] + self.requests.get(found[2], found[2]), raw)
         if self._pattern is not None and (b"\\" in raw or any(hint in raw for hint in self._hints)):
             raw = _STRINGS.sub(lambda found: self._moved_token(found[0]), raw)
@@ -258,7 +258,7 @@ def conversations(entries: Iterable[Entry]) -> list[list[Entry]]:
 
 
 class Exchange:
-    """A question of the other side, and in their order the lines that belong to it: ours, and what ours had to wait for."""
+    """A request of the other side, and in their order the lines that belong to it: ours, and what ours had to wait for."""
 
     def __init__(self, request: Entry | None, answer: Entry | None) -> None:
         self.request = request
@@ -266,7 +266,7 @@ class Exchange:
         self.session = session_of(request) or session_of(answer)
         self.lines: list[Entry] = []
         self.is_open = request is not None
-        """While it is being put together: whether its answer has not come yet."""
+        """While it is being put together: whether its response has not come yet."""
 
     def add(self, line: Entry) -> None:
         """The next line that belongs to it."""
@@ -275,7 +275,7 @@ class Exchange:
 
 
 class Script:
-    """One conversation, for the side that speaks in the direction `ours`."""
+    """One conversation, for the side that sends in the direction `ours`."""
 
     def __init__(self, lines: list[Entry], ours: Direction) -> None:
         self.lines = lines
@@ -297,11 +297,11 @@ class Script:
                 self._requests[line.number] = request
 
     def response_to(self, request: Entry) -> Entry | None:
-        """The recorded answer to a recorded question."""
+        """The recorded response to a recorded request."""
         return self._responses.get(request.number)
 
     def request_of(self, answer: Entry) -> Entry | None:
-        """The recorded question that a recorded answer is for."""
+        """The recorded request that a recorded response is for."""
         return self._requests.get(answer.number)
 
     def is_ours(self, line: Entry) -> bool:
@@ -315,7 +315,7 @@ class Script:
     def exchanges(self) -> list[Exchange]:
         """The exchanges, one for each request. The first has none: it is what we send before any request."""
         found = [Exchange(None, None)]
-        homes: dict[int, Exchange] = {}  # of a question of ours: where its answer belongs
+        homes: dict[int, Exchange] = {}  # of a request of ours: where its response belongs
         for line in self.lines:
             if not self.is_ours(line):
                 self._receive(line, found, homes)

@@ -64,7 +64,7 @@ def _who(who: Party | None, otherwise: str, side: str) -> Markup:
 
 
 def verdict(story: Story) -> tuple[str, str]:
-    """What is to be said of it, in a word and a sentence."""
+    """The summary, as a word and a sentence."""
     if not story.messages and not story.undecodable:
         return "fair", f"There is no message in it, and {counted(story.skipped, 'line')} of another kind."
     found = []

@@ -106,7 +106,7 @@ class Axis:
         return t + self.restarts[bisect_right(self.restarts, message, key=lambda restart: restart[0]) - 1][1]
 
     def place(self, t: float, message: int) -> float:
-        """Where a moment is that a message tells of."""
+        """The position of the moment of a message."""
         return self.at(self.elapsed(t, message))
 
     def at(self, t: float) -> float:
@@ -393,7 +393,7 @@ def _mark(x: float, sign: str, kind: str, message: int, title: str) -> Markup:
 
 
 def _traffic(entries: Sequence[RecordedMessage], axis: Axis) -> list[Markup]:
-    """How much each side said when: the client above the line, the agent below it. The square root keeps small messages visible."""
+    """How much each side sent when: the client above the line, the agent below it. The square root keeps small messages visible."""
     buckets: dict[tuple[int, str], list[RecordedMessage]] = {}
     for entry in entries:
         buckets.setdefault(

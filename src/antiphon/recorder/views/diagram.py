@@ -208,7 +208,7 @@ class FileTail:
 
 
 class LiveView:
-    """Messages as they come, in the form of the diagram. On a terminal the last line tells of the turn that goes on."""
+    """Messages as they come, in the form of the diagram. On a terminal the last line shows the turn that goes on."""
 
     def __init__(self, style: ViewStyle, clock: Callable[[], float] = time.monotonic) -> None:
         self._style = style

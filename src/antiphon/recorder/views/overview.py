@@ -22,7 +22,7 @@ __all__ = ["deviation_lines", "error_lines", "head_lines", "overview", "turn_lin
 
 MOST_TURNS: Final = 40
 MOST_PARTS: Final = 12
-"""Calls and questions of one turn that are drawn; more would hide the next turn."""
+"""Calls and waits of one turn that are drawn; more would hide the next turn."""
 
 GOOD: Final = ("end_turn", None)
 
@@ -191,7 +191,7 @@ def _party(party: Party | None, unknown: str) -> str:
 
 
 def error_lines(story: Story, style: ViewStyle) -> Iterator[str]:
-    """The errors, each once, with the messages that said it."""
+    """The errors, each once, with the messages that have it."""
     if not story.errors:
         return
     groups: dict[tuple[str, int | None, str], list[int]] = {}

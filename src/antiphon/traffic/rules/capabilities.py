@@ -38,7 +38,7 @@ def _honours(
 
 
 def _did_something(state: TrafficState) -> bool:
-    """Whether the turn that ends here has shown anything to the user: a message, a tool call, a question."""
+    """Whether the turn that ends here has shown anything to the user: a message, a tool call, a request."""
     session = state.session(state.request)
     turn = session.turn_of(state.request) if session is not None else None
     return turn is not None and turn.said > 0

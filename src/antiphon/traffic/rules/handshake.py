@@ -67,7 +67,7 @@ def waits(entry: Entry, state: TrafficState) -> list[str] | None:
     on=["request", "notification", "answer initialize"],
 )
 def speaks_after(entry: Entry, state: TrafficState) -> list[str] | None:
-    if state.initialize is None or state.opened:  # a client that opens sessions before hears of them before
+    if state.initialize is None or state.opened:  # a client that opens sessions before gets updates of them before
         return None
     if entry.method is None:
         return []

@@ -69,7 +69,7 @@ def option(entry: Entry, state: TrafficState) -> list[str] | None:
 def after_cancel(entry: Entry, state: TrafficState) -> list[str] | None:
     """Both lines are the client's own, so nothing crosses: what was open when it cancelled, it knew to be open.
 
-    A question that came after the cancellation may have been on its way, and is not judged; nor is an error.
+    A request that came after the cancellation may have been on its way, and is not judged; nor is an error.
     """
     session = state.session(state.request)
     if session is None or state.request is None or session.last_cancel < state.request.number:

@@ -156,7 +156,7 @@ def answer_known(entry: Entry, state: TrafficState) -> list[str] | None:
     if (entry.dir.other, id_shown(entry.msg)) in state.malformed_ids:
         return None  # it was asked, though not properly
     if state.initialize is None:
-        return None  # the recording begins later than the conversation, and so may the question be missing
+        return None  # the recording begins later than the connection, and so may the request be missing
     if as_object(entry.msg.get("error")).get("code") == Code.PARSE_ERROR and state.malformed[entry.dir.other]:
         return None  # an id that was found in a line which is no JSON, so that the peer does not wait for ever
     alike = state.pairs.similar_to(entry)

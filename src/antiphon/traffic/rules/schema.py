@@ -148,7 +148,7 @@ def removed(entry: Entry, state: TrafficState) -> list[str] | None:
     on=["request", "notification"],
 )
 def draft(entry: Entry, state: TrafficState) -> list[str] | None:
-    """What an answer has besides does no harm: who does not know it passes over it, and who does looks for it there, such as the
+    """What a response has besides does no harm: a client that does not know it ignores it, and one that does looks for it there, such as the
     `fork` among an agent's capabilities and the `usage` of a turn, which most agents send."""
     seen = _looked(entry, state)
     if seen is None:

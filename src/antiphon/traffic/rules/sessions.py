@@ -106,7 +106,7 @@ def replay_first(entry: Entry, state: TrafficState) -> list[str] | None:
     if session is None or not session.replayed or session.turns:
         return None
     if not state.first_time("load.replay-first", session.id, session.number):
-        return None  # said once for each load
+        return None  # reported once for each load
     kind = as_object(entry.params.get("update")).get("sessionUpdate")
     return [f"`{kind}` came after the answer to `session/load`, and nobody has prompted since"]
 
@@ -127,6 +127,6 @@ def no_history(entry: Entry, state: TrafficState) -> list[str] | None:
     if session is None or session.turns or session.opening is None or session.opening.method != "session/resume":
         return None
     if not state.first_time("resume.no-history", session.opening.number):
-        return None  # said once for each time that it is resumed
+        return None  # reported once for each time that it is resumed
     kind = as_object(entry.params.get("update")).get("sessionUpdate")
     return [f"`{kind}` came while the session was being resumed"]

@@ -7,7 +7,7 @@ from antiphon.traffic.state import TrafficState
 from antiphon.traffic.values import as_object, as_text, shown
 
 CROSSING_SECONDS = 0.5
-"""An answer may cross a cancellation on its way. After so long it has not."""
+"""A response may cross a cancellation on its way. After so long it has not."""
 REQUEST_CANCELLED = -32800
 
 
@@ -78,7 +78,7 @@ def not_silent(entry: Entry, state: TrafficState) -> list[str] | None:
     if turn is None or as_object(entry.msg.get("result")).get("stopReason") != "end_turn":
         return None
     if turn.cancelled is not None:
-        return None  # its answer may have crossed a cancellation that came before the first word
+        return None  # its response may have crossed a cancellation that came before the first word
     if not turn.prompt.params.get("prompt"):
         return None
     return [] if turn.said else ["the turn ended with `end_turn` and without any message, thought, plan or tool call"]
@@ -96,9 +96,9 @@ def not_silent(entry: Entry, state: TrafficState) -> list[str] | None:
 def stop_reason(entry: Entry, state: TrafficState) -> list[str] | None:
     """Only where the agent must have read the cancellation when it answered.
 
-    An answer that was on its way when the cancellation was sent is right, and a trace does not show when a side read something.
-    Three things do show it: it has answered a request that came after the cancellation; a question that it had put to the client
-    was open at the cancellation and was answered after it; or the answer came so late that it cannot have crossed.
+    A response that was on its way when the cancellation was sent is right, and a trace does not show when a side read something.
+    Three things do show it: it has answered a request that came after the cancellation; a request that it had sent to the client
+    was open at the cancellation and was answered after it; or the response came so late that it cannot have crossed.
     """
     session = state.session(state.request)
     turn = session.turn_of(state.request) if session is not None else None
@@ -127,7 +127,7 @@ def stop_reason(entry: Entry, state: TrafficState) -> list[str] | None:
     on=["answer session/prompt"],
 )
 def unasked(entry: Entry, state: TrafficState) -> list[str] | None:
-    """A second prompt, a question that was dismissed and a session that is being closed may also end a turn."""
+    """A second prompt, a request that was cancelled and a session that is being closed may also end a turn."""
     session = state.session(state.request)
     turn = session.turn_of(state.request) if session is not None else None
     if session is None or turn is None or len(session.turns) > 1:
@@ -156,7 +156,7 @@ def announced(entry: Entry, state: TrafficState) -> list[str] | None:
     if session is None or id is None:
         return None
     if id in session.calls:
-        return [] if session.calls[id].announced else None  # it was told when it was named first
+        return [] if session.calls[id].announced else None  # it was reported when it was named first
     what = "`tool_call_update`" if entry.method == "session/update" else "a question for permission"
     return [f"{what} names the tool call {shown(id)}, which no `tool_call` has announced"]
 

@@ -182,7 +182,7 @@ async def odd(run: AgentRun) -> None:
 
 
 async def _introduced_with(run: AgentRun, *odd: str) -> PeerResponse | None:
-    """The answer to `initialize` with these in it, of another agent where one has left after something odd; None where it leaves at it."""
+    """The response to `initialize` with these in it, of another agent where one has left after something odd; None where it leaves at it."""
     params: JsonObject = {"protocolVersion": 1}
     for one in odd:
         params |= ODD[one]

@@ -59,7 +59,7 @@ async def ids(run: AgentRun) -> None:
 
 
 async def _all_answered(run: AgentRun, asked: list[Entry]) -> None:
-    """Until each has an answer with its own id, or as many answers have come with others, or no more come."""
+    """Until each has a response with its own id, or as many answers have come with others, or no more come."""
 
     def is_last(entry: Entry) -> bool:
         right = sum(bool(same_id(run, one)) for one in asked)
@@ -347,7 +347,7 @@ async def wrong(run: AgentRun) -> None:
 
 
 async def _refused(run: AgentRun, requirement: str, method: str, params: object = None) -> PeerResponse | None:
-    """The answer to what has to be refused; None where there is none, because the agent left."""
+    """The response to what has to be refused; None where there is none, because the agent left."""
     try:
         response = await run.provoke(method, params)
     except NoResponse as silence:

@@ -16,7 +16,7 @@ MOST_SETTINGS = 50
 
 
 def options(response: PeerResponse) -> list[Option]:
-    """The settings in an answer."""
+    """The settings in a response."""
     return objects_in(response.get("configOptions"))
 
 
@@ -98,7 +98,7 @@ async def modes(run: AgentRun) -> None:
 
 
 def _something(listed: list[Option], twin: Option) -> tuple[object, object]:
-    """A setting other than the mode and a value for it, so that the answer tells how the mode stands.
+    """A setting other than the mode and a value for it, so that the response tells how the mode stands.
 
     Raises:
         Unseen: there is none.

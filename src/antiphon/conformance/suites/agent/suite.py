@@ -51,7 +51,7 @@ async def survived(run: AgentRun, requirement: str, said: Entry) -> bool:
         await run.fence()
     except NoResponse as silent:
         if silent.left and run.inherited:
-            raise  # it is played again, with another agent
+            raise  # it is run again, with another agent
         text = "the agent left" if silent.left else "the agent answers no more"
         await run.wire.close()
         return run.holds(requirement, False, text, said)
@@ -59,7 +59,7 @@ async def survived(run: AgentRun, requirement: str, said: Entry) -> bool:
 
 
 async def soon(run: AgentRun, pending: PendingRequest) -> PeerResponse | None:
-    """The answer to something that takes no thought, None where it does not come.
+    """The response to something that takes no thought, None where it does not come.
 
     Raises:
         NoResponse: the agent left, or answers nothing at all any more.
@@ -80,7 +80,7 @@ async def settled(run: AgentRun, said: Entry) -> list[Entry]:
 
 
 def answers_to_nobody(run: AgentRun, said: Entry) -> list[Entry]:
-    """Answers after a line of ours whose id is none of a question of ours; those to broken lines have null or nothing for one."""
+    """Responses after a line of ours whose id is none of a request of ours; those to broken lines have null or nothing for one."""
     ours = {_key(one.msg["id"]) for one in run.wire.trace if one.dir is run.wire.says and one.is_request}
     return [
         one
@@ -90,7 +90,7 @@ def answers_to_nobody(run: AgentRun, said: Entry) -> list[Entry]:
 
 
 def same_id(run: AgentRun, asked: Entry) -> list[Entry]:
-    """The answers after a question that have its id exactly, type and all."""
+    """The responses after a request that have its id exactly, type and all."""
     return [
         one
         for one in run.wire.received

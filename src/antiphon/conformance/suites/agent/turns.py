@@ -61,7 +61,7 @@ def is_refused(response: PeerResponse) -> bool:
 
 
 async def ended(run: AgentRun, requirement: str, pending: PendingRequest, otherwise: str) -> PeerResponse:
-    """The answer to something that a careless agent never answers: if it does not come, the requirement is broken.
+    """The response to something that a careless agent never answers: if it does not come, the requirement is broken.
 
     Raises:
         NoResponse: it did not come.
@@ -69,7 +69,7 @@ async def ended(run: AgentRun, requirement: str, pending: PendingRequest, otherw
     try:
         return await pending.response()
     except NoResponse as silence:
-        if not (silence.left and run.inherited):  # else it is played again with another agent
+        if not (silence.left and run.inherited):  # else it is run again with another agent
             awaited = pending.request
             run.holds(requirement, False, f"{otherwise}: {silence.reason}", awaited, awaited=awaited)
         raise
@@ -108,7 +108,7 @@ async def usable(run: AgentRun, requirement: str, session: str) -> bool:
 
 
 async def early(pending: PendingRequest, seconds: float) -> PeerResponse | None:
-    """The answer, if it comes within that time."""
+    """The response, if it comes within that time."""
     with suppress(NoResponse):
         return await pending.response(seconds)
     return None
@@ -143,7 +143,7 @@ async def busy(run: AgentRun, session: str, purpose: str = "long", **places: obj
 async def hold(
     run: AgentRun, method: str, session: str, purpose: str, *others: str, **places: object
 ) -> tuple[PendingRequest, Entry]:
-    """A turn that waits for our answer to a question of that kind, in its session or one of the others, and the question. What else is
+    """A turn that waits for our response to a request of that kind, in its session or one of the others, and the request. What else is
     asked meanwhile is answered: an agent may ask several things at once.
 
     Raises:
@@ -161,7 +161,7 @@ async def hold(
 
 
 def requests(run: AgentRun, method: str, *, after: int) -> list[Entry]:
-    """The agent's questions of a kind since a line of the trace."""
+    """The agent's requests of a kind since a line of the trace."""
     return [entry for entry in run.wire.received if entry.number > after and entry.method == method]
 
 

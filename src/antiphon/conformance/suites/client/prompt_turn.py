@@ -14,7 +14,7 @@ CALL = {"toolCallId": "p-1", "title": "Look at the time", "kind": "other", "stat
 
 
 def _outcome(response: PeerResponse) -> str:
-    """What is wrong with an answer, if anything is. Whether the option was offered is a rule of all traffic."""
+    """What is wrong with a response, if anything is. Whether the option was offered is a rule of all traffic."""
     if response.error is not None:
         return f"it was answered with the error {response.code}"
     outcome = response.get("outcome", "outcome")

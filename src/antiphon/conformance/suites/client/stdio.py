@@ -64,7 +64,7 @@ async def lines(run: ClientRun) -> None:
 
 
 async def _cut(run: ClientRun) -> None:
-    """Lines in pieces, lines together and lines with other line ends in them, each of which has an answer if it was read.
+    """Lines in pieces, lines together and lines with other line ends in them, each of which has a response if it was read.
 
     Raises:
         Blocked: nothing has.
