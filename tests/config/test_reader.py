@@ -47,7 +47,7 @@ def test_every_key_is_read() -> None:
 
 def test_the_page_documents_every_key_and_no_other() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    table = text[text.index("## Keys") : text.index("Names have letters")]
+    table = text[text.index("## Keys") : text.index("Names consist of letters")]
     assert re.findall(r"^\| `([^`]+)`", table, re.MULTILINE) == list(KEYS)
     for word in (*MODES, *ON_ASK, *REVIEWS):
         assert f"`{word}`" in table

@@ -51,14 +51,14 @@ def parser() -> "argparse.ArgumentParser":
 
     top = Parser(
         prog="antiphon agent",
-        description="Serve ACP on stdin and stdout: the agent that an editor starts.",
-        epilog=f"Engines: {', '.join(ENGINES)}, any agent of `antiphon agents`, and any command that speaks ACP.",
+        description="Serve ACP on stdin and stdout. Editors start this.",
+        epilog=f"Engines: {', '.join(ENGINES)}, any agent of `antiphon agents`, and the command of any ACP agent.",
     )
     top.add_argument(
         "--engine",
         metavar="NAME",
         action="append",
-        help="one engine alone: a name, or a whole command in quotes; given more than once, these work together (default: all that are installed)",
+        help="use this engine: a name, or a command in quotes; repeat it for several (default: all that are installed)",
     )
     top.add_argument(
         "--login",

@@ -37,8 +37,8 @@ CHECK_LIMIT: Final = 60.0
 """Seconds for a handshake, unless told otherwise: the first start of some agents is a download."""
 
 EPILOG: Final = """\
-Without a command: every agent there is, whether it was found here, its version, and how it is started or how to get it. `on demand` means
-that a runner (npx, uvx) downloads it when it is first started. Nothing is fetched unless you ask for it.
+Without a command all agents are listed: whether each is installed, its version, and how to start or install it. `on demand` means that
+a runner (npx, uvx) downloads it when it is first started. Nothing is downloaded by this command.
 """
 
 
@@ -51,10 +51,10 @@ def parser() -> argparse.ArgumentParser:
     )
     form = top.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON object per line")
-    form.add_argument("--names", action="store_true", help="only the names, one per line; nothing is looked for")
+    form.add_argument("--names", action="store_true", help="only the names, one per line, without looking for programs")
     commands = top.add_subparsers()
 
-    check = commands.add_parser("check", help="start an agent, and print what it can do")
+    check = commands.add_parser("check", help="start an agent and print its capabilities")
     check.add_argument("agent", metavar="AGENT", help="its name")
     check.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="as one JSON object")
     check.add_argument(
@@ -72,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add.add_argument("name", metavar="NAME", help="how it is called; a known name then means this command")
 
-    remove = commands.add_parser("remove", help="take an agent of your own out of the config file")
+    remove = commands.add_parser("remove", help="remove an agent of your own from the config file")
     remove.add_argument("agent", metavar="AGENT", help="its name")
 
     registry = commands.add_parser(

@@ -276,13 +276,17 @@ TIMEOUT_GRACE: Final = 2.0
 """Seconds that an agent may take to end a turn that `--timeout` has cancelled: the time is over."""
 
 EPILOG: Final = """\
-The prompt is what stands in the arguments; `-` is what comes on stdin, and without any prompt stdin is it. `@path` in it sends a file
-along, `@path#L10:20` some of its lines; `\\@` is only an @. After `--` everything is prompt.
+The prompt is taken from the arguments, or from stdin if there is none; `-` in the arguments is replaced by stdin. `@path` in the prompt
+attaches a file, `@path#L10:20` some of its lines; `\\@` is a plain @. Everything after `--` is the prompt.
 
-stdout has what the agent says (with --json events, with --quiet its last message); all else is on stderr.
+  antiphon run "What does this project do?"
+  git diff | antiphon run "Review this" --quiet > review.md
+  antiphon run "Fix the tests" --agent claude --allow 'Bash(pytest *)' --json
+
+stdout has the agent's messages (events with --json, the last message with --quiet), stderr everything else.
 
 exit status: 0 the turn ended, 1 error, 2 wrong arguments, 3 the agent refused, 4 its token or turn limit was reached,
-5 something was denied because nobody was there to ask, 6 one of several engines failed, 124 timeout, 130 cancelled.
+5 something was denied because there was no terminal to ask in, 6 one of several engines failed, 124 timeout, 130 cancelled.
 """
 
 
@@ -386,7 +390,11 @@ def add_agent(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--agent", metavar="NAME", help="an agent that `antiphon agents` lists, or a command in quotes")
     group.add_argument("--cwd", metavar="DIR", help="the directory to work in (default: this one)")
     group.add_argument(
-        "--add-dir", metavar="DIR", action="append", default=[], help="one more directory that it may use"
+        "--add-dir",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="another directory that the agent may use; repeatable",
     )
     group.add_argument(
         "--mcp-config", metavar="FILE", action="append", default=[], help="MCP servers, as in `.mcp.json`"
@@ -397,11 +405,11 @@ def add_session(parser: argparse.ArgumentParser) -> None:
     """In which session, and how it is set."""
     group = parser.add_argument_group("session")
     which = group.add_mutually_exclusive_group()
-    which.add_argument("--session", metavar="NAME", help="the session of this name; made if there is none")
+    which.add_argument("--session", metavar="NAME", help="the session with this name; created if there is none")
     which.add_argument(
-        "--continue", dest="continue_last", action="store_true", help="the last session in this directory"
+        "--continue", dest="continue_last", action="store_true", help="continue the last session of this directory"
     )
-    which.add_argument("--resume", metavar="ID", help="the session with this id")
+    which.add_argument("--resume", metavar="ID", help="the session with this id, or its first letters")
     group.add_argument("--mode", metavar="ID", help="the agent's mode")
     group.add_argument("--model", metavar="ID", help="the agent's model")
     group.add_argument(
@@ -413,14 +421,14 @@ def add_permissions(parser: argparse.ArgumentParser) -> None:
     """What it may do."""
     group = parser.add_argument_group("permission")
     what = {
-        "allow": "allow this without a question, such as 'Bash(git *)'",
+        "allow": "allow this without asking, such as 'Bash(git *)'",
         "deny": "never allow this; deny beats ask beats allow",
         "ask": "always ask about this",
     }
     for verb, help in what.items():
         group.add_argument(f"--{verb}", metavar="RULE", action="append", default=[], help=help)
     group.add_argument(
-        "--permission-mode", metavar="MODE", choices=MODES, help=f"what no rule decides: {', '.join(MODES)}"
+        "--permission-mode", metavar="MODE", choices=MODES, help=f"what to do where no rule applies: {', '.join(MODES)}"
     )
     group.add_argument(
         "--on-ask",
@@ -433,9 +441,9 @@ def add_troubles(parser: argparse.ArgumentParser) -> None:
     """What to do when things go wrong."""
     group = parser.add_argument_group("problems")
     group.add_argument(
-        "--max-retries", metavar="N", type=count, help="how often to ask a lost or slow agent again (default: 4)"
+        "--max-retries", metavar="N", type=count, help="how often to retry if the agent is lost or slow (default: 4)"
     )
-    group.add_argument("-v", "--verbose", action="store_true", help="say what happens, on stderr too")
+    group.add_argument("-v", "--verbose", action="store_true", help="also write the log to stderr")
 
 
 def pair(text: str) -> tuple[str, str]:

@@ -39,14 +39,14 @@ NAMES: Final = ("install", "config", "state", "environment", "engines", "agents"
 
 EPILOG: Final = """\
 NAME is a part (install, config, state, environment, engines, agents, editors), an engine, an agent, an editor, or the id of a check.
-What is asked for by name and is missing is a problem; else it is only told. One engine that works is enough: what is wrong with the other one is
-then only told, unless you asked for it by name, here or in your config file.
+What you name and is missing is a problem; otherwise it is only noted. One working engine is enough: a problem of the other one is only
+noted, unless you name that engine here or in your config file.
 
-Nothing is changed, and no connection is made unless --network asks for it: then each engine's model address is tried, without a key. --start
-really starts demo, claude and codex, and agents that are named: initialize, a session in a directory of its own, and the end. No prompt
-is sent; what a program does by itself when it is started is its own.
+Nothing is changed, and no connection is made without --network, which sends one request without a key to the address of each model.
+--start starts demo, claude and codex, and other agents that you name: initialize, one session in an empty directory, and the end. No
+prompt is sent; programs may do more by themselves when they are started.
 
-exit status: 0 all is well, 1 there is a problem, 2 wrong arguments.
+exit status: 0 no problem, 1 a problem, 2 wrong arguments.
 """
 
 
@@ -62,16 +62,16 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME",
         nargs="*",
         choices=OfferedWords(NAMES),
-        help="look only at this (default: at everything)",
+        help="check only this (default: everything)",
     )
     top.add_argument("--json", action="store_true", help="the report as one JSON object")
-    top.add_argument("--network", action="store_true", help="also try the addresses of the models")
-    top.add_argument("--start", action="store_true", help="also really start the agents")
+    top.add_argument("--network", action="store_true", help="also connect to the addresses of the models")
+    top.add_argument("--start", action="store_true", help="also start the agents")
     top.add_argument(
         "--timeout",
         metavar="TIME",
         type=duration,
-        help="how long a program may take to answer and an agent to start (default: 10s and 60s)",
+        help="how long a program may take to answer, and an agent to start (default: 10s and 60s)",
     )
     return top
 

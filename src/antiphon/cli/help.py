@@ -14,11 +14,11 @@ DESCRIPTION: Final = "The Agent Client Protocol (ACP): run agents, serve editors
 
 EXAMPLES: Final = """\
 examples:
-  antiphon chat                          chat with the agents that are installed
-  antiphon run "explain this project"    one prompt, the answer on stdout
+  antiphon chat                          chat with Claude Code and Codex, or the demo
+  antiphon run "explain this project"    send one prompt, print the answer
   antiphon run --agent codex -f task.md --json
   antiphon setup zed                     use Antiphon in an editor
-  antiphon doctor                        what is installed, signed in, and wrong
+  antiphon doctor                        find problems, and what to do
 """
 
 
@@ -70,7 +70,7 @@ def _everything() -> str:
         prog="antiphon",
         usage="antiphon [OPTIONS] COMMAND …",
         description=DESCRIPTION,
-        epilog=f"{EXAMPLES}\n`antiphon help COMMAND` says more about one.\n\nexit status, in every command: {statuses}.",
+        epilog=f"{EXAMPLES}\n`antiphon help COMMAND` shows the options of a command.\n\nexit status of every command: {statuses}.",
         formatter_class=_Written,
         add_help=False,
     )

@@ -65,8 +65,8 @@ CANCELLED = INTERRUPTED
 
 STATUSES = {
     DONE: "done",
-    FAILED: "it failed, or what was checked is wrong",
-    MISUSED: "wrong arguments, or what they name does not exist: a command, option, agent, program, file, directory, session or id",
+    FAILED: "failed, or found a problem",
+    MISUSED: "wrong arguments, or something that they name does not exist",
     INTERRUPTED: "interrupted",
 }
 """Exit statuses that mean the same in every command. `run` and `record` have more; their help lists them."""

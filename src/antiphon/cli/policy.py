@@ -36,10 +36,10 @@ __all__ = [
 ]
 
 EXPLAIN: Final = """\
-Print `allow`, `deny` or `ask`, then the rule that gave it and why. Counts the rules given here, the config files and what is remembered
-for this project, as `antiphon run` would.
+Print `allow`, `deny` or `ask`, the rule that decided, and why. The rules given here, the config files and the remembered answers of this
+project apply, as in `antiphon run`.
 
-INPUT: for Bash the command line, for Edit, Read and the like a path, for WebFetch an address, for others their input as JSON.
+INPUT is the command line for Bash, a path for Edit, Read and similar tools, an address for WebFetch, and JSON for other tools.
 
   antiphon policy explain --allow 'Bash(git *)' Bash 'git status; rm -rf /'
   antiphon policy explain --mode acceptEdits Edit src/main.py
@@ -51,34 +51,38 @@ def parser() -> argparse.ArgumentParser:
     """The command line, also for shell completion."""
     top = Parser(
         prog="antiphon policy",
-        description="Explain what is allowed and why; list and forget remembered answers; show what was decided.",
+        description="Explain permissions, list and revoke remembered answers, and show the log of decisions.",
     )
     commands = top.add_subparsers(required=True)
     _add_explain(commands)
 
-    listed = commands.add_parser("list", help='what was answered with "always" and still holds')
+    listed = commands.add_parser("list", help="list the answers that are remembered")
     listed.add_argument("--json", action="store_true", help="one JSON object per line")
 
-    revoke = commands.add_parser("revoke", help="forget such answers")
-    revoke.add_argument("which", metavar="ID|RULE", nargs="?", help="the number that `list` shows, or the rule")
-    revoke.add_argument("--all", action="store_true", help="all of them")
+    revoke = commands.add_parser("revoke", help="forget remembered answers")
+    revoke.add_argument("which", metavar="ID|RULE", nargs="?", help="the number in `antiphon policy list`, or the rule")
+    revoke.add_argument("--all", action="store_true", help="forget all")
 
-    log = commands.add_parser("log", help="what was decided, the latest last")
-    log.add_argument("--limit", metavar="N", type=count, default=50, help="how many (default: 50)")
-    log.add_argument("--session", metavar="ID", help="only those of this session")
+    log = commands.add_parser("log", help="show the decisions, the latest last")
+    log.add_argument("--limit", metavar="N", type=count, default=50, help="how many to show (default: 50)")
+    log.add_argument("--session", metavar="ID", help="only decisions of this session")
     log.add_argument("--json", action="store_true", help="one JSON object per line")
 
     trust = commands.add_parser(
         "trust",
         description="Trust what a project says as it is now: its .antiphon/config.toml may loosen the policy, and engines read its "
         "settings, hooks, MCP servers and commands (.claude, .mcp.json, .codex). What changes has to be trusted again.",
-        help="let a project loosen the policy and configure engines",
+        help="trust the config files of a project",
     )
-    trust.add_argument("directory", metavar="DIR", nargs="?", default=".", help="in the project (default: this one)")
-    trust.add_argument("--list", action="store_true", help="show which projects are trusted instead")
+    trust.add_argument(
+        "directory", metavar="DIR", nargs="?", default=".", help="a directory of the project (default: this one)"
+    )
+    trust.add_argument("--list", action="store_true", help="list the trusted projects instead")
 
-    distrust = commands.add_parser("distrust", help="take that back")
-    distrust.add_argument("directory", metavar="DIR", nargs="?", default=".", help="in the project (default: this one)")
+    distrust = commands.add_parser("distrust", help="stop trusting a project")
+    distrust.add_argument(
+        "directory", metavar="DIR", nargs="?", default=".", help="a directory of the project (default: this one)"
+    )
     return top
 
 
@@ -87,17 +91,19 @@ def _add_explain(commands: "argparse._SubParsersAction[Parser]") -> None:
         "explain",
         usage="antiphon policy explain [OPTIONS] TOOL [INPUT]",
         description=EXPLAIN,
-        help="what would be decided about a call, and why",
+        help="explain what would be decided about a tool call",
     )
     explain.add_argument("tool", metavar="TOOL", help="such as Bash, Edit, Read, mcp__server__tool, kind:edit")
-    explain.add_argument("input", metavar="INPUT", nargs="?", help="what it would be called with")
+    explain.add_argument("input", metavar="INPUT", nargs="?", help="the input of the tool")
     for verb in ("allow", "deny", "ask"):
         explain.add_argument(f"--{verb}", metavar="RULE", action="append", default=[], help=f"{verb} this")
     explain.add_argument(
         "--mode", "--permission-mode", dest="permission_mode", metavar="MODE", choices=MODES, help=", ".join(MODES)
     )
     explain.add_argument("--cwd", metavar="DIR", default=".", help="the session's directory (default: this one)")
-    explain.add_argument("--add-dir", metavar="DIR", action="append", default=[], help="one more directory of it")
+    explain.add_argument(
+        "--add-dir", metavar="DIR", action="append", default=[], help="another directory of the session"
+    )
     explain.add_argument("--json", action="store_true", help="as one JSON object")
 
 

@@ -31,8 +31,8 @@ _UNLESS_SAID: Final = argparse.SUPPRESS
 """The default of options that may stand before the command as well: what was said there holds."""
 
 EPILOG: Final = """\
-Without a command: the sessions of this directory. ID is what the list shows, any beginning of an id that only one session has, or
-`last` for the session that was used last in this directory.
+Without a command the sessions of this directory are listed. ID is an id of that list, its first letters, or `last` for the session
+that was used last in this directory.
 
   antiphon sessions --all
   antiphon sessions show last
@@ -46,70 +46,74 @@ def parser() -> argparse.ArgumentParser:
     """The command line, also for shell completion."""
     top = Parser(
         prog="antiphon sessions",
-        description="List, search and export the saved sessions of `antiphon agent`, and go on with one.",
+        description="List, search, export and resume the saved sessions of `antiphon agent`.",
         epilog=EPILOG,
     )
     _add_list(top)
     commands = top.add_subparsers()
-    listed = commands.add_parser("list", help="the sessions there are, the last used first")
+    listed = commands.add_parser("list", help="list sessions, the last used first")
     _add_list(listed, _UNLESS_SAID)
 
-    show = commands.add_parser("show", help="what was said in a session, as Markdown")
-    show.add_argument("id", metavar="ID", help="which one")
+    show = commands.add_parser("show", help="print a session as Markdown")
+    show.add_argument("id", metavar="ID", help="the session")
     form = show.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="as Markdown (default)")
     form.add_argument("--json", action="store_true", default=_UNLESS_SAID, help="as one JSON object, with everything")
-    show.add_argument("--thoughts", action="store_true", help="with what the agents thought")
+    show.add_argument("--thoughts", action="store_true", help="include thoughts")
     calls = argparse.BooleanOptionalAction
-    show.add_argument("--calls", action=calls, default=True, help="with or without what the agents did (default: with)")
+    show.add_argument("--calls", action=calls, default=True, help="include tool calls (default) or not")
 
-    search = commands.add_parser("search", help="find sessions by what was said in them")
-    search.add_argument("words", metavar="WORD", nargs="+", help="all of them have to be in it; case does not count")
+    search = commands.add_parser("search", help="find sessions that contain some words")
     search.add_argument(
-        "--all", action="store_true", default=_UNLESS_SAID, help="in every directory (default: in this one)"
+        "words", metavar="WORD", nargs="+", help="a word to find; all have to be in the session, case is ignored"
+    )
+    search.add_argument(
+        "--all", action="store_true", default=_UNLESS_SAID, help="search all directories (default: this one)"
     )
     search.add_argument("--json", action="store_true", default=_UNLESS_SAID, help="one JSON object per line")
 
-    export = commands.add_parser("export", help="a session as a file: Markdown, JSON or HTML")
-    export.add_argument("id", metavar="ID", help="which one")
-    export.add_argument("-o", "--output", metavar="FILE", help="where to write (default: stdout)")
+    export = commands.add_parser("export", help="write a session as Markdown, JSON or HTML")
+    export.add_argument("id", metavar="ID", help="the session")
+    export.add_argument("-o", "--output", metavar="FILE", help="the file to write (default: stdout)")
     export.add_argument(
-        "--format", choices=FORMATS, help="the format (default: by the end of FILE's name, else markdown)"
+        "--format", choices=FORMATS, help="the format (default: by the extension of FILE, else markdown)"
     )
 
-    delete = commands.add_parser("delete", help="forget sessions")
-    delete.add_argument("ids", metavar="ID", nargs="+", help="which ones")
+    delete = commands.add_parser("delete", help="delete sessions")
+    delete.add_argument("ids", metavar="ID", nargs="+", help="the sessions")
     delete.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
     resume = commands.add_parser(
         "resume",
         usage="antiphon sessions resume ID [OPTIONS OF CHAT]",
-        help="go on with a session in `antiphon chat`",
+        help="continue a session in `antiphon chat`",
     )
-    resume.add_argument("id", metavar="ID", help="which one")
+    resume.add_argument("id", metavar="ID", help="the session")
     resume.add_argument("chat", metavar="OPTIONS", nargs=argparse.REMAINDER, help="options of `antiphon chat`")
     return top
 
 
 def _add_list(words: argparse.ArgumentParser, default: str | None = None) -> None:
     where = words.add_mutually_exclusive_group()
-    where.add_argument("--all", action="store_true", default=default, help="of every directory (default: of this one)")
-    where.add_argument("--cwd", metavar="DIR", default=default, help="of this directory")
+    where.add_argument(
+        "--all", action="store_true", default=default, help="sessions of all directories (default: of this one)"
+    )
+    where.add_argument("--cwd", metavar="DIR", default=default, help="sessions of this directory")
     made = words.add_mutually_exclusive_group()
     made.add_argument(
         "--from",
         metavar="CLIENT",
         dest="client",
         default=default,
-        help="made by this client, such as zed or antiphon-run",
+        help="only those made by this client, such as zed or antiphon-run",
     )
     made.add_argument(
         "--no-scripts",
         action="store_true",
         default=default,
-        help="without those that `antiphon run` and other scripts made",
+        help="without those made by `antiphon run` and other scripts",
     )
-    words.add_argument("--limit", metavar="N", type=count, default=default, help="how many (default: 20)")
+    words.add_argument("--limit", metavar="N", type=count, default=default, help="how many to list (default: 20)")
     words.add_argument("--json", action="store_true", default=default, help="one JSON object per line")
 
 

@@ -25,8 +25,8 @@ LONGEST_NAME: Final = 60
 """Letters of a name in an editor's menu."""
 
 DESCRIPTION: Final = """\
-Put Antiphon into the settings of an editor. The change is shown first, and made when you say yes; everything else in the file stays as
-it is, comments too.
+Configure an editor to use Antiphon. The change is shown first, and made if you answer yes; everything else in the file stays the same,
+comments too.
 
   antiphon setup zed
   antiphon setup zed --engine claude
@@ -34,10 +34,10 @@ it is, comments too.
 """
 
 EPILOG: Final = """\
-zed, jetbrains and vscode have settings in JSON, and get an entry there. neovim and emacs have programs for settings: a file of our own is
-written beside them, and you are told the line to add.
+zed, jetbrains and vscode have settings in JSON, which get an entry. For neovim and emacs a file is written, and the line that loads it
+is printed for you to add.
 
-Without a terminal and without --yes nothing is written, and the exit status is 1; so it is if you say no.
+Without a terminal and without --yes nothing is written. The exit status is then 1, and also if you answer no.
 """
 
 
@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="EDITOR",
         nargs="?",
         choices=OfferedWords(EDITORS),
-        help=f"{', '.join(EDITORS)} (default: list those that are found here, and offer on a terminal to set them up)",
+        help=f"{', '.join(EDITORS)} (default: list the editors found here, and offer to configure them)",
     )
     top.add_argument(
         "--engine",
@@ -64,10 +64,10 @@ def parser() -> argparse.ArgumentParser:
         choices=[*ENGINES],
         help="one engine alone (default: all that are installed, as one agent)",
     )
-    top.add_argument("--name", metavar="TEXT", help=f"what the editor calls it (default: {NAME})")
-    top.add_argument("--file", metavar="FILE", help="the settings (default: in the usual place)")
+    top.add_argument("--name", metavar="TEXT", help=f"the name in the editor (default: {NAME})")
+    top.add_argument("--file", metavar="FILE", help="the settings file (default: the usual one)")
     top.add_argument("-y", "--yes", action="store_true", help="do not ask")
-    top.add_argument("--undo", action="store_true", help="take out what was put in")
+    top.add_argument("--undo", action="store_true", help="remove the entry again")
     return top
 
 

@@ -21,15 +21,15 @@ PATIENCE: Final = 0.25
 """Seconds of a silence, unless told otherwise."""
 
 EPILOG: Final = """\
-The agent is started anew for about a dozen scenarios; the others share one. Each works in an empty directory of its own. What the agent is asked to do
-there comes from built-in prompts that an agent with a model understands, or from a file: --show-prompts prints one to start from. An agent
-that answers anything needs none; what it never does is told as never seen, not as wrong.
+The agent is started for about a dozen scenarios; the others share one process. Each works in an empty directory. The built-in prompts
+are for an agent with a model; --show-prompts prints a file to change them. An agent without a model needs no such file: what it never
+does is reported as never seen, not as wrong.
 
   antiphon check -- my-agent --acp
   antiphon check --prompts prompts.toml --junit report.xml --badge acp.svg -- my-agent
   antiphon check demo
 
-exit status: 0 nothing that must hold was broken (with --strict: nor anything that should, and all of it was seen), 1 something was, 2 wrong arguments.
+exit status: 0 no MUST was broken (with --strict: no SHOULD either, and everything was seen), 1 something was broken, 2 wrong arguments.
 """
 
 
@@ -38,17 +38,15 @@ def parser() -> argparse.ArgumentParser:
     top = Parser(
         prog="antiphon check",
         usage="antiphon check [OPTIONS] AGENT\n       antiphon check [OPTIONS] -- CMD …",
-        description="Test an agent's conformance: what it must, should and says it can do, each shown by a scenario.",
+        description="Test an agent's conformance: report which MUST, SHOULD and advertised behaviours it breaks.",
         epilog=EPILOG,
     )
     top.add_argument(
         "command", metavar="CMD", nargs="*", help="the name of a known agent, or the command that starts one"
     )
-    top.add_argument(
-        "--prompts", metavar="FILE", type=Path, help="what to say to the agent to make it do something (TOML)"
-    )
-    top.add_argument("--show-prompts", action="store_true", help="print such a file, and end")
-    top.add_argument("--auth", metavar="METHOD", help="sign in by this method of the agent's, where it wants that")
+    top.add_argument("--prompts", metavar="FILE", type=Path, help="prompts that make the agent do something (TOML)")
+    top.add_argument("--show-prompts", action="store_true", help="print such a file to start from")
+    top.add_argument("--auth", metavar="METHOD", help="sign in with this method of the agent, if it asks for it")
     add_reports(top)
     return top
 
@@ -60,31 +58,32 @@ def add_reports(top: argparse.ArgumentParser) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="only this scenario, requirement or row of the table; may be repeated",
+        help="only this scenario, requirement or row of the table; repeatable",
     )
-    top.add_argument(
-        "--list", action="store_true", help="print the requirements and the scenarios that show them, and end"
-    )
-    top.add_argument("--all", action="store_true", help="show also what passed")
+    top.add_argument("--list", action="store_true", help="list the requirements and the scenarios that show them")
+    top.add_argument("--all", action="store_true", help="also show what passed")
     top.add_argument("--json", action="store_true", help="the report as one JSON object")
-    top.add_argument("--junit", metavar="FILE", type=Path, help="write the report as JUnit's XML too")
-    top.add_argument("--badge", metavar="FILE", type=Path, help="write a badge too (SVG)")
+    top.add_argument("--junit", metavar="FILE", type=Path, help="also write the report as JUnit XML")
+    top.add_argument("--badge", metavar="FILE", type=Path, help="also write a badge (SVG)")
     top.add_argument(
-        "--record", metavar="DIR", type=Path, help="keep what was said in each scenario, for `antiphon inspect`"
+        "--record", metavar="DIR", type=Path, help="record the traffic of each scenario, for `antiphon inspect`"
     )
-    top.add_argument("--strict", action="store_true", help="what should hold has to hold, and be seen")
+    top.add_argument("--strict", action="store_true", help="fail if a SHOULD is broken or something was never seen")
     top.add_argument(
-        "--timeout", metavar="TIME", type=duration, help="how long an answer may take (default: 30s, the first one 60s)"
+        "--timeout",
+        metavar="TIME",
+        type=duration,
+        help="how long a response may take (default: 30s, the first one 60s)",
     )
     top.add_argument(
         "--patience",
         metavar="TIME",
         type=duration,
         default=PATIENCE,
-        help=f"how long a silence has to be to count as one (default: {shown_time(PATIENCE)})",
+        help=f"how long nothing must arrive to count as silence (default: {shown_time(PATIENCE)})",
     )
     top.add_argument(
-        "--jobs", metavar="N", type=number_from(1), default=4, help="how many are started at once (default: 4)"
+        "--jobs", metavar="N", type=number_from(1), default=4, help="how many to start at once (default: 4)"
     )
 
 
@@ -125,17 +124,16 @@ def run(arguments: list[str]) -> int:
 # --- `antiphon check-client`: whether a client is correct, found out by being the agent that it starts
 
 CLIENT_EPILOG: Final = """\
-{agent} anywhere in CMD is replaced by the command that the client has to start: one path, without spaces or arguments. CMD has to make the client open a
-session, send one prompt, whichever, and end when the turn has ended. It is started about twenty times, each time in an empty directory
-of its own ({cwd}), with an agent that does what is to be shown.
+{agent} in CMD is replaced by the path of the agent that the client has to start. CMD has to make the client open a session, send any
+prompt, and exit when the turn has ended. It is started about twenty times, each time in an empty directory ({cwd}).
 
-What else the client can do (cancel a turn, load a session, say no) is shown with commands from a file: --show-commands prints one to
-start from. Without them it is told as never seen, not as wrong.
+Other abilities (cancel a turn, load a session, deny permission) need commands of their own, in a file: --show-commands prints one to
+start from. Without them they are reported as never seen, not as wrong.
 
   antiphon check-client -- my-client --agent {agent} "hello"
   antiphon check-client --commands commands.toml --junit report.xml -- my-client --agent {agent} "hello"
 
-exit status: 0 nothing that must hold was broken (with --strict: nor anything that should, and all of it was seen), 1 something was, 2 wrong arguments.
+exit status: 0 no MUST was broken (with --strict: no SHOULD either, and everything was seen), 1 something was broken, 2 wrong arguments.
 """
 
 
@@ -151,7 +149,7 @@ def client_parser() -> argparse.ArgumentParser:
     top.add_argument(
         "--commands", metavar="FILE", type=Path, help="commands that make the client do other things (TOML)"
     )
-    top.add_argument("--show-commands", action="store_true", help="print such a file, and end")
+    top.add_argument("--show-commands", action="store_true", help="print such a file to start from")
     add_reports(top)
     return top
 

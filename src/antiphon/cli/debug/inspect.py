@@ -25,15 +25,14 @@ if TYPE_CHECKING:
 __all__ = ["BESIDE", "SHORT", "InspectOptions", "Inspection", "parser", "run"]
 
 EPILOG: Final = """\
-FILE has one JSON object per line, as `antiphon record` writes them: {"t": seconds, "dir": "c2a" or "a2c", "msg": the message}. Files of
-other tools will do; lines of other kinds are skipped. `-` is stdin.
+FILE has one JSON object per line, as `antiphon record` writes them: {"t": seconds, "dir": "c2a" or "a2c", "msg": the message}. Lines of
+other kinds are skipped.
 
-Without options: who spoke with whom, the turns with their tool calls and questions, errors, deviations from the protocol, sizes, and what
-was slow. With a choice of messages: these, as a diagram; several choices narrow each other down. GLOB is compared with methods and with
-kinds of updates: `fs/*`, `tool_call*`. With --json the choice is of what --messages adds.
+Without options it prints who the peers are, the turns with their tool calls and permission requests, errors, protocol violations, sizes,
+and what was slow. If you choose messages, these are drawn as a diagram; several choices are combined. GLOB matches methods and kinds of
+updates: `fs/*`, `tool_call*`. With --json the choice applies to the list of --messages.
 
-exit status: 0, with --strict 1 if there are deviations that are more than advice or lines that cannot be decoded; 1 if there is no
-recording, 2 wrong arguments.
+exit status: 0; 1 if there is no recording, or with --strict if the protocol was violated or lines cannot be decoded; 2 wrong arguments.
 """
 
 
@@ -46,32 +45,26 @@ def parser() -> argparse.ArgumentParser:
     top = Parser(
         prog="antiphon inspect",
         usage="antiphon inspect [OPTIONS] FILE",
-        description="Analyse a recording: turns, tool calls, waits, errors, deviations.",
+        description="Analyse a recording: turns, tool calls, timings, errors and protocol violations.",
         epilog=EPILOG,
     )
     top.add_argument("file", metavar="FILE", nargs="?", help="the recording; `-` is stdin")
     top.add_argument("-f", "--follow", action="store_true", help="show messages as they are written, until Ctrl-C")
-    top.add_argument("--diagram", action="store_true", help=f"draw every message, also if there are more than {SHORT}")
-    top.add_argument("--json", action="store_true", help="all of it as one JSON object")
+    top.add_argument("--diagram", action="store_true", help=f"draw every message, even if there are more than {SHORT}")
+    top.add_argument("--json", action="store_true", help="the analysis as one JSON object")
     top.add_argument("--messages", action="store_true", help="with --json, also a list of the messages")
-    top.add_argument(
-        "--html", metavar="OUT", nargs="?", const=BESIDE, help="write a page with pictures; without OUT, beside FILE"
-    )
-    top.add_argument(
-        "--slow", metavar="TIME", type=duration, help=f"from when on something is slow (default: {shown_time(SLOW)})"
-    )
-    top.add_argument("--strict", action="store_true", help="status 1 where the protocol was not kept")
-    choice = top.add_argument_group("choice of messages")
-    choice.add_argument("--session", metavar="ID", help="of this session; the beginning of its id will do")
-    choice.add_argument("--turn", metavar="N[-M]", type=span, help="of this turn, or of these")
-    choice.add_argument("--method", metavar="GLOB", help="of this method or kind of update, and its answers")
+    top.add_argument("--html", metavar="OUT", nargs="?", const=BESIDE, help="write an HTML page (default: beside FILE)")
+    top.add_argument("--slow", metavar="TIME", type=duration, help=f"what counts as slow (default: {shown_time(SLOW)})")
+    top.add_argument("--strict", action="store_true", help="exit with 1 if the protocol was violated")
+    choice = top.add_argument_group("choose messages")
+    choice.add_argument("--session", metavar="ID", help="of this session, by the first letters of its id")
+    choice.add_argument("--turn", metavar="N[-M]", type=span, help="of these turns")
+    choice.add_argument("--method", metavar="GLOB", help="of this method or kind of update, and its responses")
     choice.add_argument("--dir", choices=("c2a", "a2c"), help="from client to agent, or from agent to client")
     choice.add_argument("--errors", action="store_true", help="that are errors or noise")
-    choice.add_argument(
-        "--deviations", action="store_true", help="that break a rule or do not follow advice, with what is wrong"
-    )
-    choice.add_argument("--grep", metavar="TEXT", help="that contain this text, large or small letters")
-    choice.add_argument("--message", metavar="N[-M]", type=span, help="of these numbers, printed whole")
+    choice.add_argument("--deviations", action="store_true", help="that break a rule or ignore advice, with the reason")
+    choice.add_argument("--grep", metavar="TEXT", help="that contain this text; case is ignored")
+    choice.add_argument("--message", metavar="N[-M]", type=span, help="with these numbers, printed whole")
     return top
 
 

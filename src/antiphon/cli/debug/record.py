@@ -22,7 +22,7 @@ WHAT = ("secrets", "home", "files")
 UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 EPILOG = """\
-Everything is passed on unchanged, in both directions; what is recorded is a copy. In Zed's settings, for example:
+Messages are forwarded unchanged in both directions; the recording is a copy. In Zed's settings, for example:
 
   "agent_servers": {
     "Claude, recorded": {
@@ -32,14 +32,15 @@ Everything is passed on unchanged, in both directions; what is recorded is a cop
     }
   }
 
-Without -o the recording is `recordings/NAME-TIME.jsonl` in the directory for state, and its path is said on stderr. In FILE, {time} and
-{pid} stand for the time of the start and our process id. A FILE that is there already moves to FILE.1, and that to FILE.2: nothing is written over.
+Without -o the recording is `recordings/NAME-TIME.jsonl` in the state directory, and its path is written to stderr. In FILE, {time} is
+the time of the start and {pid} the process id. An existing FILE is renamed to FILE.1, and that to FILE.2: nothing is overwritten.
 
-A recording holds everything that was said, and the words of CMD too. --redact leaves out of it, by choice: secrets (keys, tokens,
-passwords, the values of environment variables and headers), home (your home directory and user name in paths), files (contents of files, diffs,
-images, output of terminals, input and output of tools), or all of these. What is passed on is never changed.
+A recording contains all messages, and the words of CMD. --redact leaves out secrets (keys, tokens, passwords, values of environment
+variables and headers), home (your home directory and user name in paths), files (contents of files, diffs, images, output of terminals,
+input and output of tools), or all of these. The forwarded messages are never changed.
 
-exit status: that of CMD, 128 and the number of the signal that ended it, 127 if it cannot be started; 1 if FILE cannot be made, 2 wrong arguments.
+exit status: that of CMD, 128 plus the number of the signal that killed it, 127 if it cannot be started; 1 if FILE cannot be created, 2
+wrong arguments.
 """
 
 
@@ -95,26 +96,24 @@ def parser() -> "argparse.ArgumentParser":
         description="Record the traffic of an agent: start this in its place; it forwards every message and writes a copy to a file.",
         epilog=EPILOG,
     )
-    top.add_argument("-o", "--output", metavar="FILE", help="where to write; `{time}` and `{pid}` in it are replaced")
-    top.add_argument("-q", "--quiet", action="store_true", help="do not say on stderr where it is written")
-    top.add_argument("--stderr", action="store_true", help="record what CMD writes to stderr too")
+    top.add_argument("-o", "--output", metavar="FILE", help="the file to write; `{time}` and `{pid}` are replaced")
+    top.add_argument("-q", "--quiet", action="store_true", help="do not write the path to stderr")
+    top.add_argument("--stderr", action="store_true", help="also record what CMD writes to stderr")
     top.add_argument(
         "--rotate",
         metavar="SIZE",
         type=_size,
-        help="begin a new file before this size, such as 50M; the old one is FILE.1",
+        help="start a new file at this size, such as 50M; the old one becomes FILE.1",
     )
-    top.add_argument("--keep", metavar="N", type=count, help="keep only so many old files (default: all)")
+    top.add_argument("--keep", metavar="N", type=count, help="how many old files to keep (default: all)")
     top.add_argument(
         "--redact",
         metavar="WHAT",
         type=_what,
         default=frozenset(),
-        help="leave out of the recording: secrets, home, files, or all; several with commas",
+        help="leave out secrets, home, files, or all; separate several with commas",
     )
-    top.add_argument(
-        "--from", dest="source", metavar="FILE", help="start nothing: read this recording, and write it redacted"
-    )
+    top.add_argument("--from", dest="source", metavar="FILE", help="start nothing: redact this recording")
     return top
 
 

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 __all__ = ["parser", "play_client", "run"]
 
 EPILOG = """\
-FILE has a JSON object on each line: `{"t": seconds, "dir": "c2a" | "a2c", "msg": the message}`; `antiphon record` makes them.
+FILE has a JSON object on each line: `{"t": seconds, "dir": "c2a" | "a2c", "msg": the message}`; `antiphon record` writes such files.
 
-As an agent it speaks ACP on stdin and stdout, so it stands wherever the command of an agent stands. What the agent said is said again,
-after the same pauses and under the ids of the live client. --tolerant answers each question as the recording answers such a question;
---strict wants exactly what was recorded, and ends with what differed.
+As an agent it serves ACP on stdin and stdout: use it in place of the command of an agent. It sends what the recorded agent sent, after
+the same pauses, with the ids of the live client. --tolerant responds to each request as the recording responds to such a request;
+--strict expects exactly the recorded requests, and fails with the difference.
 
-As a client (`--as client FILE -- COMMAND …`) it starts the agent, says what the client said, and compares what comes back: --strict all but
-ids, --tolerant only whether answers are results or errors, and stop reasons.
+As a client (`--as client FILE -- COMMAND …`) it starts the agent, sends what the recorded client sent, and compares the responses:
+with --strict everything but ids, with --tolerant only whether they are results or errors, and stop reasons.
 
-exit status: 0 all was as recorded, 1 something differed, 2 wrong arguments.
+exit status: 0 as recorded, 1 something differed, 2 wrong arguments.
 """
 
 
@@ -100,39 +100,40 @@ def parser() -> "argparse.ArgumentParser":
         epilog=EPILOG,
     )
     top.add_argument("file", metavar="FILE", help="the recording")
-    top.add_argument("--as", dest="role", choices=("agent", "client"), help="whose part to play (default: agent)")
+    top.add_argument("--as", dest="role", choices=("agent", "client"), help="which side to play (default: agent)")
     mode = top.add_mutually_exclusive_group()
-    mode.add_argument("--strict", action="store_true", help="everything has to be as recorded")
-    mode.add_argument("--tolerant", dest="strict", action="store_false", help="what differs is taken (default)")
+    mode.add_argument("--strict", action="store_true", help="fail if anything differs from the recording")
+    mode.add_argument("--tolerant", dest="strict", action="store_false", help="accept differences (default)")
     top.add_argument(
         "--speed",
         metavar="N",
         type=_speed,
-        help="so many times faster than recorded; 0 or max: without pauses (default: 1)",
+        help="N times as fast as recorded; 0 or max: without pauses (default: 1)",
     )
     top.add_argument(
-        "--conversation", metavar="N", type=number_from(1), help="which one, if the file holds several (default: 1)"
+        "--conversation",
+        metavar="N",
+        type=number_from(1),
+        help="which conversation, if the file has several (default: 1)",
     )
     top.add_argument(
         "--ignore",
         metavar="PLACE",
         action="append",
         default=[],
-        help="what may differ in spite of --strict, such as params.clientInfo or result.files[*].size; may be repeated",
+        help="what may differ despite --strict, such as params.clientInfo or result.files[*].size; repeatable",
     )
-    top.add_argument("--verbatim", action="store_true", help="leave recorded paths as they are")
-    top.add_argument(
-        "-v", "--verbose", action="store_true", help="say on stderr what differs and is taken all the same"
-    )
+    top.add_argument("--verbatim", action="store_true", help="do not rewrite recorded paths")
+    top.add_argument("-v", "--verbose", action="store_true", help="report accepted differences on stderr")
     client = top.add_argument_group("as a client")
     client.add_argument(
-        "--cwd", metavar="DIR", help="the directory to work in, for the recorded one (default: this one)"
+        "--cwd", metavar="DIR", help="the directory to use instead of the recorded one (default: this one)"
     )
     client.add_argument(
         "--timeout",
         metavar="TIME",
         type=duration,
-        help="how long the agent may be silent when it is its turn (default: 60s)",
+        help="how long to wait for the agent (default: 60s)",
     )
     client.add_argument("--json", action="store_true", help="the result as one JSON object on stdout")
     return top
