@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from antiphon import AcpError, RequestError, connect, v1
+from antiphon import AcpError, ResponseError, connect, v1
 from antiphon.client import ClientSession, Files, Terminals
 from antiphon.transcript.entries import CallEntry, Entry, Message, Notice, Thought
 
@@ -69,7 +69,7 @@ async def play(session: ClientSession, prompt: str) -> None:
     plan, usage = transcript.plan, transcript.usage
     try:
         stopped = str((await session.prompt(prompt)).stop_reason)
-    except RequestError as error:
+    except ResponseError as error:
         stopped = f"{error}"
     for entry in transcript.entries[begin:]:
         show(entry, Path(session.cwd))

@@ -1,18 +1,19 @@
 """The errors of the library: one tree, of which this module imports nothing before it is used.
 
     AcpError
-    ├── RequestError          an honest "no": a JSON-RPC error with code, message and data; raise it to refuse
-    │   └── RequestRefused        the peer's "no" to a request of ours
-    │       └── AuthRequired      because somebody has to sign in first
+    ├── ResponseError         a response with an error: code, message and data
+    │   ├── RequestError          ours: raise it in a handler to refuse a request of the peer
+    │   └── RequestRefused        the peer's: it refused a request of ours
+    │       └── AuthRequired      because the user has to sign in first
     ├── RequestTimeout        the peer did not respond in time; the request was cancelled
     ├── NotSupported          the peer never said that it can do this, so it was not asked
-    ├── ProtocolError         somebody broke the rules
-    │   ├── LocalProtocolError    we did: fix the caller
+    ├── ProtocolError         the rules of the protocol were broken
+    │   ├── LocalProtocolError    by us: fix the caller
     │   │   ├── TurnOver          something was said in a turn that has been answered
     │   │   └── StdioClosed       this program was started without stdin or stdout
-    │   └── RemoteProtocolError   the peer did
-    ├── ConnectionClosed      the conversation is over; pending requests end with this
-    │   ├── ProcessDied       because the program at the other end ended, with its status and last words
+    │   └── RemoteProtocolError   by the peer
+    ├── ConnectionClosed      the connection is closed; pending requests end with this
+    │   ├── ProcessDied       because the program at the other end ended, with its status and the end of its stderr
     │   └── TurnLost          in the middle of a turn; it may have done some of its work, so it was not sent again
     ├── SpawnFailed           a program could not be started
     ├── ExtraMissing          a package of an extra is not installed
@@ -26,19 +27,22 @@
     ├── StoreError            what is stored: BadCursor, DirectoryInUse, NoSuchSession, SessionExists; LiveElsewhere, AmbiguousId, NothingToTrust
     └── EditRefused, NoSuchAgent, NotJsonc, WrongAgent    a file of settings that was to be changed
 
-Commands and engines have errors of their own besides, which nobody else meets; they are AcpErrors too.
+Commands and engines have errors of their own besides, which never leave them; they are AcpErrors too.
 
-The codes and the names the documents give them stand in `Code`. Three collide; `Code` says which meaning we send and
-`meaning_of` how we read the others.
+The codes and their names are in `Code`. Documents disagree about three; `Code` says which meaning we send, and `meaning_of` how we
+read the others.
 """
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from antiphon.codes import Code as Code
+    from antiphon.codes import meaning_of as meaning_of
+
 __all__ = [
     "AcpError", "Advice", "AuthRequired", "Code", "ConnectionClosed", "ExtraMissing", "LocalProtocolError", "NotSupported", "ProcessDied",
-    "ProtocolError", "RemoteProtocolError", "RequestError", "RequestRefused", "RequestTimeout",
+    "ProtocolError", "RemoteProtocolError", "RequestError", "RequestRefused", "RequestTimeout", "ResponseError",
     "SpawnFailed", "StdioClosed", "TurnLost", "TurnOver",
     "UnsupportedPlatform", "fresh", "meaning_of", "sentence_and_hint",
 ]  # fmt: skip
@@ -57,74 +61,13 @@ _MADE_IN: "Mapping[str, str]" = {
 
 
 def __getattr__(name: str) -> "type[AcpError]":
-    if name not in _MADE_IN:
-        raise AttributeError(f"{__name__} has no `{name}`")
     from importlib import import_module
 
-    found: type[AcpError] = getattr(import_module(f"antiphon.{_MADE_IN[name]}"), name)
+    home = "codes" if name in ("Code", "meaning_of") else _MADE_IN.get(name)
+    if home is None:
+        raise AttributeError(f"{__name__} has no `{name}`")
+    found: type[AcpError] = getattr(import_module(f"antiphon.{home}"), name)
     return found
-
-
-class Code:
-    """JSON-RPC error codes by name: what we send.
-
-    Three numbers mean different things in different documents. We send the schema's meaning where it has one:
-
-    ======  =========================  ==========================================================
-    code    we send it for             others use it for
-    ======  =========================  ==========================================================
-    -32000  authentication required    connection closed (one client guide)
-    -32001  request timed out          unsupported protocol version (one agent's notes)
-    -32002  resource not found         permission denied (one client guide)
-    ======  =========================  ==========================================================
-
-    For an unsupported version we send -32022, and a closed connection is never sent: it is noticed.
-    """
-
-    PARSE_ERROR = -32700
-    INVALID_REQUEST = -32600
-    METHOD_NOT_FOUND = -32601
-    INVALID_PARAMS = -32602
-    INTERNAL_ERROR = -32603
-    REQUEST_CANCELLED = -32800
-    AUTH_REQUIRED = -32000
-    REQUEST_TIMEOUT = -32001
-    RESOURCE_NOT_FOUND = -32002
-    SESSION_EXPIRED = -32003
-    UNSUPPORTED_VERSION = -32022
-
-
-_NAMES = {
-    Code.PARSE_ERROR: "parse error",
-    Code.INVALID_REQUEST: "invalid request",
-    Code.METHOD_NOT_FOUND: "method not found",
-    Code.INVALID_PARAMS: "invalid params",
-    Code.INTERNAL_ERROR: "internal error",
-    Code.REQUEST_CANCELLED: "request cancelled",
-    Code.AUTH_REQUIRED: "authentication required",
-    Code.REQUEST_TIMEOUT: "request timeout",
-    Code.RESOURCE_NOT_FOUND: "resource not found",
-    Code.SESSION_EXPIRED: "session expired",
-    Code.UNSUPPORTED_VERSION: "unsupported protocol version",
-}
-
-# The other meaning of a colliding code, and words in the error's message that give it away.
-_OTHER_MEANINGS = {
-    -32000: ("connection closed", ("connection closed", "connection lost", "disconnected")),
-    -32001: ("unsupported protocol version", ("protocol version", "unsupported version")),
-    -32002: ("permission denied", ("permission denied", "user rejected", "not permitted")),
-}
-
-
-def meaning_of(code: int, message: str = "") -> str:
-    """What a received code means, told apart by the message where documents disagree."""
-    if code in _OTHER_MEANINGS:
-        other, signs = _OTHER_MEANINGS[code]
-        if any(sign in message.lower() for sign in signs):
-            return other
-    if code in _NAMES:
-        return _NAMES[code]
-    return "server error" if -32099 <= code <= -32000 else "error"
 
 
 _HINT = "\nhint: "
@@ -159,7 +102,7 @@ class Advice(tuple[str, str]):
 class AcpError(Exception):
     """Base of every error that this package raises on purpose: one sentence, and a hint that says what to do."""
 
-    code: int = Code.INTERNAL_ERROR
+    code: int = -32603
     """The JSON-RPC code of the response, where the error ends a request of the peer."""
 
     def __init__(self, sentence: str = "", *, hint: str = "") -> None:
@@ -187,7 +130,7 @@ class AcpError(Exception):
 
 def sentence_and_hint(error: BaseException) -> "tuple[str, str | None]":
     """Return an error as people read it: a sentence, without the code of a refused request, and what to do if it says so."""
-    if isinstance(error, RequestError):
+    if isinstance(error, ResponseError):
         sentence = error.reason or error.meaning
     else:
         sentence = getattr(error, "sentence", None) or str(error) or type(error).__name__
@@ -202,8 +145,8 @@ def fresh(error: "AcpError") -> "AcpError":
     return twin
 
 
-class RequestError(AcpError):
-    """A request was answered with an error. Raise it in a handler to answer with one."""
+class ResponseError(AcpError):
+    """A response with an error: a code, a message and data. `RequestError` is one of ours, `RequestRefused` one of the peer's."""
 
     def __init__(self, code: int, message: str, data: object = None, *, hint: str = "") -> None:
         if hint:
@@ -223,16 +166,18 @@ class RequestError(AcpError):
     @property
     def meaning(self) -> str:
         """The code in words."""
+        from antiphon.codes import meaning_of
+
         return meaning_of(self.code, self.message)
 
     @property
     def wants_sign_in(self) -> bool:
-        """Whether somebody has to sign in first: by its meaning, since -32000 also says that a connection was closed."""
-        return self.code == Code.AUTH_REQUIRED and self.meaning == _NAMES[Code.AUTH_REQUIRED]
+        """Whether the user has to sign in first: by its meaning, since -32000 also says that a connection was closed."""
+        return self.meaning == "authentication required"
 
     @property
     def says_closed(self) -> bool:
-        """Whether the peer answers that a connection was closed: its own to whoever does the work, since it still answers."""
+        """Whether the peer responds that a connection was closed: its own to what does the work, since it still responds."""
         return self.meaning == "connection closed"
 
     @property
@@ -259,21 +204,72 @@ class RequestError(AcpError):
         sentence, _, hint = self.message.partition(_HINT)
         if not isinstance(data, str) or not data.strip() or data in sentence:
             return self.message
-        if self.code == Code.INTERNAL_ERROR and self.message.strip(" .").lower() in ("", _NAMES[self.code]):
+        if self.meaning == "internal error" and self.message.strip(" .").lower() in ("", "internal error"):
             return data
         return f"{sentence}: {data}{f'{_HINT}{hint}' if hint and _HINT not in data else ''}"
 
     def __str__(self) -> str:
         hint = f"{_HINT}{self.hint}" if self.hint else ""
-        return f"{self.reason} ({self.code}, {self.meaning}){hint}"
+        code = int(self.code)
+        if self.reason.lower().startswith(self.meaning):  # "Internal error (-32603, internal error)" says it twice
+            return f"{self.reason} ({code}){hint}"
+        return f"{self.reason} ({code}, {self.meaning}){hint}"
 
 
-class RequestRefused(RequestError):
+class RequestError(ResponseError):
+    """Raise it in a handler to answer a request with an error. The constructors below have the code and the usual message.
+
+    The peer's own refusal of a request of ours is `RequestRefused`, which is no `RequestError`: `except RequestError` in a handler catches
+    what the handler itself refuses.
+    """
+
+    @classmethod
+    def parse_error(cls, details: str = "", *, hint: str = "") -> "RequestError":
+        """The frame is no JSON: -32700."""
+        return cls(-32700, "Parse error", details or None, hint=hint)
+
+    @classmethod
+    def invalid_request(cls, details: str = "", *, hint: str = "") -> "RequestError":
+        """The message is no valid request, or not at this point: -32600."""
+        return cls(-32600, "Invalid request", details or None, hint=hint)
+
+    @classmethod
+    def method_not_found(cls, method: str, *, hint: str = "") -> "RequestError":
+        """The method does not exist or is not supported: -32601."""
+        return cls(-32601, "Method not found", method, hint=hint)
+
+    @classmethod
+    def invalid_params(cls, details: str = "", *, hint: str = "") -> "RequestError":
+        """The params are wrong: -32602."""
+        return cls(-32602, "Invalid params", details or None, hint=hint)
+
+    @classmethod
+    def internal(cls, details: str = "", *, hint: str = "") -> "RequestError":
+        """Something failed here: -32603."""
+        return cls(-32603, "Internal error", details or None, hint=hint)
+
+    @classmethod
+    def cancelled(cls, details: str = "") -> "RequestError":
+        """The request was cancelled: -32800."""
+        return cls(-32800, "Request cancelled", details or None)
+
+    @classmethod
+    def auth_required(cls, details: str = "", *, hint: str = "") -> "RequestError":
+        """The user has to sign in first: -32000."""
+        return cls(-32000, "Authentication required", details or None, hint=hint)
+
+    @classmethod
+    def not_found(cls, what: str, *, hint: str = "") -> "RequestError":
+        """A session, a file or another resource does not exist: -32002."""
+        return cls(-32002, "Resource not found", what, hint=hint)
+
+
+class RequestRefused(ResponseError):
     """The peer refused a request of ours. In a handler of ours it is a failure, not our own refusal: catch it to say what to do."""
 
 
 class AuthRequired(RequestRefused):
-    """Somebody has to sign in first. `methods` are the ways that the agent offers (`v1.AuthMethod`)."""
+    """The user has to sign in first. `methods` are the ways that the agent offers (`v1.AuthMethod`)."""
 
     def __init__(self, code: int, message: str, data: object = None, methods: "Sequence[object]" = ()) -> None:
         super().__init__(code, message, data)
@@ -309,15 +305,15 @@ class NotSupported(AcpError):
 
 
 class ProtocolError(AcpError):
-    """Somebody broke the rules of the protocol."""
+    """The rules of the protocol were broken."""
 
 
 class LocalProtocolError(ProtocolError):
-    """We did: the caller asked for something the protocol does not allow."""
+    """We broke the rules: the caller asked for something the protocol does not allow."""
 
 
 class TurnOver(LocalProtocolError):
-    """The turn has been answered: nothing can be said in it any more."""
+    """The turn has its response: nothing can be sent in it any more."""
 
 
 class StdioClosed(LocalProtocolError):
@@ -331,11 +327,11 @@ class StdioClosed(LocalProtocolError):
 
 
 class RemoteProtocolError(ProtocolError):
-    """The peer did."""
+    """The peer broke the rules."""
 
 
 class ConnectionClosed(AcpError):
-    """The conversation is over."""
+    """The connection is closed."""
 
 
 LAST_WORDS = 8

@@ -10,7 +10,7 @@ from antiphon.agent.session import AgentSession
 from antiphon.agent.turn import AgentTurn
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
-from antiphon.errors import AcpError, RequestError
+from antiphon.errors import AcpError, ResponseError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.version import V1
@@ -78,11 +78,11 @@ class Busy(Agent):
             await call.show("done")
 
     async def choose(self, turn: AgentTurn) -> None:
-        with suppress(RequestError):
+        with suppress(ResponseError):
             await turn.choose("Which?", ["a", "b"])
 
     async def permitted(self, turn: AgentTurn) -> None:
-        with suppress(RequestError):
+        with suppress(ResponseError):
             await self.ask(turn)
 
     async def ask(self, turn: AgentTurn) -> None:
@@ -91,7 +91,7 @@ class Busy(Agent):
                 await self.world.pause()
 
     async def read(self, turn: AgentTurn) -> None:
-        with suppress(RequestError):
+        with suppress(ResponseError):
             await turn.session.request(m.READ_TEXT_FILE, v1.ReadTextFile(turn.session.id, "/w/a"))
 
 
@@ -121,7 +121,7 @@ class Client(RandomClient):
                 self.ids.append((await ask(m.FORK_SESSION, v1.ForkSession(id, "/w", []))).session_id)
 
     async def prompt(self) -> None:
-        with suppress(RequestError):  # a session that is not open
+        with suppress(ResponseError):  # a session that is not open
             await self.connection.request(m.PROMPT, v1.Prompt(self.world.random.choice(self.ids), [v1.TextBlock("go")]))
 
     async def cancel(self) -> None:
@@ -129,12 +129,12 @@ class Client(RandomClient):
             self.connection.post(m.CANCEL, v1.Cancel(id))
 
     async def close(self) -> None:
-        with suppress(RequestError):
+        with suppress(ResponseError):
             await self.connection.request(m.CLOSE_SESSION, v1.CloseSession(self.world.random.choice(self.ids)))
 
     async def withdraw(self) -> None:
         """A request whose asker gives up."""
-        with suppress(TimeoutError, RequestError):
+        with suppress(TimeoutError, ResponseError):
             async with asyncio.timeout(0.0001):
                 await self.world.random.choice([self.open, self.prompt, self.close])()
 

@@ -17,7 +17,7 @@ from antiphon.client.session import ClientSession
 from antiphon.client.updates import ClientSessions, EarlyUpdates
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
-from antiphon.errors import AcpError, LocalProtocolError, RequestError, RequestTimeout
+from antiphon.errors import AcpError, LocalProtocolError, RequestError, RequestTimeout, ResponseError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.version import V1
@@ -55,10 +55,10 @@ class Worker(Agent):
             await self.world.pause()
             match self.world.random.choice(["ask", "form", "linger", "fail", "", "", ""]):
                 case "ask":
-                    with suppress(RequestError):
+                    with suppress(ResponseError):
                         await turn.ask_permission(v1.ToolCallPatch("c"))
                 case "form":
-                    with suppress(RequestError):
+                    with suppress(ResponseError):
                         await turn.ask("name?", name=v1.StringProperty())
                 case "linger":
                     with suppress(asyncio.CancelledError):
@@ -201,7 +201,9 @@ class User:
         self.sessions.append(await self.agent.load_session("earlier", "/w"))
 
     async def do(self, what: Any) -> None:
-        with suppress(LocalProtocolError, RequestError):  # a session that another task has closed, a prompt that failed
+        with suppress(
+            LocalProtocolError, ResponseError
+        ):  # a session that another task has closed, a prompt that failed
             await what()
 
     def ways(self) -> list[Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
-from antiphon.errors import RequestError
+from antiphon.errors import RequestRefused
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.client_services import ReadTextFile, ReadTextFileResult
 from antiphon.protocol.v1.content import TextBlock
@@ -112,5 +112,5 @@ async def test_a_message_over_the_limit_is_refused_and_the_next_one_is_not() -> 
         assert (connection.counts["Rejected"], heard) == (1, [])
         await connection.request(m.PROMPT, prompt("read /small"))
         assert text_of(heard[0]) == "5 sma"
-        with pytest.raises(RequestError):
+        with pytest.raises(RequestRefused):
             await connection.request(m.PROMPT, prompt("nonsense"))

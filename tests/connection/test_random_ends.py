@@ -13,7 +13,7 @@ from antiphon.connection.connection import Connection
 from antiphon.connection.inbox import CHOKED_FOR, Inbox
 from antiphon.connection.router import Router
 from antiphon.connection.stream import Stream
-from antiphon.errors import AcpError, ConnectionClosed, RequestError
+from antiphon.errors import AcpError, ConnectionClosed, ResponseError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.version import V1
@@ -60,7 +60,7 @@ class Speaker:
             self.at_work -= 1
 
     async def ask(self, session_id: str) -> None:
-        with suppress(RequestError):
+        with suppress(ResponseError):
             await self.connection.request(m.READ_TEXT_FILE, v1.ReadTextFile(session_id, "/a"))
 
     async def set_mode(self, asked: v1.SetMode) -> v1.SetModeResult:

@@ -11,7 +11,14 @@ from msgspec import Raw
 from antiphon.connection.connection import EOF_GRACE, Connection
 from antiphon.connection.reports import Report
 from antiphon.connection.router import Router
-from antiphon.errors import Code, ConnectionClosed, LocalProtocolError, RemoteProtocolError, RequestError
+from antiphon.errors import (
+    Code,
+    ConnectionClosed,
+    LocalProtocolError,
+    RemoteProtocolError,
+    RequestError,
+    RequestRefused,
+)
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.client_services import ReadTextFile, ReadTextFileResult
 from antiphon.protocol.v1.session import Cancel, ListSessions, NewSession, NewSessionResult
@@ -144,7 +151,7 @@ async def test_a_refused_request_raises_with_code_and_data() -> None:
         asking = asyncio.create_task(connection.request(m.READ_TEXT_FILE, READ))
         id = (await peer.hear())["id"]
         await peer.say(b'{"id":%d,"error":{"code":-32000,"message":"log in","data":[1]}}' % id)
-        with pytest.raises(RequestError) as caught:
+        with pytest.raises(RequestRefused) as caught:
             await asking
         assert (caught.value.code, caught.value.data) == (Code.AUTH_REQUIRED, [1])
 
@@ -332,7 +339,7 @@ async def test_an_error_that_cannot_be_read_still_ends_the_wait_and_so_does_what
             b'{"jsonrpc":"2.0","id":%d,"error":{"code":%b,"message":"m"}}' % (first, code),
             answer(second, '{"content":"fine"}'),
         )
-        with pytest.raises(RequestError):
+        with pytest.raises(RequestRefused):
             await asking[0]
         assert (await asking[1]).content == "fine"
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 import antiphon
-from antiphon import RequestError, v1
+from antiphon import ResponseError, v1
 from antiphon.client.agent import ConnectedAgent
 from antiphon.client.files import Files
 from antiphon.client.session import ClientSession
@@ -117,7 +117,7 @@ async def code_of(asked: Awaitable[Any]) -> int | None:
     """The code of the error that it ends in, if it does."""
     try:
         await asked
-    except RequestError as error:
+    except ResponseError as error:
         return error.code
     return None
 

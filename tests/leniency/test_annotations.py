@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from msgspec import UNSET, Raw, ValidationError
 
-from antiphon.errors import Code, RemoteProtocolError, RequestError
+from antiphon.errors import Code, RemoteProtocolError, ResponseError
 from antiphon.protocol.base import decoder, encode
 from antiphon.protocol.methods import Call, Reading
 from antiphon.protocol.salvage import salvage, salvage_with_notes
@@ -163,7 +163,7 @@ def refused_or_explained(read: Callable[[bytes], Reading[Any]], raw: bytes) -> b
     """As invalid params or as a senseless answer; or read, by a rule of a dialect that is named."""
     try:
         return bool(DIALECTS & set(read(raw).rules))
-    except RequestError as error:
+    except ResponseError as error:
         return error.code == Code.INVALID_PARAMS
     except RemoteProtocolError as error:
         return "makes no sense" in str(error)

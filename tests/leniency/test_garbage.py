@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon.errors import RemoteProtocolError, RequestError
+from antiphon.errors import RemoteProtocolError, ResponseError
 from antiphon.protocol.base import EXACT, ITEMS, OR_DEFAULT, Model, decoder, encode
 from antiphon.protocol.methods import Call, Reading
 from antiphon.protocol.salvage import salvage
@@ -70,7 +70,7 @@ def survives(read: Reader, raw: bytes) -> None:
     """Read, or refused as promised. What was read can be sent again."""
     try:
         reading = read(raw)
-    except (RequestError, RemoteProtocolError):
+    except (ResponseError, RemoteProtocolError):
         return
     assert msgspec.json.decode(encode(reading.value), type=msgspec.Raw)
 

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon import errors
-from antiphon.errors import Code, ProcessDied, RequestError, SpawnFailed, meaning_of
+from antiphon.errors import Code, ProcessDied, RequestError, RequestRefused, ResponseError, SpawnFailed, meaning_of
+from antiphon.rpc.envelope import ErrorObject, error_frame
 
 
 @pytest.mark.parametrize(
@@ -42,11 +43,11 @@ def test_the_type_says_whose_fault_it_is() -> None:
 
 
 def test_an_error_reads_as_a_sentence() -> None:
-    assert str(RequestError(-32601, "Method not found", "x/y")) == "Method not found: x/y (-32601, method not found)"
+    assert str(RequestError(-32601, "Method not found", "x/y")) == "Method not found: x/y (-32601)"
     assert str(RequestError(-32603, "Internal error", "it is full", hint="make room")) == (
         "it is full (-32603, internal error)\nhint: make room"
     )
-    assert str(RequestError(-32603, "Internal error")) == "Internal error (-32603, internal error)"
+    assert str(RequestError(-32603, "Internal error")) == "Internal error (-32603)"
 
 
 PIECES = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), min_size=1, max_size=20).filter(str.strip)
@@ -88,3 +89,33 @@ def test_a_dead_process_says_how_it_died_and_what_it_said() -> None:
 def test_a_program_that_does_not_start_ends_with_a_hint() -> None:
     for cause in (FileNotFoundError(), PermissionError(), ValueError("embedded null byte")):
         assert str(SpawnFailed("agent", cause)).splitlines()[-1].startswith("hint: ")
+
+
+def test_a_refusal_of_ours_is_told_apart_from_one_of_the_peer() -> None:
+    assert not issubclass(RequestRefused, RequestError)
+    assert issubclass(RequestRefused, ResponseError) and issubclass(RequestError, ResponseError)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        (RequestError.parse_error("no JSON"), Code.PARSE_ERROR, "Parse error: no JSON"),
+        (RequestError.invalid_request(), Code.INVALID_REQUEST, "Invalid request"),
+        (RequestError.method_not_found("x/y"), Code.METHOD_NOT_FOUND, "Method not found: x/y"),
+        (RequestError.invalid_params("cwd"), Code.INVALID_PARAMS, "Invalid params: cwd"),
+        (RequestError.internal("the disk is full"), Code.INTERNAL_ERROR, "the disk is full"),
+        (RequestError.cancelled(), Code.REQUEST_CANCELLED, "Request cancelled"),
+        (RequestError.auth_required(), Code.AUTH_REQUIRED, "Authentication required"),
+        (RequestError.not_found("session s"), Code.RESOURCE_NOT_FOUND, "Resource not found: session s"),
+    ],
+    ids=lambda value: str(value),
+)
+def test_each_constructor_has_its_code_and_message(error: RequestError, code: Code, sentence: str) -> None:
+    assert (error.code, error.sentence) == (code, sentence)
+    assert error.meaning == code.name.lower().replace("_", " ").replace("auth ", "authentication ")
+    assert type(error).invalid_params("x", hint="do y").hint == "do y"
+
+
+def test_a_code_is_a_number_on_the_wire_and_a_name_in_the_program() -> None:
+    assert Code(-32602) is Code.INVALID_PARAMS
+    assert error_frame(1, ErrorObject(Code.INVALID_PARAMS, "x")).endswith(b'"error":{"code":-32602,"message":"x"}}')

@@ -13,7 +13,7 @@ from antiphon.agent.session import AgentSession
 from antiphon.agent.turn import AgentTurn
 from antiphon.aio import maybe_await
 from antiphon.connection.router import Then
-from antiphon.errors import Code, RequestError
+from antiphon.errors import Code, RequestError, ResponseError
 from antiphon.protocol import v1
 from antiphon.protocol.v1.dialects import OWN_DIRECTORY
 
@@ -170,7 +170,7 @@ class AgentSessions:
                 if wanted is not None:
                     try:
                         await choose(session, wanted)
-                    except RequestError as error:
+                    except ResponseError as error:
                         await session.notice(f"The {what} is not `{wanted}`", error.reason, v1.NoticeSeverity.WARNING)
         except BaseException:
             await self._end(session.id)  # the client does not get its id

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from antiphon.agent.questions import OPTIONS, Permission
-from antiphon.errors import AcpError, LocalProtocolError, RequestError
+from antiphon.errors import AcpError, LocalProtocolError, ResponseError
 from antiphon.protocol import v1
 from antiphon.protocol.timeouts import NO_TIMEOUT
 
@@ -166,6 +166,6 @@ def _text(text: str) -> v1.ContentItem:
 
 def _reason(error: Exception) -> str:
     """What may be told: our own errors and the system's are made to be read. Others may hold anything, and go to the log alone."""
-    if isinstance(error, RequestError):
+    if isinstance(error, ResponseError):
         return str(error.advice)
     return str(error) if isinstance(error, AcpError | OSError) and str(error) else type(error).__name__

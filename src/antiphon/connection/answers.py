@@ -150,7 +150,7 @@ class Answers:
         gone = self._outbox.over or self._outbox.transport.deaf
         if self._outbox.lost is not None or (gone and isinstance(error, ConnectionClosed)):
             return
-        if not isinstance(error, RequestError) or isinstance(error, RequestRefused):
+        if not isinstance(error, RequestError):
             self._outbox.handler_failed(request.method, error)
         self._outbox.send(self._peer.refuse(request.id, _to_wire(error)), answers=request.id)
 

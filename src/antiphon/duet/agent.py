@@ -10,7 +10,7 @@ from antiphon.agent.agent import Agent
 from antiphon.catalogue.known import DEMO, installed, named_by_user
 from antiphon.duet.commands import handles, reserved
 from antiphon.engines.known import make_engine
-from antiphon.errors import AcpError, Advice, Code, RequestError
+from antiphon.errors import AcpError, Advice, Code, RequestError, ResponseError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -135,7 +135,7 @@ class _Whole(Agent):
         shown, engine, own = self._ways[method_id]
         try:
             await maybe_await(engine.authenticate(own))
-        except RequestError as error:
+        except ResponseError as error:
             if error.code != Code.AUTH_REQUIRED or isinstance(shown, TerminalAuth):
                 raise
             if not await self._another_is_signed_in(engine):
@@ -224,7 +224,7 @@ async def clearly(work: "Awaitable[T]") -> T:
     """Await the work of a hook. An error is answered with its sentence and hint, and not as an internal error without them."""
     try:
         return await work
-    except RequestError:
+    except ResponseError:
         raise
     except AcpError as error:
         raise RequestError(Code.INTERNAL_ERROR, str(error)) from error

@@ -22,7 +22,7 @@ from antiphon.aio import NO_WAIT, maybe_await
 from antiphon.duet.history.catch_up import missed_updates
 from antiphon.duet.history.events import EndEvent, now
 from antiphon.duet.settings import EngineOffer
-from antiphon.errors import AcpError, Code, LocalProtocolError, RequestError
+from antiphon.errors import AcpError, Code, LocalProtocolError, RequestError, ResponseError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -378,7 +378,7 @@ class EngineSessions:
         if inner.engine.does("fork"):
             try:
                 return await _opened(inner, lambda: maybe_await(inner.engine.fork(inner, source)))
-            except RequestError as error:
+            except ResponseError as error:
                 if error.code not in _LOST:
                     raise
         return await self._begin_anew(name)
@@ -392,7 +392,7 @@ class EngineSessions:
         load = engine.load if engine.does("load") else engine.resume
         try:
             await _opened(inner, lambda: maybe_await(load(inner)))
-        except RequestError as error:
+        except ResponseError as error:
             if error.code not in _LOST:
                 raise
             _log.info("%s cannot go on with %s: %s", name, conversation, error)

@@ -24,7 +24,7 @@ from antiphon.duet.history.writer import explained, failure_of
 from antiphon.duet.limits import Budget, Exceeded, HeldNudge, Nudge
 from antiphon.duet.preferences import REVIEW
 from antiphon.duet.review import TreesBefore, changes, fix_prompt, from_calls, no_findings, review_prompt, snapshot
-from antiphon.errors import AcpError, Code, RequestError
+from antiphon.errors import AcpError, Code, RequestError, ResponseError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class RoutedPrompt:
     async def _instead_of(self, name: str, error: AcpError, route: str) -> str | None:
         """The engine that answers because this one is not signed in, if the user has not chosen who answers. It does so from now on."""
         settings = self._settings
-        if not isinstance(error, RequestError) or error.code != Code.AUTH_REQUIRED or self._joint.has_answer:
+        if not isinstance(error, ResponseError) or error.code != Code.AUTH_REQUIRED or self._joint.has_answer:
             return None
         if settings.is_route_chosen or route != settings.route:
             return None
@@ -227,7 +227,7 @@ class RoutedPrompt:
             stop_reason, failure = v1.StopReason.CANCELLED.value, ""
             raise
         except AcpError as error:
-            unsigned = isinstance(error, RequestError) and error.code == Code.AUTH_REQUIRED
+            unsigned = isinstance(error, ResponseError) and error.code == Code.AUTH_REQUIRED
             failure = UNSIGNED if unsigned else ": ".join(explained(error))
             raise
         finally:

@@ -19,7 +19,7 @@ from antiphon.duet.history.summary import SessionSummary
 from antiphon.duet.history.writer import JointHistory, explained
 from antiphon.duet.limits import Budget, Nudges, UsageTotals
 from antiphon.duet.settings import AUTO_RESUME, MODE, PRIMARY, REVIEW_OPTION, ROUTE, JointSettings, address
-from antiphon.errors import AcpError, Advice, Code, RequestError
+from antiphon.errors import AcpError, Advice, Code, RequestError, ResponseError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.store.errors import NoSuchSession, StoreError
@@ -102,7 +102,7 @@ class JointSession:
             await self.engine_sessions.get(name)
         except AcpError as error:
             alone = len(self.settings.engines) == 1
-            if alone and isinstance(error, RequestError) and error.code == Code.AUTH_REQUIRED:
+            if alone and isinstance(error, ResponseError) and error.code == Code.AUTH_REQUIRED:
                 raise
             await self.history.report(self.settings.titles[name], error, stored=False)
 

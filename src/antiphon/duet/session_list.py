@@ -17,7 +17,7 @@ import msgspec
 from antiphon.aio import maybe_await
 from antiphon.config.shapes import is_script
 from antiphon.duet.history.writer import OURS
-from antiphon.errors import AcpError, Code, RequestError
+from antiphon.errors import AcpError, Code, RequestError, ResponseError
 from antiphon.protocol import v1
 from antiphon.store.errors import BadCursor
 
@@ -147,7 +147,7 @@ class _Reader:
             page = await page_of(self._engines[name], query)
         except AcpError as error:
             given = cursor is not None and cursor == self._given.get(name)
-            if given and isinstance(error, RequestError) and error.code == Code.INVALID_PARAMS:
+            if given and isinstance(error, ResponseError) and error.code == Code.INVALID_PARAMS:
                 raise _refused() from error
             _log.warning("the sessions of %s cannot be listed: %s", name, error)
             return [], None

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
 
-from antiphon.errors import RemoteProtocolError, RequestError
+from antiphon.errors import RemoteProtocolError, ResponseError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.text import fenced, size_in_words
@@ -333,7 +333,7 @@ class _Link:
             async with asyncio.timeout(READ_WAIT):
                 # One line more than wanted shows whether there are more.
                 text = await read(place.path, place.first, asked + (place.count != asked))
-        except (RequestError, RemoteProtocolError, TimeoutError):
+        except (ResponseError, RemoteProtocolError, TimeoutError):
             return None
         return None if "\0" in text else _excerpt(place, text, asked)
 

@@ -16,7 +16,7 @@ import msgspec
 from antiphon.agent.questions import QUESTION, Permission, UserQuestions, misfits, why_refused
 from antiphon.aio import ignore_result
 from antiphon.engines.labels import prose, sentence
-from antiphon.errors import AcpError, Code, RequestError
+from antiphon.errors import AcpError, Code, ResponseError
 from antiphon.protocol import v1
 from antiphon.protocol.base import JsonObject, encode
 from antiphon.protocol.salvage import salvage
@@ -152,7 +152,7 @@ def is_withdrawn() -> bool:
 
 def why_not_asked(error: AcpError) -> str:
     """Say in a few words why the user could not be asked."""
-    said = error.reason if isinstance(error, RequestError) else str(error).partition("\n")[0]
+    said = error.reason if isinstance(error, ResponseError) else str(error).partition("\n")[0]
     return said or "no reason was given"
 
 

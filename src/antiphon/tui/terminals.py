@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from antiphon.client.terminals import Terminals
-from antiphon.errors import RequestError
+from antiphon.errors import ResponseError
 from antiphon.local.files import Roots
 from antiphon.protocol import v1
 
@@ -67,7 +67,7 @@ class WatchedTerminals(Terminals):
     async def _look(self, terminal_id: str, session_id: str) -> None:
         try:
             seen = await self.output(v1.TerminalOutput(session_id, terminal_id))
-        except RequestError:  # its session was closed
+        except ResponseError:  # its session was closed
             self._running.pop(terminal_id, None)
             return
         if seen.exit_status is not None:

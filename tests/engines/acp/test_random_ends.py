@@ -20,7 +20,7 @@ from antiphon.connection.router import Router
 from antiphon.engines.acp.engine import AcpEngine
 from antiphon.engines.acp.session import AcpSession
 from antiphon.engines.host import Host
-from antiphon.errors import RequestError
+from antiphon.errors import ResponseError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.version import V1
@@ -64,10 +64,10 @@ class Behind(Agent):
             await self.world.pause()
             match self.world.random.randrange(4):
                 case 0:
-                    with suppress(RequestError):
+                    with suppress(ResponseError):
                         await self.call(turn)
                 case 1:
-                    with suppress(RequestError):
+                    with suppress(ResponseError):
                         await self.page(turn)
                 case _:
                     await turn.say(f"<{next(self.numbers)}>")

@@ -10,7 +10,7 @@ import pytest
 
 from antiphon.engines.demo.commands import all_commands
 from antiphon.engines.demo.features import ALL_STEPS
-from antiphon.errors import RequestError
+from antiphon.errors import ResponseError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.transcript.transcript import Entry, Transcript, fold
@@ -37,7 +37,7 @@ async def play(client: DemoClient) -> list[Any]:
     for name, words in COMMANDS:
         try:
             updates, result = await client.prompt(session, f"/{name} {words}".strip())
-        except RequestError as error:
+        except ResponseError as error:
             seen.append((name, str(error)))
             continue
         seen.append((name, result, shown(fold(updates), session)))

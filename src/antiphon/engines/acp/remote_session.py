@@ -10,7 +10,7 @@ import msgspec
 from antiphon.client.session import SessionWorkspace, open_earlier
 from antiphon.engines.acp.errors import need_method
 from antiphon.engines.content import begins_with_command
-from antiphon.errors import Code, ConnectionClosed, NotSupported, RequestError, RequestRefused
+from antiphon.errors import Code, ConnectionClosed, NotSupported, RequestRefused, ResponseError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 
@@ -246,7 +246,7 @@ class RemoteSession:
             await self._replaced(await self._new(agent, place))
         try:
             await chosen.restore(agent, self.id, self._session.settings)
-        except RequestError as error:
+        except ResponseError as error:
             await self._warn("A setting of this session was lost", f"the agent was started again: {error.reason}")
 
     async def _replaced(self, id: str) -> None:

@@ -35,7 +35,7 @@ from antiphon.engines.cli_driver import INTERRUPT_LIMIT, CliDriver, EngineSessio
 from antiphon.engines.events import UpdateSender
 from antiphon.engines.process import TRIES, CliRefused, KeptProcess
 from antiphon.engines.project import Project
-from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
+from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError, ResponseError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -365,7 +365,7 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
             return await self._kept.ready()
         except (ConnectionClosed, CliRefused) as error:
             raise self._gone(error) from error
-        except RequestError:
+        except ResponseError:
             raise
         except AcpError as error:
             raise RequestError(Code.INTERNAL_ERROR, "Claude Code does not start", str(error)) from error

@@ -22,7 +22,7 @@ from antiphon.engines.cli_session import (
     model_option,
 )  # fmt: skip
 from antiphon.engines.project import TRUST
-from antiphon.errors import Code, ConnectionClosed, RequestError
+from antiphon.errors import Code, ConnectionClosed, RequestError, ResponseError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ class ClaudeSettings(SettingsSync):
         self._setting = mode
         try:
             await _set(process, "set_permission_mode", {"mode": mode})
-        except RequestError:
+        except ResponseError:
             if mode == BYPASS:  # the user's or an administrator's settings forbid it
                 self.bypass = False
                 await self._show_and_send()

@@ -13,7 +13,7 @@ from antiphon.engines.codex import wire
 from antiphon.engines.codex.login import Mark, kept_login
 from antiphon.engines.codex.server import CodexServer
 from antiphon.engines.process import KeptProcess
-from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
+from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError, ResponseError
 from antiphon.text import strip_ansi
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class CodexHub:
         """
         try:
             return await self._started()
-        except RequestError:
+        except ResponseError:
             raise
         except AcpError as error:
             raise RequestError(Code.INTERNAL_ERROR, "Codex does not start", strip_ansi(str(error))) from error

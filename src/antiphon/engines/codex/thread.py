@@ -24,7 +24,7 @@ from antiphon.engines.codex.server import (
 from antiphon.engines.labels import free_name
 from antiphon.engines.process import CliRefused
 from antiphon.engines.project import Project
-from antiphon.errors import Code, ConnectionClosed, RequestError
+from antiphon.errors import Code, ConnectionClosed, ResponseError
 from antiphon.protocol import v1
 from antiphon.protocol.base import JsonObject
 
@@ -189,7 +189,7 @@ class OpenThread:
     async def _signed_in(self) -> CodexServer:
         try:
             return await must_be_signed_in(self._hub)
-        except RequestError as error:
+        except ResponseError as error:
             server = await self._hub.ready()
             if error.code != Code.AUTH_REQUIRED or await key_at_fault(server) is None:
                 raise
@@ -206,7 +206,7 @@ class OpenThread:
     async def _again(self, server: CodexServer) -> None:
         try:
             await self._open(server, "thread/resume", {"threadId": self.id})
-        except RequestError as error:
+        except ResponseError as error:
             # Codex stores a thread from its first turn on. One without a turn is as good as a new one; any other was deleted.
             if error.code != Code.RESOURCE_NOT_FOUND or not self._empty:
                 raise

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from antiphon.engines.demo.commands import COMMANDS, command
-from antiphon.errors import Code, RequestError
+from antiphon.errors import Code, RequestError, ResponseError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ async def everything(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outc
     for name, arguments in ALL_STEPS:
         try:
             outcome = await COMMANDS[name].run(demo, turn, arguments)
-        except RequestError as error:  # you may have refused what it needs
+        except ResponseError as error:  # you may have refused what it needs
             await turn.say(f"`/{name}` did not work: {error}")
         await turn.say("\n\n")
     async with turn.tool("A tool that fails, to show it") as call:
