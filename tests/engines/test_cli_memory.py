@@ -17,7 +17,7 @@ from antiphon.engines.cli_program import (
 )
 
 
-def test_what_was_told_is_known_the_next_time_and_by_this_version_alone(tmp_path: Path) -> None:
+def test_an_offer_is_known_the_next_time_and_by_this_version_alone(tmp_path: Path) -> None:
     told = {"models": [{"value": "big"}], "commands": []}
     CliMemory("claude", "2.1.0").save(told)
     assert CliMemory("claude", "2.1.0").load() == told
@@ -38,7 +38,7 @@ def test_what_was_chosen_in_a_session_is_known_until_it_is_forgotten(id: str) ->
     assert chosen.load() == {}
 
 
-def test_nobody_else_can_read_it() -> None:
+def test_only_the_user_can_read_the_notes() -> None:
     kept = CliMemory("claude", "2.1.0")
     kept.save({"a": 1})
     assert stat.S_IMODE(kept.path.stat().st_mode) == 0o600

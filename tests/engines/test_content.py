@@ -117,7 +117,7 @@ async def test_a_command_comes_first_whatever_stood_before_it() -> None:
     ("text", "is_one"),
     [("/review", True), (" /review a", True), ("/mcp__a__b c", True), ("/a:b (MCP)", True), ("/etc/hosts is", False), ("/ x", False), ("a /b", False), ("", False)],
 )  # fmt: skip
-def test_a_command_is_told_from_a_path(text: str, is_one: bool) -> None:
+def test_a_command_is_distinguished_from_a_path(text: str, is_one: bool) -> None:
     assert begins_with_command([v1.TextBlock(text)]) is is_one
 
 
@@ -165,7 +165,7 @@ async def test_long_lines_are_cut_at_a_lines_end(workspace: Path) -> None:
     assert len(pieces[0].text) < content.LINK_CHARS
 
 
-async def test_lines_after_the_end_are_told(workspace: Path) -> None:
+async def test_lines_after_the_end_are_mentioned(workspace: Path) -> None:
     (workspace / "a.txt").write_text("x\n", encoding="utf-8")
     pieces, _ = await read_by_client(workspace, [link("a.txt#L90")])
     assert pieces[0] == ContextPiece(f"{workspace}/a.txt, line 90: there is no text.")
@@ -302,7 +302,7 @@ async def test_a_drawing_in_svg_is_given_as_its_text() -> None:
     assert nameless == [ContextPiece("The image:\n```\n<svg/>\n```"), TextPiece("[image: image/svg+xml, 6 bytes]")]
 
 
-async def test_broken_base64_is_told_and_not_sent() -> None:
+async def test_broken_base64_is_mentioned_and_not_sent() -> None:
     assert await read_by_nobody(v1.ImageBlock("@@@", "image/png")) == [
         TextPiece("[image: image/png, its base64 is broken, so it was left out]")
     ]

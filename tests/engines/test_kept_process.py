@@ -89,7 +89,7 @@ async def others_work() -> None:
         await asyncio.sleep(0)
 
 
-async def test_what_a_given_up_process_still_has_to_say_is_heard_before_the_next_one_starts() -> None:
+async def test_the_last_lines_of_a_given_up_process_are_handled_before_the_next_one_starts() -> None:
     owner = Owner()
     running: KeptProcess[Fake] = KeptProcess(owner)
     first = await running.ready()
@@ -107,7 +107,7 @@ async def test_what_a_given_up_process_still_has_to_say_is_heard_before_the_next
     await running.close()
 
 
-async def test_two_who_are_in_a_hurry_share_one_start() -> None:
+async def test_two_callers_at_once_share_one_start() -> None:
     owner = Owner()
     owner.may_start.clear()
     running: KeptProcess[Fake] = KeptProcess(owner)
@@ -136,7 +136,7 @@ async def test_who_stops_waiting_does_not_stop_the_start() -> None:
     await running.close()
 
 
-async def test_a_start_that_fails_is_told_and_tried_again() -> None:
+async def test_a_start_that_fails_is_raised_and_tried_again() -> None:
     owner = Owner()
     owner.no_start = SpawnFailed("sing", OSError("there is none"))
     running: KeptProcess[Fake] = KeptProcess(owner)

@@ -41,7 +41,7 @@ def test_lines_have_numbers_that_every_client_can_read() -> None:
     assert [line_number(each) for each in (None, -3, 7, 2**32 - 1, 2**32)] == [None, 1, 7, 2**32 - 1, None]
 
 
-def test_sizes_are_told_in_three_digits() -> None:
+def test_sizes_have_three_digits() -> None:
     sizes = (0, 1, 1023, 3000, 1023 * 1024, 1 << 20, 10**30)
     assert [size_in_words(each) for each in sizes] == [
         "0 bytes", "1 byte", "1023 bytes", "2.93 KiB", "0.999 MiB", "1 MiB", "953674316406250000000000 MiB",

@@ -31,7 +31,7 @@ async def test_what_is_said_comes_back_in_order(tmp_path: Path) -> None:
     await program.close()
 
 
-async def test_lines_that_come_together_are_heard_together_and_announced_once(tmp_path: Path) -> None:
+async def test_lines_that_come_together_are_read_together_and_announced_once(tmp_path: Path) -> None:
     announced: list[bool] = []
     code = "import os, sys\nos.write(1, b'one\\ntwo\\n\\nthree\\n')\nsys.stdin.read()"
     command = [sys.executable, "-c", code]
@@ -61,7 +61,7 @@ async def test_a_line_of_20_megabytes_arrives_whole(tmp_path: Path) -> None:
     await program.close()
 
 
-async def test_a_line_that_is_too_long_is_left_out_and_the_next_one_heard(tmp_path: Path) -> None:
+async def test_a_line_that_is_too_long_is_left_out_and_the_next_one_read(tmp_path: Path) -> None:
     program = await start("print('x' * 70_000_000)\nprint('after')", tmp_path)
     assert [line async for line in program.lines()] == [b"after"]
     await program.close()

@@ -85,5 +85,5 @@ def test_what_lies_elsewhere_is_no_file(uri: str) -> None:
     ("place", "words"),
     [(LinkTarget("/a"), ""), (LinkTarget("/a", 3, 3), "line 3"), (LinkTarget("/a", 3, 5), "lines 3-5")],
 )
-def test_lines_are_told_in_words(place: LinkTarget, words: str) -> None:
+def test_lines_are_put_in_words(place: LinkTarget, words: str) -> None:
     assert place.lines == words

@@ -120,7 +120,7 @@ async def test_a_terminal_that_comes_too_late_is_given_back(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize(("value", "on"), [("1", True), ("0", False), ("", False), (None, False)])
-async def test_terminals_are_mirrored_for_those_who_ask_for_it(
+async def test_terminals_are_mirrored_for_users_that_ask_for_it(
     value: str | None, on: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if value is None:

@@ -95,7 +95,7 @@ async def test_one_that_is_withdrawn_before_it_was_asked_never_is(desk: Desk) ->
     assert desk.book == [] and len(desk.pending) == 0
 
 
-async def test_one_that_goes_wrong_is_over_and_troubles_nobody() -> None:
+async def test_a_question_that_fails_is_over_and_disturbs_no_other() -> None:
     troubles: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, trouble: troubles.append(trouble))
 

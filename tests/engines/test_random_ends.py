@@ -226,7 +226,7 @@ def spawned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Cli]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "cli"), [(Claude, ClaudeCli), (Codex, CodexCli)])
-def test_whatever_ends_an_engine_leaves_nothing_and_nobody_waiting(
+def test_an_engine_that_ends_in_any_way_leaves_nothing_and_no_caller_waiting(
     kind: Callable[[], Engine], cli: type[Cli], spawned: list[Cli], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     played = Played(kind, cli, tmp_path / "work", spawned)

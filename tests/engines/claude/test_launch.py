@@ -19,7 +19,7 @@ def test_a_copy_is_given_an_id_of_its_own() -> None:
     assert "--resume other --fork-session --session-id id" in words(source="other")
 
 
-def test_what_nobody_chose_is_left_to_the_users_own_settings() -> None:
+def test_what_was_not_chosen_is_left_to_the_users_own_settings() -> None:
     for flag in ("--model", "--permission-mode", "--effort", "--mcp-config", "--add-dir", "dangerously"):
         assert flag not in words()
 

@@ -113,7 +113,7 @@ async def test_who_is_signed_in_is_welcome(tmp_path: Path, installed: str) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("installed", EACH)
-async def test_who_is_not_signed_in_is_told_what_to_do(tmp_path: Path, installed: str) -> None:
+async def test_a_user_that_is_not_signed_in_learns_what_to_do(tmp_path: Path, installed: str) -> None:
     env = environment(tmp_path, real(installed))
     async with asyncio.timeout(30), antiphon.connect(AGENT, env=env, terminal_login=True) as agent:
         assert "run `antiphon agent --engine claude --login`" in (await refusal(agent, "claude-ai-login")).reason

@@ -142,7 +142,7 @@ async def test_errors_cut_lines_and_other_ends_are_seen_as_such(at: Place) -> No
 
 
 @on_versions(*BOTH)
-async def test_sub_agents_titles_and_summaries_are_told_apart(at: Place) -> None:
+async def test_sub_agents_titles_and_summaries_are_distinguished(at: Place) -> None:
     task = {"description": "look", "prompt": "look around", "subagent_type": "general-purpose"}
     at.model.answers(Call("Agent", task | {"run_in_background": False}))
     at.model.agent_answers(Text("seen"))

@@ -45,7 +45,7 @@ async def test_one_answer_may_be_for_several() -> None:
     assert await one.end is PLAIN
 
 
-async def test_an_answer_that_names_nobody_is_for_all() -> None:
+async def test_an_answer_that_names_no_prompt_is_for_all() -> None:
     one = waiting("b")
     one.answered([], REFUSED)
     assert await one.end is REFUSED
@@ -67,13 +67,13 @@ async def test_of_several_troubles_the_first_one_counts() -> None:
     assert await one.end is REFUSED
 
 
-async def test_what_was_called_off_before_it_began_has_no_end() -> None:
+async def test_a_prompt_that_was_cancelled_before_it_began_has_no_end() -> None:
     one = waiting()
     one.answered(["a"], None)
     assert await one.end is None
 
 
-async def test_an_addition_that_is_called_off_does_not_hide_how_the_prompt_ended() -> None:
+async def test_an_addition_that_is_cancelled_does_not_hide_how_the_prompt_ended() -> None:
     for order in (("a", "b"), ("b", "a")):
         one = waiting("b")
         for id in order:
@@ -89,7 +89,7 @@ async def test_it_knows_what_was_said_in_it_until_that_is_answered() -> None:
     one.answered(["a"], PLAIN)
 
 
-async def test_it_ends_once_however_often_it_is_told() -> None:
+async def test_a_prompt_ends_once_however_often_the_end_is_reported() -> None:
     error = RequestError(Code.INTERNAL_ERROR, "it died")
     ended, failed = waiting(), waiting()
     ended.answered(["a"], PLAIN)

@@ -98,7 +98,7 @@ async def test_a_path_at_the_beginning_stays_as_it_is() -> None:
         (v1.ImageBlock(base64.b64encode(b"II*").decode(), "image/tiff"), "[image: image/tiff, 3 bytes"),
     ],
 )
-async def test_what_claude_does_not_take_is_told_in_words(block: v1.ContentBlock, words: str) -> None:
+async def test_what_claude_does_not_take_is_described_in_words(block: v1.ContentBlock, words: str) -> None:
     said = await message("look", block)
     assert isinstance(said, str)
     assert said.startswith(f"look {words}")

@@ -135,7 +135,7 @@ def test_while_it_is_only_to_look_the_hook_lets_nothing_pass_but_reading(tmp_pat
     assert told(here, "Bash", command="touch x") is None
 
 
-def test_who_is_only_to_look_is_told_that_also_where_there_are_no_rules(tmp_path: Path) -> None:
+def test_a_read_only_session_is_held_to_it_also_without_rules(tmp_path: Path) -> None:
     here = session(str(tmp_path))
     here.looking = True
     why = "Who only looks may read and search, and this is `execute`. It did not run, and nothing was changed."

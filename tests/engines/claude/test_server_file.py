@@ -72,7 +72,7 @@ def test_the_file_is_kept_for_the_next_process_and_made_again_when_it_is_gone() 
     file.remove()
 
 
-def test_every_kind_of_server_is_told_with_what_belongs_to_it() -> None:
+def test_every_kind_of_server_is_written_with_its_fields() -> None:
     servers: list[v1.McpServer] = [
         v1.StdioServer("one", "/bin/one", ["-v"], [v1.EnvVariable("KEY", "1")]),
         v1.HttpServer("two", "https://example.com/mcp", HEADERS),

@@ -33,7 +33,7 @@ class Account:
         (-(10**15), "5 hours: 12 % used"),
     ],
 )
-async def test_a_limit_is_told_also_if_its_end_is_no_time_that_there_is(resets_at: int | None, said: str) -> None:
+async def test_a_limit_is_shown_also_if_its_end_is_not_a_valid_time(resets_at: int | None, said: str) -> None:
     found: list[str] = []
     server: Any = Account({"usedPercent": 12, "windowDurationMins": 300, "resetsAt": resets_at})
 

@@ -138,7 +138,7 @@ async def test_a_session_with_a_variable_that_names_nothing_is_refused(tmp_path:
     assert "CODEX_EXECUTABLE names `/nowhere/codex`" in error.message
 
 
-async def test_a_program_whose_server_does_not_start_is_told_with_what_it_said(tmp_path: Path) -> None:
+async def test_a_server_that_does_not_start_is_reported_with_its_output(tmp_path: Path) -> None:
     env = environment(tmp_path, script(tmp_path, "echo 'no such command: app-server' >&2; exit 2"))
     async with asyncio.timeout(30), antiphon.connect(AGENT, env=env) as agent:
         for _ in range(2):  # it is tried again each time

@@ -18,7 +18,7 @@ def test_the_text_is_as_it_stands(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(10)
-def test_what_is_no_file_has_no_text_and_nobody_waits_for_it(tmp_path: Path) -> None:
+def test_what_is_no_file_has_no_text_and_is_not_waited_for(tmp_path: Path) -> None:
     pipe, zero = tmp_path / "pipe", tmp_path / "zero"
     os.mkfifo(pipe)
     zero.symlink_to("/dev/zero")

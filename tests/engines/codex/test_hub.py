@@ -113,7 +113,7 @@ async def test_one_session_that_fails_does_not_keep_the_others_from_hearing() ->
     assert hub.said_early() == [WARNING]
 
 
-async def test_only_who_listens_to_a_thread_can_give_it_up() -> None:
+async def test_only_the_listener_of_a_thread_can_give_it_up() -> None:
     hub, first, second = hub_of(), Ear(), Ear()
     hub.listen("t", first)
     hub.listen("t", second)
@@ -141,7 +141,7 @@ async def test_the_sub_agents_of_a_session_are_forgotten_with_it_down_to_the_las
     assert ear.heard == ["item/fileChange/requestApproval", "refused 1"]
 
 
-async def test_a_thread_that_is_opened_for_somebody_who_has_gone_is_closed_again(tmp_path: Path) -> None:
+async def test_a_thread_that_is_opened_for_a_cancelled_caller_is_closed_again(tmp_path: Path) -> None:
     async with late_server(tmp_path) as (hub, notes):
         other = Ear()
         hub.listen("other", other)
@@ -167,7 +167,7 @@ async def test_pages_that_repeat_come_to_an_end_and_times_that_are_none_are_left
         assert listed.updated_at is None
 
 
-async def test_the_end_of_a_server_is_raised_as_a_new_error_each_time_and_told_without_colours(tmp_path: Path) -> None:
+async def test_the_end_of_a_server_is_raised_as_a_new_error_each_time_and_without_colours(tmp_path: Path) -> None:
     async with late_server(tmp_path) as (hub, _):
         server = await hub.ready()
         ear = Ear()
@@ -240,7 +240,7 @@ async def test_a_server_that_does_not_start_for_another_reason_is_not_started_ag
         assert starts.read_text(encoding="utf-8") == "x"
 
 
-def test_a_warning_about_the_machine_is_told_once_and_others_each_time(
+def test_a_warning_about_the_machine_is_sent_once_and_others_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTIPHON_STATE_DIR", str(tmp_path))

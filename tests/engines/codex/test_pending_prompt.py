@@ -47,7 +47,7 @@ async def test_without_a_turn_all_is_done() -> None:
     assert await waiting.end == TurnEnd()
 
 
-async def test_who_waits_to_know_the_turn_of_a_prompt_that_failed_is_told_that_there_is_none() -> None:
+async def test_a_caller_that_waits_for_the_turn_of_a_failed_prompt_learns_that_there_is_none() -> None:
     waiting = CodexPrompt(cast("CodexServer", None))
     asking = asyncio.ensure_future(waiting.id())
     waiting.fail(ConnectionClosed("gone"))

@@ -11,7 +11,7 @@ def add(path: Path, *lines: object) -> None:
         file.writelines(json.dumps(line) + "\n" for line in lines)
 
 
-def test_only_what_the_model_said_since_is_told(tmp_path: Path) -> None:
+def test_only_what_was_added_since_is_returned(tmp_path: Path) -> None:
     path = tmp_path / "rollout.jsonl"
     add(path, {"type": "response_item", "payload": {"type": "function_call", "call_id": "before"}})
     rollout = Rollout(str(path))
@@ -40,7 +40,7 @@ def test_a_file_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
     assert rollout.fresh() == []
 
 
-def test_a_line_that_is_half_written_is_told_when_it_is_whole(tmp_path: Path) -> None:
+def test_a_line_that_is_half_written_is_returned_when_it_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "rollout.jsonl"
     add(path, {"type": "response_item", "payload": {"type": "message"}})
     rollout = Rollout(str(path), whole=True)

@@ -138,7 +138,7 @@ async def test_a_configuration_of_the_users_own_that_lets_codex_write_the_worksp
         ({"mode": "plan"}, None, [None, None]),
     ],
 )
-async def test_a_thread_that_may_be_in_plan_mode_is_told_to_leave_it(
+async def test_a_thread_that_may_be_in_plan_mode_is_sent_out_of_it(
     collaboration: Any, mode: str | None, sent: list[str | None]
 ) -> None:
     turns = await learning(Configuration({"config": {}}), mode, collaborationMode=collaboration)

@@ -18,7 +18,7 @@ from tests.engines.model.steps import Gate, Text, Wait
 
 @pytest.mark.slow
 @pytest.mark.parametrize("which", EACH)
-async def test_a_prompt_is_told_when_somebody_else_opens_its_session(
+async def test_a_prompt_fails_when_another_client_opens_its_session(
     which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate()

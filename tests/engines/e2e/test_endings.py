@@ -100,7 +100,7 @@ async def test_a_turn_ends_for_its_reason_or_with_an_error_of_its_kind_and_the_n
 
 
 @proves("auth.required", claude=["auth.terminal", "auth.api-key"], codex=["auth.ways"])
-async def test_who_is_not_signed_in_is_told_so_with_the_ways_to_do_it(at: Place) -> None:
+async def test_a_user_that_is_not_signed_in_is_offered_the_ways_to_sign_in(at: Place) -> None:
     at.signs_out()
     async with connected(at, Can(terminal_login=True)) as client:
         with pytest.raises(AuthRequired) as caught:

@@ -47,7 +47,7 @@ def test_what_the_cli_would_forget_with_the_session_is_not_kept_for_longer() -> 
         {"_mended": True},
     ],
 )
-def test_where_somebody_wants_to_be_asked_each_time_nothing_lasts(fields: dict[str, Any]) -> None:
+def test_nothing_is_allowed_for_longer_where_the_user_wants_to_be_asked_each_time(fields: dict[str, Any]) -> None:
     assert names(rules("a *"), **fields) == []
     assert names(rules("a *")) != []
 

@@ -41,7 +41,7 @@ ALWAYS = {"behavior": "allow", "updatedInput": INPUT}
         ("", {"behavior": "deny", "message": NOT_ALLOWED}),
     ],
 )
-async def test_what_the_user_chooses_is_what_the_cli_is_told(chosen: str, told: dict[str, Any]) -> None:
+async def test_what_the_user_chooses_is_sent_to_the_cli(chosen: str, told: dict[str, Any]) -> None:
     user = User(v1.Selected(chosen))
     assert await answer(may(permission_suggestions=SUGGESTED), user, NO_FORMS) == told
     assert user.names == [
@@ -92,7 +92,7 @@ async def test_a_client_with_forms_may_say_why_not() -> None:
         RequestError(Code.INTERNAL_ERROR, "oh no"),
     ],
 )
-async def test_whoever_says_nothing_after_all_has_rejected_it_still(reply: Any) -> None:
+async def test_a_user_that_says_nothing_after_all_has_still_rejected_it(reply: Any) -> None:
     body = await answer(may(), User(v1.Selected("reject_with_message"), reply))
     assert body == {"behavior": "deny", "message": REJECTED}
 

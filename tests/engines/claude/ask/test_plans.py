@@ -57,7 +57,7 @@ async def test_who_says_nothing_stays_in_plan_mode() -> None:
     assert await answer(PLAN, user, FULL, CALL) == {"behavior": "deny", "message": STAYS}
 
 
-async def test_the_question_may_be_called_off() -> None:
+async def test_the_question_may_be_cancelled() -> None:
     body = await answer(PLAN, User(v1.Cancelled()), FULL, CALL)
     assert (body["behavior"], body["interrupt"]) == ("deny", True)
 

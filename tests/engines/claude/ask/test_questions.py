@@ -89,7 +89,7 @@ async def test_words_beside_a_choice_are_a_note_on_it() -> None:
     ("reply", "message"),
     [(v1.Declined(), DECLINED), (v1.Dismissed(), CLOSED), (v1.Unknown("later", b'{"action":"later"}'), CLOSED)],
 )
-async def test_who_does_not_answer_denies_and_the_model_is_told(reply: Any, message: str) -> None:
+async def test_a_user_that_does_not_answer_denies_and_the_model_learns_it(reply: Any, message: str) -> None:
     assert await answer(BOTH, User(reply), FULL, CALL) == {"behavior": "deny", "message": message}
 
 

@@ -21,7 +21,7 @@ def diffs(call: Json) -> list[Json]:
 
 
 @proves("turn.call-early", "turn.raw-input", "turn.raw-output", "turn.kind", "turn.call-title", "turn.name", on=BOTH)
-async def test_a_call_is_told_from_its_first_token_to_its_result(at: Place) -> None:
+async def test_a_call_is_shown_from_its_first_token_to_its_result(at: Place) -> None:
     gate = Gate()
     bash = {"command": "echo sung aloud", "description": "Sing it aloud"}
     at.model.answers(Call("Bash", bash), Wait(gate))

@@ -46,7 +46,7 @@ def lengthen(at: Place, id: str) -> None:
 
 
 @proves("sessions.load", "robust.orphans")
-async def test_a_load_that_is_called_off_leaves_no_process_and_loading_again_works(at: Place) -> None:
+async def test_a_load_that_is_cancelled_leaves_no_process_and_loading_again_works(at: Place) -> None:
     id = await one_turn(at)
     await asyncio.to_thread(lengthen, at, id)
     at.settings(permissions={"defaultMode": "plan"})  # which the process will say when it is up

@@ -109,7 +109,7 @@ async def test_a_session_that_is_opened_again_has_the_model_and_effort_that_were
 
 
 @proves("modes.model-reported")
-async def test_a_change_of_model_by_the_program_itself_is_told(at: Place) -> None:
+async def test_a_change_of_model_by_the_program_itself_is_shown(at: Place) -> None:
     async with connected(at) as client:
         await client.open()
         await client.until(lambda: client.session.commands)
@@ -121,7 +121,7 @@ async def test_a_change_of_model_by_the_program_itself_is_told(at: Place) -> Non
 
 
 @proves("modes.reported")
-async def test_a_change_of_mode_by_the_program_itself_is_told(at: Place) -> None:
+async def test_a_change_of_mode_by_the_program_itself_is_shown(at: Place) -> None:
     at.model.answers(Call("ToolSearch", {"query": "select:EnterPlanMode", "max_results": 1}))
     at.model.answers(Call("EnterPlanMode"))
     async with connected(at) as client:

@@ -32,7 +32,7 @@ def call_off(client: Client) -> None:
 
 
 @proves("cancel.own", "cancel.next", on=BOTH)
-async def test_a_turn_of_its_own_that_speaks_is_called_off(at: Place) -> None:
+async def test_a_turn_of_its_own_that_writes_text_is_cancelled(at: Place) -> None:
     gate = Gate()
     async with connected(at) as client:
         await work_by_itself(at, client, Text("It has "), Wait(gate), Text("never ended."))

@@ -16,7 +16,7 @@ HUGE = 20 * 1024 * 1024
 
 
 @proves("robust.unknown", on=[STAND_IN])
-async def test_what_nobody_knows_is_ignored(at: Place) -> None:
+async def test_unknown_messages_are_ignored(at: Place) -> None:
     stand_in_says(
         at,
         {"type": "from_tomorrow", "session_id": "$SESSION"},

@@ -74,7 +74,7 @@ def copy(at: Place, id: str) -> None:
 
 
 @proves("sessions.own-turns")
-async def test_turns_that_the_program_starts_by_itself_are_told(at: Place) -> None:
+async def test_turns_that_the_program_starts_by_itself_are_shown(at: Place) -> None:
     pipe = Path(at.environment["TMPDIR"]) / "pipe"
     os.mkfifo(pipe)
     run = {"command": f"cat {pipe}", "description": "Wait", "run_in_background": True}
@@ -90,7 +90,7 @@ async def test_turns_that_the_program_starts_by_itself_are_told(at: Place) -> No
 
 
 @proves("sessions.own-turns", "permission.asked", on=BOTH)
-async def test_permission_is_asked_also_where_nobody_had_said_anything(at: Place) -> None:
+async def test_permission_is_asked_also_before_the_first_prompt(at: Place) -> None:
     gate = Gate()
     task = {"description": "Look", "prompt": "look", "subagent_type": "general-purpose", "run_in_background": True}
     at.model.answers(Text("I send somebody. "), Call("Agent", task))

@@ -18,7 +18,7 @@ TODOS = [
 
 
 @proves("turn.plan-todos")
-async def test_todos_are_told_as_a_plan(at: Place) -> None:
+async def test_todos_are_shown_as_a_plan(at: Place) -> None:
     at.environment |= {"CLAUDE_CODE_ENABLE_TODO_TOOLS": "1", "CLAUDE_CODE_ENABLE_TASKS": "0"}
     at.model.answers(Call("TodoWrite", {"todos": TODOS}))
     async with connected(at) as client:
@@ -30,7 +30,7 @@ async def test_todos_are_told_as_a_plan(at: Place) -> None:
 
 
 @proves("turn.plan-tasks", on=BOTH)
-async def test_tasks_are_told_as_a_plan(at: Place) -> None:
+async def test_tasks_are_shown_as_a_plan(at: Place) -> None:
     at.model.answers(
         Call("TaskCreate", {"subject": "Read the score", "description": "All of it"}),
         Call("TaskCreate", {"subject": "Sing it", "description": "Aloud"}),
@@ -47,7 +47,7 @@ async def test_tasks_are_told_as_a_plan(at: Place) -> None:
 
 
 @proves("turn.subagent", on=BOTH)
-async def test_a_sub_agents_work_is_told_within_its_call(at: Place) -> None:
+async def test_a_sub_agents_work_is_shown_within_its_call(at: Place) -> None:
     at.write("score.txt", "do re mi\n")
     task = {"description": "Read the score", "prompt": "read score.txt", "subagent_type": "general-purpose"}
     at.model.answers(Text("I send somebody. "), Call("Agent", {**task, "run_in_background": False}))
@@ -66,7 +66,7 @@ async def test_a_sub_agents_work_is_told_within_its_call(at: Place) -> None:
 
 
 @proves("turn.compaction", "turn.commands", on=BOTH)
-async def test_compaction_is_told_and_what_was_said_is_summed_up(at: Place) -> None:
+async def test_compaction_is_shown_with_its_summary(at: Place) -> None:
     at.model.side_answers(Text("<summary>They sang of rivers.</summary>"))
     async with connected(at) as client:
         await client.say("sing of rivers")

@@ -92,14 +92,14 @@ async def test_an_older_question_that_is_rejected_is_denied() -> None:
 
 @pytest.mark.parametrize("call", [None, v1.ToolCallPatch("call_1", title="Change files")])
 @pytest.mark.parametrize("root", [None, "/data"])
-async def test_changes_that_nobody_has_told_of_are_never_allowed_for_good(call: Any, root: str | None) -> None:
+async def test_changes_without_an_item_are_never_allowed_for_good(call: Any, root: str | None) -> None:
     user = User(v1.Selected("allow"))
     assert await answer(asks(CHANGES, grantRoot=root), user, call=call) == {"decision": "accept"}
     assert user.ids == ["allow", "reject", "reject_and_stop"]
     assert "Codex does not say which files would be changed" in user.shown and (root is None or root in user.shown)
 
 
-async def test_changes_that_nobody_has_told_of_are_told_with_the_question() -> None:
+async def test_changes_without_an_item_are_shown_with_the_question() -> None:
     user = User(v1.Selected("allow"))
     await answer(asks(CHANGES), user, call=None)
     assert user.told("tool_call")[0]["kind"] == "edit"

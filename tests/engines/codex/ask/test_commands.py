@@ -187,7 +187,7 @@ async def test_a_question_of_its_own_ends_with_its_answer(reply: Any) -> None:
     assert [each["status"] for each in user.told("tool_call_update")] == ["failed"]
 
 
-async def test_a_call_that_nobody_has_told_of_is_told_with_the_question() -> None:
+async def test_a_call_without_an_item_is_shown_with_the_question() -> None:
     user = User(v1.Selected("allow"))
     assert await answer(PLAIN, user, call=None) == {"decision": "accept"}
     shown = user.asked[0].tool_call

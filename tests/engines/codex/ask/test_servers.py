@@ -100,7 +100,7 @@ async def test_a_server_that_the_client_brought_is_not_in_codexs_settings() -> N
     assert user.ids == ["allow", "allow_session", "reject"]
 
 
-async def test_a_tool_call_that_nobody_has_told_of_is_told_with_the_question() -> None:
+async def test_a_tool_call_without_an_item_is_shown_with_the_question() -> None:
     user = User(v1.Selected("allow"))
     assert await answer(tool(), user, call=None) == accepted(None)
     (told,) = user.told("tool_call")
@@ -108,7 +108,7 @@ async def test_a_tool_call_that_nobody_has_told_of_is_told_with_the_question() -
 
 
 @pytest.mark.parametrize("arguments", [{"command": "ls"}, {"path": "a"}, {"url": "https://x.example"}, ["ls"]])
-async def test_no_rule_for_another_tool_can_allow_a_call_that_nobody_has_told_of(arguments: Any) -> None:
+async def test_no_rule_for_another_tool_can_allow_a_call_without_an_item(arguments: Any) -> None:
     asked, user = tool(), User(v1.Selected("allow"))
     assert isinstance(asked.params, wire.McpElicitation) and asked.params.meta is not None
     asked.params.meta["tool_params"] = arguments

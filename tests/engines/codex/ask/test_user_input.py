@@ -77,7 +77,7 @@ async def test_without_an_answer_the_call_of_the_questions_fails(chosen: str) ->
     assert user.told("tool_call_update")[-1]["status"] == "failed"
 
 
-async def test_a_client_without_forms_is_told_what_it_could_not_be_asked() -> None:
+async def test_a_client_without_forms_is_shown_what_could_not_be_asked() -> None:
     user = User()
     assert await answer(asks(QUESTIONS, questions=[TOKEN]), user, NO_FORMS, None) == {"answers": {}}
     assert user.asked == []

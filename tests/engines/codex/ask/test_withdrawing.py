@@ -110,7 +110,7 @@ async def test_a_turn_that_ends_first_leaves_the_server_an_answer(asked: wire.Se
 
 
 @pytest.mark.parametrize(("asked", "body"), EVERY, ids=NAMES)
-async def test_a_question_in_a_turn_that_is_over_is_called_off(asked: wire.ServerRequest, body: Body) -> None:
+async def test_a_question_in_a_turn_that_is_over_is_cancelled(asked: wire.ServerRequest, body: Body) -> None:
     stages: list[AgentTurn] = []
     async with playing(only_prompt(stages.append), FULL) as editor:
         await editor.turn()

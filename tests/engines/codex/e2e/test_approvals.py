@@ -259,7 +259,7 @@ async def test_what_a_command_wants_beyond_the_sandbox_is_shown_once(at: Place) 
 
 
 @proves("approval.change", "server.one")
-async def test_a_pipe_in_the_place_of_a_file_holds_nobody_up(at: Place) -> None:
+async def test_a_pipe_in_the_place_of_a_file_holds_up_nothing(at: Place) -> None:
     os.mkfifo(at.folder / "song.txt")
     at.model.answers(patch(*ADD))
     async with connected(at) as client:

@@ -30,7 +30,7 @@ async def free(client: Client) -> None:
 
 
 @proves("turn.command", "turn.name", "turn.whole-output", "turn.exit-code", on=BOTH)
-async def test_a_command_is_told_with_its_line_its_output_and_its_exit_code(at: Place) -> None:
+async def test_a_command_is_shown_with_its_line_its_output_and_its_exit_code(at: Place) -> None:
     line = "printf 'la\\n```\\nla\\n'; exit 3"
     at.model.answers(command(line))
     async with connected(at) as client:
@@ -120,7 +120,7 @@ async def test_several_files_in_one_change_are_one_call_with_a_diff_for_each(at:
 
 
 @proves("turn.late", on=BOTH)
-async def test_a_command_that_outlives_its_turn_is_told_to_its_end(at: Place) -> None:
+async def test_a_command_that_outlives_its_turn_is_shown_to_its_end(at: Place) -> None:
     pipe = at.pipe()
     at.model.answers(command(f"echo before; cat {pipe}; exit 4", yield_time_ms=250))
     at.model.answers(Text("It runs."))

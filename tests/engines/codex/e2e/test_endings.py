@@ -14,7 +14,7 @@ from tests.engines.codex.versions import BOTH
 
 
 @proves("stop.unreachable", on=BOTH)
-async def test_a_model_that_cannot_be_reached_is_told_and_the_turn_can_be_cancelled(at: Place) -> None:
+async def test_a_model_that_cannot_be_reached_is_shown_and_the_turn_can_be_cancelled(at: Place) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))  # and does not listen
         at.settings(address=f"http://127.0.0.1:{nobody.getsockname()[1]}")

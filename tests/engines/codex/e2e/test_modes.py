@@ -217,7 +217,7 @@ async def test_what_the_user_chose_meanwhile_is_not_undone_by_news_of_what_was_s
 
 
 @proves("modes.reported", on=[STAND_IN])
-async def test_a_change_by_codex_itself_is_told(at: Place) -> None:
+async def test_a_change_by_codex_itself_is_shown(at: Place) -> None:
     stand_in_says(at, settings("never", "dangerFullAccess", "another"), message("m1", "la"))
     async with connected(at) as client:
         await in_mode(client, "default")
@@ -248,7 +248,7 @@ def refused(bash: dict[str, object], write: dict[str, object]) -> None:
 
 
 @proves("modes.refusals", "modes.refusals-loaded", "modes.refusals-resumed", on=BOTH)
-async def test_what_the_sandbox_refuses_is_told_in_its_place_also_when_a_session_is_loaded_or_resumed(
+async def test_what_the_sandbox_refuses_is_shown_in_its_place_also_when_a_session_is_loaded_or_resumed(
     at: Place,
 ) -> None:
     at.settings(top='model_provider = "choir"\napproval_policy = "never"\nsandbox_mode = "read-only"')
@@ -281,7 +281,7 @@ def outline(updates: list[v1.Update]) -> list[str]:
 
 
 @proves("modes.refusals", "modes.dont-ask", on=BOTH)
-async def test_a_command_that_may_not_even_ask_is_told_as_one_that_failed(at: Place) -> None:
+async def test_a_command_that_may_not_even_ask_is_shown_as_one_that_failed(at: Place) -> None:
     at.settings(top=f'model_provider = "choir"\n{NEVER}')
     at.model.answers(command("touch song.txt", sandbox_permissions="require_escalated", justification="May I?"))
     async with connected(at) as client:
@@ -292,7 +292,7 @@ async def test_a_command_that_may_not_even_ask_is_told_as_one_that_failed(at: Pl
 
 
 @proves("modes.refusals")
-async def test_a_script_of_which_everything_is_refused_is_told(at: Place) -> None:
+async def test_a_script_of_which_everything_is_refused_is_shown(at: Place) -> None:
     at.settings(model="gpt-5.6-sol", top=f'model_provider = "choir"\n{NEVER}')
     at.model.answers(
         script("{cmd: 'touch refused.txt', sandbox_permissions: 'require_escalated', justification: 'May I?'}")
@@ -306,7 +306,7 @@ async def test_a_script_of_which_everything_is_refused_is_told(at: Place) -> Non
 
 
 @proves("modes.refusals")
-async def test_what_the_sandbox_refuses_to_a_script_is_told_once(at: Place) -> None:
+async def test_what_the_sandbox_refuses_to_a_script_is_shown_once(at: Place) -> None:
     at.settings(
         model="gpt-5.6-sol", top='model_provider = "choir"\napproval_policy = "never"\nsandbox_mode = "read-only"'
     )

@@ -21,7 +21,7 @@ HUGE = 20 * 1024 * 1024
 
 
 @proves("robust.unknown", on=[STAND_IN])
-async def test_what_nobody_knows_is_ignored_and_counted(at: Place) -> None:
+async def test_unknown_messages_are_ignored_and_counted(at: Place) -> None:
     stand_in_says(
         at,
         told("thread/from/tomorrow", words=["a", {"b": None}]),

@@ -63,7 +63,7 @@ async def test_a_session_that_is_loaded_twice_at_once_still_hears(at: Place) -> 
 
 
 @proves("server.apart")
-async def test_a_command_without_a_turn_is_called_off_and_the_others_work_on(at: Place) -> None:
+async def test_a_command_without_a_turn_is_cancelled_and_the_others_work_on(at: Place) -> None:
     gate = Gate()
     at.model.answers(Text("la "), Wait(gate), Text("la"))
     async with connected(at) as client:
@@ -79,7 +79,7 @@ async def test_a_command_without_a_turn_is_called_off_and_the_others_work_on(at:
 
 
 @proves("auth.again", on=BOTH)
-async def test_signing_in_again_disturbs_nobody_who_works(at: Place) -> None:
+async def test_signing_in_again_disturbs_no_session_that_works(at: Place) -> None:
     at.wants_login()
     at.environment["OPENAI_API_KEY"] = KEY
     gate = Gate()
@@ -138,7 +138,7 @@ async def test_a_session_that_is_resumed_or_forked_tells_how_full_the_context_is
 
 
 @proves("server.early", "turn.notices")
-async def test_what_the_server_says_as_it_starts_is_told_to_every_session_once(at: Place) -> None:
+async def test_warnings_of_the_server_at_its_start_are_sent_to_every_session_once(at: Place) -> None:
     (at.codex_home / "rules").mkdir()
     (at.codex_home / "rules" / "default.rules").write_text("this is (no rule\n", encoding="utf-8")
     async with connected(at) as client:

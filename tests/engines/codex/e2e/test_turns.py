@@ -28,7 +28,7 @@ async def test_a_stream_that_breaks_and_is_tried_again_repeats_nothing(at: Place
 
 
 @proves("turn.retried")
-async def test_what_is_new_after_a_broken_stream_is_told(at: Place) -> None:
+async def test_what_is_new_after_a_broken_stream_is_shown(at: Place) -> None:
     at.model.answers(Text("a line that is lost"), Cut())
     at.model.answers(Text("another line"))
     async with connected(at) as client:
@@ -38,7 +38,7 @@ async def test_what_is_new_after_a_broken_stream_is_told(at: Place) -> None:
 
 
 @proves("turn.plan", on=BOTH)
-async def test_a_plan_is_told_as_a_plan(at: Place) -> None:
+async def test_a_plan_is_shown_as_a_plan(at: Place) -> None:
     steps = {"Read the score": "completed", "Sing it": "in_progress", "Bow": "pending"}
     at.model.answers(plan(**steps))
     async with connected(at) as client:
@@ -48,7 +48,7 @@ async def test_a_plan_is_told_as_a_plan(at: Place) -> None:
 
 
 @proves("turn.web-search", on=BOTH)
-async def test_a_search_of_the_web_is_told_with_what_was_searched_for(at: Place) -> None:
+async def test_a_search_of_the_web_is_shown_with_what_was_searched_for(at: Place) -> None:
     at.model.answers(Search("songs of the river"), Text("found"))
     async with connected(at) as client:
         told = await client.say("search")
@@ -82,7 +82,7 @@ async def test_a_picture_that_the_model_makes_is_shown(at: Place) -> None:
 
 
 @proves("turn.image-view")
-async def test_a_picture_that_the_model_looks_at_is_told(at: Place) -> None:
+async def test_a_picture_that_the_model_looks_at_is_shown(at: Place) -> None:
     dot = at.folder / "dot.png"
     dot.write_bytes(b64decode(DOT))
     at.model.answers(Call("view_image", {"path": str(dot)}))
@@ -93,7 +93,7 @@ async def test_a_picture_that_the_model_looks_at_is_told(at: Place) -> None:
 
 
 @proves("turn.compaction", "commands.compact", on=BOTH)
-async def test_compaction_is_told_and_the_conversation_goes_on_with_a_summary(at: Place) -> None:
+async def test_compaction_is_shown_and_the_session_goes_on_with_a_summary(at: Place) -> None:
     async with connected(at) as client:
         await client.say("remember the river")
         at.model.answers(Text("They spoke of a river."))
@@ -122,7 +122,7 @@ async def test_the_session_gets_a_title(at: Place) -> None:
 
 
 @proves("turn.script", on=BOTH)
-async def test_the_calls_of_a_script_are_told_like_any_others(at: Place) -> None:
+async def test_the_calls_of_a_script_are_shown_like_any_others(at: Place) -> None:
     script = "const r = await tools.exec_command({cmd: 'echo sung aloud'});\ntext(JSON.stringify(r));"
     async with connected(at) as client:
         await client.open()
