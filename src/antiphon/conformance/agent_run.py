@@ -270,8 +270,8 @@ class AgentRun(AgentRequester):
 
     async def prompt(self, session: str, text: str, *blocks: Mapping[str, object]) -> PendingRequest:
         """Start a turn."""
-        said = [{"type": "text", "text": text}, *blocks]
-        return await self.send_request("session/prompt", {"sessionId": session, "prompt": said})
+        sent = [{"type": "text", "text": text}, *blocks]
+        return await self.send_request("session/prompt", {"sessionId": session, "prompt": sent})
 
     async def turn(self, session: str, purpose: str = "say", **places: object) -> PeerResponse:
         """A whole turn."""

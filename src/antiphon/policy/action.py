@@ -137,7 +137,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         resolve: Resolve = posixpath.normpath,
         exists: Exists = nothing_exists,
     ) -> "Action":
-        """What a call says. Give it whole: a patch that leaves out what was said before says too little, and is asked."""
+        """What a tool call wants to do. Give it whole: a patch without what was sent before says too little, and the user is asked."""
         resolver = PathResolver(cwd, tuple(roots), home, resolve, exists)
         raw = call.input if call.raw_input is msgspec.UNSET else call.raw_input
         call_input = read_input(None if raw is msgspec.UNSET else raw)
@@ -206,7 +206,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _effective(name: str | None, claimed: tuple[str, ...], call_input: CallInput, *, edits: bool) -> str:
-    """The worst of what the name, the claim and the input tell. A `read` with a command in it is no read."""
+    """The worst of what the name, the claim and the input say. A `read` with a command in it is no read."""
     kinds = list(claimed)
     tool = canonical(name) if name is not None else None
     if tool is not None:

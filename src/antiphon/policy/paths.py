@@ -50,12 +50,12 @@ class PathResolver(msgspec.Struct, frozen=True):
 
     @property
     def all_roots(self) -> tuple[str, ...]:
-        """The roots, really and as they were said."""
+        """The roots, resolved and as they were given."""
         written = [root for root in self.roots if root.startswith("/")]
         return _once([*map(self._real, written), *map(posixpath.normpath, written)])
 
     def real(self, written: Iterable[str]) -> tuple[str, ...]:
-        """Paths as an agent said them, as the files they lead to."""
+        """The files that paths of an agent lead to."""
         return _once(self._real(path) for one in written for path in self._readings(one))
 
     def spelled(self, written: Iterable[str]) -> tuple[str, ...]:

@@ -50,8 +50,8 @@ async def _cancelled(
     run: AgentRun, requirement: str, begun: Callable[[], Awaitable[PendingRequest]], *, times: int = 1
 ) -> None:
     async def stop(session: str) -> Entry:
-        said = [await run.cancel(session) for _ in range(times)]
-        return said[0]
+        sent = [await run.cancel(session) for _ in range(times)]
+        return sent[0]
 
     await interrupted(run, requirement, begun, stop)
 

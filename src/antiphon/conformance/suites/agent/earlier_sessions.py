@@ -6,7 +6,15 @@ from antiphon.conformance.agent_run import AgentRun
 from antiphon.conformance.requirements import Blocked, NotOffered, NotSeen, Requirement, advice, capability, should
 from antiphon.conformance.suites.agent.settings import choose, options, other_value
 from antiphon.conformance.suites.agent.suite import SUITE
-from antiphon.conformance.suites.agent.turns import UNKNOWN_SESSION, busy, interrupted, is_refused, reason, said, usable
+from antiphon.conformance.suites.agent.turns import (
+    UNKNOWN_SESSION,
+    busy,
+    interrupted,
+    is_refused,
+    reason,
+    text_of,
+    usable,
+)
 from antiphon.conformance.wire import PeerResponse, PendingRequest
 from antiphon.traffic.entries import Entry
 from antiphon.traffic.values import JsonObject, objects_in, texts_in, twice_in
@@ -201,14 +209,14 @@ def _next(id: str, what: str) -> Requirement:
 
 
 async def _used(run: AgentRun, purpose: str = "say") -> tuple[str, str, str]:
-    """A session with a turn behind it that is not open any more, if that can be: its id, what we said, what the agent said."""
+    """A session with a turn behind it that is not open any more, if that can be: its id, our text, and the text of the agent."""
     session = await run.session()
     response = await run.turn(session, purpose)
     await run.settle()
-    told = said(run.updates(session, after=response.request.number))
+    text = text_of(run.updates(session, after=response.request.number))
     if run.offers("sessionCapabilities", "close"):
         await run.request("session/close", {"sessionId": session})
-    return session, run.words(purpose), told
+    return session, run.words(purpose), text
 
 
 async def _reopen(run: AgentRun, method: str, session: str) -> PeerResponse:
@@ -252,18 +260,18 @@ async def _reopen(run: AgentRun, method: str, session: str) -> PeerResponse:
 )
 async def load(run: AgentRun) -> None:
     run.need("loadSession")
-    session, asked, told = await _used(run, "many")
+    session, asked, text = await _used(run, "many")
     response = await _reopen(run, "session/load", session)
     if not run.holds("load.loads", not is_refused(response), "it was answered with an error", response):
         raise Blocked("the session could not be loaded")
     history = run.updates(session, after=response.request.number, before=response.entry.number)
-    again = said(history, "user_message_chunk")
+    again = text_of(history, "user_message_chunk")
     run.holds("load.user", _has(again, asked), f"it told {again[:80]!r} instead of {asked[:80]!r}", response)
-    if told:
-        again = said(history)
-        run.holds("load.agent", _has(again, told), f"it told {again[:80]!r} instead of {told[:80]!r}", response)
+    if text:
+        again = text_of(history)
+        run.holds("load.agent", _has(again, text), f"it told {again[:80]!r} instead of {text[:80]!r}", response)
     await usable(run, "load.next", session)
-    if not told:
+    if not text:
         raise NotSeen("the agent said nothing that could be told again")
 
 
@@ -438,4 +446,4 @@ async def closing_busy(run: AgentRun) -> None:
     await interrupted(run, "close.cancels", begun, stop)
 
 
-SUITE.follows["close.cancels"] = ("turn.not-silent",)  # a turn that is over so early may have said nothing
+SUITE.follows["close.cancels"] = ("turn.not-silent",)  # a turn that is over so early may have sent nothing

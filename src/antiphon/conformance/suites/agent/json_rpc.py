@@ -5,7 +5,7 @@ from typing import Final
 
 from antiphon.conformance.agent_run import AgentRun
 from antiphon.conformance.requirements import Blocked, NoResponse, NotSeen, Requirement, advice, must, should
-from antiphon.conformance.suites.agent.suite import FENCE, SUITE, answers_to_nobody, breaks, same_id, settled
+from antiphon.conformance.suites.agent.suite import FENCE, SUITE, breaks, same_id, settled, stray_responses
 from antiphon.conformance.wire import PeerClosed, PeerResponse, PendingRequest
 from antiphon.traffic.entries import Entry
 
@@ -53,17 +53,17 @@ async def ids(run: AgentRun) -> None:
     for one, pending in asked.items():
         wanted = [pending.request, also] if one == "id.unicode" else [pending.request]
         late = next((each for each in wanted if not same_id(run, each)), None)
-        strays = answers_to_nobody(run, pending.request)[:1]
+        strays = stray_responses(run, pending.request)[:1]
         back = all(len(same_id(run, each)) == 1 for each in wanted)
         run.holds(one, back, "no answer with that id came", late or pending.request, *strays, awaited=late)
 
 
 async def _all_answered(run: AgentRun, asked: list[Entry]) -> None:
-    """Until each has a response with its own id, or as many answers have come with others, or no more come."""
+    """Until each has a response with its own id, or as many responses have come with other ids, or no more come."""
 
     def is_last(entry: Entry) -> bool:
         right = sum(bool(same_id(run, one)) for one in asked)
-        return right == len(asked) or right + len(answers_to_nobody(run, asked[0])) >= len(asked)
+        return right == len(asked) or right + len(stray_responses(run, asked[0])) >= len(asked)
 
     with suppress(TimeoutError, PeerClosed):
         await run.wire.wait_for(is_last, after=asked[0].number, limit=run.options.limit)
@@ -142,9 +142,9 @@ async def notifications(run: AgentRun) -> None:
     await run.wire.send({"jsonrpc": "2.0", "id": 987654321, "error": {"code": -32603, "message": "nobody asked"}})
     await run.settle()
     ends = [*(entry.number for entry in told.values()), len(run.wire.trace) + 1][1:]
-    for (one, said), end in zip(told.items(), ends, strict=True):
-        responses = [response for response in answers_to_nobody(run, said) if response.number < end]
-        run.holds(one, not responses, "it was answered", said, *responses[:1])
+    for (one, sent), end in zip(told.items(), ends, strict=True):
+        responses = [response for response in stray_responses(run, sent) if response.number < end]
+        run.holds(one, not responses, "it was answered", sent, *responses[:1])
 
 
 @SUITE.scenario(
@@ -182,15 +182,15 @@ async def busy(run: AgentRun) -> None:
     if not run.holds("rpc.while-busy", response is not None, "it was not answered in time", asked.request):
         await _end(run, session, turn)
         return
-    said = await run.notify("$/cancel_request", {"requestId": turn.request.msg["id"]})
+    sent = await run.notify("$/cancel_request", {"requestId": turn.request.msg["id"]})
     ended = await _in_time(turn, _busy(run))
-    responses = await settled(run, said)
-    run.holds("cancel-request.quiet", not responses, "it was answered", said, *responses[:1])
+    responses = await settled(run, sent)
+    run.holds("cancel-request.quiet", not responses, "it was answered", sent, *responses[:1])
     await _end(run, session, turn)
     honoured = ended is not None and (ended.code == CANCELLED or ended.get("stopReason") == "cancelled")
     if ended is not None and not honoured:
         raise NotSeen("the turn ended by itself before it could be withdrawn")
-    run.holds("cancel-request.honoured", honoured, "the turn went on", said, ended)
+    run.holds("cancel-request.honoured", honoured, "the turn went on", sent, ended)
 
 
 def _busy(run: AgentRun) -> float:
@@ -222,7 +222,7 @@ NOT_FOUND: Final = -32002
 LINK: Final = "overview#error-handling"
 
 TRACES: Final = ("Traceback (most recent call last)", '\n  File "', "\n    at ", "\n   at ", "stack backtrace:")
-"""How the languages that agents are written in begin to tell where they were when it happened."""
+"""How the languages that agents are written in begin a stack trace."""
 
 
 @SUITE.scenario(
@@ -254,11 +254,11 @@ TRACES: Final = ("Traceback (most recent call last)", '\n  File "', "\n    at ",
 async def unknown(run: AgentRun) -> None:
     response = await run.request("session/antiphon_check", {})
     if run.holds("error.unknown-method", response.error is not None, "it was answered with a result", response):
-        said = f"the code is {response.code}"
-        run.holds("error.unknown-method-code", response.code == METHOD_NOT_FOUND, said, response)
+        sent = f"the code is {response.code}"
+        run.holds("error.unknown-method-code", response.code == METHOD_NOT_FOUND, sent, response)
     extension = await run.request("_antiphon/unknown", {})
-    said = "it was answered with a result" if extension.error is None else f"the code is {extension.code}"
-    run.holds("error.unknown-extension", extension.code == METHOD_NOT_FOUND, said, extension)
+    sent = "it was answered with a result" if extension.error is None else f"the code is {extension.code}"
+    run.holds("error.unknown-extension", extension.code == METHOD_NOT_FOUND, sent, extension)
 
 
 @SUITE.scenario(

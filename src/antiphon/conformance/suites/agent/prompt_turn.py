@@ -81,7 +81,7 @@ async def beside(run: AgentRun) -> None:
 
 
 def _in_turn(updates: list[Entry]) -> list[Entry]:
-    """Without those that tell about a session rather than what happens in it."""
+    """Without those that are about a session rather than about what happens in it."""
     about = ("available_commands_update", "current_mode_update", "config_option_update", "session_info_update")
     return [one for one in updates if _kind(one) not in (*about, "usage_update")]
 

@@ -11,10 +11,10 @@ from antiphon.conformance.requirements import Blocked, NoResponse, Requirement, 
 from antiphon.conformance.suites.agent.suite import (
     FENCE,
     SUITE,
-    answers_to_nobody,
     breaks,
     settled,
     soon,
+    stray_responses,
     survived,
 )
 from antiphon.conformance.wire import PeerResponse, PendingRequest
@@ -62,15 +62,15 @@ breaks("rpc.answer-to-notification", by=("junk.answer", "blank.ignored"))
     ),
 )
 async def junk(run: AgentRun) -> None:
-    said = await run.wire.send_line(b"{this is no JSON")
-    if not await survived(run, "junk.survives", said):
+    sent = await run.wire.send_line(b"{this is no JSON")
+    if not await survived(run, "junk.survives", sent):
         return
     await run.wire.silence(run.options.silence)
-    responses = answers_to_nobody(run, said)
+    responses = stray_responses(run, sent)
     fine = all(_refuses(one, PARSE_ERROR) for one in responses)
-    run.holds("junk.answer", fine, "it was answered with something else", said, *responses[:1])
-    said = await run.wire.send_line(b'{"jsonrpc":"2.0","method":"_antiphon/check","params":{"text":"\xff\xfe\xc3"}}')
-    await survived(run, "utf8.survives", said)
+    run.holds("junk.answer", fine, "it was answered with something else", sent, *responses[:1])
+    sent = await run.wire.send_line(b'{"jsonrpc":"2.0","method":"_antiphon/check","params":{"text":"\xff\xfe\xc3"}}')
+    await survived(run, "utf8.survives", sent)
 
 
 @SUITE.scenario(
@@ -93,7 +93,7 @@ async def nonsense(run: AgentRun) -> None:
     first = await run.wire.send({"foo": 1})
     if not await survived(run, "nonsense.survives", first):
         return
-    responses = answers_to_nobody(run, first) or await settled(run, first)
+    responses = stray_responses(run, first) or await settled(run, first)
     refused = any(_refuses(one, INVALID_REQUEST) for one in responses)
     run.holds("nonsense.refused", refused, "no such answer came", first, *responses[:1])
     for one in ("hello", 7, None):
@@ -116,12 +116,12 @@ async def nonsense(run: AgentRun) -> None:
 )
 async def blank(run: AgentRun) -> None:
     await run.request(FENCE, {"next": "blank lines"})
-    said = await run.wire.send_line(b"")
+    sent = await run.wire.send_line(b"")
     await run.wire.send_line(b"  \t ")
     await run.wire.send_line(b"\r")
-    if await survived(run, "blank.ignored", said):
-        responses = await settled(run, said)
-        run.holds("blank.ignored", not responses, "they were answered", said, *responses[:1])
+    if await survived(run, "blank.ignored", sent):
+        responses = await settled(run, sent)
+        run.holds("blank.ignored", not responses, "they were answered", sent, *responses[:1])
 
 
 @SUITE.scenario(
@@ -144,19 +144,19 @@ async def batch(run: AgentRun) -> None:
         {"jsonrpc": "2.0", "id": f"batch-{number}", "method": FENCE, "params": {"number": number}}
         for number in range(2)
     ]
-    said = await run.wire.send(asked)
-    if not await survived(run, "batch.survives", said):
+    sent = await run.wire.send(asked)
+    if not await survived(run, "batch.survives", sent):
         return
-    told = _told_of_batch(run, said)
+    told = _batch_was_answered(run, sent)
     if not told:
         await run.wire.silence(run.options.silence)
-        told = _told_of_batch(run, said)
-    run.holds("batch.answered", told, "nothing came for it", said)
+        told = _batch_was_answered(run, sent)
+    run.holds("batch.answered", told, "nothing came for it", sent)
 
 
-def _told_of_batch(run: AgentRun, said: Entry) -> bool:
-    listed = any(isinstance(one.msg, list) for one in run.wire.received if one.number > said.number)
-    return listed or bool(answers_to_nobody(run, said))
+def _batch_was_answered(run: AgentRun, sent: Entry) -> bool:
+    listed = any(isinstance(one.msg, list) for one in run.wire.received if one.number > sent.number)
+    return listed or bool(stray_responses(run, sent))
 
 
 @SUITE.scenario(
@@ -194,8 +194,8 @@ async def half(run: AgentRun) -> None:
         if not await survived(run, one, await run.wire.send(message)):
             return
     deep = b"[" * 500 + b"]" * 500
-    said = await run.wire.send_line(b'{"jsonrpc":"2.0","method":"_antiphon/check","params":{"deep":' + deep + b"}}")
-    await survived(run, "nesting.survives", said)
+    sent = await run.wire.send_line(b'{"jsonrpc":"2.0","method":"_antiphon/check","params":{"deep":' + deep + b"}}")
+    await survived(run, "nesting.survives", sent)
 
 
 LINES: Final = {
@@ -241,13 +241,13 @@ async def lines(run: AgentRun) -> None:
     for one, entries in asked.items():
         await _answered(run, one, entries)
     for one, size in ("line.long", 1 << 20), ("line.huge", 1 << 23):
-        said = await run.wire.send(question({"text": "x" * size}))
-        if not await _answered(run, one, [said]):
+        sent = await run.wire.send(question({"text": "x" * size}))
+        if not await _answered(run, one, [sent]):
             return
 
 
 async def _answered(run: AgentRun, requirement: str, asked: list[Entry]) -> bool:
-    """Judge whether all of these are answered. An agent that answers nothing any more is given up."""
+    """Check whether all of these are answered. An agent that answers nothing any more is given up."""
     try:
         found = [await soon(run, PendingRequest(run, one)) for one in asked]
     except NoResponse as silent:

@@ -12,7 +12,7 @@ __all__ = ["choose", "options", "other_value"]
 Option = JsonObject
 NOTHING = "antiphon-no-such-thing"
 MOST_SETTINGS = 50
-"""More than these are not tried: an agent may have new ones in each answer."""
+"""More than these are not tried: an agent may have new ones in each response."""
 
 
 def options(response: PeerResponse) -> list[Option]:
@@ -98,7 +98,7 @@ async def modes(run: AgentRun) -> None:
 
 
 def _something(listed: list[Option], twin: Option) -> tuple[object, object]:
-    """A setting other than the mode and a value for it, so that the response tells how the mode stands.
+    """A setting other than the mode and a value for it, so that the response shows the current mode.
 
     Raises:
         Unseen: there is none.

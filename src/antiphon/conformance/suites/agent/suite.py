@@ -10,7 +10,7 @@ from antiphon.conformance.wire import PeerResponse, PendingRequest
 from antiphon.traffic.checker import Side
 from antiphon.traffic.entries import Entry
 
-__all__ = ["FENCE", "SUITE", "answers_to_nobody", "breaks", "same_id", "settled", "soon", "survived"]
+__all__ = ["FENCE", "SUITE", "breaks", "same_id", "settled", "soon", "stray_responses", "survived"]
 
 SUITE: Final[Suite[AgentRun]] = Suite(
     Side.AGENT,
@@ -43,7 +43,7 @@ def breaks(*rules: str, by: Iterable[str]) -> None:
         SUITE.follows[one] = (*SUITE.follows.get(one, ()), *rules)
 
 
-async def survived(run: AgentRun, requirement: str, said: Entry) -> bool:
+async def survived(run: AgentRun, requirement: str, sent: Entry) -> bool:
     """Check whether the agent still responds after an odd message. One that does not is given up: the next scenario gets
     another."""
     run.odd = True
@@ -54,8 +54,8 @@ async def survived(run: AgentRun, requirement: str, said: Entry) -> bool:
             raise  # it is run again, with another agent
         text = "the agent left" if silent.left else "the agent answers no more"
         await run.wire.close()
-        return run.holds(requirement, False, text, said)
-    return run.holds(requirement, True, "", said)
+        return run.holds(requirement, False, text, sent)
+    return run.holds(requirement, True, "", sent)
 
 
 async def soon(run: AgentRun, pending: PendingRequest) -> PeerResponse | None:
@@ -73,19 +73,19 @@ async def soon(run: AgentRun, pending: PendingRequest) -> PeerResponse | None:
         return None
 
 
-async def settled(run: AgentRun, said: Entry) -> list[Entry]:
+async def settled(run: AgentRun, sent: Entry) -> list[Entry]:
     """All responses without a request, from a line of ours until all is quiet."""
     await run.settle()
-    return answers_to_nobody(run, said)
+    return stray_responses(run, sent)
 
 
-def answers_to_nobody(run: AgentRun, said: Entry) -> list[Entry]:
+def stray_responses(run: AgentRun, sent: Entry) -> list[Entry]:
     """Responses after a line of ours whose id is none of a request of ours; those to broken lines have null or nothing for one."""
     ours = {_key(one.msg["id"]) for one in run.wire.trace if one.dir is run.wire.says and one.is_request}
     return [
         one
         for one in run.wire.received
-        if one.number > said.number and one.is_response and _key(one.msg.get("id")) not in ours
+        if one.number > sent.number and one.is_response and _key(one.msg.get("id")) not in ours
     ]
 
 

@@ -29,8 +29,8 @@ __all__ = [
     "is_refused",
     "reason",
     "requests",
-    "said",
     "still_runs",
+    "text_of",
     "usable",
     "writes",
 ]
@@ -51,7 +51,7 @@ def breaks_off(*requirements: str) -> None:
 
 
 def reason(response: PeerResponse) -> object:
-    """Why a turn ended, as it was answered; None where that is an error."""
+    """Why a turn ended, by its response; None where that is an error."""
     return response.get("stopReason")
 
 
@@ -91,10 +91,10 @@ async def interrupted(
     crossings = 0
     while True:
         pending = await begun()
-        said = await stop(pending.request.params["sessionId"])
+        sent = await stop(pending.request.params["sessionId"])
         response = await ended(run, requirement, pending, "the turn went on")
         crossings += 1
-        if reason(response) == "cancelled" or response.entry.t - said.t > CROSSING_SECONDS or crossings == CROSSINGS:
+        if reason(response) == "cancelled" or response.entry.t - sent.t > CROSSING_SECONDS or crossings == CROSSINGS:
             is_cancelled(run, requirement, response)
             return
         await run.settle()
@@ -165,7 +165,7 @@ def requests(run: AgentRun, method: str, *, after: int) -> list[Entry]:
     return [entry for entry in run.wire.received if entry.number > after and entry.method == method]
 
 
-def said(updates: Collection[Entry], kind: str = "agent_message_chunk") -> str:
+def text_of(updates: Collection[Entry], kind: str = "agent_message_chunk") -> str:
     """The text of the chunks of a kind, together."""
     pieces: list[str] = []
     for entry in updates:
@@ -181,7 +181,7 @@ def said(updates: Collection[Entry], kind: str = "agent_message_chunk") -> str:
 
 @dataclass
 class SeenCall:
-    """One of them: its kind and status as they were told last."""
+    """A tool call of a turn: its kind and status as of its last update."""
 
     kind: str | None = None
     status: str | None = None
@@ -189,16 +189,16 @@ class SeenCall:
     changed: list[str] = field(default_factory=list)
     """The paths of the changes that it shows."""
 
-    def take(self, told: JsonObject, entry: Entry) -> None:
-        """Take note of something that is said of it."""
-        self.kind = as_text(told.get("kind")) or self.kind
-        self.status = as_text(told.get("status")) or self.status
+    def take(self, update: JsonObject, entry: Entry) -> None:
+        """Add an update of it."""
+        self.kind = as_text(update.get("kind")) or self.kind
+        self.status = as_text(update.get("status")) or self.status
         self.entries.append(entry)
-        shown = [one for one in objects_in(told.get("content")) if one.get("type") == "diff"]
+        shown = [one for one in objects_in(update.get("content")) if one.get("type") == "diff"]
         self.changed += [str(one.get("path")) for one in shown]
 
     def names(self, text: str) -> bool:
-        """Whether a text is anywhere in what was said of it."""
+        """Whether a text is anywhere in its updates."""
         return any(text.encode() in one.raw for one in self.entries)
 
 
@@ -207,13 +207,13 @@ def calls(run: AgentRun, session: str, *, after: int, before: int | None = None)
     found: dict[str, SeenCall] = {}
     for entry in run.wire.received:
         if entry.number > after and (before is None or entry.number < before):
-            told = _told(entry) if entry.params.get("sessionId") == session else {}
-            if (id := as_text(told.get("toolCallId"))) is not None:
-                found.setdefault(id, SeenCall()).take(told, entry)
+            update = _call_update(entry) if entry.params.get("sessionId") == session else {}
+            if (id := as_text(update.get("toolCallId"))) is not None:
+                found.setdefault(id, SeenCall()).take(update, entry)
     return found
 
 
-def _told(entry: Entry) -> JsonObject:
+def _call_update(entry: Entry) -> JsonObject:
     if entry.method == "session/request_permission":
         return as_object(entry.params.get("toolCall"))
     return as_object(entry.params.get("update")) if entry.method == "session/update" else {}

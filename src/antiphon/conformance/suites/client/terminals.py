@@ -212,7 +212,7 @@ def _of(run: ClientRun, terminal: str) -> JsonObject:
 
 
 async def _started(run: ClientRun) -> tuple[str, int]:
-    """A command that takes long and has said something: its terminal and its number."""
+    """A command that takes long and has printed something: its terminal and its number."""
     terminal = await _create(run, SHELL, "-c", "echo pid $$; exec sleep 60")
     for _ in range(LOOKS):
         output = (await run.here("terminal/output", terminalId=terminal)).get("output")
