@@ -1,4 +1,4 @@
-"""The agent people install: one ACP agent with every engine behind it. Its hooks open joint sessions and pass on what clients want of them.
+"""The agent that people install: one ACP agent with every engine behind it. Its hooks open joint sessions and call them.
 
 Imported before `initialize` is answered, so it imports no event loop, and starts no engine: it only looks which ones there are.
 """
@@ -50,14 +50,14 @@ def joint_agent(names: "Sequence[str]" = ()) -> "JointAgent":
     return JointAgent(engines or {DEMO: make_engine(DEMO)}, absent)
 
 
-class _Whole(Agent):
-    """What concerns no session that is open."""
+class JointAgent(Agent):
+    """One agent over every engine. `session.state` is the joint session."""
 
     def __init__(self, engines: "Mapping[str, Engine]", absent: "Mapping[str, Advice] | None" = None) -> None:
         self.engines = engines
         self.absent = absent or {}
         """Engines that were looked for and are not here → why, with a hint."""
-        self._opening: SessionOpener | None = None
+        self._opener: SessionOpener | None = None
         self._database: Database | None = None
         every = list(engines.values())
         self._ways = dict(_ways(engines))
@@ -93,16 +93,16 @@ class _Whole(Agent):
         await maybe_await(next(iter(self.engines.values())).warm_up())
 
     def _opened(self) -> "SessionOpener":
-        if self._opening is None:
+        if self._opener is None:
             from antiphon.duet.opener import SessionOpener
             from antiphon.store.schema import open_database
 
             self._database = open_database()
-            self._opening = SessionOpener(self.engines, self._database, self.absent)
-        return self._opening
+            self._opener = SessionOpener(self.engines, self._database, self.absent)
+        return self._opener
 
     async def close(self) -> None:
-        database, self._database, self._opening = self._database, None, None
+        database, self._database, self._opener = self._database, None, None
         try:
             for engine in self.engines.values():
                 await _closed(engine)
@@ -124,11 +124,11 @@ class _Whole(Agent):
     async def delete_session(self, session_id: str) -> None:
         await clearly(self._opened().delete(session_id))
 
-    # The accounts.
+    # Accounts.
 
     async def authenticate(self, method_id: str) -> None:
-        """Sign in one of the engines' ways. Some clients try the first way only, and give up if it fails: where another engine is
-        signed in they may go on, unless the user has been to a terminal for it and wants to know what came of that."""
+        """Sign in with one of the engines' methods. Some clients try the first method only, and stop if it fails: where another engine is
+        signed in they may go on, unless the user signed in at a terminal and wants to know whether that worked."""
         from antiphon.aio import maybe_await
         from antiphon.protocol.v1.auth import TerminalAuth
 
@@ -155,10 +155,6 @@ class _Whole(Agent):
         for engine in self.engines.values():
             if engine.does("logout"):
                 await maybe_await(engine.logout())
-
-
-class JointAgent(_Whole):
-    """Every engine behind one agent. `session.state` is the joint session."""
 
     # Sessions.
 

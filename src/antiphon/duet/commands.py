@@ -45,7 +45,7 @@ class OwnCommand(msgspec.Struct, frozen=True):
     hint: str = ""
     """What may follow it."""
     engines: int = 1
-    """How many engines it takes to make sense."""
+    """How many engines a session needs for it."""
 
 
 OWN: Final = (
@@ -76,7 +76,7 @@ _PLAIN: Final[Mapping[str, PlainName]] = {
 
 
 class RouteCommand(msgspec.Struct, frozen=True):
-    """Answer this way from now on, beginning with the prompt if there is one."""
+    """Choose a route from now on, beginning with the prompt if there is one."""
 
     route: str
     prompt: str = ""
@@ -90,7 +90,7 @@ class ReviewCommand(msgspec.Struct, frozen=True):
 
 
 class NudgeCommand(msgspec.Struct, frozen=True):
-    """Switch it; None: show how it stands. `odd` is what was typed and is neither on nor off."""
+    """Switch going on by itself; None: show whether it is on. `odd` is what was typed and is neither on nor off."""
 
     on: bool | None = None
     odd: str = ""
@@ -127,7 +127,7 @@ OwnAction: TypeAlias = (
 
 
 class TypedCommand(msgspec.Struct, frozen=True):
-    """What was typed: the word, and what is meant."""
+    """A command of ours that was typed: its name, and what it asks for."""
 
     name: str
     asked: OwnAction
@@ -210,7 +210,7 @@ LONGEST: Final = 24
 _RUNNERS: Final = frozenset(
     {"npx", "bunx", "uvx", "pipx", "node", "deno", "bun", "uv", "env", "sh", "bash", "run", "exec", "x"}
 )
-"""Programs that are only the way to another one, whose name tells more."""
+"""Programs that are only the way to another one, whose name says more."""
 
 _OF_OURS: Final = ("auto", "primary")
 """What our own `auto_resume` and `primary_agent` begin with."""
@@ -262,7 +262,7 @@ def prefixes(engines: Sequence[str]) -> dict[str, str]:
 
 
 def _plain(word: str) -> str:
-    """The telling part of a word: `@scope/agent@latest` and `/opt/agent.js` are both `agent`."""
+    """The part of a word that names the agent: `@scope/agent@latest` and `/opt/agent.js` are both `agent`."""
     base = os.path.basename(word.rstrip("/"))
     base = re.sub(r"(?<=.)@.*", "", base)
     base = re.sub(r"\.(?:[cm]?[jt]s|py|sh)$", "", base)

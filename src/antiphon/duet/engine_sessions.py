@@ -140,7 +140,7 @@ class EngineHost(Protocol):
 
 
 class InnerSession(AgentSession):
-    """What one engine is given as its session."""
+    """The session that an engine is given inside a joint session."""
 
     def __init__(self, sessions: "EngineSessions", outer: AgentSession, name: str, engine: "Engine") -> None:
         reached, self.unreached = _sorted(outer.mcp_servers, engine.mcp)
@@ -354,7 +354,7 @@ class EngineSessions:
         return inner
 
     async def _furnish(self, inner: InnerSession) -> None:
-        """Set what the user chose before the engine was open."""
+        """Set up a session that was just opened as the user chose."""
         if inner.unreached:
             servers = ", ".join(f"`{each}`" for each in inner.unreached)
             title = f"{inner.title} cannot reach the MCP servers {servers}"

@@ -48,17 +48,17 @@ class UsageTotals(msgspec.Struct):
     cost: dict[str, float] = {}
 
     def begins(self, engine: str) -> None:
-        """The engine begins a new conversation, which has taken nothing yet."""
+        """An engine begins a new session of its own, which has used nothing yet."""
         self.tokens[engine], self.cost[engine] = 0, 0.0
 
     def unknown(self, engine: str) -> None:
-        """The engine opens a conversation that it had elsewhere: what that used is not known before it reports it."""
+        """An engine opens a session that it had elsewhere: what that used is not known before it reports it."""
         self.tokens.pop(engine, None)
         self.cost.pop(engine, None)
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """What a prompt has taken so far."""
+    """What a prompt has used so far."""
 
     turns: int = 0
     tokens: int = 0
@@ -73,7 +73,7 @@ class Exceeded(msgspec.Struct, frozen=True):
 
 
 class Budget:
-    """The budget of one prompt. A limit that is None is none."""
+    """The budget of one prompt. A limit of None is no limit."""
 
     def __init__(
         self, turns: int | None, tokens: int | None = None, cost: float | None = None, ledger: UsageTotals | None = None
@@ -88,7 +88,7 @@ class Budget:
 
     @property
     def spent(self) -> Spent:
-        """What it has taken so far, with what is running."""
+        """What the prompt has used so far, with the turns that run."""
         return Spent(self._turns, self._tokens + sum(self._running.values()), self._cost)
 
     def turn_begins(self, engine: str) -> None:
@@ -185,7 +185,7 @@ _log = logging.getLogger(__name__)
 
 
 class OpenTask(msgspec.Struct, frozen=True):
-    """Something that is left to do."""
+    """A task that is left to do."""
 
     title: str
     id: str = ""
@@ -196,17 +196,17 @@ class Nudge(msgspec.Struct, frozen=True):
 
     text: str
     number: int
-    """Which one since the user spoke."""
+    """Which one since the last prompt of the user."""
 
 
 class HeldNudge(msgspec.Struct, frozen=True):
-    """Tasks are left and nothing is done about it: why, for the user."""
+    """Why nothing is done though tasks are left, for the user."""
 
     why: Advice
 
 
 class Nudges:
-    """Whether one session goes on by itself, and how often it has. The clock is the caller's."""
+    """The prompts that make one session go on by itself, and how many there were. The caller gives the time."""
 
     def __init__(
         self, command: Sequence[str], *, enabled: bool = True, cooldown: float = 30.0, maximum: int = 5
@@ -216,11 +216,11 @@ class Nudges:
         self.cooldown = cooldown
         self.maximum = maximum
         self.count = 0
-        """How often since the user spoke."""
+        """How many since the last prompt of the user."""
         self._last: float | None = None
 
     def begin_prompt(self) -> None:
-        """The user is there: it may begin to count anew."""
+        """A prompt of the user begins: count anew."""
         self.count, self._last = 0, None
 
     def nudged(self, now: float) -> None:
@@ -261,7 +261,7 @@ class Nudges:
         except SpawnFailed as error:
             _log.debug("no tasks: %s", error)
             return None
-        async with command:  # ends it and everything it started, also when we are called off
+        async with command:  # ends it and everything it started, also when we are cancelled
             return await _tasks_printed_by(command)
 
 
@@ -335,6 +335,6 @@ def _task(entry: Mapping[str, Any]) -> OpenTask:
 
 
 def _line(text: str) -> str:
-    """One line that moves no cursor."""
+    """A text as one line without control characters."""
     line = " ".join(prose(text).split())
     return line if len(line) <= TITLE else line[: TITLE - 1].rstrip() + "…"

@@ -1,12 +1,21 @@
-"""What the user is asked where the policy leaves something open, and what their answer means. Pure.
+"""Permission in a joint session: the policy decides first, for every engine alike, and the user is asked what it leaves open.
 
-Rule 1: an "always" of an engine's own is not offered: it would take the decision away from the policy, and hold for that engine alone.
-Rule 2: in its place stand ours, each with the rule that would be remembered, word by word. Where there is no such rule, or it would change
+A `Guard` decides, and the functions before it make the permission request that the user gets, and read the response. About the guard:
+
+Rule 1: all engines share one memory. An "always" that was given for one holds for the others.
+Rule 2: an engine gets "once", whatever was decided: what lasts is remembered here and nowhere else.
+Rule 3: a question of an engine that is not about permission reaches the user as it is.
+Rule 4: an engine that only reads is allowed to read, and the user is not asked about anything else.
+
+About the request:
+
+Rule 5: an "always" of an engine's own is not offered: it would take the decision away from the policy, and hold for that engine alone.
+Rule 6: in its place stand ours, each with the rule that would be remembered, word by word. Where there is no such rule, or it would change
 nothing, there is none.
-Rule 3: what else the engine offers stays as it is and where it is.
-Rule 4: the request says which engine asks, and why, if a rule or a doubt is the reason.
-Rule 5: the ids of our options are ours. What an engine offers under one of them is not shown, since its choice would be taken for ours.
-Rule 6: an engine may say once what a call is about, and later ask about it with no more than its id. It is judged by both.
+Rule 7: what else the engine offers stays as it is and where it is.
+Rule 8: the request says which engine asks, and why, if a rule or a doubt is the reason.
+Rule 9: the ids of our options are ours. What an engine offers under one of them is not shown, since its choice would be taken for ours.
+Rule 10: an engine may announce what a call does, and later ask about it with no more than its id. Both are judged.
 """
 
 import asyncio
@@ -48,10 +57,10 @@ __all__ = [
 ]
 
 Passing: TypeAlias = v1.ReadTextFile | v1.WriteTextFile | v1.CreateTerminal
-"""What an engine does through us instead of asking."""
+"""What an engine does through us without a permission request."""
 
 Known: TypeAlias = v1.ToolCall | v1.ToolCallPatch
-"""What was known_text of a call before."""
+"""A call as it was announced before."""
 
 MAX_NAME: Final = 160
 """Longest name of an option, in characters. Rules that do not fit are listed above the options instead."""
@@ -62,7 +71,7 @@ _REJECT: Final = v1.PermissionOption("reject", "Reject", _Kind.REJECT_ONCE)
 _ABOUT: Final = {
     "kind": "tool_kind", "title": "title", "name": "name", "content": "content", "locations": "locations", "raw_input": "input",
 }  # fmt: skip
-"""What of a call tells what it does, each with the other name that it may have."""
+"""The fields that say what a call does, each with the other name that it may have."""
 
 _SCOPES: "Final[dict[str, tuple[Scope, str]]]" = {
     "antiphon_always_session": ("session", "in this session"),
@@ -72,7 +81,7 @@ _SCOPES: "Final[dict[str, tuple[Scope, str]]]" = {
 
 
 def answerable(request: v1.RequestPermission) -> v1.RequestPermission:
-    """The question with what it may be answered with: once, one way or the other. What can only be said for always stays."""
+    """The request with the options that may be chosen: once, one way or the other. An "always" without a "once" beside it stays."""
     theirs = [option for option in request.options if option.option_id not in _SCOPES]
     kinds = {option.kind for option in theirs if option.kind.known}
     dropped = {_Kind.ALLOW_ALWAYS} if _Kind.ALLOW_ONCE in kinds else set[_Kind]()
@@ -82,7 +91,7 @@ def answerable(request: v1.RequestPermission) -> v1.RequestPermission:
 
 
 def with_known(request: v1.RequestPermission, known: Known | None) -> v1.RequestPermission:
-    """The question with what was known_text of the call before, where it says nothing of that itself."""
+    """The request with what the call was announced with, where it says nothing of that itself."""
     if known is None:
         return request
     call = request.tool_call
@@ -103,7 +112,7 @@ def _said(call: Known, name: str) -> bool:
 
 
 def question_about(request: Passing, number: int, now: str | None) -> v1.RequestPermission:
-    """The question that an engine did not ask before it reads, writes or runs something. `now` is what a file has that is to be written."""
+    """The request that an engine did not send before it reads, writes or runs something. `now` is the text of a file that is to be written."""
     match request:
         case v1.WriteTextFile(path=path, content=content):
             call = v1.ToolCallPatch(
@@ -130,7 +139,7 @@ def question_about(request: Passing, number: int, now: str | None) -> v1.Request
 def shown_to_user(
     request: v1.RequestPermission, question: "Question", who: str, engines_own: Sequence[v1.PermissionOption]
 ) -> v1.RequestPermission:
-    """The question as the user gets it. `engines_own` are all the options that the engine had, so that ours stand where its own stood."""
+    """The request as the user gets it. `engines_own` are all the options that the engine had, so that ours stand where its own stood."""
     rules = _to_remember(request, question)
     ours, listed = _always(rules)
     notes = [*_notes(request.tool_call, who, question), *([listed] if listed else [])]
@@ -144,7 +153,7 @@ def shown_to_user(
 
 
 def choice_of(shown: v1.RequestPermission, result: v1.PermissionResult) -> Choice:
-    """What was decided at the client, and by whom. Nothing that is not understood is ever an approval."""
+    """The decision of the client, and who made it. A response that is not understood is never an approval."""
     option = Permission(result.outcome, shown.options).option
     by = _decided_by(result)
     if option is None:
@@ -157,7 +166,7 @@ def choice_of(shown: v1.RequestPermission, result: v1.PermissionResult) -> Choic
 
 
 def _decided_by(result: v1.PermissionResult) -> str:
-    """Return who decided, for the audit: a client of ours says it, of any other we know only that it answered."""
+    """Return who decided, for the audit: a client of ours says it, of any other client we know only that it answered."""
     ours = (result.meta or {}).get("antiphon")
     known_text = ours.get("decidedBy") if isinstance(ours, dict) else None
     if not isinstance(known_text, str) or not known_text.isprintable() or len(known_text) > MAX_NAME:
@@ -190,7 +199,7 @@ def _always(rules: "Sequence[Rule]") -> tuple[list[v1.PermissionOption], str]:
 
 
 def _where(engines_own: Sequence[v1.PermissionOption], kept: Sequence[v1.PermissionOption]) -> int:
-    """The place of ours among those that are kept: where the engine's own stood, else behind the one that allows it once."""
+    """The position of ours among those that are kept: where the engine's own stood, else behind the one that allows it once."""
     before = 0
     for option in engines_own:
         if option.kind.known and option.kind == _Kind.ALLOW_ALWAYS and option not in kept:
@@ -203,12 +212,12 @@ def _where(engines_own: Sequence[v1.PermissionOption], kept: Sequence[v1.Permiss
 def _notes(call: v1.ToolCallPatch, who: str, question: "Question") -> Iterator[str]:
     theirs = (call.meta or {}).get("claudeCode")
     part = theirs.get("agentId") if isinstance(theirs, dict) else None
-    known_text = "\n".join(
+    shown = "\n".join(
         item.content.text
         for item in call.content or ()
         if isinstance(item, v1.ContentItem) and isinstance(item.content, v1.TextBlock)
     )
-    if isinstance(part, str) and part and part.isprintable() and part not in known_text:
+    if isinstance(part, str) and part and part.isprintable() and part not in shown:
         yield f"A sub-agent of {who} asks (`{part}`)."
     else:
         yield f"{who} asks."
@@ -220,20 +229,14 @@ def _text(markdown: str) -> v1.ContentItem:
     return v1.ContentItem(v1.TextBlock(markdown))
 
 
-# --- Permission in a joint session: the policy decides first, for every engine alike; only what it leaves open is asked
-# Rule 1: all engines go by one memory. An "always" that was given for one holds for the others.
-# Rule 2: an engine is known_text "once", whatever was decided: what lasts is remembered here and nowhere else.
-# Rule 3: a question that is none for permission is the user's alone, and reaches them as it is.
-# Rule 4: an engine that only reads is allowed to read, and the user is not asked about anything else.
-
 AGENT: Final = "antiphon"
-"""Under whose name decisions are remembered and written down: the session's, whichever engine asked."""
+"""The name under which decisions are remembered and audited: that of the joint agent, whichever engine asked."""
 
 _ALL_ASKED: Final = Rules.parse(ask=[f"kind:{kind}" for kind in KINDS if kind not in QUIET_KINDS], source="doubt")
-"""Where the policy cannot be read: engines ask before they do anything."""
+"""The rules where the policy cannot be read: the user is asked before anything is done."""
 
 AskUser: TypeAlias = Callable[[v1.RequestPermission], Awaitable[v1.PermissionResult]]
-"""Puts a question to the editor."""
+"""Sends a permission request to the client."""
 
 
 class _CancelledByClient(asyncio.CancelledError):
@@ -241,15 +244,15 @@ class _CancelledByClient(asyncio.CancelledError):
 
 
 class Guard:
-    """Decides for all engines of one session."""
+    """Decides about the permission requests of all engines of one session."""
 
     def __init__(self, workspace: Workspace, loaded: "Loaded", database: "Database | None") -> None:
         self.rules = rules_in(loaded.settings).merged(_ALL_ASKED if loaded.policy_broken else Rules())
-        """What the engines are given too."""
+        """The rules of the policy, which the engines are given too."""
         self.settings = loaded.settings
         """All that the config files say."""
         self.problems: Sequence[Advice] = loaded.problems
-        """What is wrong with the config files, to be known_text once."""
+        """What is wrong with the config files, to be shown once."""
         self.notes: Sequence[Advice] = loaded.notes
         """What does not count yet, and how it would."""
         self._workspace = workspace
@@ -258,7 +261,7 @@ class Guard:
         self._decisions = None if database is None else DecisionStore(database)
         self._audit = None if database is None else AuditStore(database)
         self._gates: dict[str, PermissionGate] = {}
-        """One for each engine: each asks one thing after the other, and does not wait for another's answers."""
+        """One for each engine: each asks one thing after the other, and does not wait for the requests of another."""
         self._reading_gate = self._gate_for_reading()
         self._mode: Callable[[], str] = lambda: ""
         """Gives the mode of the session, which its settings keep."""
@@ -266,12 +269,12 @@ class Guard:
 
     @classmethod
     async def open(cls, cwd: str, directories: Sequence[str], database: "Database") -> "Guard":
-        """With the rules of the user, and of the project as far as it is trusted."""
+        """Make a guard with the rules of the user, and of the project as far as it is trusted."""
         guard = cls(Workspace.at(cwd, directories), await settings_here(cwd, database), database)
         guard.notes = (*guard.notes, *await forget_closed(DecisionStore(database)))
         return guard
 
-    # How careful it is.
+    # The mode.
 
     def use_mode(self, mode: Callable[[], str]) -> None:
         """Ask this function for the mode of the session, each time one is needed."""
@@ -285,12 +288,12 @@ class Guard:
             return PolicyMode.DEFAULT
 
     def turn_over(self) -> None:
-        """What was allowed in the turn and not used is not allowed any more."""
+        """End the turn: what was allowed in it and not used is not allowed any more."""
         for gate in self._gates.values():
             gate.turn_over()
 
     async def forget_session(self, session_id: str) -> None:
-        """What was decided for always in this session holds no longer. What was decided for the project does.
+        """Forget what was decided for always in this session. What was decided for the project holds.
 
         Raises:
             StoreError: it could not be deleted, and still holds.
@@ -299,7 +302,7 @@ class Guard:
         if self._decisions is not None:
             await self._decisions.revoke_session(session_id, agent=AGENT)
 
-    # What engines ask.
+    # Requests of engines.
 
     async def permission(
         self,
@@ -311,9 +314,9 @@ class Guard:
         trusted_marks: bool = True,
         known: Known | None = None,
     ) -> v1.PermissionResult:
-        """Answer an engine's question for permission; with `looking` without ever asking about it.
+        """Answer a permission request of an engine; with `looking` without asking the user.
 
-        `known` is what was known_text of the call before: it counts where the question says nothing itself.
+        `known` is the call as it was announced: it counts where the request says nothing itself.
 
         Cancelling this cancels the request at the client.
 
@@ -336,7 +339,7 @@ class Guard:
         return v1.PermissionResult(answer.outcome, meta=None if why is None else refusal(why))
 
     async def admit(self, request: Passing, ask: AskUser, engine_title: str = "", *, looking: bool = False) -> None:
-        """Let a read, a write or a command pass that an engine does through us. What it was just allowed is not asked again.
+        """Let a read, a write or a command pass that an engine does through us. What the engine was just allowed is not asked again.
 
         Raises:
             RequestError: it may not.
@@ -398,7 +401,7 @@ def _stays(request: v1.RequestPermission) -> v1.PermissionResult:
 
 
 class _Asker:
-    """Puts a gate's question to the editor, in the words of the request that the engine sent.
+    """Sends the question of a gate to the client, as the request that the engine sent.
 
     What an engine does without a request is given as it is, with a number, and shown only if it has to be asked about.
     """

@@ -1,4 +1,4 @@
-"""What environment and config files say about the joint agent: the environment first, then the config files, then what we think best. Pure.
+"""What environment and config files say about the joint agent: the environment first, then the config files, then the defaults. Pure.
 
 A value that makes no sense is left out and reported, and the next source counts: no session fails for a misspelt variable.
 """
@@ -50,7 +50,7 @@ Review: TypeAlias = Literal["report", "fix"]
 
 
 class DuetPreferences(msgspec.Struct, frozen=True):
-    """All of it, settled. Whether the engines are there is not known here: see `present` and `chosen`."""
+    """The preferences of the user. Whether the engines are there is not known here: see `start_route`."""
 
     engines: tuple[str, ...] = ()
     """Names or command lines, the preferred first. Empty: those that are installed."""
@@ -72,7 +72,7 @@ class DuetPreferences(msgspec.Struct, frozen=True):
 
 
 class StartRoute(msgspec.Struct, frozen=True):
-    """With whom a session begins."""
+    """The route and the primary engine of a new session."""
 
     route: str
     primary: str
@@ -80,7 +80,7 @@ class StartRoute(msgspec.Struct, frozen=True):
 
 
 def preferences(settings: Settings, environ: Mapping[str, str]) -> DuetPreferences:
-    """What is wanted, by the environment and the config files."""
+    """Read the preferences from the environment and the config files."""
     said = settings.duet
     problems: list[Advice] = []
     found = {

@@ -1,4 +1,4 @@
-"""What changed in a session's directories between two moments, as a unified diff.
+"""What a review needs: the prompts, and what changed in the directories of a session, as a unified diff.
 
 `snapshot` remembers how they look, `changes` compares. Both use git with a repository of our own (`snapshots.py`), whether the
 directories are in one or not. Where git is not there, or takes too long, `from_calls` makes a diff of what the tool calls reported.
@@ -43,9 +43,8 @@ __all__ = [
     "snapshot",
 ]
 
-# --- The prompts of a review, of what follows from it, and of an explanation. Pure
-# What an engine, a file or the user said stands in them as quoted lines or behind a fence longer than any in it: it is there to be read, and
-# cannot pass for a part of the prompt.
+# The prompts of a review, of what follows from it, and of an explanation. What an engine, a file or the user said stands in them as
+# quoted lines or behind a fence longer than any in it, so that it cannot pass for a part of the prompt.
 
 NO_FINDINGS: Final = "No findings."
 """What a reviewer answers that found nothing."""
@@ -90,7 +89,7 @@ class Reference(NamedTuple):
 
 
 def review_prompt(asked: str, by: str, transcript: str, diff: str, note: str = "") -> str:
-    """For the reviewer: what the user asked for, what the other engine (`by` is its title) said and did, and what changed.
+    """The prompt for a reviewer: what the user asked for, what the other engine (`by` is its title) said and did, and what changed.
 
     `transcript` comes from the summary, which quotes already. `note` is something to say of the diff, such as what it lacks.
     """
@@ -127,7 +126,7 @@ def no_findings(text: str) -> bool:
 
 
 def fix_prompt(findings: str, by: str, round: int, rounds: int) -> str:
-    """For the engine whose work was reviewed: what the reviewer (`by` is its title) found."""
+    """The prompt for the engine whose work was reviewed: what the reviewer (`by` is its title) found."""
     who = one_line(by, 60)
     return "\n\n".join([
         f"{who} reviewed what you did (round {round} of {rounds}). Lines that begin with `|` are its words:",
@@ -137,7 +136,7 @@ def fix_prompt(findings: str, by: str, round: int, rounds: int) -> str:
 
 
 def explain_prompt(reference: Reference, text: str) -> str:
-    """For an engine: explain a piece of code. `text` is the code itself, if it is known; otherwise the engine reads it."""
+    """The prompt to explain a piece of code. `text` is the code itself, if it is known; otherwise the engine reads it."""
     shown = text if len(text) <= EXPLAINED else f"{text[:EXPLAINED]}\n[… {len(text) - EXPLAINED} characters left out …]"
     place = one_line(str(reference), 500)
     parts = [f"Explain `{place}` in one short paragraph: what it does and why it is there. Change nothing."]
@@ -189,7 +188,7 @@ def reference_in(prompt: Sequence[v1.ContentBlock]) -> tuple[Reference, str] | N
     return None if found is None else (found, "")
 
 
-# --- Text for a model, made to fit. What is left out is said where it is missing. Pure
+# A diff that fits into a prompt. What is left out is said where it is missing.
 
 LEAST: Final = 400
 """Characters of a file's diff below which it is not worth beginning."""
@@ -264,7 +263,7 @@ COMPARED_LINES: Final = 20_000
 
 @dataclass(frozen=True)
 class TreeChanges:
-    """What became of the directories."""
+    """What changed in the directories."""
 
     diff: str = ""
     files: list[str] = field(default_factory=list)
@@ -282,7 +281,7 @@ class TreesBefore:
     def __init__(self) -> None:
         self.shadows: list[TreeSnapshot] = []
         self.why = ""
-        """What kept us from looking; empty: nothing."""
+        """Why the directories could not be read; empty: they were."""
         self.folder = new_folder()
         self.close = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         """Remove what it holds. Also done when it is garbage-collected."""
@@ -322,7 +321,7 @@ async def snapshot(roots: Sequence[str]) -> TreesBefore:
 
 
 async def changes(before: TreesBefore, limit: int = DIFF_LIMIT) -> TreeChanges:
-    """What became of the directories since. Can be asked again, until `before` is closed."""
+    """What changed in the directories since. May be called again, until `before` is closed."""
     if not before.shadows or not before.close.alive:
         return TreeChanges(complete=False, why=before.why or "nothing was looked at before")
     parts: list[str] = []
@@ -348,7 +347,7 @@ async def changes(before: TreesBefore, limit: int = DIFF_LIMIT) -> TreeChanges:
 
 
 async def _begin(before: TreesBefore, roots: Sequence[str]) -> str:
-    """Look at all of them, and at the repositories inside: what could not be looked at."""
+    """Take a snapshot of all of them, and of the repositories inside; return what could not be read."""
     waiting = _named(roots)
     if not waiting:
         return "there is no directory to look at"

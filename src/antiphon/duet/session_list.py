@@ -1,4 +1,4 @@
-"""The list of sessions: ours and the engines' own, newest first, one row per conversation, page by page.
+"""The list of sessions: ours and the engines' own, newest first, one row per session, page by page.
 
 Every source has its own pages. A cursor of ours holds for each of them which page is being read and which of its rows were shown: not how
 many, because others use sessions while a user turns pages, and then rows come, go and move. It is smaller than the page that it is about.
@@ -50,7 +50,7 @@ _MINE: Final = ""
 
 
 class _Mark(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """Where the reading of one source stands."""
+    """How far one source was read."""
 
     cursor: str | None = None
     """The page."""
@@ -62,7 +62,7 @@ class _Mark(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 
 class _Source:
-    """One list, read as far as it is needed."""
+    """The list of one source, read as far as it is needed."""
 
     def __init__(self, name: str, mark: _Mark) -> None:
         self.name = name
@@ -82,7 +82,7 @@ class _Source:
         return None
 
     def step(self, row: v1.SessionInfo) -> None:
-        """The row was taken."""
+        """Take the row."""
         if self._rows:
             self._rows.pop()
         self.mark.passed.append(_short(row.session_id))
@@ -161,7 +161,7 @@ async def page_of(engine: "Engine", query: v1.ListSessions) -> v1.ListSessionsRe
 
 
 async def has_session(engine: "Engine", id: str) -> bool:
-    """Whether a conversation is in an engine's own list."""
+    """Whether a session is in an engine's own list."""
     if not engine.does("list") or engine.keeps_with_us:
         return False
     cursor: str | None = None
@@ -185,7 +185,7 @@ async def list_sessions(
     store: "SessionStore",
     known: Mapping[tuple[str, str], str],
 ) -> v1.ListSessionsResult:
-    """A page of all lists together. `known` are the conversations that belong to sessions of ours: those are one row, ours.
+    """A page of all lists together. `known` are the engines' sessions that belong to joint sessions: each of those is one row, ours.
 
     Raises:
         RequestError: the cursor is none of ours, or an engine does not know its own any more.

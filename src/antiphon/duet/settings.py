@@ -45,12 +45,12 @@ _log = logging.getLogger(__name__)
 
 
 class EngineState(msgspec.Struct, omit_defaults=True):
-    """What is known of one engine in a session."""
+    """What is stored of one engine in a joint session."""
 
     conversation: str = ""
     """The engine's own id of it, once it was given something; empty: it knows nothing yet."""
     source: str = ""
-    """The conversation that it is to begin as a copy of."""
+    """The engine's session that it is to begin as a copy of."""
     mode: str = ""
     """A mode for it alone, if the user chose one."""
     options: dict[str, str] = {}
@@ -58,7 +58,7 @@ class EngineState(msgspec.Struct, omit_defaults=True):
 
 
 class JointState(msgspec.Struct, omit_defaults=True):
-    """What holds in a session."""
+    """What is stored of the settings of a joint session."""
 
     route: str = ""
     primary: str = ""
@@ -76,7 +76,7 @@ class JointState(msgspec.Struct, omit_defaults=True):
 
     @classmethod
     def read(cls, kept: bytes) -> "JointState":
-        """As it was; as at the beginning, if it cannot be read."""
+        """Decode what was stored; what cannot be read is as at the beginning."""
         try:
             return msgspec.json.decode(kept, type=cls) if kept else cls()
         except msgspec.DecodeError as error:
@@ -84,7 +84,7 @@ class JointState(msgspec.Struct, omit_defaults=True):
             return cls()
 
     def packed(self) -> bytes:
-        """As it is kept."""
+        """Encode it to be stored."""
         return msgspec.json.encode(self)
 
 
@@ -94,11 +94,11 @@ REVIEW_OPTION: Final = "review"
 AUTO_RESUME: Final = "auto_resume"
 MODE: Final = "mode"
 OURS: Final = (ROUTE, PRIMARY, REVIEW_OPTION, AUTO_RESUME, MODE)
-"""The ids of what is ours to change."""
+"""The ids of our own settings."""
 
 
 class EngineOffer(msgspec.Struct, frozen=True):
-    """What one engine offers in its part of the session."""
+    """What one engine offers to choose from."""
 
     engine: str
     """Its short name."""
@@ -109,7 +109,7 @@ class EngineOffer(msgspec.Struct, frozen=True):
 
 
 class SharedSettings(msgspec.Struct, frozen=True):
-    """What is chosen for all of them."""
+    """The settings that hold for all engines, for one view of them."""
 
     engines: Mapping[str, str]
     """Every engine of the session, open or not, the preferred first: short name → title."""
@@ -122,7 +122,7 @@ class SharedSettings(msgspec.Struct, frozen=True):
 
 
 class ShownSettings(msgspec.Struct, frozen=True):
-    """What the client sees."""
+    """The settings as the client sees them."""
 
     modes: v1.ModeState | None
     models: v1.ModelState | None
@@ -137,7 +137,7 @@ def on_route(shared: SharedSettings) -> tuple[str, ...]:
 
 
 def merged(shared: SharedSettings, offers: Sequence[EngineOffer]) -> ShownSettings:
-    """One offer of all those that are open. Of the engines that are not, nothing is known yet."""
+    """Put the offers of all open engines together. Of the engines that are not open, nothing is known yet."""
     by_engine = {offer.engine: offer for offer in offers}
     answering = [by_engine[engine] for engine in on_route(shared) if engine in by_engine]
     others = [offer for offer in offers if offer not in answering]
@@ -212,7 +212,7 @@ def _select(
 
 
 def _rest(shared: SharedSettings, offer: EngineOffer) -> list[v1.ConfigOption]:
-    """An engine's settings besides its mode, by ids and names that tell whose they are."""
+    """An engine's settings besides its mode, by ids and names that say whose they are."""
     engines = list(shared.engines)
     shown: list[v1.ConfigOption] = []
     for option in offer.options:

@@ -55,7 +55,7 @@ _OPTIONS: Final = (
     "-c", "core.quotePath=false", "-c", "core.fsync=none", "-c", "core.compression=0", "-c", "core.attributesFile=/dev/null",
     "-c", "gc.auto=0", "-c", "submodule.recurse=false", "-c", "protocol.allow=never",
 )  # fmt: skip
-"""Said once more, though there is nothing that could say otherwise. And no time is lost on what is thrown away soon."""
+"""Set explicitly, though nothing sets them otherwise. And no time is lost on syncing what is removed soon."""
 
 
 class GitFailed(Exception):
@@ -175,7 +175,7 @@ async def _until_over(child: guard.Child, output: Path, limit: int) -> None:
 
 
 def absolute_path() -> str:
-    """The PATH without its relative folders. An empty one would be read as the current directory."""
+    """The PATH without its relative directories. An empty one would be read as the current directory."""
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     return os.pathsep.join(folder for folder in folders if folder.startswith("/")) or "/"
 
@@ -254,9 +254,9 @@ class Repository(NamedTuple):
 
     top: str
     directory: Path
-    """Of this work tree: its index is here."""
+    """The directory of this work tree: its index is here."""
     common: Path
-    """Of all its work trees: the objects are here."""
+    """The directory of all its work trees: the objects are here."""
 
 
 class SeenTree(NamedTuple):
@@ -297,19 +297,19 @@ def repository_of(root: str) -> Repository | None:
 
 
 class TreeSnapshot:
-    """How one tree looked."""
+    """A snapshot of one tree."""
 
     def __init__(self, directory: Path, root: str, name: str, excludes: str) -> None:
         self.root = root
         self.name = name
-        """What stands before its paths."""
+        """The prefix of its paths."""
         self._directory = directory
         self._excludes = excludes
         self._tree = ""
         self._large: dict[str, tuple[int, int]] = {}
 
     async def begin(self) -> list[str]:
-        """Remember how it looks now: the repositories inside, which are not a part of it."""
+        """Take the snapshot, and return the repositories inside, which are not a part of it."""
         repository = await asyncio.to_thread(repository_of, self.root)
         try:
             seen = await self._begin(repository)
@@ -353,7 +353,7 @@ class TreeSnapshot:
         return await self._git.run(*compare, "--patch", *prefixes, self._tree, limit=limit), files, large
 
     async def _look(self) -> SeenTree:
-        """Take in how it looks. Files that come and go meanwhile (a build, the journal of a database) make git stumble: it looks again."""
+        """Read the tree into the index. Files that come and go meanwhile (a build, the journal of a database) make git stumble: it looks again."""
         for left in reversed(range(TRIES)):
             try:
                 return await self._look_once()
@@ -411,7 +411,7 @@ class _Sorted(NamedTuple):
 
 
 def _sorted(root: bytes, listed: bytes, staged: bytes) -> _Sorted:
-    """What is to be done with the files that differ from the index, or are not in it."""
+    """Sort the files that differ from the index, or are not in it, by what has to be done with them."""
     links = [line.partition(b"\t")[2] for line in staged.split(b"\0") if line.startswith(b"160000 ")]
     modules = [name for name in dict.fromkeys(links) if os.path.exists(os.path.join(root, name, b".git"))]
     found = _Sorted([], [], [os.fsdecode(name) for name in modules], {}, 0)

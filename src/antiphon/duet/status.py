@@ -1,4 +1,4 @@
-"""What our own commands tell about a session: gathered here, written as markdown by `telling_state`."""
+"""What `/help`, `/status`, `/version` and `/sessions` answer, as Markdown. The texts are pure; `about` gathers what they need."""
 
 import asyncio
 import re
@@ -42,7 +42,7 @@ TITLE: Final = 60
 
 
 class EngineStatus(msgspec.Struct, frozen=True):
-    """An engine of the session. What is empty is not known, or not yet."""
+    """How an engine of the session stands. What is empty is not known, or not yet."""
 
     name: str
     title: str
@@ -56,7 +56,7 @@ class EngineStatus(msgspec.Struct, frozen=True):
 
 
 class JointStatus(msgspec.Struct, frozen=True):
-    """A session as it stands."""
+    """How a joint session stands."""
 
     session_id: str
     route: str
@@ -67,10 +67,10 @@ class JointStatus(msgspec.Struct, frozen=True):
     auto_resume: bool = True
     nudge: bool = True
     nudges: int = 0
-    """How often the engines went on by themselves since the user spoke."""
+    """How often the engines went on by themselves since the last prompt of the user."""
     max_nudges: int | None = None
     spent: Spent = Spent()
-    """For the last prompt."""
+    """What the last prompt used."""
     max_turns: int | None = None
     max_tokens: int | None = None
     max_cost: float | None = None
@@ -81,7 +81,7 @@ class SessionLine(msgspec.Struct, frozen=True):
 
     id: str
     when: str
-    """As people read it."""
+    """The time as people read it."""
     title: str = ""
     engine: str = ""
     current: bool = False
@@ -185,13 +185,13 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    """One line of words that is nothing but words: no markup, no cell of its own."""
+    """A text as one line in a cell of a table, without markup."""
     line = " ".join(prose(text).split())
     return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", line)
 
 
 def _code(text: str) -> str:
-    """Words to be copied."""
+    """A text to be copied, as code."""
     line = " ".join(prose(text).split()).replace("`", "'").replace("|", "\\|")
     return f"`{line}`" if line else ""
 

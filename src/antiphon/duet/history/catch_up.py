@@ -1,4 +1,4 @@
-"""What an engine's own history holds beyond our events: the user went on in a terminal, or we were killed in the middle of a turn. Pure.
+"""Catch-up: what an engine's own history has beyond ours. The user went on in a terminal, or we were killed in a turn. Pure.
 
 Both are cut into turns, and the turns are paired (`turns.py`). The last turn of theirs that has a partner is the frontier.
 
@@ -38,14 +38,14 @@ __all__ = ["ComparedPiece", "WrittenText", "ends_of_open_calls", "missed_updates
 
 
 class ComparedPiece(NamedTuple):
-    """How much of a piece was written."""
+    """How much of a piece of text was found in what we have."""
 
     known: bool
     """Some of it, or all."""
     rest: v1.ContentBlock | None
-    """What was not; None: nothing is left."""
+    """What was not found; None: nothing is left."""
     strange: bool = False
-    """Something else was written where it should stand."""
+    """Whether something else stands where it should be."""
 
 
 class WrittenText:
@@ -92,7 +92,7 @@ class WrittenText:
         return ComparedPiece(known or not piece.text, v1.TextBlock(text=text) if text else None)
 
     def _skip_to(self, text: str) -> bool:
-        """Whether it stands further down. What stands before it is of us alone."""
+        """Whether the text stands further down. What stands before it is in our history alone."""
         for number, (block, id) in enumerate(self._left):
             if isinstance(block, v1.TextBlock) and (place := block.text.find(text)) >= 0:
                 for _ in range(number + 1):
@@ -165,7 +165,7 @@ def ends_of_open_calls(ours: HistoryView, engine: str | None = None) -> list[v1.
 
 
 def _chain(mine: Sequence[HistoryTurn], last: HistoryTurn) -> list[HistoryTurn]:
-    """A turn, and those that it was added to while they ran: engines differ in where they put what was added."""
+    """A turn, and those that it was added to while they ran: engines store additions in different positions."""
     first = last.number
     while mine[first].joins:
         first -= 1
@@ -196,7 +196,7 @@ def _ends(turn: HistoryTurn, mine: HistoryTurn | None, shared: dict[Key, History
 def _partners(
     turns: Sequence[HistoryTurn], mine: Sequence[HistoryTurn], shared: dict[Key, HistoryTurn]
 ) -> dict[Place, Entry]:
-    """The entries of ours for those of some turns of theirs. An id that comes again means the next of that id.
+    """Our entries for those of some turns of theirs. An id that comes again means the next entry of that id.
 
     A compaction may have another id when it is replayed; they are few, so the next one is meant.
     """
@@ -223,7 +223,7 @@ def _goes_on(compaction: CompactionEntry) -> bool:
 
 
 def _difference(ours: CallEntry, theirs: CallEntry) -> v1.ToolCallUpdate | None:
-    """What a call is beyond what we know of it. One that ended for us has ended."""
+    """The update that brings our call to the state of theirs; None: ours has ended, or nothing is new."""
     begins = ours.status == v1.ToolStatus.PENDING != theirs.status
     if ours.finished or not (theirs.finished or begins):
         return None
@@ -248,7 +248,7 @@ class _Found(NamedTuple):
 
 
 class _Rest:
-    """What some turns of theirs have that their partners have not."""
+    """Compares some turns of theirs with their partners, update by update."""
 
     def __init__(
         self, mine: Sequence[HistoryTurn], turns: Sequence[HistoryTurn], shared: dict[Key, HistoryTurn]

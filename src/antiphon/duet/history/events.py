@@ -53,7 +53,7 @@ class PromptEvent(_Event, frozen=True, tag="prompted"):
 
 
 class UpdateEvent(_Event, frozen=True, tag="shown"):
-    """An update that the client got."""
+    """An update that was shown to the client."""
 
     update: Raw
     engine: str = ""
@@ -70,7 +70,7 @@ class GivenEvent(_Event, frozen=True, tag="given"):
 
 
 class EndEvent(_Event, frozen=True, tag="ended"):
-    """An engine's turn is over."""
+    """The end of an engine's turn."""
 
     engine: str
     stop_reason: str = ""

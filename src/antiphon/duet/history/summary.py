@@ -56,7 +56,7 @@ def quoted(text: str) -> str:
 
 
 def one_line(text: str, limit: int = 200) -> str:
-    """All of it in one line, at most so long."""
+    """A text as one line of at most `limit` characters."""
     line = " ".join(_plain(text).split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
@@ -66,7 +66,7 @@ def _plain(text: str) -> str:
 
 
 def clipped_middle(text: str, limit: int) -> str:
-    """The beginning and the end of a text, at most `limit` characters with the words that say how much is missing."""
+    """The beginning and the end of a text, at most `limit` characters with a note that says how much is missing."""
     if len(text) <= limit:
         return text
     note = f"\n[… {len(text) - limit} characters left out …]\n"
@@ -94,7 +94,7 @@ PATHS: Final = 12
 
 
 class _Item:
-    """Something that was said or done."""
+    """An item of a summary."""
 
     number = 0
     """Its position in the session: given when it is kept."""
@@ -137,7 +137,7 @@ class MessageItem(_Item):
 
     @property
     def words(self) -> str:
-        """What is kept of it."""
+        """The text that is kept of it."""
         gap = f"\n[… {self._missing} characters left out …]\n" if self._missing else ""
         self._pieces = ["".join(self._pieces)]
         return self._pieces[0] + gap + self._tail
@@ -169,7 +169,7 @@ class PromptItem(MessageItem):
 
 
 class EndItem(_Item):
-    """How a turn ended that did not end well."""
+    """The end of a turn that failed or was stopped."""
 
     def __init__(self, engine: str, what: str) -> None:
         self.engine = engine
@@ -244,7 +244,7 @@ def _first_lines(content: Sequence[v1.ToolContent]) -> str:
 
 
 def text_of(prompt: Sequence[v1.ContentBlock]) -> str:
-    """A prompt in words: what is no text is named where it stands."""
+    """A prompt as text: what is no text is named in its position."""
     parts: list[str] = []
     for block in prompt:
         match block:
@@ -328,7 +328,7 @@ class SessionSummary:
         self._turns: dict[str, deque[SummaryItem]] = {}
 
     def was_given(self, engine: str) -> bool:
-        """Whether the engine was ever given something."""
+        """Whether the engine was ever given a prompt."""
         return engine in self._given_at
 
     # Adding.
@@ -410,7 +410,7 @@ class SessionSummary:
             self._open.pop(engine, None)
         return used
 
-    # What is kept.
+    # Keeping.
 
     def _keep(self, item: SummaryItem) -> None:
         self._number += 1

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 Key: TypeAlias = tuple[type, str]
-"""What a thing is and the id that it has."""
+"""The kind of an entry, and its id."""
 
 
 class TurnPiece(NamedTuple):
@@ -43,27 +43,27 @@ class HistoryTurn:
     def __init__(self, number: int, said: str | None) -> None:
         self.number = number
         self.said = said
-        """Without its white space, which engines keep as they like; None: nothing was said before this."""
+        """The prompt without its white space, which engines store as they like; None: there was none before this."""
         self.pieces: list[TurnPiece] = []
         self.transcript = Transcript()
         self.ended = False
-        """Whether it came to its end before our eyes, so that nothing of it is missing."""
+        """Whether we saw its end, so that nothing of it is missing."""
         self.joins = False
-        """Whether it was said while the turn before ran."""
+        """Whether its prompt was added to the turn before."""
 
     @cached_property
     def text(self) -> str:
-        """All that the engine said, squeezed. Asked for when the turn is whole."""
+        """The engine's messages without white space. Read it when the turn is whole."""
         return squeezed("".join(each.text for each in _answers(self.transcript.entries)))
 
     @cached_property
     def keys(self) -> frozenset[Key]:
-        """The things in it that have ids."""
+        """The keys of its entries that have ids."""
         return frozenset(key for each in self.transcript.entries if (key := key_of(each)) is not None)
 
     @property
     def empty(self) -> bool:
-        """Whether nothing came of it that is worth a look."""
+        """Whether it has nothing but notices."""
         return all(isinstance(each, Notice) for each in self.transcript.entries)
 
 
@@ -79,7 +79,7 @@ def key_of(entry: Entry) -> Key | None:
 
 
 def squeezed(text: str) -> str:
-    """Without white space."""
+    """A text without white space."""
     return "".join(text.split())
 
 
@@ -114,7 +114,7 @@ class _TurnBuilder:
     def __init__(self) -> None:
         self.turns = [HistoryTurn(0, None)]
         self._homes: dict[Key, HistoryTurn] = {}
-        self._prompt: list[str] | None = None  # while the user's words come in pieces
+        self._prompt: list[str] | None = None  # while a prompt comes in pieces
         self._prompt_id: str | None = None
         self._given = ""  # what an engine may repeat before it answers
 
@@ -201,10 +201,10 @@ NAMED: Final = 4
 """Characters of a prompt that is looked for inside of another text."""
 
 OURS_COMPARED: Final = 200
-"""Turns that are compared with every turn of the other side: the last ones, where the two part. Equal ones before them cost nothing."""
+"""Turns that are compared with every turn of the other side: the last ones, where the two differ. Equal ones before them cost nothing."""
 
 THEIRS_COMPARED: Final = 1000
-"""And so many of the other side."""
+"""Turns of the other side that they are compared with."""
 
 
 def shared_ids(ours: Sequence[HistoryTurn], theirs: Sequence[HistoryTurn]) -> dict[Key, HistoryTurn]:
