@@ -50,19 +50,19 @@ _log = logging.getLogger(__name__)
 class RelayOwner(Protocol):
     """Who has the agent, and answers what it asks."""
 
-    def asked(self, call: Call[Any, Any], params: Any) -> Awaitable[Any]:
+    def handle_request(self, call: Call[Any, Any], params: Any) -> Awaitable[Any]:
         """It asks what agents ask of clients."""
 
-    def asked_otherwise(self, method: str, params: Raw) -> Awaitable[object]:
+    def forward_request(self, method: str, params: Raw) -> Awaitable[object]:
         """It asks by a method that is not the protocol's."""
 
     def completed(self, news: v1.CompleteElicitation) -> None:
         """The user is done on a page that it asked for."""
 
-    def told_otherwise(self, method: str, params: Raw) -> None:
+    def forward_notification(self, method: str, params: Raw) -> None:
         """It tells something that is not the protocol's."""
 
-    def gone(self, agent: "LiveAgent") -> None:
+    def agent_ended(self, agent: "LiveAgent") -> None:
         """It ended, whoever ended it."""
 
 
@@ -229,8 +229,8 @@ class Relay:
             router.on_request(call, _passing(owner, call))
         router.on_notice(m.SESSION_UPDATE, self._early.keep)
         router.on_notice(m.COMPLETE_ELICITATION, owner.completed)
-        router.other_request = owner.asked_otherwise
-        router.other_notice = owner.told_otherwise
+        router.other_request = owner.forward_request
+        router.other_notice = owner.forward_notification
         return router
 
     @property
@@ -255,7 +255,7 @@ class Relay:
 
     async def _watch(self, agent: LiveAgent) -> None:
         await agent.wait_ended()
-        self._owner.gone(agent)
+        self._owner.agent_ended(agent)
 
     async def end(self, agent: LiveAgent) -> None:
         """End an agent that does not listen, with the whole ladder. The next use starts it again."""
@@ -268,7 +268,7 @@ class Relay:
 
 def _passing(owner: RelayOwner, call: Call[Any, Any]) -> Callable[[Any], Awaitable[Any]]:
     def ask(params: Any) -> Awaitable[Any]:
-        return owner.asked(call, params)
+        return owner.handle_request(call, params)
 
     return ask
 

@@ -143,7 +143,7 @@ class AcpHub:
         if self._tasks:
             await asyncio.wait(tuple(self._tasks))
 
-    def gone(self, agent: LiveAgent) -> None:
+    def agent_ended(self, agent: LiveAgent) -> None:
         """Report the end of the agent to its sessions; each is opened again with its next prompt."""
         self._pages.clear()
         for session in self.sessions.all():
@@ -160,7 +160,7 @@ class AcpHub:
 
     # Requests and notifications of the agent.
 
-    async def asked(self, call: AnyCall, params: ClientRequest) -> object:
+    async def handle_request(self, call: AnyCall, params: ClientRequest) -> object:
         """Handle a request that agents send to clients."""
         session_id = getattr(params, "session_id", None)
         session = self.sessions.find(session_id)
@@ -171,7 +171,7 @@ class AcpHub:
                 return await self._page(session, call, params)
         if session is None:
             raise RequestError(Code.INVALID_PARAMS, "Invalid params", f"there is no session `{session_id}` here")
-        return await session.asked(call, params)
+        return await session.handle_request(call, params)
 
     async def _page(self, session: "AcpSession", call: AnyCall, params: v1.UrlElicitation) -> object:
         """Forward a page to open. It belongs to the session until it is completed, refused, or the session is closed."""
@@ -179,7 +179,7 @@ class AcpHub:
         self._pages[id] = session
         trim(self._pages)  # most agents never report that a page is completed
         try:
-            answer = await session.asked(call, params)
+            answer = await session.handle_request(call, params)
             accepted = isinstance(answer, v1.Accepted)
         finally:
             if not accepted and self._pages.get(id) is session:
@@ -190,24 +190,24 @@ class AcpHub:
         """Forget the pages of a closed session."""
         self._pages = {id: each for id, each in self._pages.items() if each is not session}
 
-    async def asked_otherwise(self, method: str, params: msgspec.Raw) -> object:
+    async def forward_request(self, method: str, params: msgspec.Raw) -> object:
         """Forward a request with an extension method: the client decides whether it knows it."""
         session, given = self.sessions.addressed(params)
         if session is None or not method.startswith("_"):
             raise RequestError(Code.METHOD_NOT_FOUND, "Method not found", method)
-        return await session.asked_otherwise(Call(method, _ANY, _ANY), given)
+        return await session.forward_request(Call(method, _ANY, _ANY), given)
 
-    def told_otherwise(self, method: str, params: msgspec.Raw) -> None:
+    def forward_notification(self, method: str, params: msgspec.Raw) -> None:
         """Forward a notification with an extension method."""
         session, given = self.sessions.addressed(params)
         if session is not None and method.startswith("_"):
-            _ = self.do(session.told_otherwise(Notice(method, _ANY), given))
+            _ = self.do(session.forward_notification(Notice(method, _ANY), given))
 
     def completed(self, completed: v1.CompleteElicitation) -> None:
         """Forward that the user is done on a page."""
         session = self._pages.pop(completed.elicitation_id, None)
         if session is not None and session in self.sessions.all():
-            _ = self.do(session.told_otherwise(m.COMPLETE_ELICITATION, completed))
+            _ = self.do(session.forward_notification(m.COMPLETE_ELICITATION, completed))
 
     # Requests without a session.
 

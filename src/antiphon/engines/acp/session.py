@@ -240,17 +240,17 @@ class AcpSession(EngineSession):
 
     # Requests and notifications of the agent.
 
-    async def asked(self, call: AnyCall, params: ClientRequest) -> object:
+    async def handle_request(self, call: AnyCall, params: ClientRequest) -> object:
         """Handle a request of the agent."""
         await self._remote.caught_up()
         return await self._answering.answer(call, params)
 
-    async def asked_otherwise(self, call: AnyCall, params: object) -> object:
+    async def forward_request(self, call: AnyCall, params: object) -> object:
         """Forward a request with an extension method."""
         await self._remote.caught_up()
         return await self._answering.ask(call, params)
 
-    async def told_otherwise(self, notice: "Notice[T]", params: T) -> None:
+    async def forward_notification(self, notice: "Notice[T]", params: T) -> None:
         """Forward a notification that is not an update, through the session, which may have another id at the client."""
         await self._remote.caught_up()
         with suppress(AcpError):

@@ -99,10 +99,10 @@ class DemoStore:
         if row is None or row.engine != ENGINE:
             raise _not_found(session_id)
         state = await self._store.state(session_id)
-        kept = msgspec.json.decode(state, type=DemoState) if state else DemoState()
+        stored = msgspec.json.decode(state, type=DemoState) if state else DemoState()
         if row.cwd != cwd:
-            kept.always = {}
-        return kept
+            stored.always = {}
+        return stored
 
     async def directory(self, session_id: str) -> str | None:
         """The directory of a session of ours."""

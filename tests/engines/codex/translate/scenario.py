@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tests.engines.codex.translate.stage import CWD, Stage
+from tests.engines.codex.translate.harness import CWD, Stage
 
 Scenario = tuple[Callable[[Stage], None], list[str]]
 SCENARIOS: dict[str, Scenario] = {}

@@ -1,7 +1,7 @@
 """Scenarios about commands, changes to files and tools."""
 
+from tests.engines.codex.translate.harness import CWD, Stage, add, update
 from tests.engines.codex.translate.scenario import ADDED, DONE, HUNK, MADE, TOUCH, ask_command, done, scenario
-from tests.engines.codex.translate.stage import CWD, Stage, add, update
 
 
 @scenario("approval-errorresp", TOUCH, "update c [failed] 'It failed.'", *DONE)

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from tests.engines.codex.translate.harness import Stage, failure
 from tests.engines.codex.translate.scenario import DONE, RETRYING, SCENARIOS, TOUCH, done, scenario
-from tests.engines.codex.translate.stage import Stage, failure
 
 
 @scenario(

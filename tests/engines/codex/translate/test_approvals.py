@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from antiphon.protocol import v1
-from tests.engines.codex.translate.stage import CWD, Stage, update
+from tests.engines.codex.translate.harness import CWD, Stage, update
 
 SERVER = "mcpServer/elicitation/request"
 

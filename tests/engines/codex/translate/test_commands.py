@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from antiphon.engines.codex.translate.commands import TAIL, command_line, shell_line
 from antiphon.protocol import v1
-from tests.engines.codex.translate.stage import CWD, Stage
+from tests.engines.codex.translate.harness import CWD, Stage
 
 CLEAR = "\x1b[2J\x1b[3J\x1b[H"
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from antiphon.engines.codex import wire
-from tests.engines.codex.translate.stage import CWD, VERSIONS, Stage, add, failure, tell, update
+from tests.engines.codex.translate.harness import CWD, VERSIONS, Stage, add, failure, tell, update
 
 HUNK = "@@ -1 +1 @@\n-one\n+1\n"
 

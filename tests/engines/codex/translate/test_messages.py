@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.protocol import v1
-from tests.engines.codex.translate.stage import Stage
+from tests.engines.codex.translate.harness import Stage
 
 DROPPED = {"responseStreamDisconnected": {"httpStatusCode": None}}
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.engines.codex.translate.stage import Stage
+from tests.engines.codex.translate.harness import Stage
 
 NOTICES: list[tuple[str, dict[str, Any], list[str]]] = [
     ("warning", {"message": "Careful"}, ["notice warning: Careful"]),

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.engines.codex.translate import scenarios_calls, scenarios_turns
+from tests.engines.codex.translate.harness import CWD, VERSIONS, Stage
 from tests.engines.codex.translate.scenario import SCENARIOS
-from tests.engines.codex.translate.stage import CWD, VERSIONS, Stage
 
 PLAYED = (scenarios_calls, scenarios_turns)
 FILES = {f"{CWD}/a.txt": "one\ntwo\nthree\n"}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from antiphon.protocol import v1
-from tests.engines.codex.translate.stage import CWD, VERSIONS, Stage
+from tests.engines.codex.translate.harness import CWD, VERSIONS, Stage
 
 CALLS: dict[str, tuple[str, dict[str, Any], dict[str, Any], list[str]]] = {
     "a search on the web": (

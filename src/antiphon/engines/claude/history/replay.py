@@ -275,7 +275,7 @@ def _lines_of(row: RecordRow, line: bytes) -> Iterator[wire.Line]:
         case "assistant":
             yield from _answer(row, wire.decode(line), marks)
         case "user":
-            yield from _asked(row, wire.decode(line), marks)
+            yield from _prompt_of(row, wire.decode(line), marks)
         case "attachment" if marks.attachment is not None and marks.attachment.type == "queued_command":
             yield from _meanwhile(row, marks.attachment)
         case "system" if row.subtype == "local_command" and isinstance(marks.content, str):
@@ -305,7 +305,7 @@ def _summary(line: wire.Line) -> Iterator[wire.Line]:
         yield msgspec.structs.replace(line, is_synthetic=True)
 
 
-def _asked(row: RecordRow, line: wire.Line, marks: _Marks) -> Iterator[wire.Line]:
+def _prompt_of(row: RecordRow, line: wire.Line, marks: _Marks) -> Iterator[wire.Line]:
     if not isinstance(line, wire.User):
         return
     chosen: list[wire.Block] = []

@@ -144,10 +144,10 @@ class _FirstLines:
         self.is_sidechain = self.is_sidechain or bool(found.is_sidechain)
         self.cwd = self.cwd or found.cwd
         if found.type == "user" and not (found.is_meta or found.is_compact_summary):
-            self._asked(found.message)
+            self._prompt(found.message)
         return self.is_sidechain or bool(self.cwd and self.prompt)
 
-    def _asked(self, message: Raw) -> None:
+    def _prompt(self, message: Raw) -> None:
         try:
             content = _message.decode(message).content
         except BAD_INPUT:

@@ -137,7 +137,7 @@ def _refused(line: wire.RefusalLine) -> "Sequence[ClaudeEvent]":
     return (EngineNotice("The model declined to answer", f"{why} {advice}" if why else advice, _WARNING),)
 
 
-def _fell_back(line: wire.FallbackLine) -> "Sequence[ClaudeEvent]":
+def _fallback(line: wire.FallbackLine) -> "Sequence[ClaudeEvent]":
     if line.direction == "revert":
         return ()
     title = f"{line.original_model or 'The model'} declined to answer; {line.fallback_model or 'another one'} answers instead"
@@ -195,7 +195,7 @@ _BY_LINE: Final[Mapping[type, Callable[[Any], "Sequence[ClaudeEvent]"]]] = {
     wire.ApiRetry: _retry,
     wire.AuthRequiredLine: _sign_in,
     wire.AuthStatusLine: _signing_in,
-    wire.FallbackLine: _fell_back,
+    wire.FallbackLine: _fallback,
     wire.HookResponse: _hook,
     wire.Informational: _informational,
     wire.Init: _servers,

@@ -173,7 +173,7 @@ def _prefixes(request: wire.CommandApproval) -> Iterator[ApprovalOption]:
     else:
         proposed = [_inside(each, _AMEND, "execpolicy_amendment") for each in request.available_decisions]
     for argv in proposed:
-        if not isinstance(argv, list) or not argv or not all(isinstance(each_word, str) for each_word in argv):
+        if not isinstance(argv, list) or not argv or not all(isinstance(argument, str) for argument in argv):
             continue
         prefix = shlex.join(argv)
         if not _plain(prefix) or len(prefix) > MAX_PREFIX:

@@ -84,7 +84,7 @@ class CodexTranslator:
             "error": self._error,
         }
 
-    def knows(self, method: str) -> bool:
+    def handles(self, method: str) -> bool:
         """Whether a notification method is known."""
         return method in self._handlers or method in REPORTS or method in _IGNORED
 

@@ -8,7 +8,7 @@ from antiphon.agent.questions import is_question, refusal
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from tests.agent.editor import FULL
-from tests.engines.codex.ask.user import CALL, COMMAND, NO_FORMS, OLD_COMMAND, User, answer, asks
+from tests.engines.codex.approvals.user import CALL, COMMAND, NO_FORMS, OLD_COMMAND, User, answer, asks
 
 PREFIX = {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["touch", "x"]}}
 PLAIN = asks(

@@ -8,7 +8,7 @@ import pytest
 from antiphon.engines.events import TurnEnded, TurnFailure
 from antiphon.errors import Code
 from antiphon.protocol import v1
-from tests.engines.codex.translate.stage import VERSIONS, Stage, failure
+from tests.engines.codex.translate.harness import VERSIONS, Stage, failure
 
 NAMES = {
     "contextWindowExceeded": "prompt_too_long", "usageLimitExceeded": "usage_limit", "rateLimitExceeded": "rate_limit",

@@ -8,7 +8,7 @@ from antiphon.agent.questions import is_question
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from tests.agent.editor import FULL
-from tests.engines.codex.ask.user import NO_FORMS, QUESTIONS, User, answer, asks
+from tests.engines.codex.approvals.user import NO_FORMS, QUESTIONS, User, answer, asks
 
 COLOUR = {
     "id": "colour", "header": "Colour", "question": "Which colour?", "isOther": True, "isSecret": False,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from antiphon.protocol import v1
-from tests.engines.codex.ask.user import CHANGES, OLD_CHANGES, User, answer, asks
+from tests.engines.codex.approvals.user import CHANGES, OLD_CHANGES, User, answer, asks
 
 ONE = v1.ToolCallPatch("call_1", title="Edit a.py", kind=v1.ToolKind.EDIT, content=[v1.Diff("/w/a.py", "new", "old")])
 TWO = v1.ToolCallPatch("call_1", content=[v1.Diff("/w/a.py", "new"), v1.Diff("/x/b.py", "new")])

@@ -15,7 +15,7 @@ from antiphon.engines.events import TurnFailure
 from antiphon.protocol import v1
 from antiphon.protocol.base import encode
 from tests.engines.anything import anything
-from tests.engines.claude.translate.saying import (
+from tests.engines.claude.translate.lines import (
     answer,
     call,
     calling,

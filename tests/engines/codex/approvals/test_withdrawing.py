@@ -13,7 +13,7 @@ from antiphon.engines.codex.approvals import ApprovalAsker
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, only_prompt, playing
-from tests.engines.codex.ask.user import (
+from tests.engines.codex.approvals.user import (
     CALL,
     CHANGES,
     COMMAND,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from antiphon.engines.claude.translate.content import apply, diffs_of, hunks_in, places
 from antiphon.protocol import v1
-from tests.engines.claude.translate.patching import structured_patch
+from tests.engines.claude.translate.patches import structured_patch
 
 FILE = "/song/a.txt"
 LINES = st.lists(st.sampled_from(["a", "b", "", "x y", "\\ no", "+p", "-m", " s", "end\r", "\u2028z"]), max_size=14)

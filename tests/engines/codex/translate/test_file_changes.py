@@ -3,7 +3,7 @@
 import pytest
 
 from antiphon.protocol import v1
-from tests.engines.codex.translate.stage import CWD, Stage, add, update
+from tests.engines.codex.translate.harness import CWD, Stage, add, update
 
 OLD, NEW = "one\ntwo\nthree\nfour\nfive\n", "one\nTWO\nthree\nfour\nfive\n"
 HUNK = "@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n"

@@ -7,7 +7,7 @@ import pytest
 from antiphon.engines.claude import wire
 from antiphon.engines.claude.history.replay import wire_lines
 from tests.engines.claude.history.files import NEW, OLD, SessionFile, call, text
-from tests.engines.claude.history.test_replaying import told
+from tests.engines.claude.history.test_replay import told
 
 
 @pytest.fixture(params=[NEW, OLD])

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from antiphon.engines.claude.translate.messages import MAX_FOLDED
 from antiphon.engines.claude.translate.translator import ClaudeTranslator
 from antiphon.protocol import v1
-from tests.engines.claude.translate.saying import (
+from tests.engines.claude.translate.lines import (
     answer,
     call,
     calling,

@@ -8,7 +8,7 @@ from antiphon.engines.claude import wire
 from antiphon.engines.claude.translate.events import ClaudeTurnEnded
 from antiphon.protocol import v1
 from antiphon.protocol.base import encode
-from tests.engines.claude.translate.playing import FILES, Session, play
+from tests.engines.claude.translate.recorded import FILES, Session, play
 
 sessions = pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 

@@ -13,7 +13,7 @@ from antiphon.policy import Action
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, only_prompt, playing
-from tests.engines.codex.ask.user import NO_FORMS, SERVER, User, answer, asks
+from tests.engines.codex.approvals.user import NO_FORMS, SERVER, User, answer, asks
 
 EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
 SCHEMA: dict[str, Any] = {

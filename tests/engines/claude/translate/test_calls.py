@@ -4,7 +4,7 @@ from antiphon.engines.claude import wire
 from antiphon.engines.claude.translate.events import Mirror
 from antiphon.engines.claude.translate.translator import ClaudeTranslator
 from antiphon.protocol import v1
-from tests.engines.claude.translate.saying import (
+from tests.engines.claude.translate.lines import (
     answer,
     call,
     calling,

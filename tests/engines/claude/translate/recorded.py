@@ -1,6 +1,6 @@
-"""Whole sessions in files: each line is one that the CLI writes, beside what it must come to (see `saying.story`).
+"""Whole sessions in files: each line is one that the CLI writes, beside what it must become (see `lines.story`).
 
-`python -m tests.engines.claude.translate.playing` writes the second half anew; read the difference before you keep it.
+`python -m tests.engines.claude.translate.recorded` writes the second half anew; read the difference before you keep it.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any
 from antiphon.engines.claude import wire
 from antiphon.engines.claude.translate.events import ClaudeEvent
 from antiphon.engines.claude.translate.translator import ClaudeTranslator
-from tests.engines.claude.translate.saying import feed, story
+from tests.engines.claude.translate.lines import feed, story
 
 __all__ = ["FILES", "Session", "play"]
 

@@ -7,7 +7,7 @@ import pytest
 from antiphon.engines.codex.approvals.asker import described
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
-from tests.engines.codex.ask.user import PERMISSIONS, User, answer, asks
+from tests.engines.codex.approvals.user import PERMISSIONS, User, answer, asks
 
 WANTED: dict[str, Any] = {
     "network": {"enabled": True},
