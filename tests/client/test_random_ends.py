@@ -11,7 +11,7 @@ from antiphon.agent.turn import AgentTurn as ServedTurn
 from antiphon.client.agent import ConnectedAgent
 from antiphon.client.connect import DEFAULT_RETRY
 from antiphon.client.handlers import ClientService, Elicitation
-from antiphon.client.link import VERSION, Link
+from antiphon.client.link import VERSION, Link, LinkOptions
 from antiphon.client.relay import LiveAgent
 from antiphon.client.session import ClientSession
 from antiphon.client.updates import ClientSessions, EarlyUpdates
@@ -80,6 +80,9 @@ class Agents:
         self.said = said
         self.far: list[Transport] = []
 
+    async def close(self) -> None:
+        """Nothing of it is left when its connection is closed."""
+
     async def open(self) -> Transport:
         await self.world.pause()
         near, far = memory_pair()
@@ -112,10 +115,7 @@ async def connected(world: World, agents: Agents) -> AsyncIterator[ConnectedAgen
         agents,  # type: ignore[arg-type]  # a program, but in this process
         service.router,
         v1.Initialize(VERSION, client_capabilities=capabilities),
-        authenticate=None,
-        retry=DEFAULT_RETRY,
-        observer=None,
-        cancel_grace=2,
+        LinkOptions(None, DEFAULT_RETRY, None, 2),
     )
     agent = ConnectedAgent(link, sessions)
     try:
@@ -225,8 +225,8 @@ async def client(world: World) -> None:
                 assert heard == said.get(name, [])[: len(heard)], name
                 assert name not in user.whole or heard == said.get(name, []), name
             for session in user.sessions:
-                assert not session.hearing.turns, "a turn that nobody reads and that never ended"
-                assert not session.questions._open
+                assert not session._inbox.turns, "a turn that nobody reads and that never ended"
+                assert not session._questions._open
 
     world.finally_(in_order)
     async with connected(world, agents) as agent:

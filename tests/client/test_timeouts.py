@@ -16,7 +16,7 @@ from antiphon.client.session import ClientSession
 from antiphon.connection.router import Router
 from antiphon.errors import Code, RequestError, RequestTimeout
 from antiphon.protocol import v1
-from antiphon.protocol.methods import Call
+from antiphon.protocol.methods import Call, extension_call
 from antiphon.protocol.v1 import methods as m
 from tests.client import troubles as t
 from tests.client.agents import ROOT, Scripted, connected
@@ -47,6 +47,8 @@ async def _listed(agent: ConnectedAgent, given: Any) -> list[v1.SessionInfo]:
     return [info async for info in agent.list_sessions(**given)]
 
 
+PING = extension_call("_test/ping")
+
 VERBS: dict[str, tuple[Call[Any, Any], Verb]] = {
     "new_session": (m.NEW_SESSION, lambda agent, _, given: agent.new_session("/", **given)),
     "load_session": (m.LOAD_SESSION, lambda agent, _, given: agent.load_session("old", "/", **given)),
@@ -54,6 +56,7 @@ VERBS: dict[str, tuple[Call[Any, Any], Verb]] = {
     "fork_session": (m.FORK_SESSION, lambda agent, _, given: agent.fork_session("old", "/", **given)),
     "list_sessions": (m.LIST_SESSIONS, lambda agent, _, given: _listed(agent, given)),
     "delete_session": (m.DELETE_SESSION, lambda agent, _, given: agent.delete_session("old", **given)),
+    "request_extension": (PING, lambda agent, _, given: agent.request_extension("_test/ping", **given)),
     "logout": (m.LOGOUT, lambda agent, _, given: agent.logout(**given)),
     "set_mode": (m.SET_MODE, lambda _, session, given: session.set_mode("a", **given)),
     "set_model": (m.SET_MODEL, lambda _, session, given: session.set_model("x", **given)),
@@ -71,6 +74,7 @@ WITHOUT: dict[str, tuple[Call[Any, Any], Verb]] = {
 BOUNDED_OTHERWISE = {
     "close": "of the agent: the ladder that ends its process",
     "cancel": "cancel_grace",
+    "notify_extension": "a notification: it has no response, and waits while the agent is slow to read",
 }
 """Verbs that wait for the agent and take no timeout."""
 

@@ -73,7 +73,7 @@ WAITS = {
     "client/turn.py::_wait": _TURN,
     "client/session.py::_cancel_turns": _TURN,
     "client/session.py::close": "turns that are cancelled, CANCEL_GRACE; then `session/close`, REQUEST_TIMEOUT",
-    "client/session.py::ready": "another caller that opens the session: OPEN_TIMEOUT",
+    "client/session.py::_ready": "another caller that opens the session: OPEN_TIMEOUT",
     "client/sync.py::_live": "the caller, until it leaves the block",
     "client/sync.py::begin": "the connection that is made: START_TIMEOUT",
     "client/sync.py::end": _LADDER,

@@ -241,9 +241,13 @@ class Agent(Hooks):
         return hook
 
     def extension(self, method: str) -> "Callable[[F], F]":
-        """Let a function answer a method of your own, such as `_mine/ping`. It is given the params as plain JSON values."""
-        if not method.startswith("_"):
-            raise LocalProtocolError(f"`{method}` is a name of the protocol", hint="extensions begin with `_`")
+        """Let a function handle requests or notifications of a method of your own, such as `_mine/ping`.
+
+        It is given the params as plain JSON values. What it returns is the result of a request.
+        """
+        from antiphon.protocol.methods import check_extension
+
+        check_extension(method)
 
         def register(handler: F) -> F:
             self.extensions[method] = handler

@@ -1,11 +1,17 @@
 """The client at the other end, as an agent sees it: who it is and what it can do."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+
+from antiphon.protocol.methods import extension_call, extension_notice
 from antiphon.protocol.v1.initialize import ClientCapabilities
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from antiphon.connection.connection import Connection
+    from antiphon.protocol.timeouts import Timeout
     from antiphon.protocol.v1.initialize import Implementation, Initialize
 
 __all__ = ["ConnectedClient"]
@@ -34,6 +40,18 @@ class ConnectedClient:
     def name(self) -> str:
         """What it calls itself; empty if it does not say."""
         return self.info.name if self.info is not None else ""
+
+    async def request_extension(self, method: str, params: object = None, *, timeout: "Timeout" = UNSET) -> Any:
+        """Send an extension request, such as `_mine/ping`, and return its result as plain JSON values.
+
+        Raises:
+            RequestRefused: the client does not know it, or refuses.
+        """
+        return await self.connection.request(extension_call(method), {} if params is None else params, timeout=timeout)
+
+    def notify_extension(self, method: str, params: object = None) -> "Awaitable[None]":
+        """Send an extension notification. Await it: it waits while the client is slow."""
+        return self.connection.notify(extension_notice(method), {} if params is None else params)
 
     @property
     def reads_files(self) -> bool:

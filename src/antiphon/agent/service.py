@@ -1,7 +1,8 @@
 """One client being served: which question goes where."""
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+import logging
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Raw
@@ -9,7 +10,7 @@ from msgspec import Raw
 from antiphon.agent.client import ConnectedClient
 from antiphon.agent.prompts import STEERING, read_steering
 from antiphon.agent.sessions import AgentSessions, wait_for_ends
-from antiphon.aio import ignore_result, maybe_await
+from antiphon.aio import background, ignore_result, maybe_await
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
 from antiphon.errors import Code, RequestError
@@ -18,10 +19,14 @@ from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.version import V1
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from antiphon.agent.agent import Agent
     from antiphon.transports.base import Transport
 
 __all__ = ["AgentService", "serve"]
+
+_log = logging.getLogger(__name__)
 
 MOMENT: Final = 0.05
 """Seconds that a client has to be there before anything is done ahead: one that only shakes hands is gone by then."""
@@ -70,6 +75,8 @@ class AgentService:
     def _router(self) -> Router:
         router = Router()
         router.other_request = self._extension
+        if self._agent.extensions:
+            router.other_notice = self._extension_notice
         router.on_request(m.INITIALIZE, self._initialize)
         router.on_request(m.AUTHENTICATE, self._authenticate)
         if self._agent.does("logout"):
@@ -124,3 +131,16 @@ class AgentService:
         if handler is None:
             raise RequestError(Code.METHOD_NOT_FOUND, "Method not found", method)
         return await maybe_await(handler(msgspec.json.decode(params)))
+
+    def _extension_notice(self, method: str, params: Raw) -> None:
+        if (handler := self._agent.extensions.get(method)) is None:
+            _log.debug("a notification `%s` has no handler", method)
+        else:
+            _ = background(_handle(method, handler, msgspec.json.decode(params)))
+
+
+async def _handle(method: str, handler: "Callable[[Any], object]", params: object) -> None:
+    try:
+        await maybe_await(handler(params))
+    except Exception:  # a notification has no response that could say so
+        _log.exception("the handler of `%s` failed", method)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from antiphon.agent.client import ConnectedClient
     from antiphon.connection.updates import Voice
     from antiphon.policy import Rules
+    from antiphon.protocol.base import JsonObject
     from antiphon.protocol.methods import Call, Notice
     from antiphon.protocol.timeouts import Timeout
 
@@ -59,6 +60,8 @@ class AgentSession:
         """Rules of the policy that whoever does the work has to keep too, because it does not ask about everything."""
         self.looking = False
         """Whether whoever does the work is only to look now, and to change nothing, whatever else it may do."""
+        self.meta: JsonObject = {}
+        """The `_meta` of the request that opened it."""
         self.state: Any = None
         self.series = ""
         """Goes into the ids of tool calls and the like, so that a session that is opened again does not use the old ones again."""

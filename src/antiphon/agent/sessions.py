@@ -157,7 +157,9 @@ class AgentSessions:
         cwd = asked.cwd if cwd is None else cwd
         check_place(cwd, asked.additional_directories)
         check_servers(asked.mcp_servers, self._agent.mcp)
-        return AgentSession(id, cwd, self._client, asked.additional_directories, asked.mcp_servers)
+        session = AgentSession(id, cwd, self._client, asked.additional_directories, asked.mcp_servers)
+        session.meta = asked.meta or {}
+        return session
 
     async def _choose_as_asked(self, session: AgentSession, asked: v1.NewSession) -> None:
         """Set the mode and the model that some clients ask for with the session. One that is not on offer is told, and not fatal."""
@@ -249,13 +251,13 @@ class AgentSessions:
         """A turn."""
         found = self._find(asked.session_id)
         check_content(asked.prompt, (*self._agent.takes, *self._agent.also_takes))
-        return await found.turns.take(AgentTurn(found.session, asked.prompt), self._play, self._wait)
+        return await found.turns.take(AgentTurn(found.session, asked.prompt, asked.meta), self._play, self._wait)
 
     async def steer(self, asked: v1.Prompt) -> dict[str, str]:
         """Something for the turn that runs. If there is none, the client keeps what the user said."""
         found = self._find(asked.session_id)
         check_content(asked.prompt, (*self._agent.takes, *self._agent.also_takes))
-        addition = AgentTurn(found.session, asked.prompt)
+        addition = AgentTurn(found.session, asked.prompt, asked.meta)
         try:
             taken = found.turns.busy and await maybe_await(self._agent.steer(addition))
         finally:

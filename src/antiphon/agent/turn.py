@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from antiphon.agent.session import AgentSession
     from antiphon.local.problems import FileProblem
     from antiphon.local.roots import Roots
+    from antiphon.protocol.base import JsonObject
     from antiphon.protocol.timeouts import Timeout
 
 __all__ = ["AgentTurn", "Working"]
@@ -122,8 +123,12 @@ class AgentTurn(UserQuestions, Working):
     commands), `update` and `request` (anything the protocol has).
     """
 
-    def __init__(self, session: "AgentSession", prompt: "Sequence[v1.ContentBlock]") -> None:
+    def __init__(
+        self, session: "AgentSession", prompt: "Sequence[v1.ContentBlock]", meta: "JsonObject | None" = None
+    ) -> None:
         super().__init__(session)
+        self.meta: JsonObject = meta or {}
+        """The `_meta` of the prompt."""
         self.prompt = tuple(prompt)
         """What the user said, block by block."""
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 from msgspec import UNSET
@@ -12,6 +12,8 @@ from antiphon.client.session import ClientSession, SessionWorkspace
 from antiphon.client.updates import ClientSessions, OnUpdate
 from antiphon.errors import AcpError, AuthRequired, LocalProtocolError, NotSupported, RequestRefused
 from antiphon.protocol import v1
+from antiphon.protocol.base import JsonObject
+from antiphon.protocol.methods import extension_call, extension_notice
 from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.v1 import methods as m
 from antiphon.transcript.transcript import Transcript
@@ -96,6 +98,7 @@ class ConnectedAgent:
         additional_directories: Sequence[PathLike] = (),
         on_update: OnUpdate | None = None,
         timeout: Timeout = UNSET,
+        meta: JsonObject | None = None,
     ) -> ClientSession:
         """Open a session in a directory: the one given, else the one the agent was started in, else ours.
 
@@ -104,7 +107,7 @@ class ConnectedAgent:
             AuthRequired: somebody has to sign in first.
             RequestTimeout: the agent did not respond in time: within `timeout` seconds, if given, else those of `connect`.
         """
-        place = self._place(cwd, mcp_servers, additional_directories)
+        place = self._place(cwd, mcp_servers, additional_directories, meta)
 
         async def open_it(connection: "Connection") -> ClientSession:
             with self._sessions.opening(place):
@@ -122,10 +125,11 @@ class ConnectedAgent:
         additional_directories: Sequence[PathLike] = (),
         on_update: OnUpdate | None = None,
         timeout: Timeout = UNSET,
+        meta: JsonObject | None = None,
     ) -> ClientSession:
         """Open a new session that starts where another stands."""
         self._link.abilities.need_method("session/fork")
-        place = self._place(cwd, mcp_servers, additional_directories)
+        place = self._place(cwd, mcp_servers, additional_directories, meta)
 
         async def open_it(connection: "Connection") -> ClientSession:
             with self._sessions.opening(place):
@@ -143,15 +147,16 @@ class ConnectedAgent:
         additional_directories: Sequence[PathLike] = (),
         on_update: OnUpdate | None = None,
         timeout: Timeout = UNSET,
+        meta: JsonObject | None = None,
     ) -> ClientSession:
         """Open an earlier session and hear its history: it is in the session's transcript, and `on_update` gets it as it comes."""
         self._link.abilities.need_method("session/load")
-        session = self._session(session_id, self._place(cwd, mcp_servers, additional_directories), on_update)
+        session = self._session(session_id, self._place(cwd, mcp_servers, additional_directories, meta), on_update)
 
         async def open_it(connection: "Connection") -> None:
             session.transcript = Transcript(self._transcript)  # a try that was lost may have told half of it
-            answer = await connection.request(m.LOAD_SESSION, session.place.load(session_id), timeout=timeout)
-            session.opened(connection, answer)
+            answer = await connection.request(m.LOAD_SESSION, session._workspace.load(session_id), timeout=timeout)
+            session._opened(connection, answer)
 
         return await self._reopened(session, open_it)
 
@@ -164,14 +169,15 @@ class ConnectedAgent:
         additional_directories: Sequence[PathLike] = (),
         on_update: OnUpdate | None = None,
         timeout: Timeout = UNSET,
+        meta: JsonObject | None = None,
     ) -> ClientSession:
         """Open an earlier session without hearing its history."""
         self._link.abilities.need_method("session/resume")
-        session = self._session(session_id, self._place(cwd, mcp_servers, additional_directories), on_update)
+        session = self._session(session_id, self._place(cwd, mcp_servers, additional_directories, meta), on_update)
 
         async def open_it(connection: "Connection") -> None:
-            answer = await connection.request(m.RESUME_SESSION, session.place.resume(session_id), timeout=timeout)
-            session.opened(connection, answer)
+            answer = await connection.request(m.RESUME_SESSION, session._workspace.resume(session_id), timeout=timeout)
+            session._opened(connection, answer)
 
         return await self._reopened(session, open_it)
 
@@ -196,6 +202,20 @@ class ConnectedAgent:
         """Remove a session from the list for good."""
         self._link.abilities.need_method("session/delete")
         await self._link.ask(m.DELETE_SESSION, v1.DeleteSession(session_id), timeout)
+
+    # Methods that are not the protocol's.
+
+    async def request_extension(self, method: str, params: object = None, *, timeout: Timeout = UNSET) -> Any:
+        """Send an extension request, such as `_mine/ping`, and return its result as plain JSON values.
+
+        Raises:
+            RequestRefused: the agent does not know it, or refuses.
+        """
+        return await self._link.ask(extension_call(method), {} if params is None else params, timeout)
+
+    async def notify_extension(self, method: str, params: object = None) -> None:
+        """Send an extension notification."""
+        await (await self._link.alive()).notify(extension_notice(method), {} if params is None else params)
 
     # The account.
 
@@ -224,9 +244,13 @@ class ConnectedAgent:
     # Parts of the above.
 
     def _place(
-        self, cwd: PathLike | None, servers: Sequence[v1.McpServer], directories: Sequence[PathLike]
+        self,
+        cwd: PathLike | None,
+        servers: Sequence[v1.McpServer],
+        directories: Sequence[PathLike],
+        meta: JsonObject | None,
     ) -> SessionWorkspace:
-        place = SessionWorkspace.at(self._cwd if cwd is None else cwd, directories, servers)
+        place = SessionWorkspace.at(self._cwd if cwd is None else cwd, directories, servers, meta)
         self._link.abilities.need_place(place.servers, place.directories)
         return place
 
@@ -241,7 +265,7 @@ class ConnectedAgent:
         on_update: OnUpdate | None,
     ) -> ClientSession:
         session = self._session(answer.session_id, place, on_update)
-        session.opened(connection, answer)
+        session._opened(connection, answer)
         self._sessions.put(session)
         return session
 

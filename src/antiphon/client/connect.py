@@ -1,9 +1,8 @@
 """The way in: connect to an agent and have it introduced."""
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import UNSET
 
@@ -11,8 +10,16 @@ from antiphon import __version__
 from antiphon.client.agent import ConnectedAgent
 from antiphon.client.capabilities import our_capabilities
 from antiphon.client.files import Files
-from antiphon.client.handlers import ClientService, Elicitation, Elicited, PermissionHandler, SignInHandler, reject
-from antiphon.client.link import VERSION, Link, Retry, Target, target_of
+from antiphon.client.handlers import (
+    ClientService,
+    Elicitation,
+    Elicited,
+    ExtensionHandler,
+    PermissionHandler,
+    SignInHandler,
+    reject,
+)
+from antiphon.client.link import VERSION, Link, LinkOptions, Retry, Target, target_of
 from antiphon.client.updates import ClientSessions
 from antiphon.connection.stream import CANCEL_GRACE
 from antiphon.protocol import v1
@@ -22,7 +29,7 @@ if TYPE_CHECKING:
     from antiphon.client.terminals import Terminals
     from antiphon.connection.reports import Observer
 
-__all__ = ["ElicitationHandler", "connect"]
+__all__ = ["Connecting", "ElicitationHandler", "connect"]
 
 ElicitationHandler: TypeAlias = (
     Elicitation | Callable[[v1.FormElicitation | v1.UrlElicitation], Elicited | Awaitable[Elicited]]
@@ -33,8 +40,34 @@ DEFAULT_FILES: Final = Files()
 DEFAULT_RETRY: Final = Retry()
 
 
-@asynccontextmanager
-async def connect(
+class Connecting:
+    """What `connect` returns: `async with connect(…) as agent`, or `agent = await connect(…)` and later `await agent.close()`."""
+
+    def __init__(self, make: Callable[[], ConnectedAgent]) -> None:
+        self._make = make
+        self._agent: ConnectedAgent | None = None
+
+    def __await__(self) -> Generator[Any, None, ConnectedAgent]:
+        return self._open().__await__()
+
+    async def _open(self) -> ConnectedAgent:
+        agent = self._agent = self._make()
+        try:
+            await agent._link.alive()
+        except BaseException:
+            await agent.close()
+            raise
+        return agent
+
+    async def __aenter__(self) -> ConnectedAgent:
+        return await self._open()
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._agent is not None:
+            await self._agent.close()
+
+
+def connect(
     target: Target,
     *,
     cwd: str | os.PathLike[str] | None = None,
@@ -51,48 +84,43 @@ async def connect(
     terminal_login: bool = False,
     timeout: Timeout = UNSET,
     transcript: int | None = None,
-) -> AsyncIterator[ConnectedAgent]:
-    """Connect to an agent: its name, such as `"demo"`, the words of its command, or a transport. It is ended when the block is left.
+    extensions: Mapping[str, ExtensionHandler] | None = None,
+) -> Connecting:
+    """Connect to an agent: its name, such as `"demo"`, the words of its command, an `Agent` of this program, or a transport.
 
-    What the handlers are given for is what the agent may ask of us. Without any it may read files in the session's directories, its
-    permission requests are rejected, and a request that needs a sign-in fails with `AuthRequired`. `cwd` and `env` are those of
-    its process; it gets our whole environment unless `env` is given. `cancel_grace`: the seconds that it may take to end a cancelled
-    turn before it is ended itself. `terminal_login`: agents may offer ways to sign in that `authenticate` runs in a terminal.
+    `async with connect(…) as agent` ends it when the block is left; `agent = await connect(…)` leaves that to `agent.close()`.
 
-    `timeout`: the seconds that the agent may take to start, and to respond to each request but a prompt and a sign-in; None for no
-    timeout. Each method that sends a request takes a `timeout` of its own. Without either they are those of `protocol.timeouts`.
-    `transcript`: the most entries that a session's transcript keeps; 0 for none, None for all of them.
+    The handlers that are given determine which capabilities are advertised. Without any the agent may read files in the session's
+    directories, its permission requests are rejected, and a request that needs a sign-in fails with `AuthRequired`.
 
-    Raises:
+    `cwd`, `env`: those of the agent's process; it gets our whole environment unless `env` is given. `cancel_grace`: the seconds that it
+    may take to end a cancelled turn before it is ended itself. `terminal_login`: agents may offer ways to sign in that `authenticate`
+    runs in a terminal. `timeout`: the seconds that the agent may take to start, and to respond to each request but a prompt and a
+    sign-in; None for no timeout. Each method that sends a request takes a `timeout` of its own. `transcript`: the most entries that a
+    session's transcript keeps; 0 for none, None for all of them. `extensions`: handlers of methods that are not the protocol's, which
+    begin with `_`: given the params as plain JSON values, they return the result, or None for a notification.
+
+    Raises (when it is awaited or entered):
         SpawnFailed: there is no such program, or it may not be run.
         ProcessDied: it ended before it answered; with its last words.
         RequestTimeout: it did not respond to `initialize` in time.
         RemoteProtocolError: it does not speak our version of the protocol.
     """
-    sessions = ClientSessions()
-    asking = _elicitation(elicitation)
-    service = ClientService(sessions, permission or reject, asking, files, terminals)
-    hello = v1.Initialize(
-        VERSION,
-        client_capabilities=our_capabilities(files, terminals, asking, terminal_login=terminal_login),
-        client_info=info or v1.Implementation("antiphon", __version__),
-    )
-    link = Link(
-        target_of(target, cwd, env),
-        service.router,
-        hello,
-        authenticate=authenticate,
-        retry=retry,
-        observer=observer,
-        cancel_grace=cancel_grace,
-        timeout=timeout,
-    )
-    agent = ConnectedAgent(link, sessions, terminals, cwd, transcript)
-    try:
-        await link.alive()
-        yield agent
-    finally:
-        await agent.close()
+
+    def make() -> ConnectedAgent:
+        sessions = ClientSessions()
+        asking = _elicitation(elicitation)
+        service = ClientService(sessions, permission or reject, asking, files, terminals, extensions)
+        hello = v1.Initialize(
+            VERSION,
+            client_capabilities=our_capabilities(files, terminals, asking, terminal_login=terminal_login),
+            client_info=info or v1.Implementation("antiphon", __version__),
+        )
+        how = LinkOptions(authenticate, retry, observer, cancel_grace, timeout)
+        link = Link(target_of(target, cwd, env), service.router, hello, how)
+        return ConnectedAgent(link, sessions, terminals, cwd, transcript)
+
+    return Connecting(make)
 
 
 def _elicitation(asking: ElicitationHandler | None) -> Elicitation | None:

@@ -5,15 +5,19 @@ Rule 2: what is not understood is a rejection. An option of a kind from tomorrow
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from msgspec import structs
+from msgspec import Raw, json, structs
 
+from antiphon.aio import background, maybe_await
 from antiphon.client.updates import ClientSessions
 from antiphon.connection.router import Router
+from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
+from antiphon.protocol.methods import check_extension
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.permission import PermissionOptionKind as Kind
 
@@ -26,6 +30,7 @@ __all__ = [
     "ClientService",
     "Elicitation",
     "Elicited",
+    "ExtensionHandler",
     "PermissionAnswer",
     "PermissionHandler",
     "SignInHandler",
@@ -50,6 +55,10 @@ AskUrl: TypeAlias = Callable[[v1.UrlElicitation], Elicited | Awaitable[Elicited]
 
 SignInHandler: TypeAlias = Callable[[Sequence[v1.AuthMethod]], str | None | Awaitable[str | None]]
 """Given the agent's ways to sign in: the id of the one to use, or None to let the request fail."""
+
+
+ExtensionHandler: TypeAlias = Callable[[Any], object]
+"""Handles an extension request or notification. Given the params as plain JSON values; `def` or `async def`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +162,15 @@ class ClientService:
         elicitation: Elicitation | None,
         files: "Files | None",
         terminals: "Terminals | None",
+        extensions: "Mapping[str, ExtensionHandler] | None" = None,
     ) -> None:
         self.router = Router()
+        self._extensions = dict(extensions or {})
+        if self._extensions:
+            for method in self._extensions:
+                check_extension(method)
+            self.router.other_request = self._extension
+            self.router.other_notice = self._extension_notice
         self._sessions = sessions
         self._permission = permission
         self._elicitation = elicitation
@@ -196,12 +212,12 @@ class ClientService:
 
     def _worked(self, session_id: str | None) -> None:
         if (session := self._sessions.get(session_id)) is not None:
-            session.hearing.worked()
+            session._inbox.worked()
 
     async def _permit(self, request: v1.RequestPermission) -> v1.PermissionResult:
         self._worked(request.session_id)
         if (session := self._sessions.get(request.session_id)) is not None:
-            request = structs.replace(request, tool_call=session.hearing.asked(request.tool_call))
+            request = structs.replace(request, tool_call=session._inbox.asked(request.tool_call))
         answer = await self._sessions.ask(request.session_id, lambda: self._permission(request), _CANCELLED)
         return result_of(answer, request)
 
@@ -221,6 +237,25 @@ class ClientService:
             raise TypeError(f"an elicitation handler returned {answer!r}, which is no answer")
         return answer
 
+    async def _extension(self, method: str, params: Raw) -> object:
+        handler = self._extensions.get(method)
+        if handler is None:
+            raise RequestError(Code.METHOD_NOT_FOUND, "Method not found", method)
+        return await maybe_await(handler(json.decode(params)))
+
+    def _extension_notice(self, method: str, params: Raw) -> None:
+        if (handler := self._extensions.get(method)) is None:
+            _log.debug("a notification `%s` has no handler", method)
+        elif isawaitable(handling := handler(json.decode(params))):
+            _ = background(_handled(method, handling))
+
     def _completed(self, news: v1.CompleteElicitation) -> None:
         if self._elicitation is not None and self._elicitation.completed is not None:
             self._elicitation.completed(news.elicitation_id)
+
+
+async def _handled(method: str, handling: Awaitable[object]) -> None:
+    try:
+        await handling
+    except Exception:  # a notification has no response that could say so
+        _log.exception("the handler of `%s` failed", method)

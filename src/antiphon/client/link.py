@@ -10,11 +10,11 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from msgspec import UNSET
 
-from antiphon.aio import maybe_await
+from antiphon.aio import ignore_result, maybe_await
 from antiphon.client.capabilities import Abilities
 from antiphon.client.handlers import SignInHandler
 from antiphon.connection.connection import Connection
@@ -37,6 +37,7 @@ from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.version import V1
 from antiphon.transports.base import Transport
+from antiphon.transports.memory import memory_pair
 from antiphon.transports.process import ProcessTransport, spawn
 
 __all__ = [
@@ -47,8 +48,8 @@ __all__ = [
 # Knows how to reach an agent, and whether it can be reached again. Says nothing to it.
 
 Words: TypeAlias = Sequence[str | os.PathLike[str]]
-Target: TypeAlias = str | Words | Transport
-"""An agent's name (such as `"demo"`), the words of a command, or a transport."""
+Target: TypeAlias = "str | Words | Transport | Servable"
+"""An agent's name (such as `"demo"`), the words of a command, an `Agent` of this program, or a transport."""
 
 # -P: or the directory it is started in would come first on the path, and with it whatever is called `msgspec.py` there.
 DEMO: Final = ("-P", "-m", "antiphon", "agent", "--engine", "demo")
@@ -76,6 +77,9 @@ class ProgramTarget:
         """
         return await spawn(self.words, cwd=self._cwd, env=self._env)
 
+    async def close(self) -> None:
+        """Do nothing: the connection has ended the program."""
+
 
 class TransportTarget:
     """One end of a conversation that somebody else has set up: when it is over, it is over."""
@@ -87,13 +91,49 @@ class TransportTarget:
         self._transport = transport
 
     async def open(self) -> Transport:
-        """The transport itself."""
+        """Return the transport itself."""
         return self._transport
+
+    async def close(self) -> None:
+        """Do nothing: the connection has closed it."""
+
+
+@runtime_checkable
+class Servable(Protocol):
+    """An agent of this program: `antiphon.Agent`, which this package does not import."""
+
+    async def serve(self, transport: Transport) -> None:
+        """Serve one client over a transport until it is gone."""
+
+
+class AgentTarget:
+    """An agent of this program, served over memory. It can be served again and again."""
+
+    restartable = True
+    name = "the agent"
+
+    def __init__(self, agent: Servable) -> None:
+        self._agent = agent
+        self._serving: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> Transport:
+        """Serve it to us."""
+        ours, theirs = memory_pair()
+        serving = asyncio.get_running_loop().create_task(self._agent.serve(theirs), name="serve an agent")
+        self._serving.add(serving)
+        serving.add_done_callback(self._serving.discard)
+        serving.add_done_callback(ignore_result)
+        return ours
+
+    async def close(self) -> None:
+        """Wait until it is served no more. Its own limits bound the wait."""
+        if self._serving:
+            await asyncio.wait(tuple(self._serving))
 
 
 def target_of(
     target: object, cwd: str | os.PathLike[str] | None, env: Mapping[str, str] | None
-) -> ProgramTarget | TransportTarget:
+) -> ProgramTarget | TransportTarget | AgentTarget:
     """What `connect` was given, understood.
 
     Raises:
@@ -106,13 +146,19 @@ def target_of(
                 "a transport has been made already: `cwd` and `env` are for programs that we start"
             )
         return TransportTarget(target)
+    if isinstance(target, Servable):
+        if env is not None:
+            raise LocalProtocolError(
+                "an agent of this program has its environment: `env` is for programs that we start"
+            )
+        return AgentTarget(target)
     if isinstance(target, str):
         if target == "demo":
             return ProgramTarget([sys.executable, *DEMO], "demo", cwd, env)
         return _named(target, cwd, env)
     if not isinstance(target, Sequence) or isinstance(target, bytes) or not target:
         raise LocalProtocolError(
-            f'an agent is a name such as "demo", a list of the words of its command, or a transport, not {target!r:.80}'
+            f'an agent is a name such as "demo", a list of the words of its command, an `Agent`, or a transport, not {target!r:.80}'
         )
     return ProgramTarget(target, os.path.basename(os.fspath(target[0])), cwd, env)
 
@@ -222,32 +268,38 @@ _HOW_TO_START: Final = (
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class LinkOptions:
+    """How to keep the link to an agent: who signs in, when to try again, what sees reports, and for how long to wait."""
+
+    authenticate: SignInHandler | None
+    retry: Retry
+    observer: Observer | None
+    cancel_grace: float
+    timeout: Timeout = UNSET
+
+
 class Link:
     """One agent, over as many connections as it takes."""
 
     def __init__(
         self,
-        target: ProgramTarget | TransportTarget,
+        target: ProgramTarget | TransportTarget | AgentTarget,
         router: Router,
         hello: v1.Initialize,
-        *,
-        authenticate: SignInHandler | None,
-        retry: Retry,
-        observer: Observer | None,
-        cancel_grace: float,
-        timeout: Timeout = UNSET,
+        how: "LinkOptions",
     ) -> None:
-        self._timeout = timeout
-        self.cancel_grace = cancel_grace
+        self._timeout = how.timeout
+        self.cancel_grace = how.cancel_grace
         self.closed = False
         self.lost: Callable[[], Awaitable[None]] | None = None
         """Called before a lost agent is started again: what belonged to it is of no use any more."""
         self._target = target
         self._router = router
         self._hello = hello
-        self._authenticate = authenticate
-        self.retry = retry
-        self._observer = observer
+        self._authenticate = how.authenticate
+        self.retry = how.retry
+        self._observer = how.observer
         self._connection: Connection | None = None
         self._newborn: Connection | None = None
         self._welcome: v1.InitializeResult | None = None
@@ -384,6 +436,7 @@ class Link:
             pass
         if self._chores:
             await asyncio.wait(tuple(self._chores))
+        await self._target.close()
 
     def do(self, chore: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
         """Work that outlives its caller and ends with the link."""

@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol, TypeVar
 from msgspec import UNSET, Raw
 
 from antiphon.client.capabilities import Abilities
-from antiphon.client.link import Link, ProgramTarget, Retry
+from antiphon.client.link import Link, LinkOptions, ProgramTarget, Retry
 from antiphon.client.updates import EarlyUpdates
 from antiphon.connection.connection import Connection
 from antiphon.connection.inbox import Inbox
@@ -217,10 +217,7 @@ class Relay:
             ProgramTarget(words, name, cwd, env),
             self._router(owner),
             hello,
-            authenticate=None,
-            retry=Retry(()),
-            observer=None,
-            cancel_grace=CANCEL_GRACE,
+            LinkOptions(None, Retry(()), None, CANCEL_GRACE),
         )
 
     def _router(self, owner: RelayOwner) -> Router:

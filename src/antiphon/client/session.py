@@ -15,6 +15,7 @@ from antiphon.client.updates import OnUpdate, OpenQuestions, SessionInbox
 from antiphon.errors import AcpError, Code, ConnectionClosed, LocalProtocolError, NotSupported, RequestRefused
 from antiphon.local.roots import AnyPath, Workspace
 from antiphon.protocol import v1
+from antiphon.protocol.base import JsonObject
 from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.v1 import methods as m
 from antiphon.transcript.transcript import Transcript
@@ -39,6 +40,8 @@ class SessionWorkspace(Workspace):
     """The directories and the MCP servers of a session."""
 
     servers: tuple[v1.McpServer, ...] = ()
+    meta: JsonObject | None = None
+    """The `_meta` of the requests that open it."""
 
     @classmethod
     def at(
@@ -46,28 +49,41 @@ class SessionWorkspace(Workspace):
         cwd: AnyPath | None,
         directories: Iterable[AnyPath] = (),
         servers: Sequence[v1.McpServer] = (),
+        meta: JsonObject | None = None,
     ) -> Self:
         """Return these directories with absolute paths, as the protocol wants them; without a directory, the current one."""
-        return replace(super().at(cwd, directories), servers=tuple(servers))
+        return replace(super().at(cwd, directories), servers=tuple(servers), meta=meta)
 
     def new(self) -> v1.NewSession:
         """Open a session here."""
-        return v1.NewSession(self.cwd, list(self.servers), additional_directories=list(self.directories))
+        return v1.NewSession(
+            self.cwd, list(self.servers), additional_directories=list(self.directories), meta=self.meta
+        )
 
     def load(self, session_id: str) -> v1.LoadSession:
         """Open an earlier one here and hear its history."""
-        return v1.LoadSession(session_id, self.cwd, list(self.servers), additional_directories=list(self.directories))
+        return v1.LoadSession(
+            session_id, self.cwd, list(self.servers), additional_directories=list(self.directories), meta=self.meta
+        )
 
     def resume(self, session_id: str) -> v1.ResumeSession:
         """Open an earlier one here."""
         return v1.ResumeSession(
-            session_id, self.cwd, additional_directories=list(self.directories), mcp_servers=list(self.servers)
+            session_id,
+            self.cwd,
+            additional_directories=list(self.directories),
+            mcp_servers=list(self.servers),
+            meta=self.meta,
         )
 
     def fork(self, session_id: str) -> v1.ForkSession:
         """Open one here that starts where another stands."""
         return v1.ForkSession(
-            session_id, self.cwd, additional_directories=list(self.directories), mcp_servers=list(self.servers)
+            session_id,
+            self.cwd,
+            additional_directories=list(self.directories),
+            mcp_servers=list(self.servers),
+            meta=self.meta,
         )
 
 
@@ -101,26 +117,26 @@ class ClientSession:
         self.commands: list[v1.Command] | None = None
         self.title: str | None = None
         self.transcript = Transcript(transcript)
-        self.place = place
-        self.link = link
-        self.questions = OpenQuestions()
-        self.hearing = SessionInbox(self, on_update)
+        self._workspace = place
+        self._link = link
+        self._questions = OpenQuestions()
+        self._inbox = SessionInbox(self, on_update)
         self._sessions = sessions
-        self.terminals = terminals
-        self._home: Connection | None = None
-        self._opening = asyncio.Lock()
+        self._terminals = terminals
+        self._open_on: Connection | None = None
+        self._opening_lock = asyncio.Lock()
         self._closed = False
         self._closing: asyncio.Task[None] | None = None
 
     @property
     def cwd(self) -> str:
         """The directory it works in."""
-        return self.place.cwd
+        return self._workspace.cwd
 
     # What we say.
 
-    def prompt(self, said: Said, *, timeout: float | None = None) -> ClientTurn:
-        """Let the agent work on this. Iterate over the turn, or await it.
+    def prompt(self, said: Said, *, timeout: float | None = None, meta: JsonObject | None = None) -> ClientTurn:
+        """Let the agent work on this. Iterate over the turn, or await it. `meta` is the `_meta` of the request.
 
         A turn has no timeout unless given: after `timeout` seconds it is cancelled and fails with `RequestTimeout`. The session can
         still be used.
@@ -133,25 +149,25 @@ class ClientSession:
         """
         self._check_open()
         blocks = _blocks(said)
-        self.link.abilities.need_content(blocks)
-        for before in self.hearing.turns:
+        self._link.abilities.need_content(blocks)
+        for before in self._inbox.turns:
             if before._forgotten:
                 before._cancel()  # before this one is sent: a cancellation ends what the agent has been given so far
-        turn = ClientTurn(self, blocks, timeout)
-        self.hearing.add(turn)
+        turn = ClientTurn(self, blocks, timeout, meta)
+        self._inbox.add(turn)
         self.transcript.said(blocks)
         return turn
 
     async def cancel(self) -> None:
         """Cancel whatever runs in this session, and wait until it is over."""
-        if self.hearing.turns:
+        if self._inbox.turns:
             await self._cancel_turns()
-        elif (home := self.home) is not None:  # perhaps a turn that somebody else began
+        elif (home := self._connection) is not None:  # perhaps a turn that somebody else began
             with suppress(ConnectionClosed):
                 home.post(m.CANCEL, v1.Cancel(self.id))
 
     async def _cancel_turns(self) -> None:
-        ending = [cancelling for turn in self.hearing.turns if (cancelling := turn._cancel()) is not None]
+        ending = [cancelling for turn in self._inbox.turns if (cancelling := turn._cancel()) is not None]
         if ending:
             await asyncio.shield(asyncio.gather(*ending))
 
@@ -159,29 +175,29 @@ class ClientSession:
         """Change the way of working."""
         if self.modes is not None:
             await self._ask(m.SET_MODE, lambda: v1.SetMode(self.id, mode_id), timeout)
-            self.hearing.follow(v1.CurrentModeUpdate(mode_id))
+            self._inbox.follow(v1.CurrentModeUpdate(mode_id))
         elif (option := settings.of_category(self, v1.ConfigCategory.MODE)) is not None:
             await self.set_config_option(option.id, mode_id, timeout=timeout)
         else:
-            raise NotSupported(f"{self.link.name} has no modes in this session")
+            raise NotSupported(f"{self._link.name} has no modes in this session")
 
     async def set_model(self, model_id: str, *, timeout: Timeout = UNSET) -> None:
         """Change the model: by the setting for it, or by the older method that some agents have instead."""
         if self.models is not None:
             await self._ask(m.SET_MODEL, lambda: v1.SetModel(self.id, model_id), timeout)
-            self.hearing.follow(v1.CurrentModelUpdate(model_id))
+            self._inbox.follow(v1.CurrentModelUpdate(model_id))
         elif (option := settings.of_category(self, v1.ConfigCategory.MODEL)) is not None:
             await self.set_config_option(option.id, model_id, timeout=timeout)
         else:
-            raise NotSupported(f"{self.link.name} has no choice of models in this session")
+            raise NotSupported(f"{self._link.name} has no choice of models in this session")
 
     async def set_config_option(self, config_id: str, value: str | bool, *, timeout: Timeout = UNSET) -> None:
         """Change a setting. Others may change with it."""
         if self.config_options is None:
-            raise NotSupported(f"{self.link.name} has no settings in this session")
+            raise NotSupported(f"{self._link.name} has no settings in this session")
         answer = await self._ask(m.SET_CONFIG_OPTION, lambda: v1.SetConfigOption(self.id, config_id, value), timeout)
         options = answer.config_options or settings.with_value(self.config_options, config_id, value)
-        self.hearing.follow(v1.ConfigOptionUpdate(options))
+        self._inbox.follow(v1.ConfigOptionUpdate(options))
 
     async def close(self, *, timeout: Timeout = UNSET) -> None:
         """Stop what runs, release what it holds here, and have the agent close it, if it has a way to.
@@ -190,19 +206,19 @@ class ClientSession:
         """
         if self._closing is None:
             self._closed = True
-            self._closing = self.link.do(self._close(timeout), f"close {self.id}")
+            self._closing = self._link.do(self._close(timeout), f"close {self.id}")
             self._closing.add_done_callback(_seen)
         if not self._closing.done():
             await asyncio.shield(self._closing)
 
     async def _close(self, timeout: Timeout) -> None:
         await self._cancel_turns()
-        self.questions.release()
+        self._questions.release()
         self._sessions.forget(self)
-        if self.terminals is not None:
-            await self.terminals.release_session(self.id)
-        home = self.home
-        if home is not None and self.link.abilities.has(
+        if self._terminals is not None:
+            await self._terminals.release_session(self.id)
+        home = self._connection
+        if home is not None and self._link.abilities.has(
             "session/close"
         ):  # a session that is not open is not opened to be closed
             await home.request(m.CLOSE_SESSION, v1.CloseSession(self.id), timeout=timeout)
@@ -214,7 +230,7 @@ class ClientSession:
             # Made now: the id changes if a new session takes its place.
             return await connection.request(call, make(), timeout=timeout)
 
-        return await self.link.attempt(ask, ready=self.ready, expire=self.expire)
+        return await self._link.attempt(ask, ready=self._ready, expire=self._expire)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -223,28 +239,28 @@ class ClientSession:
     # Where it lives.
 
     @property
-    def home(self) -> "Connection | None":
+    def _connection(self) -> "Connection | None":
         """The connection that it is open on, if it is."""
-        home = self._home
-        return home if home is not None and not home.closed and self.link.is_current(home) else None
+        home = self._open_on
+        return home if home is not None and not home.closed and self._link.is_current(home) else None
 
-    def opened(self, home: "Connection", offer: settings.Offer) -> None:
+    def _opened(self, home: "Connection", offer: settings.Offer) -> None:
         """It is open there, and this is what it offers."""
-        self._home = home
+        self._open_on = home
         settings.take(self, offer)
 
-    def expire(self) -> None:
+    def _expire(self) -> None:
         """It is open no longer; the next use opens it again."""
-        self._home = None
+        self._open_on = None
 
-    async def ready(self) -> "Connection":
+    async def _ready(self) -> "Connection":
         """The connection, with the session open on it: again if need be, which is said in the turn or to `on_update`."""
-        connection = await self.link.alive()
-        if connection is not self._home:
-            async with self._opening:
-                connection = await self.link.alive()
-                if connection is not self._home:
-                    self.hearing.tell(await reopen(self, connection, self._sessions))
+        connection = await self._link.alive()
+        if connection is not self._open_on:
+            async with self._opening_lock:
+                connection = await self._link.alive()
+                if connection is not self._open_on:
+                    self._inbox.tell(await reopen(self, connection, self._sessions))
         return connection
 
 
@@ -289,14 +305,14 @@ async def reopen(session: "ClientSession", connection: "Connection", sessions: "
         AcpError: only a new session is left, and that is not wanted.
     """
     found = await open_earlier(
-        session.link.abilities,
+        session._link.abilities,
         session.id,
         resume=lambda: _resume(session, connection, sessions),
         load=lambda: _load(session, connection, sessions),
     )
     if isinstance(found, v1.NoticeUpdate):
         return found
-    if not session.link.retry.start_over:
+    if not session._link.retry.start_over:
         raise AcpError(f"session `{session.id}` is lost: the agent does not remember it") from found
     return await _new(session, connection, sessions)
 
@@ -330,29 +346,29 @@ async def open_earlier(
 
 
 async def _resume(session: "ClientSession", connection: "Connection", sessions: "ClientSessions") -> v1.NoticeUpdate:
-    answer = await connection.request(m.RESUME_SESSION, session.place.resume(session.id))
-    session.opened(connection, answer)
+    answer = await connection.request(m.RESUME_SESSION, session._workspace.resume(session.id))
+    session._opened(connection, answer)
     return _notice("The session was resumed", "It was no longer open; it goes on where it stood.")
 
 
 async def _load(session: "ClientSession", connection: "Connection", sessions: "ClientSessions") -> v1.NoticeUpdate:
-    session.hearing.replaying = True
+    session._inbox.replaying = True
     try:
-        answer = await connection.request(m.LOAD_SESSION, session.place.load(session.id))
+        answer = await connection.request(m.LOAD_SESSION, session._workspace.load(session.id))
     finally:
-        session.hearing.replaying = False
-    session.opened(connection, answer)
+        session._inbox.replaying = False
+    session._opened(connection, answer)
     return _notice("The session was loaded again", "It was no longer open; it goes on where it stood.")
 
 
 async def _new(session: "ClientSession", connection: "Connection", sessions: "ClientSessions") -> v1.NoticeUpdate:
-    with sessions.opening(session.place):
-        answer = await connection.request(m.NEW_SESSION, session.place.new())
+    with sessions.opening(session._workspace):
+        answer = await connection.request(m.NEW_SESSION, session._workspace.new())
     sessions.forget(session)
-    if session.terminals is not None:
-        await session.terminals.release_session(session.id)  # nobody can name them any more
+    if session._terminals is not None:
+        await session._terminals.release_session(session.id)  # nobody can name them any more
     session.id = answer.session_id
-    session.opened(connection, answer)
+    session._opened(connection, answer)
     sessions.put(session)
     return _notice(
         "A new session was started",

@@ -21,11 +21,11 @@ from antiphon.client.worker import Worker
 from antiphon.connection.stream import CANCEL_GRACE
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
     from typing import Unpack
 
-    from antiphon.client.connect import ElicitationHandler
+    from antiphon.client.connect import Connecting, ElicitationHandler
     from antiphon.client.files import Files
+    from antiphon.client.handlers import ExtensionHandler
     from antiphon.client.link import Retry, Target
     from antiphon.client.session import ClientSession, Said
     from antiphon.client.terminals import Terminals
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from antiphon.client.updates import OnUpdate
     from antiphon.connection.reports import Observer
     from antiphon.protocol import v1
+    from antiphon.protocol.base import JsonObject
     from antiphon.protocol.timeouts import Timeout
     from antiphon.transcript.transcript import Transcript
 
@@ -49,6 +50,7 @@ class ConnectOptions(TypedDict, total=False):
     additional_directories: Sequence[PathLike]
     on_update: "OnUpdate | None"
     timeout: "Timeout"
+    meta: "JsonObject | None"
 
 
 @contextmanager
@@ -69,6 +71,7 @@ def connect(
     terminal_login: bool = False,
     timeout: "Timeout" = UNSET,
     transcript: int | None = None,
+    extensions: "Mapping[str, ExtensionHandler] | None" = None,
 ) -> "Iterator[SyncAgent]":
     """Connect to an agent; `antiphon.connect` says what everything means."""
     worker = Worker()
@@ -88,6 +91,7 @@ def connect(
         terminal_login=terminal_login,
         timeout=timeout,
         transcript=transcript,
+        extensions={name: worker.in_thread(handler) for name, handler in (extensions or {}).items()},
     )
     life = _Life(connected)
     try:
@@ -104,7 +108,7 @@ def connect(
 class _Life:
     """A connection, held open by a task of its own: however and whenever its caller is interrupted, it can be ended."""
 
-    def __init__(self, connected: "AbstractAsyncContextManager[ConnectedAgent]") -> None:
+    def __init__(self, connected: "Connecting") -> None:
         self._connected = connected
         self._over = asyncio.Event()
         self._making = True
@@ -227,9 +231,17 @@ class SyncAgent:
         """Sign out."""
         self._worker.run(self._agent.logout(timeout=timeout))
 
+    def request_extension(self, method: str, params: object = None, *, timeout: "Timeout" = UNSET) -> Any:
+        """Send an extension request, such as `_mine/ping`, and return its result as plain JSON values."""
+        return self._worker.run(self._agent.request_extension(method, params, timeout=timeout))
+
+    def notify_extension(self, method: str, params: object = None) -> None:
+        """Send an extension notification."""
+        self._worker.run(self._agent.notify_extension(method, params))
+
 
 class SyncSession:
-    """One conversation. See `Session`."""
+    """One session. See `ClientSession`."""
 
     def __init__(self, session: "ClientSession", worker: Worker) -> None:
         self._session = session
@@ -275,14 +287,14 @@ class SyncSession:
         """What was said and done in it."""
         return self._session.transcript
 
-    def prompt(self, said: "Said", *, timeout: float | None = None) -> "SyncTurn":
+    def prompt(self, said: "Said", *, timeout: float | None = None, meta: "JsonObject | None" = None) -> "SyncTurn":
         """Let the agent work on this. Iterate over the turn, or take its `result` or its `text()`.
 
         After `timeout` seconds, if given, the turn is cancelled and fails with `RequestTimeout`.
         """
 
         async def begin() -> "ClientTurn":
-            return self._session.prompt(said, timeout=timeout)
+            return self._session.prompt(said, timeout=timeout, meta=meta)
 
         return SyncTurn(self._worker.run(begin()), self._worker)
 

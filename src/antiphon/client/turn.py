@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from antiphon.connection.connection import Connection
     from antiphon.connection.inbox import Inbox
     from antiphon.connection.stream import Backlog
+    from antiphon.protocol.base import JsonObject
     from antiphon.protocol.v1.updates import Update
     from antiphon.transcript.entries import Entry
 
@@ -108,11 +109,16 @@ class ClientTurn:
     _state = ClientTurnState.FAILED  # of one that could not even be made, for `__del__`
 
     def __init__(
-        self, session: "ClientSession", prompt: Sequence[v1.ContentBlock], timeout: float | None = None
+        self,
+        session: "ClientSession",
+        prompt: Sequence[v1.ContentBlock],
+        timeout: float | None = None,
+        meta: "JsonObject | None" = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._session = session
         self._prompt = list(prompt)
+        self._meta = meta
         self._state = CLIENT_TURN_LIFE.start
         self._result: v1.PromptResult | None = None
         self._error: AcpError | None = None
@@ -121,7 +127,7 @@ class ClientTurn:
         self._forgotten = False
         """Whether nothing refers to it any more: it is about to be cancelled."""
         self._cancelling: asyncio.Task[None] | None = None
-        self._tries = session.link.tries()
+        self._tries = session._link.tries()
         # Where the updates come from.
         self._connection: Connection | None = None
         self._backlog: Backlog[v1.SessionUpdate] | None = None
@@ -139,7 +145,7 @@ class ClientTurn:
         self._timeout = timeout
         self._timed_out = False
         self._timer = None if timeout is None else self._loop.call_later(timeout, _expire, weakref.ref(self))
-        if (connection := session.home) is not None:
+        if (connection := session._connection) is not None:
             self._send(connection)  # at once if the session is open; else by the first that reads
 
     # For the consumer.
@@ -237,7 +243,7 @@ class ClientTurn:
         if not self._over and not self._loop.is_closed():
             # Not at once: the collector may be at work anywhere, also in the middle of a frame.
             self._forgotten = True
-            self._session.hearing.hold(self)
+            self._session._inbox.hold(self)
             self._loop.call_soon_threadsafe(self._cancel)
 
     # For the session.
@@ -340,7 +346,7 @@ class ClientTurn:
             try:
                 if backlog is None or response is None:
                     async with self._in_time():
-                        connection = await self._session.ready()
+                        connection = await self._session._ready()
                     self._send(connection)
                     if self._ahead:
                         return True
@@ -371,10 +377,10 @@ class ClientTurn:
             return
         try:
             self._backlog, self._response = connection.begin(
-                m.PROMPT, v1.Prompt(self._session.id, self._prompt), self._session.id
+                m.PROMPT, v1.Prompt(self._session.id, self._prompt, meta=self._meta), self._session.id
             )
         except ConnectionClosed:
-            self._session.expire()  # gone since we looked: the next try opens it again
+            self._session._expire()  # gone since we looked: the next try opens it again
             return
         self._does(_E.SEND)
         self._connection = connection
@@ -400,12 +406,12 @@ class ClientTurn:
                 lost = f"the connection was lost in the middle of a turn: {error.sentence}"
                 raise TurnLost(lost, hint=error.hint) from error
             elif sent and (self._begun or not _before_it_began(error)):
-                raise self._session.link.explained(error)
+                raise self._session._link.explained(error)
             else:
                 if sent:
                     self._does(_E.REFUSE)
                 async with self._in_time():
-                    await self._tries.another(error, self._session.expire)
+                    await self._tries.another(error, self._session._expire)
         except AcpError as final:
             self._end(error=final)
         except TimeoutError:
@@ -422,14 +428,14 @@ class ClientTurn:
         if self._timer is not None:
             self._timer.cancel()
         if self._timed_out and self._timeout is not None:
-            result, error = None, RequestTimeout(m.PROMPT.name, self._timeout, peer=self._session.link.name)
+            result, error = None, RequestTimeout(m.PROMPT.name, self._timeout, peer=self._session._link.name)
         self._does(_E.FINISH if error is None else _E.FAIL)
         self._result, self._error = result, error
         # Where the text of this turn ends: a later one may go on with the same message.
         self._messages = {
             key: (message, start, len(message.text)) for key, (message, start, _) in self._messages.items()
         }
-        self._session.hearing.over(self)
+        self._session._inbox.over(self)
 
     def _cancel(self) -> "asyncio.Task[None] | None":
         """Cancel it, if it is not over. Returns the task to wait for, if any: when that is done the turn is over."""
@@ -439,8 +445,8 @@ class ClientTurn:
             self._end(result=CANCELLED)
             return None
         self._does(_E.CANCEL)
-        self._cancelling = self._session.link.do(self._read_out(), "cancel a turn")
-        self._session.questions.release()
+        self._cancelling = self._session._link.do(self._read_out(), "cancel a turn")
+        self._session._questions.release()
         with suppress(ConnectionClosed):  # that ends it too
             self._connection.post(m.CANCEL, v1.Cancel(self._session.id))
         return self._cancelling
@@ -453,7 +459,7 @@ class ClientTurn:
 
     async def _read_out(self) -> None:
         """Read the turn to its end, for a while. An agent that does not end it is ended."""
-        link = self._session.link
+        link = self._session._link
         try:
             async with asyncio.timeout(link.cancel_grace):
                 while not self._over:

@@ -262,7 +262,7 @@ class ClientSessions:
         before = self._by_id.get(session.id)
         self._by_id[session.id] = session
         for update in self.early.claim(session.id):
-            session.hearing.heard(update)
+            session._inbox.heard(update)
         return before
 
     def forget(self, session: "ClientSession") -> None:
@@ -276,7 +276,7 @@ class ClientSessions:
         if session is None:
             self.early.keep(news)
         else:
-            session.hearing.heard(news.update)
+            session._inbox.heard(news.update)
 
     @contextmanager
     def opening(self, place: "SessionWorkspace") -> Iterator[None]:
@@ -301,19 +301,19 @@ class ClientSessions:
         """Where this session works, if we know it."""
         session = self._by_id.get(session_id)
         if session is not None:
-            return session.place
+            return session._workspace
         # Agents look for their instructions before they answer `session/new`.
         return self._opening[0] if len(self._opening) == 1 else None
 
     def running_turn(self, session_id: str) -> object:
         """Return the turn that runs in a session, if any."""
         session = self._by_id.get(session_id)
-        return session.hearing.running if session is not None else None
+        return session._inbox.running if session is not None else None
 
     async def ask(self, session_id: str | None, ask: Callable[[], T | Awaitable[T]], instead: T) -> T:
         """Ask the user, unless the turn is being cancelled; stop asking when it is. Then the answer is `instead`."""
         session = self.get(session_id)
-        if session is not None and session.hearing.being_cancelled:
+        if session is not None and session._inbox.being_cancelled:
             return instead
-        questions = self.strangers if session is None else session.questions
+        questions = self.strangers if session is None else session._questions
         return await questions.wait_for(maybe_await(ask()), instead)

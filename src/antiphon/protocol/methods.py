@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from antiphon.errors import Code, RemoteProtocolError, RequestError
+from antiphon.errors import Code, LocalProtocolError, RemoteProtocolError, RequestError
 from antiphon.protocol.base import BAD_INPUT, decoder
 from antiphon.protocol.timeouts import REQUEST_TIMEOUT, Timeout
 
@@ -300,3 +300,25 @@ class StreamCall(Call[P, R], Generic[P, R, U]):
         self.update = update
         self.cancel = cancel
         """The notification that ends it early, with a response: its params have the id of the session alone."""
+
+
+def check_extension(name: str) -> None:
+    """Check the name of a method that is not the protocol's.
+
+    Raises:
+        LocalProtocolError: it does not begin with `_`.
+    """
+    if not name.startswith("_"):
+        raise LocalProtocolError(f"`{name}` is a name of the protocol", hint="extensions begin with `_`")
+
+
+def extension_call(name: str) -> "Call[Any, Any]":
+    """Return the request of a method that is not the protocol's: its params and its result are plain JSON values."""
+    check_extension(name)
+    return Call(name, Any, Any)
+
+
+def extension_notice(name: str) -> "Notice[Any]":
+    """Return the notification of a method that is not the protocol's: its params are plain JSON values."""
+    check_extension(name)
+    return Notice(name, Any)
