@@ -51,7 +51,9 @@ ANY: Final = 4.0
 """Uses of `Any` per thousand lines of code."""
 
 VAGUE: Final = frozenset({"utils", "helpers", "common"})
-NOT_GERUNDS: Final = frozenset({"string", "ring", "nothing", "everything", "thing", "framing", "setting", "pending", "testing"})
+NOT_GERUNDS: Final = frozenset(
+    {"string", "ring", "nothing", "everything", "thing", "framing", "setting", "pending", "testing"}
+)
 """Words in -ing that are nouns or adjectives; `testing` is what everybody calls such a module."""
 FAMILIES: Final = frozenset(
     {"conformance/suites/agent", "conformance/suites/client", "traffic/rules", "protocol/v1", "protocol/v2"}
