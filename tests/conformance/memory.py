@@ -13,8 +13,8 @@ import msgspec
 from antiphon.conformance.agent_run import CheckOptions
 from antiphon.conformance.client_run import ClientCheckOptions
 from antiphon.conformance.prompts import DEMO
+from antiphon.engines.base import Host
 from antiphon.engines.demo.engine import Demo
-from antiphon.engines.host import Host
 from antiphon.traffic.entries import Direction
 from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair

@@ -10,8 +10,7 @@ from msgspec import UNSET
 
 from antiphon.agent.session import AgentSession
 from antiphon.duet.permission import Guard
-from antiphon.engines.base import Engine
-from antiphon.engines.host import Host
+from antiphon.engines.base import Engine, Host
 from antiphon.engines.known import make_engine
 from antiphon.protocol.v1 import methods as m
 

@@ -12,7 +12,7 @@ from antiphon.agent.turn import AgentTurn
 from antiphon.client.files import Files
 from antiphon.connection.router import Router
 from antiphon.engines import content
-from antiphon.engines.base import Engine, EngineSession
+from antiphon.engines.base import Engine, EngineSession, Host
 from antiphon.engines.content import (
     ContextPiece,
     DocumentPiece,
@@ -23,7 +23,6 @@ from antiphon.engines.content import (
     pieces_of,
     reader_of,
 )
-from antiphon.engines.host import Host
 from antiphon.errors import RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m

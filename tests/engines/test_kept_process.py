@@ -97,7 +97,7 @@ async def test_the_last_lines_of_a_given_up_process_are_handled_before_the_next_
     first.say("late")
     first.say("and later")
     await others_work()
-    running.give_up(first)
+    running.drop(first)
     second = asyncio.create_task(running.ready())
     await others_work()
     assert first.end is not None and len(owner.started) == 1  # it is gone, but not all of it was heard

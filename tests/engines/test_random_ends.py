@@ -16,10 +16,9 @@ import antiphon.engines.process
 from antiphon.agent.prompts import STEERING
 from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
-from antiphon.engines.base import Engine
+from antiphon.engines.base import Engine, Host
 from antiphon.engines.claude.engine import Claude
 from antiphon.engines.codex.engine import Codex
-from antiphon.engines.host import Host
 from antiphon.engines.process import KeptProcess
 from antiphon.errors import AcpError, ConnectionClosed, RequestRefused, SpawnFailed
 from antiphon.protocol import v1
@@ -96,7 +95,7 @@ async def one_process(world: World) -> None:
         if world.random.random() < 0.3:
             process.die()
         elif world.random.random() < 0.3:
-            running.give_up(process)
+            running.drop(process)
         if world.random.random() < 0.5:
             await asyncio.wait([waits], timeout=0.01)
         else:

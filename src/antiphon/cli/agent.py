@@ -30,7 +30,7 @@ def _serve(engines: list[str]) -> None:
 
         joint_agent(engines).run()
         return
-    from antiphon.engines.host import Host
+    from antiphon.engines.base import Host
 
     Host(make_engine(engines[0])).run()
 

@@ -96,10 +96,10 @@ def ask_version(found: FoundProgram) -> str:
         CliMissing: it does not start, or does not say.
     """
     sign = _sign(found.path)
-    told = run_cli(found, "--version", cwd=home_directory())
-    version = _VERSION.search(told.out)
-    if told.status != 0 or version is None:
-        said = (told.err or told.out).strip().partition("\n")[0][:200] or f"it ended with {told.status}"
+    output = run_cli(found, "--version", cwd=home_directory())
+    version = _VERSION.search(output.out)
+    if output.status != 0 or version is None:
+        said = (output.err or output.out).strip().partition("\n")[0][:200] or f"it ended with {output.status}"
         raise CliMissing(
             f"{found.cli.title} cannot be started: `{found.path} --version` said: {said}",
             f"install it again: {found.cli.install}; or name another one in {found.cli.variable}",
@@ -137,13 +137,13 @@ def run_cli(found: FoundProgram, *words: str, cwd: str | None = None, limit: flo
 
     hint = f"install it again: {found.cli.install}; or name another one in {found.cli.variable}"
     try:
-        told = run_once([found.path, *words], environment_for(found.cli.name), cwd, limit)
+        output = run_once([found.path, *words], environment_for(found.cli.name), cwd, limit)
     except OSError as error:
         raise CliMissing(f"{found.cli.title} cannot be started: `{found.path}`: {error.strerror}", hint) from error
-    if told is None:
+    if output is None:
         shown = " ".join((found.path, *words))
         raise CliMissing(f"{found.cli.title} does not answer: `{shown}` took more than {limit:g} s", hint)
-    status, out, err = told
+    status, out, err = output
     return CliOutput(status, out.decode(errors="replace"), err.decode(errors="replace"))
 
 

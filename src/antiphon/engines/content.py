@@ -3,7 +3,7 @@
 Rule 1: the order is kept. What was attached is mentioned where it stood, so that `look at`, a link and `please` stay one sentence; its text
 is context of its own, which stands before the words.
 Rule 2: a prompt that begins with a slash command begins with it, whatever an editor puts before it.
-Rule 3: nothing is lost in silence and nothing makes the prompt fail. What cannot be read, shown or heard is named, with type and size.
+Rule 3: nothing is lost in silence and nothing makes the prompt fail. What cannot be read or shown is named, with type and size.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ _BEGINNINGS: Final = (
     (b"%PDF-", "application/pdf"),
 )
 _TRUSTED_BY_BYTES: Final = frozenset({"image/webp", *(mime for _, mime in _BEGINNINGS)})
-"""Types that a service checks: what says so and is not would make it refuse the whole conversation."""
+"""Types that a service checks: what says so and is not would make it refuse the whole session."""
 
 _TEXTS: Final = frozenset({
     "application/ecmascript", "application/graphql", "application/javascript", "application/json", "application/jsonl",

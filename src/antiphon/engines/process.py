@@ -481,7 +481,7 @@ class KeptProcess(Generic[P]):
         try:
             await self._owner.began(process)
         except BaseException:
-            self.give_up(process)
+            self.drop(process)
             raise
         return process
 
@@ -498,11 +498,11 @@ class KeptProcess(Generic[P]):
                     _log.exception("a line of an engine could not be handled: %.200r", line)
         except Exception:
             _log.exception("the output of process %d could not be read to its end", process.pid)
-        finally:  # whatever happened, the prompts that wait for it are told
-            self.give_up(process)
+        finally:  # whatever happened, the prompts that wait for it must end
+            self.drop(process)
             await self._owner.ended(process)
 
-    def give_up(self, process: P) -> None:
+    def drop(self, process: P) -> None:
         """End a process without waiting for it. The next one starts when it is gone."""
         current = self._current
         if self.state is _S.RUNNING and current is not None and (current is process or current.end is not None):

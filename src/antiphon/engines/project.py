@@ -55,14 +55,14 @@ class Project:
         """Whether the project had such files when it was last looked at."""
         return self._found is not None and bool(self._found.files)
 
-    async def tell(self) -> None:
+    async def send_notice(self) -> None:
         """Send a notice of the files that were left out, once for each set of files."""
         found = self._found
-        told, self._noticed = self._noticed, None if found is None else found.waiting
-        if found is not None and found.waiting and found.waiting != told:
+        before, self._noticed = self._noticed, None if found is None else found.waiting
+        if found is not None and found.waiting and found.waiting != before:
             await self._warn(*left_out(self._title, found, self._session.cwd))
 
-    async def warn(self) -> None:
+    async def send_warning(self) -> None:
         """Send a notice of the files that the engine may read all the same: another agent cannot be kept from it."""
         await self.look()
         found = self._found

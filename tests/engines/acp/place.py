@@ -11,7 +11,7 @@ from antiphon.client.agent import ConnectedAgent
 from antiphon.client.connect import connect
 from antiphon.client.link import Retry
 from antiphon.engines.acp.engine import AcpEngine
-from antiphon.engines.host import Host
+from antiphon.engines.base import Host
 from antiphon.transports.memory import memory_pair
 from tests.client.script import Agent
 from tests.engines.demo_client import DEMO

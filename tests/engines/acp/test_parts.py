@@ -16,7 +16,7 @@ from antiphon.client.connect import connect
 from antiphon.client.handlers import allow_once
 from antiphon.client.link import Retry
 from antiphon.client.terminals import Terminals
-from antiphon.engines.host import Host
+from antiphon.engines.base import Host
 from antiphon.errors import RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call, Notice

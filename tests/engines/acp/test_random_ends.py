@@ -19,7 +19,7 @@ from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
 from antiphon.engines.acp.engine import AcpEngine
 from antiphon.engines.acp.session import AcpSession
-from antiphon.engines.host import Host
+from antiphon.engines.base import Host
 from antiphon.errors import ResponseError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 import antiphon
+from antiphon.engines.base import Host
 from antiphon.engines.claude.engine import Claude
-from antiphon.engines.host import Host
 from antiphon.errors import RequestRefused
 from tests.engines.claude.place import AGENT
 from tests.engines.claude.versions import NEW, program

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 import antiphon
+from antiphon.engines.base import Host
 from antiphon.engines.codex.engine import Codex
-from antiphon.engines.host import Host
 from antiphon.errors import RequestError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from antiphon.engines.base import Host
 from antiphon.engines.codex.engine import Codex
-from antiphon.engines.host import Host
 from antiphon.errors import RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m

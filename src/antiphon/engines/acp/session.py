@@ -226,7 +226,7 @@ class AcpSession(EngineSession):
 
     async def _warn(self) -> None:
         """Show what the agent may read in a project that is not trusted. Antiphon cannot prevent that."""
-        await Project(self.session, self._hub.identity.name, ANY).warn()
+        await Project(self.session, self._hub.identity.name, ANY).send_warning()
 
     def lives_in(self, agent: "LiveAgent") -> bool:
         """Whether the session is open in this process."""

@@ -1,17 +1,19 @@
 """The Claude Code engine: one process of the real CLI per session.
 
-engine.py      who it is, how its sessions are opened, the ways to sign in
-login.py       the account: signed in or not, signing in and out
-session.py     a session as a client opens it
-driver.py      the work in it: starts the CLI, sends prompts, translates its output
-process.py     one `claude` process: prompts, and control requests in both directions
-launch.py      how it is started: command line, environment, MCP servers
-prompt.py      a prompt as the CLI takes it, and as it waits for its end
-settings.py    mode, model, effort and slash commands
-questions.py   what the CLI asks the user
-grants.py      answers that hold for longer, and the rules that hold in a project
-rules.py       the policy's rules, applied by the CLI too
-wire/          the lines of the CLI as structs
-translate/     from these lines to updates
-history/       the sessions that Claude Code has stored
+Files in reading order:
+
+    engine.py      who it is, how its sessions are opened, the ways to sign in
+    login.py       the account: signed in or not, signing in and out
+    session.py     a session as a client opens it
+    driver.py      the work in it: starts the CLI, sends prompts, translates its output
+    process.py     one `claude` process: prompts, and control requests in both directions
+    launch.py      how it is started: command line, environment, MCP servers
+    prompt.py      a prompt as the CLI takes it, and as it waits for its end
+    settings.py    mode, model, effort and slash commands
+    questions.py   what the CLI asks the user
+    grants.py      answers that hold for longer, and the rules that hold in a project
+    rules.py       the policy's rules, applied by the CLI too
+    wire/          the lines of the CLI as structs
+    translate/     from these lines to updates
+    history/       the sessions that Claude Code has stored
 """

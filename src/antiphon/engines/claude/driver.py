@@ -189,12 +189,12 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
             raise
         self._servers.remove()  # it has been read: what is secret in it is not kept
         try:
-            told = await process.control("get_settings")
+            applied = await process.control("get_settings")
         except CliRefused:  # an older CLI
-            told = {}
-        if settings.forbids_bypass(told):
+            applied = {}
+        if settings.forbids_bypass(applied):
             self._settings.bypass = False
-        await self._settings.learn(settings.offer_of(initialized, told))
+        await self._settings.learn(settings.offer_of(initialized, applied))
         if self._source is None:  # what a resumed session offers is its own
             await asyncio.to_thread(self._memory.save, msgspec.to_builtins(self._settings.offer))
 
@@ -327,7 +327,7 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
                     await asyncio.wait([pending.end])
         except (TimeoutError, CliRefused, ConnectionClosed) as error:
             _log.warning("Claude Code (pid %d) does not stop, so it is ended: %s", process.pid, error)
-            self._kept.give_up(process)
+            self._kept.drop(process)
         finally:
             self._questions.withdraw_all(process)
 
@@ -347,9 +347,9 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
         for _ in range(TRIES):
             process = await self.ready()
             if await self._project.look() != self._trusted:
-                self._kept.give_up(process)
+                self._kept.drop(process)
                 process = await self.ready()
-            await self._project.tell()  # in the turn: a client may not listen before it
+            await self._project.send_notice()  # in the turn: a client may not listen before it
             if process.end is None:  # it may have ended while we looked
                 return process
             death = process.end

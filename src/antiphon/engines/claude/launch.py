@@ -188,21 +188,21 @@ def servers_of(servers: "Iterable[v1.McpServer]") -> "dict[str, JsonObject]":
     for server in servers:
         match server:
             case v1.StdioServer():
-                told = {
+                written = {
                     "type": "stdio",
                     "command": _literal(server.command),
                     "args": [_literal(each) for each in server.args],
                     "env": {each.name: _literal(each.value) for each in server.env},
                 }
             case v1.HttpServer() | v1.SseServer():
-                told = {
+                written = {
                     "type": "http" if isinstance(server, v1.HttpServer) else "sse",
                     "url": _literal(server.url),
                     "headers": {each.name: _literal(each.value, _TIMES_IN_HEADERS) for each in server.headers},
                 }
             case _:  # a kind that was never offered: it was refused before
                 continue
-        found[free_name(server.name, found)] = told
+        found[free_name(server.name, found)] = written
     return found
 
 

@@ -12,7 +12,7 @@ from antiphon.errors import Code, RequestError
 __all__ = ["WAYS", "check_signed_in", "login", "sign_in_needed", "sign_out"]
 
 WAYS: Final = {"subscription": (), "console": ("--console",)}
-"""How the user wants to pay → what the CLI is told. The first is the default."""
+"""How the user wants to pay → its further words for the CLI. The first is the default."""
 
 
 class SignInStatus(msgspec.Struct, rename="camel"):

@@ -58,8 +58,8 @@ def settings_for(session: "AgentSession") -> str | None:
     roots = list(dict.fromkeys([*roots, *map(os.path.realpath, roots)]))
     lists = {"deny": session.rules.deny, "ask": session.rules.ask}
     permissions = {name: list(dict.fromkeys(_all_written(rules, roots))) for name, rules in lists.items()}
-    told = {name: written for name, written in permissions.items() if written}
-    return json.dumps({"permissions": told}, ensure_ascii=False) if told else None
+    sent = {name: written for name, written in permissions.items() if written}
+    return json.dumps({"permissions": sent}, ensure_ascii=False) if sent else None
 
 
 def _all_written(rules: "Iterable[Rule]", roots: list[str]) -> Iterator[str]:
@@ -128,16 +128,16 @@ def _is_plain(word: str) -> bool:
 
 def before_tool(session: "AgentSession", fields: "JsonObject") -> "JsonObject":
     """Return the response before a tool runs: that it may not, that the user is asked, or that the CLI's own rules decide."""
-    told = fields.get("input")
-    told = told if isinstance(told, dict) else {}
-    name = told.get("tool_name")
-    if told.get("hook_event_name", "PreToolUse") != "PreToolUse":
+    hook = fields.get("input")
+    hook = hook if isinstance(hook, dict) else {}
+    name = hook.get("tool_name")
+    if hook.get("hook_event_name", "PreToolUse") != "PreToolUse":
         return {}
-    mode = told.get("permission_mode", PolicyMode.ACCEPT_EDITS)
+    mode = hook.get("permission_mode", PolicyMode.ACCEPT_EDITS)
     try:
         if not isinstance(name, str):
             raise ValueError("the call has no name")
-        action = _action(session, name, told.get("tool_input"), told.get("cwd"))
+        action = _action(session, name, hook.get("tool_input"), hook.get("cwd"))
         ruling = _judged(session, session.rules or Rules(), action, accepts_edits=mode == PolicyMode.ACCEPT_EDITS)
     except Exception as error:  # what cannot be judged is asked, and never let through
         _log.exception("a call of Claude Code could not be judged")

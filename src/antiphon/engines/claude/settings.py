@@ -90,9 +90,9 @@ class ClaudeOffer(msgspec.Struct, frozen=True):
     effort: str = ""
 
 
-def offer_of(initialized: "JsonObject", told: "JsonObject") -> ClaudeOffer:
+def offer_of(initialized: "JsonObject", settings: "JsonObject") -> ClaudeOffer:
     """Read the offer from the CLI's responses to `initialize` and `get_settings`."""
-    applied = _object(told.get("applied"))
+    applied = _object(settings.get("applied"))
     models = _each(initialized.get("models"), CliModel) or ClaudeOffer().models
     resolved = applied.get("model")
     return ClaudeOffer(
@@ -104,9 +104,9 @@ def offer_of(initialized: "JsonObject", told: "JsonObject") -> ClaudeOffer:
     )
 
 
-def forbids_bypass(told: "JsonObject") -> bool:
+def forbids_bypass(settings: "JsonObject") -> bool:
     """Whether the user's settings, or an administrator's, forbid the mode without questions."""
-    permissions = _object(_object(told.get("effective")).get("permissions"))
+    permissions = _object(_object(settings.get("effective")).get("permissions"))
     return permissions.get("disableBypassPermissionsMode") == "disable"
 
 
@@ -212,7 +212,7 @@ class ClaudeSettings(SettingsSync):
         """Whether the mode without questions is on offer."""
         self.offer = ClaudeOffer()
         self._setting: str | None = None
-        """The mode that the CLI is being told: its own report of it is no change."""
+        """The mode that is being sent to the CLI: its own report of it is no change."""
 
     async def begin(self, remembered: "JsonObject | None", kept: "Mapping[str, str]" = MappingProxyType({})) -> None:
         """Show what the CLI offered the last time, with the model and effort that were chosen in this session before."""

@@ -13,11 +13,10 @@ from antiphon.engines.bounded import Recent
 from antiphon.engines.cli_driver import INTERRUPT_LIMIT, CliDriver, EngineSessionEvent, EngineSessionState
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.commands import AT_ONCE, COMMANDS, NEXT_TURN, run_command
-from antiphon.engines.codex.files import text_before
 from antiphon.engines.codex.hub import EARLY
 from antiphon.engines.codex.login import sign_in_needed
 from antiphon.engines.codex.prompt import CodexPrompt, input_of
-from antiphon.engines.codex.questions import CodexQuestions
+from antiphon.engines.codex.questions import CodexQuestions, text_before
 from antiphon.engines.codex.rollout import RAW, UnseenItems
 from antiphon.engines.codex.server import CodexServer, client_errors, server_ended
 from antiphon.engines.codex.stored_threads import turns_of
@@ -66,7 +65,7 @@ class CodexDriver(CliDriver[CodexPrompt]):
         self._sent_once: Recent[str] = Recent()
         self._turn: str | None = None
         """The turn that the server works on, also one that it began by itself."""
-        self._heard = asyncio.Event()
+        self._received = asyncio.Event()
         """Set by each message of the server."""
 
     def _new_translator(self) -> CodexTranslator:
@@ -130,7 +129,7 @@ class CodexDriver(CliDriver[CodexPrompt]):
             await self._send_all(self._translator.item(item, replay=False))
         if message.method not in RAW:
             await self._send_all(self._translator.feed(message.method, message.params))
-        self._heard.set()
+        self._received.set()
 
     def _knows(self, message: wire.ServerNotification) -> bool:
         """Whether a warning was sent before: each new server repeats it."""
@@ -183,7 +182,7 @@ class CodexDriver(CliDriver[CodexPrompt]):
         content = await input_of(turn)
         await self.thread.check_project()
         server = await self.thread.ready()
-        await self.thread.project.tell()  # in the turn: a client may not listen before it
+        await self.thread.project.send_notice()  # in the turn: a client may not listen before it
         if turn.command is not None and turn.command[0] in AT_ONCE:
             await self._at_once(server, turn, *turn.command)
             return None
@@ -244,7 +243,7 @@ class CodexDriver(CliDriver[CodexPrompt]):
             await self._receive_last_ends()
         except (TimeoutError, ConnectionClosed) as error:
             _log.warning("Codex (pid %d) does not stop, so it is ended: %s", server.pid, error)
-            self._hub.give_up(server)
+            self._hub.drop(server)
         finally:
             self._questions.withdraw_all()
 
@@ -253,8 +252,8 @@ class CodexDriver(CliDriver[CodexPrompt]):
         with suppress(TimeoutError):
             async with asyncio.timeout(END_LIMIT):
                 while self._translator.has_ending:
-                    self._heard.clear()
-                    await self._heard.wait()
+                    self._received.clear()
+                    await self._received.wait()
         self._translator.forget_ends()
 
     async def cancel(self) -> None:

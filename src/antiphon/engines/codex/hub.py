@@ -64,7 +64,7 @@ class ThreadListener(Protocol):
     def expect(self) -> None:
         """Messages of the server have arrived, perhaps about the thread, which are handled in the next turn of the event loop."""
 
-    def receive(self, told: wire.ServerNotification) -> "Awaitable[None]":
+    def receive(self, message: wire.ServerNotification) -> "Awaitable[None]":
         """Handle a notification about the thread."""
 
     def receive_request(self, server: CodexServer, question: wire.ServerRequest) -> None:
@@ -121,14 +121,14 @@ class CodexHub:
         """Begin to start the server."""
         self._kept.start_soon()
 
-    def give_up(self, server: CodexServer) -> None:
+    def drop(self, server: CodexServer) -> None:
         """End a server that hangs. The next caller of `ready` gets another."""
-        self._kept.give_up(server)
+        self._kept.drop(server)
 
-    def give_up_unused(self, server: CodexServer) -> None:
+    def drop_unused(self, server: CodexServer) -> None:
         """End a server if no session needs it."""
         if not self._listeners:
-            self.give_up(server)
+            self.drop(server)
 
     def listen(self, thread_id: str, listener: ThreadListener) -> None:
         """Send what concerns a thread to this session, and to no other."""

@@ -23,7 +23,7 @@ Mark = tuple[int, int, int] | None
 """A file's identity, time and size; None if there is no such file."""
 
 WAYS: Final = {"chatgpt": (), "device": ("--device-auth",)}
-"""How the user wants to sign in → what the CLI is told. The first is the default."""
+"""How the user wants to sign in → its further words for the CLI. The first is the default."""
 
 
 def login(way: str = "") -> NoReturn:
@@ -142,7 +142,7 @@ async def _with_new_login(hub: "CodexHub", server: "CodexServer") -> "tuple[Code
     import asyncio
 
     if await asyncio.to_thread(_has_login, hub.program):
-        hub.give_up(server)
+        hub.drop(server)
     return await _server_and_account(hub)
 
 

@@ -88,12 +88,12 @@ class UnseenItems:
         self._path = thread.path
         self._rollout = Rollout(thread.path) if thread.path and not live else None
 
-    def receive(self, told: wire.ServerNotification) -> Iterator[wire.Item]:
+    def receive(self, message: wire.ServerNotification) -> Iterator[wire.Item]:
         """Return the missing items that a notification shows."""
-        match told.params:
+        match message.params:
             case wire.ItemNotification(item=item):
                 self._refused.seen(getattr(item, "id", ""))
-            case wire.UnreadParams(raw=raw) if told.method in RAW:
+            case wire.UnreadParams(raw=raw) if message.method in RAW:
                 found = self._refused.feed(_said(raw))
                 if found is not None:
                     yield found

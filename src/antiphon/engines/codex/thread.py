@@ -221,7 +221,7 @@ class OpenThread:
                 return await self._request_thread(server, method, params)
             key = await key_at_fault(server)
             if key is not None:
-                self._hub.give_up_unused(server)  # the next server reads the file again
+                self._hub.drop_unused(server)  # the next server reads the file again
             raise refusal_of(error, key) from error
 
     async def _when_released(self, server: CodexServer, method: str, params: JsonObject) -> wire.ThreadOpened:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.engines.codex import files
-from antiphon.engines.codex.files import text_before
+from antiphon.engines.codex import questions as files
+from antiphon.engines.codex.questions import text_before
 
 
 def test_the_text_is_as_it_stands(tmp_path: Path) -> None:
