@@ -10,7 +10,7 @@ import pytest
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
 from antiphon.protocol.base import BAD_INPUT, LEGACY, Choice, Unknown, encode
-from antiphon.protocol.dialects import Rule
+from antiphon.protocol.dialects import DialectRule
 from antiphon.protocol.methods import Half, Method, Reading
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.dialects import HINTS, table
@@ -71,7 +71,7 @@ def test_every_rule_that_answers_in_other_words_has_a_row_that_hears_them() -> N
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name}, {rule.method} {rule.half}")
-def test_without_its_rule_a_row_is_not_understood(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_rule_a_row_is_not_understood(rule: DialectRule, monkeypatch: pytest.MonkeyPatch) -> None:
     place = (rule.method, rule.half)
     rows = [row for row in ROWS if (row.method, row.half) == place and rule.name in row.rules]
     assert all(map(is_understood, rows))
@@ -81,7 +81,7 @@ def test_without_its_rule_a_row_is_not_understood(rule: Rule, monkeypatch: pytes
     assert not all(map(is_understood, rows))
 
 
-def is_at(rule: Rule, place: tuple[str, Half]) -> bool:
+def is_at(rule: DialectRule, place: tuple[str, Half]) -> bool:
     return (rule.method, rule.half) == place
 
 

@@ -1,4 +1,4 @@
-"""What somebody may do who only looks."""
+"""What a reviewer may do, which may only read."""
 
 import pytest
 

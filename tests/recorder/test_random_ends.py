@@ -8,8 +8,7 @@ from typing import Any, Final
 import pytest
 
 from antiphon.recorder.redaction import RecordingRedactor
-from antiphon.recorder.rotation import RecordingFiles
-from antiphon.recorder.writer import RecordingWriter, WriteQueue
+from antiphon.recorder.writer import RecordingFiles, RecordingWriter, WriteQueue
 from tests.schedules import SCHEDULES, Schedule, World, run
 
 POISON: Final = b"poison"

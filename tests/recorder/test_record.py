@@ -149,7 +149,7 @@ def test_a_program_that_is_not_there_ends_in_a_hint_and_leaves_no_file(tmp_path:
 
 def test_the_agent_is_started_before_anything_heavy_is_loaded() -> None:
     """Everything that is imported before it: an editor waits for all of that."""
-    early = "antiphon.cli.main, antiphon.cli.debug.record, antiphon.recorder.rotation, antiphon.recorder.tap"
+    early = "antiphon.cli.main, antiphon.cli.debug.record, antiphon.recorder.writer, antiphon.recorder.tap"
     done = subprocess.run(
         [sys.executable, "-I", "-c", f"import sys, {early}; print(*sys.modules)"],
         capture_output=True,

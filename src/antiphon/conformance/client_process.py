@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from antiphon.conformance.shim_socket import OnAgentStart, ShimSocket
 from antiphon.errors import AcpError
 from antiphon.local.commands import LocalCommand
-from antiphon.traffic.values import JsonObject
+from antiphon.traffic.entries import JsonObject
 
 __all__ = [
     "CLIENT_PURPOSES",

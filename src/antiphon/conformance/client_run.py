@@ -15,8 +15,7 @@ from antiphon.conformance.requirements import Blocked, NoResponse, NotOffered, N
 from antiphon.conformance.shim_socket import AgentStart
 from antiphon.conformance.standin_agent import AgentScript, StandinAgent
 from antiphon.conformance.wire import PeerResponse, PeerWire, Requester
-from antiphon.traffic.entries import Direction, Entry
-from antiphon.traffic.values import JsonObject
+from antiphon.traffic.entries import Direction, Entry, JsonObject
 
 __all__ = [
     "OPTIONS",

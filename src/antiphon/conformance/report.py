@@ -9,8 +9,7 @@ import msgspec
 from antiphon import __version__
 from antiphon.conformance.requirements import RequirementStatus
 from antiphon.conformance.results import ConformanceReport, RequirementResult
-from antiphon.traffic.entries import Entry
-from antiphon.traffic.values import Json
+from antiphon.traffic.entries import Entry, Json
 
 if TYPE_CHECKING:
     from antiphon.conformance.requirements import Suite

@@ -6,8 +6,7 @@ from typing import Final
 
 from antiphon.conformance.wire import PeerRefusal, PeerWire, Responder
 from antiphon.errors import Code
-from antiphon.traffic.entries import Entry
-from antiphon.traffic.values import JsonObject
+from antiphon.traffic.entries import Entry, JsonObject
 
 __all__ = ["LISTED", "AgentScript", "StandinAgent", "capabilities"]
 

@@ -10,7 +10,7 @@ from typing import Final
 from antiphon.conformance.wire import PeerRefusal, PeerWire, Responder
 from antiphon.errors import AcpError, Code
 from antiphon.local.commands import OUTPUT_LIMIT, Exit, LocalCommand
-from antiphon.traffic.values import JsonObject, objects_in, texts_in
+from antiphon.traffic.entries import JsonObject, objects_in, texts_in
 
 __all__ = ["EVERYTHING", "StandinClient"]
 

@@ -17,8 +17,7 @@ import msgspec
 from antiphon.conformance.requirements import NoResponse, RequirementStatus, RequirementVerdict
 from antiphon.errors import Code, ConnectionClosed, ProcessDied
 from antiphon.traffic.checker import Level, TrafficChecker, rules
-from antiphon.traffic.entries import Direction, Entry, parse
-from antiphon.traffic.values import JsonObject
+from antiphon.traffic.entries import Direction, Entry, JsonObject, parse
 from antiphon.transports.base import Transport
 
 __all__ = [

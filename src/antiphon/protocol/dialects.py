@@ -18,9 +18,9 @@ from antiphon.protocol.methods import Half, Reply
 __all__ = [
     "Answer",
     "Change",
+    "DialectRule",
     "Fields",
     "Raw",
-    "Rule",
     "RuleTable",
     "each",
     "fields_of",
@@ -45,7 +45,7 @@ Answer = Callable[[Fields, bytes], bytes]
 """The question as it was asked, our answer to it → the answer in the asker's words."""
 
 
-class Rule(NamedTuple):
+class DialectRule(NamedTuple):
     """One row of the table."""
 
     name: str
@@ -200,8 +200,8 @@ def _as_text(raw: Raw) -> str | None:
 class RuleTable:
     """The rules of one version of the protocol. The order counts within a method."""
 
-    def __init__(self, rules: "tuple[Rule, ...]") -> None:
-        self._places: dict[tuple[str, Half], tuple[Rule, ...]] = {}
+    def __init__(self, rules: "tuple[DialectRule, ...]") -> None:
+        self._places: dict[tuple[str, Half], tuple[DialectRule, ...]] = {}
         for rule in rules:
             place = rule.method, rule.half
             self._places[place] = (*self._places.get(place, ()), rule)
@@ -226,7 +226,7 @@ class RuleTable:
         return msgspec.json.encode(fields), tuple(rule.name for rule in used), reply
 
 
-def _instead_of_null(rules: tuple[Rule, ...], raw: bytes) -> tuple[bytes, tuple[str, ...], None]:
+def _instead_of_null(rules: tuple[DialectRule, ...], raw: bytes) -> tuple[bytes, tuple[str, ...], None]:
     for rule in rules:
         if rule.null is not None and is_null(raw.strip()):
             return rule.null, (rule.name,), None
@@ -240,8 +240,8 @@ def _opened(raw: bytes) -> Fields | None:
         return None
 
 
-def _applied(rules: tuple[Rule, ...], fields: Fields) -> tuple[Fields, list[Rule]]:
-    used: list[Rule] = []
+def _applied(rules: tuple[DialectRule, ...], fields: Fields) -> tuple[Fields, list[DialectRule]]:
+    used: list[DialectRule] = []
     for rule in rules:
         try:
             changed = rule.apply(fields)

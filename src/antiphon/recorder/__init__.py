@@ -3,8 +3,7 @@
 Modules in reading order:
 
     tap.py             a tap in place of an agent, which starts it and forwards every byte
-    writer.py          the thread that writes a recording
-    rotation.py        the files of a recording: FILE, FILE.1, FILE.2 …
+    writer.py          the thread that writes a recording, and its files: FILE, FILE.1, FILE.2 …
     lines.py           bytes of one direction as lines of a recording
     redaction.py       secrets, home paths and contents of files taken out of a recording
     story.py           what a recording says, as data; `inspect --json` prints it

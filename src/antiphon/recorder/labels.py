@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from antiphon.traffic.values import JsonObject, as_object, as_text
+from antiphon.traffic.entries import JsonObject, as_object, as_text
 
 __all__ = [
     "NOTHING",

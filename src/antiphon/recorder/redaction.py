@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from antiphon.recorder.lines import note
-from antiphon.recorder.rotation import RecordingFiles
+from antiphon.recorder.writer import RecordingFiles
 from antiphon.redaction import Secrets, holds_secrets, is_count, is_flag, is_secret_name, is_secret_number
 from antiphon.traffic.entries import readable
 

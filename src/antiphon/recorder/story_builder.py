@@ -34,9 +34,8 @@ from antiphon.recorder.story import (
     Story,
 )
 from antiphon.traffic.checker import Level, TrafficChecker, rules
-from antiphon.traffic.entries import Direction, Entry, RecordingReader, entries_of
+from antiphon.traffic.entries import Direction, Entry, JsonObject, RecordingReader, as_object, as_text, entries_of
 from antiphon.traffic.state import Pairs
-from antiphon.traffic.values import JsonObject, as_object, as_text
 
 __all__ = ["SLOW", "StoryBuilder", "TurnTracker", "lasted", "story_of"]
 

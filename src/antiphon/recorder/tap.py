@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from antiphon.recorder.rotation import RecordingFiles
+    from antiphon.recorder.writer import RecordingFiles
 
 __all__ = ["Pipe", "let_go", "tap"]
 

@@ -3,8 +3,7 @@
 Pure: no I/O, no event loop, and none of our own message types. A check of others must not rest on our own habits, so every
 verdict here comes from the schema's facts (`facts.json`) and from rules that are written down with a link each.
 
-    entries.py   one message with its time and direction, and the line format of recordings
-    values.py    decoded JSON of a peer, read without trust
+    entries.py   one message with its time and direction, read without trust, and the line format of recordings
     state.py     what has happened so far: open requests, sessions, turns, tool calls, capabilities
     schema.py    whether a value is what the official schema says
     checker.py   the machinery of rules: how one is written, and a checker that holds messages against all of them

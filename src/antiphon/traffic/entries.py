@@ -8,16 +8,38 @@ bytes. Other keys are allowed, and so are lines of other kinds (`"dir": "note"`)
 import binascii
 import re
 from base64 import b64decode
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from antiphon.traffic.values import Json, JsonObject
+__all__ = [
+    "NO_JSON",
+    "Direction",
+    "Entry",
+    "Json",
+    "JsonObject",
+    "RecordingReader",
+    "as_object",
+    "as_text",
+    "entries_of",
+    "objects_in",
+    "parse",
+    "readable",
+    "shown",
+    "texts_in",
+    "twice_in",
+]
 
-__all__ = ["NO_JSON", "Direction", "Entry", "RecordingReader", "entries_of", "parse", "readable"]
+
+Json: TypeAlias = Any
+"""A decoded JSON value of a peer, of any shape."""
+
+JsonObject: TypeAlias = dict[str, Json]
+"""A decoded JSON object of a peer: its members may be anything."""
 
 
 class Direction(StrEnum):
@@ -210,3 +232,42 @@ def entries_of(lines: Iterable[bytes], reading: RecordingReader | None = None) -
         entry = reading.entry(line)
         if entry is not None:
             yield entry
+
+
+# --- decoded JSON of a peer, read without trust
+
+
+def as_object(value: object) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def as_text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def objects_in(value: object) -> list[JsonObject]:
+    """The objects in a list."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def texts_in(value: object, name: str) -> list[str]:
+    """The texts that the objects in a list have under a name."""
+    return [one[name] for one in objects_in(value) if isinstance(one.get(name), str)]
+
+
+def twice_in(texts: list[str]) -> list[str]:
+    """Those that are in a list more than once."""
+    return [text for text, count in Counter(texts).items() if count > 1]
+
+
+def shown(value: object) -> str:
+    """A value as a sentence shows it, however long it is."""
+    match value:
+        case dict():
+            return "an object"
+        case list():
+            return "a list"
+        case str() if len(value) > 60:
+            return f'"{value[:57]}…"'
+        case _:
+            return msgspec.json.encode(value).decode()

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from antiphon.traffic.values import JsonObject, shown
+from antiphon.traffic.entries import JsonObject, shown
 
 __all__ = ["Checks", "Fault", "Look", "SchemaMethod", "definitions", "look", "methods"]
 

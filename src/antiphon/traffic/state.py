@@ -4,8 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from antiphon.traffic.entries import Direction, Entry
-from antiphon.traffic.values import JsonObject, as_object, as_text, objects_in, texts_in
+from antiphon.traffic.entries import Direction, Entry, JsonObject, as_object, as_text, objects_in, texts_in
 
 if TYPE_CHECKING:
     from antiphon.traffic.schema import Look

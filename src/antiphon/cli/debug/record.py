@@ -144,8 +144,8 @@ def _what(text: str) -> frozenset[str]:
 
 
 def _record(options: _Options, command: list[str]) -> int:
-    from antiphon.recorder.rotation import RecordingFiles
     from antiphon.recorder.tap import tap
+    from antiphon.recorder.writer import RecordingFiles
 
     require_streams()
     path = _place(options.output, command)

@@ -24,8 +24,7 @@ from antiphon.recorder.replay.comparison import (
     signature,
 )
 from antiphon.recorder.replay.script import CANCEL, Exchange, ReplayNames, Script, session_of, with_id, written_id
-from antiphon.traffic.entries import Entry
-from antiphon.traffic.values import JsonObject
+from antiphon.traffic.entries import Entry, JsonObject
 from antiphon.transports.framing import LineFramer
 
 __all__ = ["INTERNAL", "UNKNOWN_METHOD", "WRONG", "Player", "StrictPlayer", "TolerantPlayer", "error_line", "serve"]

@@ -17,8 +17,7 @@ from antiphon.errors import ConnectionClosed
 from antiphon.recorder.replay.agent import UNKNOWN_METHOD, Player
 from antiphon.recorder.replay.comparison import ABSENT, Difference, Ignored, align, content, differences, label
 from antiphon.recorder.replay.script import ReplayNames, Script, anonymous, with_id, written_id
-from antiphon.traffic.entries import Entry
-from antiphon.traffic.values import JsonObject
+from antiphon.traffic.entries import Entry, JsonObject
 from antiphon.transports.process import ProcessTransport, spawn
 
 __all__ = ["ClientPlayer", "drive"]

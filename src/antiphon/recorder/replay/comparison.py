@@ -7,8 +7,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from antiphon.text import exact
-from antiphon.traffic.entries import NO_JSON, Direction, Entry, parse
-from antiphon.traffic.values import JsonObject
+from antiphon.traffic.entries import NO_JSON, Direction, Entry, JsonObject, parse
 
 __all__ = [
     "ABSENT",

@@ -13,8 +13,7 @@ import msgspec
 from antiphon.errors import AcpError, Advice
 from antiphon.recorder.labels import counted
 from antiphon.recorder.replay.comparison import content
-from antiphon.traffic.entries import Direction, Entry
-from antiphon.traffic.values import as_object
+from antiphon.traffic.entries import Direction, Entry, as_object
 
 __all__ = [
     "CANCEL",

@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from antiphon.traffic.checker import Level, Side, rule
-from antiphon.traffic.entries import Entry
+from antiphon.traffic.entries import Entry, as_object, objects_in
 from antiphon.traffic.state import TrafficState
-from antiphon.traffic.values import as_object, objects_in
 
 Uses = Callable[[Entry], Sequence[str]]
 """What in a line makes use of a capability, in words for a sentence."""

@@ -1,9 +1,8 @@
 """A connection begins with `initialize`, and nothing else is sent before that is done."""
 
 from antiphon.traffic.checker import Level, Side, rule
-from antiphon.traffic.entries import Entry
+from antiphon.traffic.entries import Entry, objects_in, shown, texts_in, twice_in
 from antiphon.traffic.state import TrafficState, is_malformed
-from antiphon.traffic.values import objects_in, shown, texts_in, twice_in
 
 VERSIONS = (1, 2)
 """The versions of the protocol that there are, the draft of the next one too."""

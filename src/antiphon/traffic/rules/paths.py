@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 
 from antiphon.traffic.checker import Level, Side, rule
-from antiphon.traffic.entries import Direction, Entry
+from antiphon.traffic.entries import Direction, Entry, JsonObject, as_object, objects_in, shown
 from antiphon.traffic.rules.capabilities import OPENING
 from antiphon.traffic.state import TrafficState
-from antiphon.traffic.values import JsonObject, as_object, objects_in, shown
 
 ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]|\\\\|<")
 """Of POSIX, of Windows, a share; and a name in angle brackets, which is what recordings have where a path was blacked out."""

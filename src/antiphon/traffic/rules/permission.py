@@ -1,9 +1,8 @@
 """Permission requests offer options, and their response names one of these."""
 
 from antiphon.traffic.checker import Level, Side, rule
-from antiphon.traffic.entries import Entry
+from antiphon.traffic.entries import Entry, as_object, objects_in, shown, texts_in, twice_in
 from antiphon.traffic.state import TrafficState
-from antiphon.traffic.values import as_object, objects_in, shown, texts_in, twice_in
 
 
 @rule(

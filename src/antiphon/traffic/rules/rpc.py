@@ -2,9 +2,8 @@
 
 from antiphon.errors import Code
 from antiphon.traffic.checker import Level, Side, rule
-from antiphon.traffic.entries import Entry
+from antiphon.traffic.entries import Entry, as_object, shown
 from antiphon.traffic.state import TrafficState, id_shown, is_id
-from antiphon.traffic.values import as_object, shown
 
 # --- lines
 

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterable
 
 from antiphon.traffic.checker import Level, Side, rule
-from antiphon.traffic.entries import Entry
+from antiphon.traffic.entries import Entry, as_object, objects_in
 from antiphon.traffic.schema import Look, look, methods
 from antiphon.traffic.state import TrafficState
-from antiphon.traffic.values import as_object, objects_in
 
 REMOVED_METHODS = ("session/set_model",)
 OFFERS = "params.clientCapabilities."

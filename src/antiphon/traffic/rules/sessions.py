@@ -1,10 +1,9 @@
 """Session ids are those that the peer has given, and sessions are what was requested."""
 
 from antiphon.traffic.checker import Level, Side, rule
-from antiphon.traffic.entries import Entry
+from antiphon.traffic.entries import Entry, as_object, as_text, shown
 from antiphon.traffic.rules.capabilities import TERMINAL_METHODS
 from antiphon.traffic.state import BRINGS_A_NEW_ONE, HISTORY, TrafficState
-from antiphon.traffic.values import as_object, as_text, shown
 
 NEEDS_A_SESSION = ("session/prompt", "session/cancel", "session/set_mode", "session/set_config_option", "session/close")
 HISTORY_UPDATES = tuple(f"update {kind}" for kind in sorted(HISTORY))

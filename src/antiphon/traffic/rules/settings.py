@@ -1,10 +1,9 @@
 """Modes and config options: the current value is one of those offered, and so is a value that is set."""
 
 from antiphon.traffic.checker import Level, Side, rule
-from antiphon.traffic.entries import Entry
+from antiphon.traffic.entries import Entry, as_object, objects_in, shown, texts_in, twice_in
 from antiphon.traffic.rules.capabilities import OPENING, TELLS_OPTIONS
 from antiphon.traffic.state import TrafficState, choices_of
-from antiphon.traffic.values import as_object, objects_in, shown, texts_in, twice_in
 
 
 @rule(

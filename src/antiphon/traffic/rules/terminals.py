@@ -1,10 +1,9 @@
 """Terminals belong to the client: the agent requests them, uses those it was given and releases them."""
 
 from antiphon.traffic.checker import Level, Side, rule
-from antiphon.traffic.entries import Entry
+from antiphon.traffic.entries import Entry, as_object, objects_in, shown
 from antiphon.traffic.rules.capabilities import TERMINAL_METHODS
 from antiphon.traffic.state import TrafficState
-from antiphon.traffic.values import as_object, objects_in, shown
 
 REQUEST_CANCELLED = -32800
 

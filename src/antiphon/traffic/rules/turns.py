@@ -1,10 +1,9 @@
 """A turn begins with a prompt and ends with its response; updates and tool calls come between the two."""
 
 from antiphon.traffic.checker import Level, Side, rule
-from antiphon.traffic.entries import Entry
+from antiphon.traffic.entries import Entry, as_object, as_text, shown
 from antiphon.traffic.rules.sessions import HISTORY_UPDATES
 from antiphon.traffic.state import TrafficState
-from antiphon.traffic.values import as_object, as_text, shown
 
 CROSSING_SECONDS = 0.5
 """A response may cross a cancellation on its way. After so long it has not."""

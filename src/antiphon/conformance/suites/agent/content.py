@@ -6,7 +6,7 @@ from antiphon.conformance.agent_run import AgentRun
 from antiphon.conformance.requirements import Requirement, capability, must, should
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.suites.agent.turns import ended, usable
-from antiphon.traffic.values import JsonObject
+from antiphon.traffic.entries import JsonObject
 
 __all__: list[str] = []
 

@@ -16,8 +16,7 @@ from antiphon.conformance.suites.agent.turns import (
     usable,
 )
 from antiphon.conformance.wire import PeerResponse, PendingRequest
-from antiphon.traffic.entries import Entry
-from antiphon.traffic.values import JsonObject, objects_in, texts_in, twice_in
+from antiphon.traffic.entries import Entry, JsonObject, objects_in, texts_in, twice_in
 
 __all__: list[str] = []
 

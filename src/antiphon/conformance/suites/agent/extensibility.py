@@ -7,7 +7,7 @@ from antiphon.conformance.requirements import Blocked, must, should
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.suites.agent.turns import hold
 from antiphon.conformance.wire import PeerResponse
-from antiphon.traffic.values import JsonObject, objects_in
+from antiphon.traffic.entries import JsonObject, objects_in
 
 __all__: list[str] = []
 

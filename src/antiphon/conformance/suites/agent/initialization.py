@@ -6,7 +6,7 @@ from antiphon.conformance.agent_run import AUTH_REQUIRED, AgentRun
 from antiphon.conformance.requirements import Blocked, NoResponse, NotSeen, advice, must, should
 from antiphon.conformance.suites.agent.suite import SUITE, breaks
 from antiphon.conformance.wire import PeerResponse
-from antiphon.traffic.values import JsonObject
+from antiphon.traffic.entries import JsonObject
 
 __all__: list[str] = []
 

@@ -7,8 +7,7 @@ from antiphon.conformance.requirements import NotSeen, Requirement, must, should
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.suites.agent.turns import breaks_off, ended, hold, usable
 from antiphon.conformance.wire import PeerResponse, PendingRequest
-from antiphon.traffic.entries import Entry
-from antiphon.traffic.values import objects_in
+from antiphon.traffic.entries import Entry, objects_in
 
 __all__: list[str] = []
 

@@ -14,8 +14,7 @@ from antiphon.conformance.suites.agent.turns import (
     reason,
     usable,
 )
-from antiphon.traffic.entries import Entry
-from antiphon.traffic.values import as_object, objects_in
+from antiphon.traffic.entries import Entry, as_object, objects_in
 
 __all__: list[str] = []
 

@@ -18,8 +18,7 @@ from antiphon.conformance.suites.agent.suite import (
     survived,
 )
 from antiphon.conformance.wire import PeerResponse, PendingRequest
-from antiphon.traffic.entries import Entry
-from antiphon.traffic.values import JsonObject
+from antiphon.traffic.entries import Entry, JsonObject
 
 __all__: list[str] = []
 

@@ -5,7 +5,7 @@ from antiphon.conformance.requirements import Blocked, NotOffered, NotSeen, capa
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.suites.agent.turns import busy, early, is_refused
 from antiphon.conformance.wire import PeerResponse, PendingRequest
-from antiphon.traffic.values import JsonObject, objects_in, texts_in
+from antiphon.traffic.entries import JsonObject, objects_in, texts_in
 
 __all__ = ["choose", "options", "other_value"]
 

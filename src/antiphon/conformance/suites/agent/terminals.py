@@ -4,8 +4,7 @@ from antiphon.conformance.agent_run import AgentRun
 from antiphon.conformance.requirements import NotSeen, advice, must, should
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.suites.agent.turns import breaks_off, ended, hold, requests, usable
-from antiphon.traffic.entries import Entry
-from antiphon.traffic.values import as_object, objects_in
+from antiphon.traffic.entries import Entry, as_object, objects_in
 
 __all__: list[str] = []
 

@@ -8,7 +8,7 @@ from antiphon.conformance.standin_agent import StandinAgent
 from antiphon.conformance.suites.client.suite import SUITE
 from antiphon.conformance.wire import PeerRefusal
 from antiphon.errors import Code
-from antiphon.traffic.values import JsonObject
+from antiphon.traffic.entries import JsonObject
 
 __all__: list[str] = []
 

@@ -4,7 +4,7 @@ from antiphon.conformance.client_run import OPTIONS, ClientRun
 from antiphon.conformance.requirements import Blocked, advice, must, should
 from antiphon.conformance.suites.client.suite import SUITE
 from antiphon.conformance.wire import PeerClosed, PeerResponse, PendingRequest
-from antiphon.traffic.values import JsonObject
+from antiphon.traffic.entries import JsonObject
 
 __all__ = ["CALL", "OPTIONS"]
 

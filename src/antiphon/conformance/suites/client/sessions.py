@@ -4,8 +4,7 @@ from antiphon.conformance.client_run import ClientRun, HeldRequest, NotAsked
 from antiphon.conformance.requirements import NotSeen, Requirement, capability, must
 from antiphon.conformance.standin_agent import LISTED, StandinAgent
 from antiphon.conformance.suites.client.suite import SUITE
-from antiphon.traffic.entries import Entry
-from antiphon.traffic.values import JsonObject
+from antiphon.traffic.entries import Entry, JsonObject
 
 __all__: list[str] = []
 

@@ -8,7 +8,7 @@ from antiphon.conformance.requirements import Blocked, Requirement, advice, capa
 from antiphon.conformance.suites.client.file_system import allowed, workspace
 from antiphon.conformance.suites.client.suite import SUITE
 from antiphon.conformance.wire import PeerResponse
-from antiphon.traffic.values import JsonObject
+from antiphon.traffic.entries import JsonObject
 
 __all__: list[str] = []
 

@@ -4,7 +4,7 @@ from antiphon.conformance.client_run import ClientRun, NotAsked
 from antiphon.conformance.requirements import NotOffered, Requirement, advice, capability, must, should
 from antiphon.conformance.standin_agent import StandinAgent
 from antiphon.conformance.suites.client.suite import SUITE
-from antiphon.traffic.values import JsonObject
+from antiphon.traffic.entries import JsonObject
 
 __all__ = ["text"]
 

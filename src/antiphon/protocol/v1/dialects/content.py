@@ -6,9 +6,9 @@ from typing import Final, NamedTuple
 
 from antiphon.protocol.dialects import (
     Change,
+    DialectRule,
     Fields,
     Raw,
-    Rule,
     each,
     fields_of,
     inside,
@@ -157,10 +157,10 @@ _PLACES: Final[dict[str, Callable[[Change], Change]]] = {
 }
 
 
-def _rules() -> Iterator[Rule]:
+def _rules() -> Iterator[DialectRule]:
     for method, place in _PLACES.items():
         for name, source, change in _BLOCK_RULES:
-            yield Rule(name, source, method, "params", place(change))
+            yield DialectRule(name, source, method, "params", place(change))
 
 
 CONTENT_RULES: Final = tuple(_rules())

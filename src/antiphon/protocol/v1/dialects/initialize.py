@@ -4,9 +4,9 @@ from typing import Final
 
 from antiphon.protocol.dialects import (
     Change,
+    DialectRule,
     Fields,
     Raw,
-    Rule,
     fields_of,
     inside,
     is_null,
@@ -102,28 +102,28 @@ def _method(word: str) -> Raw:
 _ASKED: Final = "initialize"
 
 INITIALIZE_RULES: Final = (
-    Rule(
+    DialectRule(
         "client capabilities by their short name", BRIDGE, _ASKED, "params", _capabilities("clientCapabilities"),
         hints=(b'"capabilities"',), answer=_with_capabilities,
     ),
-    Rule(
+    DialectRule(
         "client that prompts and knows MCP", OPENCODE, _ASKED, "params", inside("clientCapabilities", _prompt_and_mcp),
         hints=(b'"prompt"', b'"transport"'), answer=_with_method_names,
     ),
-    Rule("client without version", OPENCODE, _ASKED, "params", inside("clientInfo", _without_version)),
-    Rule(
+    DialectRule("client without version", OPENCODE, _ASKED, "params", inside("clientInfo", _without_version)),
+    DialectRule(
         "agent capabilities by their short name", BRIDGE, _ASKED, "result", _capabilities("agentCapabilities"),
         hints=(b'"capabilities"',),
     ),
-    Rule(
+    DialectRule(
         "prompt capabilities as a list", GO_CLIENT, _ASKED, "result",
         inside("agentCapabilities", inside("promptCapabilities", _content_list)), hints=(b'"content"',),
     ),
-    Rule(
+    DialectRule(
         "MCP capabilities by transport", GO_CLIENT, _ASKED, "result", inside("agentCapabilities", _mcp_transports),
         hints=(b'"httpTransport"', b'"sseTransport"'),
     ),
-    Rule("agent without version", OPENCODE, _ASKED, "result", inside("agentInfo", _without_version)),
-    Rule("sign-in methods as words", OPENCODE, _ASKED, "result", _methods_by_name),
-    Rule("method for methodId", OPENCODE, "authenticate", "params", renamed("method", "methodId")),
+    DialectRule("agent without version", OPENCODE, _ASKED, "result", inside("agentInfo", _without_version)),
+    DialectRule("sign-in methods as words", OPENCODE, _ASKED, "result", _methods_by_name),
+    DialectRule("method for methodId", OPENCODE, "authenticate", "params", renamed("method", "methodId")),
 )  # fmt: skip

@@ -11,9 +11,9 @@ from typing import Final
 from antiphon.protocol.dialects import (
     Answer,
     Change,
+    DialectRule,
     Fields,
     Raw,
-    Rule,
     each,
     fields_of,
     in_turn,
@@ -77,9 +77,9 @@ def _empty(key: str) -> Change:
     return lambda fields: {**fields, key: packed([])} if key not in fields else None
 
 
-def _opening() -> Iterator[Rule]:
+def _opening() -> Iterator[DialectRule]:
     answer: Answer | None
-    yield Rule(
+    yield DialectRule(
         "session with model or mode", OPENCODE, "session/new", "params", _model_and_mode,
         hints=(b'"modeId"', b'"providerID"'), answer=_with_flat_modes,
     )  # fmt: skip
@@ -87,21 +87,21 @@ def _opening() -> Iterator[Rule]:
         ("session/load", OPENCODE, _with_flat_modes),
         ("session/resume", BANJO_NOTES, None),
     ):
-        yield Rule("session without cwd", source, method, "params", _without_cwd, answer=answer)
+        yield DialectRule("session without cwd", source, method, "params", _without_cwd, answer=answer)
     models_by_id = inside("models", each("availableModels", renamed("id", "modelId")))
     for method in ("session/new", "session/load", "session/resume", "session/fork"):
-        yield Rule("modes as a list", OPENCODE, method, "result", _flat_modes)
-        yield Rule("models by id", BANJO_WIRE, method, "result", models_by_id)
+        yield DialectRule("modes as a list", OPENCODE, method, "result", _flat_modes)
+        yield DialectRule("models by id", BANJO_WIRE, method, "result", models_by_id)
 
 
 _PYTHON_SDK: Final = "Python SDK 0.12.1 and 1.0.0rc3, example agents"
 
 SESSION_RULES: Final = (
     *_opening(),
-    Rule("mode for modeId", BANJO_NOTES, "session/set_mode", "params", renamed("mode", "modeId")),
-    Rule("content for prompt", OPENCODE, "session/prompt", "params", _prompt),
-    Rule("no sessions", _PYTHON_SDK, "session/list", "result", _empty("sessions"), null=b'{"sessions":[]}'),
-    Rule(
+    DialectRule("mode for modeId", BANJO_NOTES, "session/set_mode", "params", renamed("mode", "modeId")),
+    DialectRule("content for prompt", OPENCODE, "session/prompt", "params", _prompt),
+    DialectRule("no sessions", _PYTHON_SDK, "session/list", "result", _empty("sessions"), null=b'{"sessions":[]}'),
+    DialectRule(
         "no settings",
         _PYTHON_SDK,
         "session/set_config_option",
@@ -202,13 +202,13 @@ _SERVER_RULES: Final[tuple[tuple[str, str, Change], ...]] = (
 )
 
 
-def _rules() -> Iterator[Rule]:
+def _rules() -> Iterator[DialectRule]:
     # `session/resume` and `session/fork` may leave the list out by the schema's own word.
     for method in ("session/new", "session/load"):
-        yield Rule("no MCP servers", BANJO_NOTES, method, "params", _missing)
+        yield DialectRule("no MCP servers", BANJO_NOTES, method, "params", _missing)
     for method in ("session/new", "session/load", "session/resume", "session/fork"):
         for name, source, change in _SERVER_RULES:
-            yield Rule(name, source, method, "params", change)
+            yield DialectRule(name, source, method, "params", change)
 
 
 MCP_RULES: Final = tuple(_rules())

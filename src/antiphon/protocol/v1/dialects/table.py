@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from antiphon.protocol.dialects import Fields, Rule, RuleTable
+from antiphon.protocol.dialects import DialectRule, Fields, RuleTable
 from antiphon.protocol.v1.dialects import OPENCODE
 from antiphon.protocol.v1.dialects.content import CONTENT_RULES
 from antiphon.protocol.v1.dialects.initialize import INITIALIZE_RULES
@@ -28,11 +28,12 @@ def _no_change(fields: Fields) -> Fields | None:
 
 
 NOTHING_RULES: Final = tuple(
-    Rule("null for an empty answer", OPENCODE, method, "result", _no_change, null=b"{}") for method in NULL_IS_ENOUGH
+    DialectRule("null for an empty answer", OPENCODE, method, "result", _no_change, null=b"{}")
+    for method in NULL_IS_ENOUGH
 )
 
 
-RULES: Final[tuple[Rule, ...]] = (
+RULES: Final[tuple[DialectRule, ...]] = (
     # The order counts within a method: from the outside in, so that a rule finds things where the schema has them.
     *INITIALIZE_RULES,
     *SESSION_RULES,

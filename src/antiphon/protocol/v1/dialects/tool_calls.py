@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 from antiphon.protocol.dialects import (
     Change,
+    DialectRule,
     Fields,
-    Rule,
     each,
     fields_of,
     in_turn,
@@ -125,13 +125,13 @@ _PLACES: Final[dict[str, Callable[[Change], Change]]] = {
 }
 
 
-def _rules() -> Iterator[Rule]:
+def _rules() -> Iterator[DialectRule]:
     for method, place in _PLACES.items():
         for rule in _CALL_RULES:
             hints = rule.permission_hints if place is _in_permission else ()
-            yield Rule(rule.name, rule.source, method, "params", place(rule.change), hints)
+            yield DialectRule(rule.name, rule.source, method, "params", place(rule.change), hints)
     # A question for permission needs no title; a call that begins does.
-    yield Rule("tool call without title", GO_CLIENT, "session/update", "params", _in_update(_without_title))
+    yield DialectRule("tool call without title", GO_CLIENT, "session/update", "params", _in_update(_without_title))
 
 
 TOOL_CALL_RULES: Final = tuple(_rules())
@@ -204,9 +204,9 @@ def _flat_outcome(fields: Fields) -> Fields | None:
 _METHOD: Final = "session/request_permission"
 
 PERMISSION_RULES: Final = (
-    Rule("permission without options", OPENCODE, _METHOD, "params", _without_options, answer=_as_decision),
-    Rule("permission by decision", OPENCODE, _METHOD, "result", _decision),
-    Rule("flat outcome", GO_CLIENT, _METHOD, "result", _flat_outcome),
+    DialectRule("permission without options", OPENCODE, _METHOD, "params", _without_options, answer=_as_decision),
+    DialectRule("permission by decision", OPENCODE, _METHOD, "result", _decision),
+    DialectRule("flat outcome", GO_CLIENT, _METHOD, "result", _flat_outcome),
 )
 
 
@@ -230,10 +230,10 @@ def _flat_exit(fields: Fields) -> Fields | None:
 
 
 TERMINAL_RULES: Final = (
-    Rule("variables as a map", OPENCODE, "terminal/create", "params", _variables),
-    Rule(
+    DialectRule("variables as a map", OPENCODE, "terminal/create", "params", _variables),
+    DialectRule(
         "outputBytesLimit", OPENCODE, "terminal/create", "params", renamed("outputBytesLimit", "outputByteLimit"),
         hints=(b'"outputBytesLimit"',),
     ),
-    Rule("flat exit status", OPENCODE, "terminal/output", "result", _flat_exit),
+    DialectRule("flat exit status", OPENCODE, "terminal/output", "result", _flat_exit),
 )  # fmt: skip

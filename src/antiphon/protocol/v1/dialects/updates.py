@@ -12,9 +12,9 @@ from typing import Final
 
 from antiphon.protocol.dialects import (
     Change,
+    DialectRule,
     Fields,
     Raw,
-    Rule,
     each,
     fields_of,
     inside,
@@ -155,8 +155,8 @@ def _without_priority(entry: Fields) -> Fields | None:
     return None if has_priority or "content" not in entry else {**entry, "priority": packed("medium")}
 
 
-def _rule(name: str, source: str, change: Change) -> Rule:
-    return Rule(name, source, "session/update", "params", change)
+def _rule(name: str, source: str, change: Change) -> DialectRule:
+    return DialectRule(name, source, "session/update", "params", change)
 
 
 UPDATE_RULES: Final = (

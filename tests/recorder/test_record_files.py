@@ -1,4 +1,4 @@
-"""Where a recording stands: nothing is written over, and no line is cut."""
+"""The files of a recording: nothing is overwritten, and no line is cut."""
 
 import errno
 import json
@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.recorder.rotation import RecordingFiles
-from antiphon.recorder.writer import RecordingWriter, WriteQueue
+from antiphon.recorder.writer import RecordingFiles, RecordingWriter, WriteQueue
 
 
 def shelf_at(path: Path, **options: int | None) -> RecordingFiles:
