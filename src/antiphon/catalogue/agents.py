@@ -184,7 +184,7 @@ def user_settings() -> Settings:
 
 
 def kept_registry() -> Registry:
-    """The registry that the user gave, if any. One that is damaged is logged and counts as none."""
+    """Check the copy of a registry. One that is damaged is logged and counts as none."""
     from antiphon.catalogue.registry_copy import kept
 
     try:

@@ -36,7 +36,7 @@ def _serve(engines: list[str]) -> None:
 
 
 def _quickly(arguments: list[str]) -> tuple[list[str], str | None] | None:
-    """The engines, if the command line is one that editors use."""
+    """Return the engines of a command line that editors use; None for any other."""
     if not arguments:
         return [], None
     names = arguments[1::2]
@@ -46,7 +46,7 @@ def _quickly(arguments: list[str]) -> tuple[list[str], str | None] | None:
 
 
 def parser() -> "argparse.ArgumentParser":
-    """The command line, also for shell completion."""
+    """Return the parser of the command."""
     from antiphon.cli.arguments import Parser
 
     top = Parser(
@@ -71,7 +71,7 @@ def parser() -> "argparse.ArgumentParser":
 
 
 def _carefully(arguments: list[str]) -> tuple[list[str], str | None]:
-    """The engines and, if the user wants to sign in, the way (empty: the usual one)."""
+    """Return the engines and the login method; an empty one means the default, None no login."""
     known = parser().parse_args(arguments)
     engines: list[str] = known.engine or []
     if known.login is not None and len(engines) != 1:

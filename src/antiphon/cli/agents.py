@@ -43,7 +43,7 @@ a runner (npx, uvx) downloads it when it is first started. Nothing is downloaded
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line, also for shell completion."""
+    """Return the parser of the command."""
     top = Parser(
         prog="antiphon agents",
         description="List, check and add agents.",
@@ -86,7 +86,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(arguments: list[str]) -> int:
-    """Do one of these commands."""
+    """Run the subcommand that the arguments name, and return the exit status."""
     words, program = split_command(arguments)
     options = parser().parse_args(words)
     if program is not None and options.command != "add":
@@ -152,7 +152,7 @@ def _settings(*, quiet: bool = False) -> "Loaded":
 
 
 def _kept_registry(*, quiet: bool) -> Registry:
-    """The registry that was read; a damaged copy is told, and the other agents are listed all the same."""
+    """Return the stored registry. A damaged copy gives a warning and an empty registry."""
     try:
         kept = fetching.kept()
     except RegistryProblem as error:
@@ -180,7 +180,7 @@ class AgentRow(msgspec.Struct, frozen=True, rename="camel"):
 
 
 async def show(settings: Settings, registry: Registry, *, as_json: bool) -> int:
-    """Look for every agent, ask those that are here for their version, and print."""
+    """Find all agents, ask installed ones for their version, and print the list."""
 
     from antiphon.catalogue.agents import with_versions
 
@@ -197,7 +197,7 @@ async def show(settings: Settings, registry: Registry, *, as_json: bool) -> int:
 
 
 def rows(agents: Sequence[FoundAgent | MissingAgent], versions: dict[str, str | None]) -> list[tuple[str, ...]]:
-    """What stands in the table, without its header."""
+    """Return the rows of the table, without its header."""
     found = []
     for agent in agents:
         last = agent.shown if isinstance(agent, FoundAgent) else agent.hint
@@ -207,7 +207,7 @@ def rows(agents: Sequence[FoundAgent | MissingAgent], versions: dict[str, str | 
 
 
 def table(cells: Sequence[tuple[str, ...]]) -> list[str]:
-    """Lines with every column as wide as it has to be."""
+    """Return the lines of a table, with every column as wide as its cells."""
     every = [HEADER, *cells]
     widths = [max(len(row[column]) for row in every) for column in range(len(HEADER) - 1)]
     return [
@@ -232,14 +232,14 @@ def _row(agent: FoundAgent | MissingAgent, version: str | None) -> AgentRow:
 
 
 class AuthMethodReport(msgspec.Struct, frozen=True):
-    """A way to sign in, as `--json` prints it."""
+    """A login method, as `--json` prints it."""
 
     id: str
     name: str
 
 
 class AgentReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What `--json` prints."""
+    """The report of `agents check --json`."""
 
     agent: str
     name: str
@@ -251,7 +251,7 @@ class AgentReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 async def check(name: str, settings: Settings, *, limit: float, as_json: bool) -> int:
-    """Start the agent, let it introduce itself, end it."""
+    """Start an agent, print what it answers to `initialize`, and end it."""
 
     from antiphon.client.connect import connect
     from antiphon.client.link import Retry
@@ -278,7 +278,7 @@ async def check(name: str, settings: Settings, *, limit: float, as_json: bool) -
 
 
 def in_words(capabilities: "v1.AgentCapabilities") -> dict[str, list[str]]:
-    """What an agent said that it can do: subject → words. What every agent does is among them."""
+    """Return the capabilities of an agent in words, by subject, including those that every agent has."""
     prompt, mcp, session = (
         capabilities.prompt_capabilities,
         capabilities.mcp_capabilities,
@@ -359,7 +359,7 @@ def _what_to_do(found: FoundAgent) -> str:
 
 
 def add(name: str, command: list[str]) -> int:
-    """Add an agent.
+    """Add an agent to the user's config file.
 
     Raises:
         AcpError: it cannot be added; the file is as it was.
@@ -382,7 +382,7 @@ def add(name: str, command: list[str]) -> int:
 
 
 def remove(name: str) -> int:
-    """Take an agent out.
+    """Remove an agent from the user's config file.
 
     Raises:
         AcpError: it is not there, or cannot be taken out; the file is as it was.
@@ -397,7 +397,7 @@ def remove(name: str) -> int:
 
 
 def _edit(change: Callable[[str], str]) -> Path:
-    """Change the user's config file at one stroke; who edits it at the same time from here waits."""
+    """Change the user's config file in one step, under a lock that other edits wait for."""
 
     from antiphon.config.edits import EditRefused
     from antiphon.local.files import write_text

@@ -23,8 +23,8 @@ __all__ = [
     "Parser",
     "add_agent",
     "add_permissions",
+    "add_problems",
     "add_session",
-    "add_troubles",
     "check_choice",
     "count",
     "duration",
@@ -32,7 +32,7 @@ __all__ = [
     "run_parser",
     "shown_time",
     "split_command",
-    "work_place",
+    "working_directory",
 ]
 
 # --- The grammar of every command line: one parser, one voice for its errors, one form of usage, times and counts
@@ -46,7 +46,7 @@ _TIME: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ms|s|m|h)?")
 
 
 class Paragraphs(argparse.HelpFormatter):
-    """Fills each paragraph by itself, to the width of the terminal; what is indented stays as it is written."""
+    """A help formatter that fills each paragraph to the width of the terminal and keeps indented lines."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         import textwrap
@@ -67,18 +67,18 @@ class Paragraphs(argparse.HelpFormatter):
 
 
 class OfferedWords(tuple[str, ...]):
-    """Words that completion offers as choices. The parser takes any other too: the command knows more of them, or says more."""
+    """Words that completion offers. The parser accepts others too: the command checks them."""
 
     def __contains__(self, word: object) -> bool:
         return True
 
 
 class _Missing(Misused):
-    """An argument that is needed was not given."""
+    """A required argument is missing."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser in our voice: raises `Misused` instead of exiting, and suggests what was meant."""
+    """An argument parser that raises `Misused` instead of exiting, and suggests what was meant."""
 
     used: "Parser | None" = None
     """The one that read the last command line: of a subcommand, if there is one."""
@@ -157,7 +157,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _misused(sentence: str, hint: str = "") -> Misused:
-    """Return the error. A word of the command line may be a whole file, and is shown by its beginning."""
+    """Return the error. Long words are cut: an argument may be a whole file."""
     return Misused(_QUOTED.sub(_shortened, sentence), hint=_QUOTED.sub(_shortened, hint))
 
 
@@ -166,7 +166,7 @@ def _shortened(found: re.Match[str]) -> str:
 
 
 def _complete(options: Any, rest: Sequence[str]) -> Any:
-    """Return the options, if every word was understood."""
+    """Return the options; raise `Misused` if words are left over."""
     if not rest:
         return options
     word = rest[0]
@@ -200,7 +200,7 @@ def _positional(action: argparse.Action) -> str:
 
 
 def _sentence(error: argparse.ArgumentError) -> str:
-    """Return what argparse found wrong with one argument, in our words."""
+    """Return the error of argparse about one argument as a plain sentence."""
     message = str(error.message)
     name = (error.argument_name or "").rpartition("/")[2]
     if message.startswith("expected"):
@@ -215,7 +215,7 @@ def _sentence(error: argparse.ArgumentError) -> str:
 
 
 def _whole_sentence(message: str) -> str:
-    """Return what argparse found wrong with all of them, in our words."""
+    """Return the error of argparse about several arguments as a plain sentence."""
     start = "the following arguments are required: "
     if message.startswith(start):
         names = message.removeprefix(start).split(", ")
@@ -255,7 +255,7 @@ def shown_time(seconds: float) -> str:
 
 
 def number_from(least: int) -> Callable[[str], int]:
-    """Return what reads a number that is not below `least`."""
+    """Return a type for argparse: a whole number that is at least `least`."""
 
     def number(text: str) -> int:
         # So many digits are no number of anything, and Python refuses to read more than 4,300.
@@ -291,7 +291,7 @@ exit status: 0 the turn ended, 1 error, 2 wrong arguments, 3 the agent refused, 
 
 
 class Options(argparse.Namespace):
-    """What was said on the command line. None and empty: nothing was said."""
+    """The options of `run`, `chat` and other commands. None or empty means not given."""
 
     agent: str | None
     cwd: str | None
@@ -336,7 +336,7 @@ class Options(argparse.Namespace):
 
     @classmethod
     def read(cls, parser: argparse.ArgumentParser, arguments: Sequence[str]) -> "Options":
-        """What these arguments say.
+        """Read the arguments with a parser.
 
         Raises:
             Misused: they say nothing that makes sense.
@@ -353,7 +353,7 @@ class Options(argparse.Namespace):
 
 
 def run_parser() -> argparse.ArgumentParser:
-    """The command line of `antiphon run`."""
+    """Return the parser of `antiphon run`."""
     parser = Parser(
         prog="antiphon run",
         usage="antiphon run [OPTIONS] [PROMPT …]",
@@ -374,7 +374,7 @@ def run_parser() -> argparse.ArgumentParser:
     form = output.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON event per line, the last one the result")
     form.add_argument("-q", "--quiet", action="store_true", help="only the agent's last message, and errors")
-    add_troubles(parser)
+    add_problems(parser)
     parser.add_argument(
         "--timeout",
         metavar="TIME",
@@ -385,7 +385,7 @@ def run_parser() -> argparse.ArgumentParser:
 
 
 def add_agent(parser: argparse.ArgumentParser) -> None:
-    """Who is to work, and where."""
+    """Add the options about the agent and its directory."""
     group = parser.add_argument_group("agent")
     group.add_argument("--agent", metavar="NAME", help="an agent that `antiphon agents` lists, or a command in quotes")
     group.add_argument("--cwd", metavar="DIR", help="the directory to work in (default: this one)")
@@ -402,7 +402,7 @@ def add_agent(parser: argparse.ArgumentParser) -> None:
 
 
 def add_session(parser: argparse.ArgumentParser) -> None:
-    """In which session, and how it is set."""
+    """Add the options about the session and its settings."""
     group = parser.add_argument_group("session")
     which = group.add_mutually_exclusive_group()
     which.add_argument("--session", metavar="NAME", help="the session with this name; created if there is none")
@@ -418,7 +418,7 @@ def add_session(parser: argparse.ArgumentParser) -> None:
 
 
 def add_permissions(parser: argparse.ArgumentParser) -> None:
-    """What it may do."""
+    """Add the options about permission."""
     group = parser.add_argument_group("permission")
     what = {
         "allow": "allow this without asking, such as 'Bash(git *)'",
@@ -437,8 +437,8 @@ def add_permissions(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_troubles(parser: argparse.ArgumentParser) -> None:
-    """What to do when things go wrong."""
+def add_problems(parser: argparse.ArgumentParser) -> None:
+    """Add the options about problems."""
     group = parser.add_argument_group("problems")
     group.add_argument(
         "--max-retries", metavar="N", type=count, help="how often to retry if the agent is lost or slow (default: 4)"
@@ -447,15 +447,15 @@ def add_troubles(parser: argparse.ArgumentParser) -> None:
 
 
 def pair(text: str) -> tuple[str, str]:
-    """A setting and its value."""
+    """Return the key and value of `key=value`."""
     key, equals, value = text.partition("=")
     if not key or not equals:
         raise argparse.ArgumentTypeError(f"`{text}` is not a setting: write `key=value`")
     return key, value
 
 
-def work_place(options: Options) -> str:
-    """The directory to work in.
+def working_directory(options: Options) -> str:
+    """Return the directory to work in.
 
     Raises:
         Misused: there is none.

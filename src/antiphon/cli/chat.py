@@ -8,7 +8,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from antiphon.cli.arguments import Options, Parser, add_agent, add_permissions, add_session, add_troubles, work_place
+from antiphon.cli.arguments import (
+    Options,
+    Parser,
+    add_agent,
+    add_permissions,
+    add_problems,
+    add_session,
+    working_directory,
+)
 from antiphon.cli.outcome import CANCELLED, Misused, coloured, fail, kind_of, leave_closed_terminal, status_of
 from antiphon.errors import AcpError, ExtraMissing, sentence_and_hint
 
@@ -26,7 +34,7 @@ chat lists the rest. Without a terminal, use `antiphon run`.
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line of `antiphon chat`."""
+    """Return the parser of `antiphon chat`."""
     words = Parser(
         prog="antiphon chat",
         description="Chat with an agent in the terminal, in this directory.",
@@ -36,12 +44,12 @@ def parser() -> argparse.ArgumentParser:
     add_agent(words)
     add_session(words)
     add_permissions(words)
-    add_troubles(words)
+    add_problems(words)
     return words
 
 
 def run(arguments: list[str]) -> int:
-    """Talk until the user leaves."""
+    """Chat until the user leaves, and return the exit status."""
     options = Options.read(parser(), arguments)
     who: str | None = getattr(options, "who", None)
     if who is not None and options.agent is not None:
@@ -49,14 +57,14 @@ def run(arguments: list[str]) -> int:
     if who is not None:
         _check_agent(who)
     options.agent = who or options.agent
-    cwd = work_place(options)
+    cwd = working_directory(options)
     _check_terminal()
     _check_packages()
     return _chat(options, cwd)
 
 
 def _check_agent(who: str) -> None:
-    """Raise `Misused` for a prompt in place of an agent, which is what other programs take there."""
+    """Raise `Misused` for a prompt in place of an agent: other programs take a prompt there."""
     import shutil
 
     program = who.split()[0] if who.split() else ""
@@ -120,7 +128,7 @@ def _chat(options: Options, cwd: str) -> int:
 
 
 def _same_place(options: Options) -> str:
-    """What to add to a command line that is to reach the agent of this one, in its directory."""
+    """Return the options that make another command use the same agent and directory."""
     from shlex import quote
 
     agent = f" --agent {quote(options.agent)}" if options.agent else ""
@@ -181,7 +189,7 @@ def _opener(options: Options, cwd: str) -> "Open":
 
 
 def _plain(options: Options) -> Options:
-    """The same without naming an earlier session."""
+    """Return the options without those that name an earlier session."""
     plain = Options(**vars(options))
     plain.session, plain.continue_last, plain.resume = None, False, None
     return plain

@@ -25,7 +25,7 @@ To have it in every shell:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line, also for shell completion."""
+    """Return the parser of the command."""
     top = Parser(
         prog="antiphon completion",
         description="Print a script that completes the words of antiphon's command line.",
@@ -63,7 +63,7 @@ _BY_METAVAR: Final[Mapping[str, Value]] = {
 
 
 class Option(msgspec.Struct, frozen=True):
-    """An option. Without a `value` it takes none."""
+    """An option of a command; `value` is None if it takes no value."""
 
     names: tuple[str, ...]
     help: str
@@ -71,7 +71,7 @@ class Option(msgspec.Struct, frozen=True):
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A command: its words from `antiphon` on, and what can follow."""
+    """A command or subcommand: its words, options, argument and subcommands."""
 
     path: tuple[str, ...]
     help: str
@@ -81,14 +81,14 @@ class Node(msgspec.Struct, frozen=True):
     commands: tuple["Node", ...] = ()
 
     def walk(self) -> Iterator["Node"]:
-        """This command and all below it."""
+        """Yield this command and all below it."""
         yield self
         for command in self.commands:
             yield from command.walk()
 
 
 def tree(commands: Mapping[str, str]) -> Node:
-    """The whole command line. `commands`: name → what it is."""
+    """Return the tree of all commands. `commands` has the description of each name."""
     nodes = tuple(_node(("antiphon", name), help, _parser_of(name)) for name, help in commands.items())
     options = (
         Option(("-h", "--help"), "show this help"),
@@ -287,7 +287,7 @@ complete -c antiphon -f
 
 
 def bash(root: Node) -> str:
-    """The script for bash, 3.2 or newer."""
+    """Return the script for bash, 3.2 or newer."""
     words = (_case(_path(node), f'_antiphon_offer "{_words(node)}" "$1"') for node in root.walk() if _words(node))
     options = (
         _case(_path(node), f'_antiphon_offer "{" ".join(name for option in node.options for name in option.names)}"')
@@ -303,7 +303,7 @@ def bash(root: Node) -> str:
 
 
 def zsh(root: Node) -> str:
-    """The script for zsh."""
+    """Return the script for zsh."""
     options = (
         _case(
             _path(node),
@@ -323,7 +323,7 @@ def zsh(root: Node) -> str:
 
 
 def fish(root: Node) -> str:
-    """The script for fish, 3 or newer."""
+    """Return the script for fish, 3 or newer."""
     lines = [_filled(_FISH, PATHS=" ".join(_quoted(path) for path in _paths(root)))]
     for node in root.walk():
         here = f"complete -c antiphon -n \"__antiphon_at '{_path(node)}'\""
@@ -346,7 +346,7 @@ def _paths(root: Node) -> list[str]:
 
 
 def _words(node: Node) -> str:
-    """What can follow a command that is no option: its commands, or its argument."""
+    """Return what can follow a command besides options: its subcommands, or its argument."""
     if node.commands:
         return " ".join(below.path[-1] for below in node.commands)
     return "" if node.value is None else _kind(node.value)
@@ -357,7 +357,7 @@ def _kind(value: Value) -> str:
 
 
 def _values(root: Node) -> Iterator[str]:
-    """The options that take a value, each with what it is."""
+    """Return the options that take a value, each with the kind of value."""
     for node in root.walk():
         for option in node.options:
             if option.value is not None:
@@ -389,7 +389,7 @@ def _fish_value(value: Value) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Between single quotes, for zsh and fish alike: neither is given a quote or a backslash to think about."""
+    """Return a text in single quotes for zsh and fish, without quotes and backslashes in it."""
     return "'" + text.replace("\\", "").replace("'", "\u2019") + "'"
 
 

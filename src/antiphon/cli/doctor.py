@@ -51,7 +51,7 @@ exit status: 0 no problem, 1 a problem, 2 wrong arguments.
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line, also for shell completion."""
+    """Return the parser of the command."""
     top = Parser(
         prog="antiphon doctor",
         description="Diagnose the installation: what is installed, signed in and reachable; what is wrong, and what to do.",
@@ -77,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(arguments: list[str]) -> int:
-    """Look at everything, or at what is named, and report."""
+    """Run all checks, or those that are named, and report."""
     options = parser().parse_intermixed_args(arguments)
     log = logging.getLogger("antiphon")
     log.addHandler(logging.NullHandler())  # what is wrong is in the report; the rooms below would say it once more
@@ -89,15 +89,15 @@ async def _visit(options: argparse.Namespace) -> int:
     from antiphon.doctor.checks import checks_of, selected
     from antiphon.doctor.engines import one_is_enough
 
-    ward = await _admitted(options)
-    if ward is None:
+    context = await _admitted(options)
+    if context is None:
         raise AcpError(
             "the configuration could not be read in time", hint="look whether a disk is busy or stuck, and try again"
         )
-    checks, unknown = selected(checks_of(ward, network=options.network, start=options.start), options.names)
+    checks, unknown = selected(checks_of(context, network=options.network, start=options.start), options.names)
     if unknown:
-        raise Misused(f"there is nothing named `{unknown[0][:80]}` to look at", hint=f"{_meant(unknown[0], ward)}")
-    return _tell(options, one_is_enough(await _examined(checks, ward), ward))
+        raise Misused(f"there is nothing named `{unknown[0][:80]}` to look at", hint=f"{_meant(unknown[0], context)}")
+    return _tell(options, one_is_enough(await _examined(checks, context), context))
 
 
 async def _admitted(options: argparse.Namespace) -> "DoctorContext | None":
@@ -112,8 +112,8 @@ async def _admitted(options: argparse.Namespace) -> "DoctorContext | None":
         return None
 
 
-async def _examined(checks: "Sequence[Check]", ward: "DoctorContext") -> "tuple[DoctorResult, ...]":
-    """Do the checks, and say on a terminal what we wait for if it takes long."""
+async def _examined(checks: "Sequence[Check]", context: "DoctorContext") -> "tuple[DoctorResult, ...]":
+    """Run the checks, and show on a terminal what is still running if it takes long."""
 
     from antiphon.cli.terminal import Screen
     from antiphon.doctor.runner import run_checks
@@ -131,7 +131,7 @@ async def _examined(checks: "Sequence[Check]", ward: "DoctorContext") -> "tuple[
 
     telling = asyncio.create_task(say())
     try:
-        return await run_checks(checks, ward, done)
+        return await run_checks(checks, context, done)
     finally:
         telling.cancel()
         screen.status(None)
@@ -146,10 +146,10 @@ def _tell(options: argparse.Namespace, results: "tuple[DoctorResult, ...]") -> i
     return FAILED if report.status == "problem" else 0
 
 
-def _meant(word: str, ward: "DoctorContext") -> str:
+def _meant(word: str, context: "DoctorContext") -> str:
     from antiphon.doctor.checks import PARTS, checks_of
 
-    checks = checks_of(ward, network=True, start=True)
+    checks = checks_of(context, network=True, start=True)
     for name, option in (("network", "--network"), ("start", "--start")):
         if word.partition(".")[0] == name:
             return f"`{option}` looks at that"
@@ -169,7 +169,7 @@ _NARROWEST: Final = 24
 
 
 class DoctorFinding(msgspec.Struct, frozen=True, rename="camel"):
-    """What one check found. Several findings of one check have the same `id`."""
+    """One finding of a check. Several findings of one check have the same `id`."""
 
     id: str
     part: str
@@ -182,7 +182,7 @@ class DoctorFinding(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class DoctorReport(msgspec.Struct, frozen=True, rename="camel"):
-    """Everything. `network` and `start`: whether these were asked for. `status` is `problem` if any check has one."""
+    """The whole report. `network` and `start`: whether these were requested. `status` is `problem` if any check has one."""
 
     antiphon: str
     status: Literal["ok", "problem"]
@@ -192,7 +192,7 @@ class DoctorReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def report_of(results: "Sequence[DoctorResult]", *, network: bool, start: bool) -> DoctorReport:
-    """The findings of all checks, in their order."""
+    """Return the report of all checks, in order."""
     told = [
         DoctorFinding(
             result.check.id,
@@ -212,12 +212,12 @@ def report_of(results: "Sequence[DoctorResult]", *, network: bool, start: bool) 
 
 
 def encode(report: DoctorReport) -> bytes:
-    """As `--json` prints it."""
+    """Return the report as `--json` prints it."""
     return msgspec.json.encode(report)
 
 
 def schema() -> dict[str, Any]:
-    """The JSON schema of the report."""
+    """Return the JSON schema of the report."""
     from inspect import cleandoc  # Python 3.13 does it by itself
 
     (found,), parts = msgspec.json.schema_components([DoctorReport], ref_template="#/$defs/{name}")
@@ -230,7 +230,7 @@ def schema() -> dict[str, Any]:
 
 
 def write(report: DoctorReport, *, named: bool) -> None:
-    """The report for people, on stdout."""
+    """Write the report for people to stdout."""
 
     from antiphon.cli.terminal import Screen
 
@@ -242,7 +242,7 @@ def write(report: DoctorReport, *, named: bool) -> None:
 
 
 def lines(report: DoctorReport, screen: "Screen", width: int, *, named: bool) -> Iterator[str]:
-    """One line per finding, hints below; problems again at the end, with what to do. `width` 0: as long as they are."""
+    """Yield a line per finding and the problems again at the end. With `width` 0 lines are not wrapped."""
 
     from antiphon.doctor.checks import PARTS
 
@@ -269,7 +269,7 @@ def _finding(told: DoctorFinding, screen: "Screen", width: int, *, hint: bool) -
 
 
 def _absent(told: Sequence[DoctorFinding], screen: "Screen", width: int) -> Iterator[str]:
-    """The agents that are not here, on one line: there are many, and nobody needs them all."""
+    """Return the agents that are not installed on one line: there are many."""
     mark, style = _MARKS["note"]
     listed = ", ".join(each.title for each in told)
     yield from _wrapped(f"not installed: {listed}", width, screen.styled(mark, style), 1)
@@ -296,7 +296,7 @@ def _summary(report: DoctorReport, screen: "Screen", width: int, *, named: bool)
 
 
 def _wrapped(text: str, width: int, mark: str, indent: int) -> Iterator[str]:
-    """Lines of a text behind a mark of one column, or behind nothing; what does not fit goes on below, as far in."""
+    """Return a text wrapped after a mark, with further lines indented."""
     text = one_line(text)
     deep = indent + 1 if mark else indent
     if width - deep < _NARROWEST:

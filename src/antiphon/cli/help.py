@@ -23,7 +23,7 @@ examples:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the command line of `antiphon help`."""
+    """Return the parser of `antiphon help`."""
     top = Parser(prog="antiphon help", description="Show the help of a command, as its --help does.")
     top.add_argument(
         "command", metavar="COMMAND", nargs="?", choices=(*COMMANDS,), help="the command (default: all of them)"
@@ -33,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(arguments: list[str]) -> int:
-    """Show the help that is asked for."""
+    """Print the help of a command, or of all."""
     words = [word for word in arguments if word not in ("-h", "--help")]
     unknown = next((word for word in words if word.startswith("-")), None)
     if unknown is not None:
@@ -55,7 +55,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _check_length(words: list[str], top: argparse.ArgumentParser) -> None:
-    """Refuse a word behind a command that has no subcommands, and one behind a subcommand."""
+    """Raise `Misused` for words after a command without subcommands, or after a subcommand."""
     known = 2 if any(action.dest == "command" for action in top._actions) else 1
     if len(words) > known:
         raise Misused(
@@ -83,7 +83,7 @@ def _everything() -> str:
 
 
 class _Written(Paragraphs):
-    """Paragraphs; what has an indented second line stays as it is written."""
+    """Fills paragraphs, and keeps those with an indented second line."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         parts = text.rstrip().split("\n\n")
@@ -93,7 +93,7 @@ class _Written(Paragraphs):
 
 
 class _Everything(argparse.ArgumentParser):
-    """The help of all commands, which are listed in groups before the options."""
+    """The help of the program: groups of commands, then the options."""
 
     def format_help(self) -> str:
         text = super().format_help()

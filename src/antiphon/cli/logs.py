@@ -39,7 +39,7 @@ class RedactedLines(logging.Formatter):
 
 
 class _LogFile(logging.FileHandler):
-    """The log file. It is set aside when it has grown too long, also while it is written, by this process or another one.
+    """The log file. It is rotated when it is full, by any process that writes to it.
 
     One that cannot be written, as on a full disk, is no reason to disturb the user.
     """
@@ -55,7 +55,7 @@ class _LogFile(logging.FileHandler):
         super().emit(record)
 
     def _look(self) -> None:
-        """Begin a new file if this one is full, or was set aside by another process."""
+        """Open a new file if this one is full or was rotated by another process."""
         if self.stream is None:
             return
         ours = os.fstat(self.stream.fileno())
@@ -69,7 +69,7 @@ class _LogFile(logging.FileHandler):
         self.stream = self._open()
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Leave the entry out."""
+        """Drop an entry that cannot be written."""
 
     def close(self) -> None:
         with suppress(OSError):
@@ -77,13 +77,13 @@ class _LogFile(logging.FileHandler):
 
 
 def log_file(directory: Path | None = None) -> Path:
-    """Where the log is."""
+    """Return the path of the log."""
     return (state_dir() if directory is None else directory) / "logs" / "antiphon.log"
 
 
 @contextmanager
 def logging_to_file(*, verbose: bool) -> Iterator[None]:
-    """Keep a log in this block; with `verbose`, on stderr too."""
+    """Write a log in this block; with `verbose`, also to stderr."""
     handlers: list[logging.Handler] = []
     with suppress(OSError):
         handlers.append(_file_handler(log_file()))
@@ -110,7 +110,7 @@ def logging_to_file(*, verbose: bool) -> Iterator[None]:
 
 
 def _make(path: Path) -> None:
-    """Make the file, if it is not there, for its owner alone."""
+    """Create the file for its owner alone, if it does not exist."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
 
 

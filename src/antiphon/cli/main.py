@@ -116,7 +116,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _directory(words: list[str]) -> list[str]:
-    """Return the current directory, where the agent would be told it."""
+    """Return the current directory, if the command sends it to the agent."""
     if words[0] not in ("chat", "run") or any(word.startswith("--cwd") for word in words):
         return []
     try:
@@ -126,7 +126,7 @@ def _directory(words: list[str]) -> list[str]:
 
 
 def _check_text(words: list[str]) -> None:
-    """Refuse an argument that is not text: no message, no path of the protocol and no row of the store can have it."""
+    """Raise `Misused` for an argument that is not UTF-8: it can be neither sent nor stored."""
     for word in words:
         try:
             word.encode()
@@ -136,7 +136,7 @@ def _check_text(words: list[str]) -> None:
 
 
 def _without_color(arguments: list[str]) -> list[str]:
-    """Take `--color WHEN` out, wherever it stands before a `--`: it is an option of every command."""
+    """Remove `--color WHEN` from the arguments before `--`: it is an option of every command."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     ours, words = list(arguments[:end]), []
     while ours:

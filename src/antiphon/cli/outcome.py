@@ -111,7 +111,7 @@ _MISUSES = frozenset({_USAGE, "unknown_agent", "unknown_session"})
 
 
 class Misused(Exception):
-    """The arguments make no sense, or name what does not exist."""
+    """The arguments are wrong, or name something that does not exist."""
 
     def __init__(self, sentence: str, *, hint: str = "") -> None:
         super().__init__(sentence)
@@ -119,11 +119,11 @@ class Misused(Exception):
 
 
 class OutputLost(OSError):
-    """Stdout takes no more: its reader is gone, its disk is full, or it was closed from the start."""
+    """Stdout cannot be written: its reader is gone, its disk is full, or it was closed from the start."""
 
 
 class Invocation:
-    """How this invocation speaks. There is one, because a process runs one command."""
+    """How this command prints. There is one instance, because a process runs one command."""
 
     json: bool
     """Whether an error is also a JSON object on stdout."""
@@ -138,7 +138,7 @@ class Invocation:
         self.begin()
 
     def begin(self) -> None:
-        """Forget the invocation before: tests run several in one process."""
+        """Reset everything. Tests run several commands in one process."""
         self.json, self.color, self.prog = False, "auto", "antiphon"
 
 
@@ -167,7 +167,7 @@ def error_text(sentence: str, hint: str, *, color: bool) -> str:
 
 
 def _clean(text: str) -> str:
-    """Return a text without control characters and without a full stop: it is not always a sentence."""
+    """Return a text without control characters and without a full stop at its end."""
     from antiphon.text import prose
 
     return prose(text.strip()).removesuffix(".")
@@ -184,7 +184,7 @@ def _write_json(found: "dict[str, object]") -> None:
 
 
 def _origin(error: BaseException) -> BaseException:
-    """Return the error that a plain `AcpError` was raised from, to say more about it: what kind it is did not change."""
+    """Return the error that a plain `AcpError` was raised from: it has the kind."""
     cause = error.__cause__
     wrapped = type(error).__name__ == "AcpError" and any(base.__name__ == "AcpError" for base in type(cause).__mro__)
     return _origin(cause) if wrapped and cause is not None else error
@@ -239,7 +239,7 @@ def did_you_mean(word: str, known: "Iterable[str]") -> str:
 
 
 def run_command(do: "Callable[[], int]") -> int:
-    """Do it, and return its status, or that of how it failed."""
+    """Run a command and return its exit status, also if it fails."""
     _prepare_streams()
     _prepare_home()
     try:
@@ -289,14 +289,14 @@ def _failed(error: Exception) -> int:
 
 
 def _first(error: Exception) -> Exception:
-    """Return what is inside a group of errors: tasks that run together raise one."""
+    """Return the first error of a group: tasks that run together raise groups."""
     while isinstance(error, ExceptionGroup):
         error = next((each for each in error.exceptions if isinstance(each, OutputLost)), error.exceptions[0])
     return error
 
 
 def _fault(error: Exception) -> int:
-    """Report a fault of our own. The traceback goes to the log, where there is one."""
+    """Report a bug in this program. The traceback goes to the log."""
     import logging
     from contextlib import suppress
 
@@ -310,7 +310,7 @@ def _fault(error: Exception) -> int:
 
 
 def _words_of(error: OSError) -> tuple[str, str]:
-    """Return a sentence and a hint for an error of the system that no command has handled."""
+    """Return sentence and hint for an error of the system that no command has handled."""
     try:
         os.getcwd()
     except OSError:
@@ -330,7 +330,7 @@ def _words_of(error: OSError) -> tuple[str, str]:
 
 
 class _Stdout(io.FileIO):
-    """Stdout, whose errors can be told from those of other files."""
+    """Stdout, with errors of a type of their own."""
 
     def write(self, data: "ReadableBuffer", /) -> int:
         try:
@@ -381,7 +381,7 @@ def _prepare_home() -> None:
 
 
 def _lost(error: OutputLost) -> int:
-    """Return the status where stdout took no more. A reader that has gone has seen enough; anything else is an error."""
+    """Return the exit status after stdout failed: 0 if its reader has gone, else an error."""
     leave_stdout()
     if error.errno == EPIPE:
         return 0
@@ -394,7 +394,7 @@ def _lost(error: OutputLost) -> int:
 
 
 def require_streams() -> None:
-    """Raise AcpError if stdin or stdout was closed from the start: for commands that speak ACP on them."""
+    """Raise AcpError if stdin or stdout was closed from the start. For commands that serve ACP on them."""
     names = [name for fd, name in enumerate(("stdin", "stdout")) if fd in invocation.closed]
     if names:
         raise AcpError(
@@ -404,7 +404,7 @@ def require_streams() -> None:
 
 
 def leave_closed_terminal() -> bool:
-    """Write no more to a terminal that was closed; whether it was."""
+    """Stop writing to a terminal that was closed, and return whether it was."""
     import termios
 
     try:
@@ -418,7 +418,7 @@ def leave_closed_terminal() -> bool:
 
 
 def leave_stdout() -> None:
-    """Write no more to stdout. Python would try to write the rest when it exits, and complain."""
+    """Stop writing to stdout. Otherwise Python writes the rest when it exits, and complains."""
     _redirect(1)
 
 

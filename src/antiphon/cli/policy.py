@@ -48,7 +48,7 @@ INPUT is the command line for Bash, a path for Edit, Read and similar tools, an 
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line, also for shell completion."""
+    """Return the parser of the command."""
     top = Parser(
         prog="antiphon policy",
         description="Explain permissions, list and revoke remembered answers, and show the log of decisions.",
@@ -108,7 +108,7 @@ def _add_explain(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Do one of these commands."""
+    """Run the subcommand that the arguments name, and return the exit status."""
     return asyncio.run(_do(parser().parse_args(arguments, namespace=Options())))
 
 
@@ -134,7 +134,7 @@ async def _do(options: Options) -> int:
 
 
 class Explained(msgspec.Struct, frozen=True):
-    """What `--json` prints. Without a rule, `source` tells what decided instead: the mode, or a doubt."""
+    """The report of `agents check --json`. Without a rule, `source` tells what decided instead: the mode, or a doubt."""
 
     verdict: str
     rule: str | None
@@ -180,7 +180,7 @@ def _place(options: Options) -> "SessionWorkspace":
 
 
 def action_from(tool: str, given: str | None, place: "SessionWorkspace") -> "Action":
-    """The action of a call, as if an agent had asked for permission.
+    """Return the action of a tool call, as in a permission request of an agent.
 
     Raises:
         Misused: the tool needs an input, or takes no such one.
@@ -207,7 +207,7 @@ def action_from(tool: str, given: str | None, place: "SessionWorkspace") -> "Act
 
 
 def _refuse_rules(tool: str) -> None:
-    """Refuse a rule in the place of a tool: it would be taken for a tool of this name, which no rule is about."""
+    """Raise `Misused` for a rule in place of a tool: it would be taken for the name of an unknown tool."""
 
     from antiphon.policy.rules import canonical
 
@@ -228,7 +228,7 @@ def _refuse_rules(tool: str) -> None:
 
 
 def _refuse_misspelt(tool: str, given: str | None) -> None:
-    """Refuse a name that is nearly one that we know. With an input as agents send it, it may be a tool of the agent's own."""
+    """Raise `Misused` for a misspelt name of a tool, unless its input is JSON: agents have tools of their own."""
 
     from antiphon.policy.rules import KIND_OF, KINDS
     from antiphon.text import one_line
@@ -307,7 +307,7 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 
 @asynccontextmanager
 async def _opened() -> "AsyncIterator[Database | None]":
-    """The database, or None if there is none yet: to look is not to make a file."""
+    """Open the database; None if there is no file yet, since listing creates none."""
 
     from antiphon.store.schema import open_database
 
@@ -319,7 +319,7 @@ async def _opened() -> "AsyncIterator[Database | None]":
 
 
 async def show_decisions(*, as_json: bool) -> int:
-    """What is remembered."""
+    """Print the remembered answers."""
 
     from antiphon.store.decisions import DecisionStore
 
@@ -335,7 +335,7 @@ def _decision(row: "Decision") -> tuple[str, ...]:
 
 
 async def revoke(which: str | None) -> int:
-    """Forget one answer, all of a rule, or (None) all."""
+    """Forget one answer, all of a rule, or all (None)."""
 
     from antiphon.store.decisions import DecisionStore
 
@@ -352,7 +352,7 @@ async def revoke(which: str | None) -> int:
 
 
 async def show_log(limit: int, session_id: str | None, *, as_json: bool) -> int:
-    """What was decided."""
+    """Print the log of decisions."""
 
     from antiphon.store.decisions import AuditStore
 
@@ -368,7 +368,7 @@ def _entry(row: "AuditEntry") -> tuple[str, ...]:
 
 
 async def show_trusted() -> int:
-    """Show which projects and files are trusted."""
+    """Print the trusted projects and files."""
 
     from antiphon.store.decisions import TrustStore
 
@@ -380,7 +380,7 @@ async def show_trusted() -> int:
 
 
 async def trust(directory: str) -> int:
-    """Trust what the project says as it is now: its config file, and what engines read from it."""
+    """Trust the config file of a project, and the files that engines read from it, as they are now."""
 
     from antiphon.permission.project_trust import trust_project
     from antiphon.text import prose
@@ -393,7 +393,7 @@ async def trust(directory: str) -> int:
 
 
 async def distrust(directory: str) -> int:
-    """Trust it no longer, also what is gone from it."""
+    """Stop trusting the files of a project, also deleted ones."""
 
     from antiphon.config.project_files import directories_above
     from antiphon.config.settings import find
@@ -445,7 +445,7 @@ def _list(
     *,
     as_json: bool,
 ) -> int:
-    """Print a line for each row. An empty list is a word on stderr, in either form."""
+    """Print a line for each row. An empty list is only noted on stderr."""
     if as_json and rows:
         sys.stdout.write("".join(msgspec.json.encode(row).decode() + "\n" for row in rows))
     else:
@@ -467,5 +467,5 @@ def _table(header: tuple[str, ...], rows: list[tuple[str, ...]], otherwise: str)
 
 
 def _time(stored: str) -> str:
-    """To the second: nobody reads microseconds."""
+    """Return a time without fractions of a second."""
     return f"{stored[:19]}Z" if stored else ""

@@ -43,7 +43,7 @@ that was used last in this directory.
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line, also for shell completion."""
+    """Return the parser of the command."""
     top = Parser(
         prog="antiphon sessions",
         description="List, search, export and resume the saved sessions of `antiphon agent`.",
@@ -118,7 +118,7 @@ def _add_list(words: argparse.ArgumentParser, default: str | None = None) -> Non
 
 
 def run(arguments: list[str]) -> int:
-    """Do one of these commands."""
+    """Run the subcommand that the arguments name, and return the exit status."""
     options = parser().parse_args(arguments)
     if options.command == "resume":
         return _resume(options.id, options.chat)
@@ -145,7 +145,7 @@ async def _do(options: argparse.Namespace) -> int:
 
 
 def _resume(word: str, rest: list[str]) -> int:
-    """Open the chat on a session. Whoever else has it open is told before anything is started."""
+    """Open the chat on a session. If it is open elsewhere, the error comes before anything is started."""
     from antiphon.cli import chat
 
     Options.read(chat.parser(), rest)  # what is wrong with them is told first
@@ -177,11 +177,11 @@ def _format(path: str | None) -> str:
     return known[ending]
 
 
-# --- What the commands of `antiphon sessions` do: the shelf on one side, stdout and stderr on the other
+# --- What the commands of `antiphon sessions` do: the stored on one side, stdout and stderr on the other
 
 
 class SessionFilter(msgspec.Struct, frozen=True):
-    """Which sessions a list has."""
+    """Which sessions to list."""
 
     folder: str | None
     """Of this directory; None: of all."""
@@ -191,7 +191,7 @@ class SessionFilter(msgspec.Struct, frozen=True):
     """Also those that scripts made."""
 
     def has(self, row: "SessionRow") -> bool:
-        """Whether it has this one, as far as its maker counts."""
+        """Whether a session made by this client is listed."""
 
         from antiphon.config.shapes import is_script
 
@@ -200,7 +200,7 @@ class SessionFilter(msgspec.Struct, frozen=True):
 
 
 async def show_list(which: SessionFilter, *, limit: int, as_json: bool) -> int:
-    """The sessions of a directory, or of all."""
+    """List the sessions of a directory, or of all."""
 
     from antiphon.cli.terminal import stdout_paint
     from antiphon.config.places import state_dir
@@ -209,16 +209,16 @@ async def show_list(which: SessionFilter, *, limit: int, as_json: bool) -> int:
     from antiphon.text import table
 
     folder = which.folder
-    async with open_stored() as shelf:
-        every = list(shelf.rows) if folder is None else shelf.in_directory(folder)
+    async with open_stored() as stored:
+        every = list(stored.rows) if folder is None else stored.in_directory(folder)
         rows = [row for row in every if which.has(row)]
-        shown = [await shelf.about(row) for row in rows[:limit]]
+        shown = [await stored.about(row) for row in rows[:limit]]
     owners = {about.id: holder(state_dir(), about.id) for about in shown}
     if as_json:
         listed = (ListedSession(**msgspec.structs.asdict(about), open_in=owners[about.id]) for about in shown)
         sys.stdout.write("".join(f"{msgspec.json.encode(each).decode()}\n" for each in listed))
     if not rows:
-        there = len(shelf.rows) - len(every)
+        there = len(stored.rows) - len(every)
         elsewhere = f"; {there} elsewhere: `antiphon sessions --all` lists them" if there else ""
         others = f"; {len(every)} made otherwise" if every else ""
         here = "" if folder is None else " in this directory"
@@ -226,7 +226,7 @@ async def show_list(which: SessionFilter, *, limit: int, as_json: bool) -> int:
     if as_json or not rows:
         return 0
     paint = stdout_paint()
-    cells = [_cells(shelf, about, owners[about.id], everywhere=folder is None) for about in shown]
+    cells = [_cells(stored, about, owners[about.id], everywhere=folder is None) for about in shown]
     header = ("ID", "USED", "TURNS", "ROUTE", "FROM", "TITLE", *(("FOLDER",) if folder is None else ()), "OPEN IN")
     styles = ("cyan", "", "", "", "dim", "", *(("",) if folder is None else ()), "green")
     if not any(owners.values()):
@@ -247,7 +247,7 @@ async def show_list(which: SessionFilter, *, limit: int, as_json: bool) -> int:
 
 
 def _cells(
-    shelf: "StoredSessions", about: "SessionFacts", owner: "Holder | None", *, everywhere: bool
+    stored: "StoredSessions", about: "SessionFacts", owner: "Holder | None", *, everywhere: bool
 ) -> tuple[str, ...]:
     from antiphon.text import exact_line, one_line
 
@@ -256,30 +256,30 @@ def _cells(
     route = about.route or "+".join(about.engines)
     live = "" if owner is None else str(owner) or "another Antiphon"
     made = "script" if about.script else about.client or ""
-    cells = [shelf.short(about.id), ago(about.updated_at), str(about.turns), route, made, about.title or ""]
+    cells = [stored.short(about.id), ago(about.updated_at), str(about.turns), route, made, about.title or ""]
     cells += [folder] if everywhere else []
     return (*(one_line(cell) or "-" for cell in cells), exact_line(live))
 
 
 async def show(word: str, *, thoughts: bool, calls: bool) -> int:
-    """What was said, as Markdown."""
+    """Print a session as Markdown."""
 
     from antiphon.export.markdown import markdown
     from antiphon.export.stored import open_stored
 
-    async with open_stored() as shelf:
-        told = await shelf.told(shelf.find(word))
+    async with open_stored() as stored:
+        told = await stored.told(stored.find(word))
     _write(markdown(told, thoughts=thoughts, calls=calls).encode("utf-8", "replace"))
     return 0
 
 
 async def export(word: str, path: str | None, form: str) -> int:
-    """The whole session as a file, or on stdout."""
+    """Write the whole session to a file or to stdout."""
 
     from antiphon.export.stored import open_stored
 
-    async with open_stored() as shelf:
-        told = await shelf.told(shelf.find(word))
+    async with open_stored() as stored:
+        told = await stored.told(stored.find(word))
     match form:
         case "json" | "line":
             from antiphon.export.json import document
@@ -316,7 +316,7 @@ def _save(path: str, data: bytes) -> int:
 
 
 async def search(words: Sequence[str], *, everywhere: bool, as_json: bool) -> int:
-    """Sessions in which all of these words were said, told as they are found."""
+    """Print the sessions that contain all of these words, as they are found."""
 
     from antiphon.cli.terminal import stdout_paint
     from antiphon.export.stored import FoundSession, hits_in, open_stored, pattern_of
@@ -326,9 +326,9 @@ async def search(words: Sequence[str], *, everywhere: bool, as_json: bool) -> in
     if not wanted:
         raise Misused("WORD is missing")
     paint, found, pattern = stdout_paint(), 0, pattern_of(wanted)
-    async with open_stored() as shelf:
-        for row in shelf.rows if everywhere else shelf.in_directory(os.getcwd()):
-            told = await shelf.told(row)
+    async with open_stored() as stored:
+        for row in stored.rows if everywhere else stored.in_directory(os.getcwd()):
+            told = await stored.told(row)
             hits = hits_in(told.about.title or "", told.lines, wanted)
             if hits is None:
                 continue
@@ -336,7 +336,7 @@ async def search(words: Sequence[str], *, everywhere: bool, as_json: bool) -> in
                 sys.stdout.write(f"{msgspec.json.encode(FoundSession(told.about, hits)).decode()}\n")
             else:
                 gap = "\n" if found else ""
-                head = f"{shelf.short(row.id)}  {one_line(told.about.title or '-')}"
+                head = f"{stored.short(row.id)}  {one_line(told.about.title or '-')}"
                 tail = f"  {ago(row.updated_at)}{f'  {one_line(row.cwd)}' if everywhere else ''}"
                 sys.stdout.write(f"{gap}{paint(paint.fit(head, beside=tail), 'bold')}{tail}\n")
                 sys.stdout.write("".join(f"{line}\n" for hit in hits for line in _hit(hit, pattern, paint)))
@@ -362,19 +362,19 @@ def _hit(hit: "Hit", pattern: "re.Pattern[str]", paint: "Paint") -> list[str]:
 
 
 async def delete(words: Sequence[str], *, yes: bool) -> int:
-    """Forget sessions, all of them or, if one is open somewhere, none."""
+    """Delete sessions; none of them if one is open somewhere."""
 
     from antiphon.export.stored import open_stored
 
-    async with open_stored() as shelf:
-        rows = list({row.id: row for row in map(shelf.find, words)}.values())
+    async with open_stored() as stored:
+        rows = list({row.id: row for row in map(stored.find, words)}.values())
         with ExitStack() as locks:
             for row in rows:
                 locks.enter_context(_taken(row))
-            if not yes and not await _agreed(shelf, rows):
+            if not yes and not await _agreed(stored, rows):
                 return FAILED
             for row in rows:
-                await shelf.store.delete(row.id)
+                await stored.store.delete(row.id)
     sys.stderr.write(
         f"deleted {len(rows)} session{'' if len(rows) == 1 else 's'}; the engines' own histories were not touched:"
         " `claude` and `codex` keep theirs\n"
@@ -382,14 +382,14 @@ async def delete(words: Sequence[str], *, yes: bool) -> int:
     return 0
 
 
-async def _agreed(shelf: "StoredSessions", rows: "Sequence[SessionRow]") -> bool:
+async def _agreed(stored: "StoredSessions", rows: "Sequence[SessionRow]") -> bool:
     from antiphon.cli.terminal import Screen, confirm
 
     screen = Screen()
     for row in rows:
-        about = await shelf.about(row)
+        about = await stored.about(row)
         turns = f"{about.turns} turn{'' if about.turns == 1 else 's'}"
-        screen.note(f"{shelf.short(row.id)}  {about.title or '-'} ({turns}, {ago(row.updated_at)}, {row.cwd})")
+        screen.note(f"{stored.short(row.id)}  {about.title or '-'} ({turns}, {ago(row.updated_at)}, {row.cwd})")
     question = f"Delete {'it' if len(rows) == 1 else f'these {len(rows)}'}?"
     return confirm(screen, question, nothing="nothing was deleted", otherwise="--yes deletes")
 
@@ -405,7 +405,7 @@ def _taken(row: "SessionRow") -> "SessionLock":
 
 
 async def to_resume(word: str) -> "SessionRow":
-    """The session to go on with.
+    """Return the session to resume.
 
     Raises:
         AcpError: there is none, or somebody has it open.
@@ -415,8 +415,8 @@ async def to_resume(word: str) -> "SessionRow":
     from antiphon.export.stored import open_stored
     from antiphon.store.locks import LiveElsewhere, holder
 
-    async with open_stored() as shelf:
-        row = shelf.find(word)
+    async with open_stored() as stored:
+        row = stored.find(word)
     owner = holder(state_dir(), row.id)
     if owner is not None:
         raise LiveElsewhere(row.id, owner)
@@ -424,7 +424,7 @@ async def to_resume(word: str) -> "SessionRow":
 
 
 def _write(data: bytes) -> None:
-    """Bytes as they are, whatever stdout thinks of letters."""
+    """Write bytes to stdout, whatever its encoding is."""
     sys.stdout.flush()
     if (raw := getattr(sys.stdout, "buffer", None)) is None:
         sys.stdout.write(data.decode())
@@ -434,7 +434,7 @@ def _write(data: bytes) -> None:
 
 
 def ago(stored: str, now: datetime | None = None) -> str:
-    """A stored time, as people say it."""
+    """Return a stored time as people say it: `3 days ago`."""
     try:
         then = datetime.fromisoformat(stored)
     except ValueError:

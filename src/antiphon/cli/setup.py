@@ -42,7 +42,7 @@ Without a terminal and without --yes nothing is written. The exit status is then
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line, also for shell completion."""
+    """Return the parser of the command."""
 
     from antiphon.engines.known import ENGINES
 
@@ -72,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(arguments: list[str]) -> int:
-    """Set an editor up, or take that back."""
+    """Configure an editor, or undo that."""
     options = parser().parse_args(arguments)
     if options.editor is None:
         return _without_editor(arguments)
@@ -86,7 +86,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _without_editor(arguments: list[str]) -> int:
-    """List the editors and which of them are here, and offer on a terminal to set those up; with options, one has to be named."""
+    """List the editors, and offer on a terminal to configure those found; with options, an editor has to be named."""
 
     from antiphon.cli.terminal import Screen, answered_yes, terminal_of
 
@@ -124,7 +124,7 @@ def _check_editor(word: str) -> None:
 
 
 def _name(given: str | None, engine: str | None) -> str:
-    """What the editor calls us: several engines can stand beside each other."""
+    """Return the name of the entry. Entries for several engines can be in one file."""
     if given is None:
         return NAME if engine is None else f"{NAME} ({engine})"
     if not given.strip() or not given.isprintable() or len(given) > LONGEST_NAME:
@@ -141,7 +141,7 @@ _STYLES: Final[dict[str, Style]] = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def set_up(name: str, called: str, engine: str | None, path: Path | None, *, yes: bool) -> int:
-    """Put us into an editor's settings.
+    """Add Antiphon to the settings of an editor.
 
     Raises:
         AcpError: the file cannot be read, changed or written; it is as it was.
@@ -185,7 +185,7 @@ def set_up(name: str, called: str, engine: str | None, path: Path | None, *, yes
 
 
 def undo(name: str, called: str | None, path: Path | None, *, yes: bool) -> int:
-    """Take out what `set_up` put in: everything for this editor, or only in that file, or only what has this name.
+    """Remove what `set_up` added: for this editor, in that file, or with this name.
 
     Raises:
         AcpError: there is nothing, or a file cannot be changed; it is as it was.
@@ -208,7 +208,7 @@ def undo(name: str, called: str | None, path: Path | None, *, yes: bool) -> int:
 
 
 def _undo_in(screen: "Screen", editor: Editor, path: Path, done: list[tuple[Path, Record]], *, yes: bool) -> bool:
-    """Take it out of one file, and return whether it is out."""
+    """Undo the change of one file, and return whether it is undone."""
 
     from antiphon.config.edits import EditRefused
 
@@ -234,7 +234,7 @@ def _undo_in(screen: "Screen", editor: Editor, path: Path, done: list[tuple[Path
 
 
 def program() -> tuple[str, ...]:
-    """The words that start us from anywhere: the whole path of the program that runs, as it was found.
+    """Return the command that starts this program from anywhere: its absolute path, as it was found.
 
     Links are not followed: what a package manager puts on the PATH stays where it is when the program is renewed.
     """
@@ -247,13 +247,13 @@ def program() -> tuple[str, ...]:
 
 
 def passing(program: str) -> bool:
-    """Whether a program stands where uv keeps what it runs once (`uvx antiphon setup …`)."""
+    """Whether a program is in the cache of uv (`uvx antiphon setup …`), where it does not stay."""
     parts = Path(program).parts
     return any(cache == "uv" and part.startswith("archive-v") for cache, part in pairwise(parts))
 
 
 def _without(editor: Editor, text: str | None, record: Record) -> str | None:
-    """The text before this change, or, if other things have changed since, without what it put in."""
+    """Return the text before the change, or the present text without the entry if more has changed."""
     if text is None:  # the file is gone, and what was in it
         return None
     if digest(text) == record.after:
@@ -263,7 +263,7 @@ def _without(editor: Editor, text: str | None, record: Record) -> str | None:
 
 
 def _agreed(screen: "Screen", path: Path, before: str | None, after: str | None, *, yes: bool) -> bool:
-    """Show the change, and ask if somebody is there."""
+    """Show the change, and ask for a yes on a terminal."""
 
     from antiphon.cli.terminal import confirm
 
@@ -273,7 +273,7 @@ def _agreed(screen: "Screen", path: Path, before: str | None, after: str | None,
 
 
 def _show(screen: "Screen", path: Path, before: str | None, after: str | None) -> None:
-    """The change as a unified diff, on stdout: it is what a script wants to see."""
+    """Print the change as a unified diff on stdout."""
     import difflib
 
     names = ("/dev/null" if before is None else str(path), "/dev/null" if after is None else str(path))
@@ -285,7 +285,7 @@ def _show(screen: "Screen", path: Path, before: str | None, after: str | None) -
 
 
 def _lines(text: str) -> list[str]:
-    """The lines; a last one without an end is marked, as diffs have it."""
+    """Return the lines; a last one without a line end is marked, as in a diff."""
     lines = text.split("\n")
     last = lines.pop()
     return [*lines, f"{last}\n\\ No newline at end of file"] if last else lines
@@ -297,7 +297,7 @@ def _tell(screen: "Screen", editor: Editor, path: Path, entry: EditorEntry) -> N
 
 
 def _read(path: Path) -> str | None:
-    """The text of a file, every byte of it; None if there is none."""
+    """Return the text of a file, byte for byte; None if there is none."""
 
     from antiphon.config.edits import EditRefused
 
@@ -312,7 +312,7 @@ def _read(path: Path) -> str | None:
 
 
 def _write(path: Path, before: str | None, after: str | None) -> None:
-    """Change the file, if it still is what was shown."""
+    """Write the file, unless it has changed since it was shown."""
 
     from antiphon.config.edits import EditRefused
     from antiphon.local.files import write_text
@@ -329,7 +329,7 @@ def _write(path: Path, before: str | None, after: str | None) -> None:
 
 
 def _refused(path: Path, editor: Editor, error: "EditRefused", entry: EditorEntry | None) -> "EditRefused":
-    """The same, with the file's name, and with what to do by hand."""
+    """Return the error with the name of the file, and with what to do by hand."""
 
     from antiphon.config.edits import EditRefused
 

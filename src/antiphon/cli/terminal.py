@@ -34,7 +34,7 @@ STATUS: Final = "status"
 
 
 class Screen:
-    """Where everything is written. `attended` streams share a cursor."""
+    """Writes the agent's messages to stdout and everything else to stderr."""
 
     def __init__(
         self, out: TextIO | None = None, err: TextIO | None = None, environment: Mapping[str, str] = os.environ
@@ -69,7 +69,7 @@ class Screen:
     # The agent's words.
 
     def say(self, text: str) -> None:
-        """A piece of what the agent says: as it is, but on a terminal without control codes."""
+        """Write a piece of a message: unchanged, but on a terminal without control codes."""
         self.status(None)
         if self._shared:
             self._leave_live()
@@ -79,13 +79,13 @@ class Screen:
         self._write(self._out, text)
 
     def end_saying(self, *, gap: bool = False) -> None:
-        """End the line that is open on stdout; with `gap`, an empty one behind it."""
+        """End the open line on stdout; with `gap`, add an empty line."""
         self._end_line(self._out)
         if gap:
             self._write(self._out, "\n")
 
     def finish(self) -> None:
-        """End every line that is open."""
+        """End all open lines."""
         self._leave_live()
         self._end_line(self._out)
         self._end_line(self._err)
@@ -93,31 +93,31 @@ class Screen:
     # Everything else.
 
     def note(self, text: str, style: Style = "") -> None:
-        """A whole line on stderr."""
+        """Write a line to stderr."""
         self._turn_to_err()
         self._end_line(self._err)
         self._write(self._err, f"{self.styled(exact(text), style)}\n")
 
     def error(self, sentence: str, hint: str) -> None:
-        """What went wrong and what to do about it, as every command says it."""
+        """Write an error and its hint, as every command does."""
         self._turn_to_err()
         self._end_line(self._err)
         self._write(self._err, error_text(exact(sentence), exact(hint), color=self._coloured))
 
     def think(self, text: str) -> None:
-        """A piece of the agent's thoughts, dim where there are colours."""
+        """Write a piece of a thought, dim if there are colours."""
         self._turn_to_err()
         lines, self._thought = prose(text, self._thought), text[-2:]
         self._write(self._err, self.styled(lines, "dim") if lines.strip() else lines, ends_line=lines.endswith("\n"))
 
     def ask(self, text: str) -> None:
-        """A question that waits for its answer on the same line."""
+        """Write a question that is answered on the same line."""
         self._turn_to_err()
         self._end_line(self._err)
         self._write(self._err, self.styled(prose(text), "bold"))
 
     def answered(self) -> None:
-        """The user ended the line of a question."""
+        """Note that the user has ended the line of a question."""
         self._open[self._err] = False
         if self._shared:
             self._open[self._out] = False
@@ -125,7 +125,7 @@ class Screen:
     # Live lines.
 
     def live(self, key: str, text: str, style: Style = "") -> None:
-        """Draw a line at the bottom, or draw it again. Nothing where lines cannot be drawn again."""
+        """Draw a line at the bottom, or draw it again, if lines can be redrawn."""
         line = (one_line(text), style)
         if not self.can_redraw or self._live.get(key) == line:
             return
@@ -138,11 +138,11 @@ class Screen:
         self._draw_live()
 
     def is_live(self, key: str) -> bool:
-        """Whether the line can still be drawn again."""
+        """Whether a line can still be redrawn."""
         return key in self._live
 
     def status(self, text: str | None) -> None:
-        """What we wait for: a last line that goes when anything else comes. None: nothing."""
+        """Show what is being waited for, as a last line that anything else replaces. None removes it."""
         if text is not None:
             self.live(STATUS, text, "dim")
         elif STATUS in self._live:
@@ -151,7 +151,7 @@ class Screen:
             self._draw_live()
 
     def _leave_live(self) -> None:
-        """The live lines stay as they are, and are live no longer."""
+        """Make the live lines final."""
         self.status(None)
         self._live.clear()
 
@@ -178,7 +178,7 @@ class Screen:
     # Parts of the above.
 
     def styled(self, text: str, style: Style) -> str:
-        """In a colour, where there are any."""
+        """Return a text in a colour, if there are colours."""
         if not self._coloured or not style or not text:
             return text
         return f"\x1b[{CODES[style]}m{text}\x1b[0m"
@@ -207,7 +207,7 @@ class Screen:
             )
 
     def _lose(self, stream: TextIO) -> None:
-        """Drop from now on what is written there, and what it still holds."""
+        """Drop everything that is written to a stream from now on."""
         with suppress(OSError, ValueError):
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, stream.fileno())
@@ -235,13 +235,13 @@ QUIET: Final = 0.2
 
 
 class TypedAnswers(Generic[T]):
-    """The words that a question lists, each with its meaning."""
+    """The answers that a question lists, each with its meaning."""
 
     def __init__(self, words: Mapping[str, T]) -> None:
         self._words = dict(words)
 
     def read(self, typed: bytes) -> T | None:
-        """Return what was meant by all that was typed; None if it is not exactly one of the words on a line of its own."""
+        """Return the meaning of what was typed; None if it is not exactly one of the answers on a line of its own."""
         line, end, rest = typed.partition(b"\n")
         if not end or rest:
             return None
@@ -317,7 +317,7 @@ def _read(terminal: int) -> bytes:
 
 
 def warn_about_settings(loaded: "Loaded") -> None:
-    """Say what is wrong with the config files, and what does not count yet."""
+    """Print the problems of the config files, and what is ignored until it is trusted."""
     for kind, texts in (("warning", loaded.problems), ("note", loaded.notes)):
         for text in texts:
             sys.stderr.write(f"{kind}: {prose(str(text))}\n")

@@ -28,14 +28,14 @@ __all__ = ["agent", "registry", "start", "together"]
 _CORRECT = "correct `duet.engines` in your config file"
 
 
-def together(ward: DoctorContext, command: str) -> Sequence[Finding]:
-    """As it would begin a session here."""
-    wanted = preferences(ward.loaded.settings, ward.environment)
-    present = installed(wanted.engines, ward.environment)
+def together(context: DoctorContext, command: str) -> Sequence[Finding]:
+    """Check the joint agent: engines, route and settings of a new session here."""
+    wanted = preferences(context.loaded.settings, context.environment)
+    present = installed(wanted.engines, context.environment)
     short = handles(present.engines, {*reserved(), *JOINT_ROUTES})
     names = [short[each] for each in present.engines]
     begins = start_route(wanted, names)
-    found = [*_missing(wanted, present, ward)]
+    found = [*_missing(wanted, present, context)]
     for text in (*wanted.problems, *begins.problems):
         found += problem(*split(text, "correct it, or take it out"))
     facts = {
@@ -58,75 +58,75 @@ def _sentence(names: Sequence[str], route: str, *, auto_resume: bool) -> str:
     return f"built in: {who}; auto-resume is {'on' if auto_resume else 'off'}"
 
 
-def _missing(wanted: DuetPreferences, present: PresentEngines, ward: DoctorContext) -> Iterator[Finding]:
-    """What the user named and is not there."""
+def _missing(wanted: DuetPreferences, present: PresentEngines, context: DoctorContext) -> Iterator[Finding]:
+    """Yield findings about engines that the user named and that are missing."""
     for name in wanted.engines:
         if name in present.missing:
             yield from problem(*split(present.missing[name], _CORRECT))
-        elif name not in ENGINES and (trouble := _trouble(name, ward)) is not None:
+        elif name not in ENGINES and (trouble := _trouble(name, context)) is not None:
             yield from problem(*trouble)
 
 
-def _trouble(name: str, ward: DoctorContext) -> tuple[str, str] | None:
-    """What is wrong with an engine that is an agent's name or a command line."""
-    settings, path = ward.loaded.settings, ward.environment.get("PATH")
+def _trouble(name: str, context: DoctorContext) -> tuple[str, str] | None:
+    """Return what is wrong with an engine that is the name of an agent or a command."""
+    settings, path = context.loaded.settings, context.environment.get("PATH")
     if name not in settings.agents and is_command_line(name):
         program = shlex.split(name)[0]  # one that has no words is told as a mistake in the file
         there = shutil.which(program, path=path) is not None
         return None if there else (f"the engine `{name}` has no program `{program}` here", _CORRECT)
     try:
-        found = find(name, settings, path=path, registry=ward.registry)
+        found = find(name, settings, path=path, registry=context.registry)
     except UnknownAgent as error:
         return f"`duet.engines`: {error.sentence}", error.hint or _CORRECT
     return (f"the engine `{name}` is not installed", found.hint) if isinstance(found, MissingAgent) else None
 
 
-async def agent(name: str, ward: DoctorContext) -> Sequence[Finding]:
-    """One agent: its program and version, or how to get it."""
-    settings = ward.loaded.settings
-    found = find(name, settings, path=ward.environment.get("PATH"), registry=ward.registry)
+async def agent(name: str, context: DoctorContext) -> Sequence[Finding]:
+    """Check one agent: its program and version, or how to install it."""
+    settings = context.loaded.settings
+    found = find(name, settings, path=context.environment.get("PATH"), registry=context.registry)
     if isinstance(found, MissingAgent):
         if found.origin == "own":
             return problem(f"the program of your own agent `{name}` is not here", found.hint)
         if name == settings.agent:
             return problem("not installed, and the config file says that `run` and `chat` start it", found.hint)
-        return (problem if name in ward.named else note)("not installed", found.hint)
+        return (problem if name in context.named else note)("not installed", found.hint)
     if found.origin == "built in":
         if name == OURS:
-            return await in_thread(lambda: together(ward, found.shown))  # it looks at the disk
+            return await in_thread(lambda: together(context, found.shown))  # it looks at the disk
         return ok("built in: it needs no model, no key and no network", command=found.shown)
     if found.on_demand:
         return ok(f"started on demand by {found.where}, which downloads it first", command=found.shown)
-    (known,) = await with_versions([found], min(ward.limit, 5.0))
+    (known,) = await with_versions([found], min(context.limit, 5.0))
     facts = {"command": found.shown, "path": found.where}
     if known.version is None:
         return ok(f"{found.where}, which does not tell its version", **facts)
     return ok(f"{known.version}, {found.where}", version=known.version, **facts)
 
 
-def registry(ward: DoctorContext) -> Sequence[Finding]:
-    """The registry that the user gave, if any."""
-    if ward.registry_trouble is not None:
-        sentence, hint = split(ward.registry_trouble, "`antiphon agents registry --forget` removes it")
+def registry(context: DoctorContext) -> Sequence[Finding]:
+    """Check the copy of a registry."""
+    if context.registry_trouble is not None:
+        sentence, hint = split(context.registry_trouble, "`antiphon agents registry --forget` removes it")
         return problem(sentence, hint)
-    count = len(ward.registry.agents)
+    count = len(context.registry.agents)
     return ok(f"{count} agent{'' if count == 1 else 's'} in the copy that was read") if count else []
 
 
 # --- a real start: `initialize` and a session, without a prompt ------------------------------------------------------
 
 
-async def start(name: str, ward: DoctorContext) -> Sequence[Finding]:
-    """Start it, open a session, close everything, and tell how long each took. What is not here is told elsewhere."""
-    found = find(name, ward.loaded.settings, path=ward.environment.get("PATH"), registry=ward.registry)
+async def start(name: str, context: DoctorContext) -> Sequence[Finding]:
+    """Start an agent, open a session, close it, and report the times. Missing agents are reported elsewhere."""
+    found = find(name, context.loaded.settings, path=context.environment.get("PATH"), registry=context.registry)
     if isinstance(found, MissingAgent):
         return []
     try:
-        async with asyncio.timeout(ward.start_limit):
-            return await _through(found, ward)
+        async with asyncio.timeout(context.start_limit):
+            return await _through(found, context)
     except TimeoutError:
         return problem(
-            f"`{found.shown}` was not done within {ward.start_limit:g} seconds",
+            f"`{found.shown}` was not done within {context.start_limit:g} seconds",
             f"try `antiphon agents check {name}`, or give it more time with --timeout",
         )
     except AuthRequired:
@@ -140,14 +140,14 @@ def _sign_in(found: FoundAgent) -> str:
     return f"to sign in, {found.login}" if found.login else "see its documentation for how to sign in"
 
 
-async def _through(found: FoundAgent, ward: DoctorContext) -> Sequence[Finding]:
+async def _through(found: FoundAgent, context: DoctorContext) -> Sequence[Finding]:
     from antiphon.client.connect import connect
     from antiphon.client.link import Retry
 
     began = time.monotonic()
     marks: dict[str, float] = {}
     with TemporaryDirectory(prefix="antiphon-doctor-", ignore_cleanup_errors=True) as folder:
-        env = found.environment(ward.environment)
+        env = found.environment(context.environment)
         async with connect(found.command, cwd=found.cwd, env=env, files=None, retry=Retry(delays=())) as agent:
             marks["initialize"] = time.monotonic() - began
             await _open(agent, folder)

@@ -68,9 +68,9 @@ _LOGINS: Final = {"claude": engines.claude_login, "codex": engines.codex_login}
 _ADDRESSES: Final = {"claude": reaching.claude, "codex": reaching.codex}
 
 
-def checks_of(ward: DoctorContext, *, network: bool, start: bool) -> tuple[Check, ...]:
-    """Every check for what is looked at, in the order of the report."""
-    patience = 3 * ward.limit + ENDING
+def checks_of(context: DoctorContext, *, network: bool, start: bool) -> tuple[Check, ...]:
+    """Return all checks, in the order of the report."""
+    patience = 3 * context.limit + ENDING
     found = [Check(id, title, look, QUICK, _extra_of(id)) for id, title, look in _HERE]
     for cli in (CLAUDE, CODEX):
         about = (cli.name,)
@@ -78,7 +78,7 @@ def checks_of(ward: DoctorContext, *, network: bool, start: bool) -> tuple[Check
             Check(f"engines.{cli.name}.program", cli.title, partial(engines.program, cli), patience, about),
             Check(f"engines.{cli.name}.login", f"{cli.title} login", _LOGINS[cli.name], patience, about),
         ]
-    others = [name for name in names(ward.loaded.settings, ward.registry) if not _is_engine(name, ward)]
+    others = [name for name in names(context.loaded.settings, context.registry) if not _is_engine(name, context)]
     found += [Check(f"agents.{name}", name, partial(agents.agent, name), patience, (name,)) for name in others]
     found.append(Check("agents.registry", "Registry", agents.registry, QUICK, ("registry",)))
     found += [
@@ -91,45 +91,45 @@ def checks_of(ward: DoctorContext, *, network: bool, start: bool) -> tuple[Check
             for cli in (CLAUDE, CODEX)
         ]
     if start:
-        found += _starts(ward)
+        found += _starts(context)
     return tuple(found)
 
 
 def selected(checks: Sequence[Check], wanted: Sequence[str]) -> tuple[tuple[Check, ...], tuple[str, ...]]:
-    """The checks that somebody means by these names (all, without any), and the names that mean none."""
+    """Return the checks that names select (all without names), and the unknown names."""
     if not wanted:
         return tuple(checks), ()
     chosen = tuple(check for check in checks if any(check.is_about(name) for name in wanted))
     return chosen, tuple(name for name in wanted if not any(check.is_about(name) for check in checks))
 
 
-def _starts(ward: DoctorContext) -> list[Check]:
-    """Our engines; of the others those that were named, because a first start may download something."""
-    every = names(ward.loaded.settings, ward.registry)
-    chosen = dict.fromkeys((*ENGINES, *(name for name in every if name in ward.named)))
-    limit = ward.start_limit + 2 * ENDING
+def _starts(context: DoctorContext) -> list[Check]:
+    """Return the checks that start agents: our engines, and others that are named, since a first start may download something."""
+    every = names(context.loaded.settings, context.registry)
+    chosen = dict.fromkeys((*ENGINES, *(name for name in every if name in context.named)))
+    limit = context.start_limit + 2 * ENDING
     return [Check(f"start.{name}", name, partial(starting.start, name), limit, (name,)) for name in chosen]
 
 
 def _extra_of(id: str) -> tuple[str, ...]:
-    """The extra that brings an engine's program belongs to that engine, too."""
+    """Return the extra that installs an engine's program."""
     name = id.removeprefix("install.")
     return (name,) if name in _LOGINS else ()
 
 
-def _is_engine(name: str, ward: DoctorContext) -> bool:
-    """Whether a name means an engine of ours with a program behind it, which has checks of its own."""
-    return name not in ward.loaded.settings.agents and name in KNOWN and KNOWN[name].drives is not None
+def _is_engine(name: str, context: DoctorContext) -> bool:
+    """Whether a name is an engine with a program, which has checks of its own."""
+    return name not in context.loaded.settings.agents and name in KNOWN and KNOWN[name].drives is not None
 
 
 # --- Takes somebody in: reads what every check needs to know, and says what could not be read. Opens nothing for writing
 
 
 def read_context(named: Sequence[str], limit: float, start_limit: float) -> DoctorContext:
-    """Whoever is here. It blocks."""
+    """Read what the checks need to know: settings, trust, the registry. Blocks."""
     cwd = _here()
     sources = find(cwd)
-    ward = DoctorContext(
+    context = DoctorContext(
         cwd,
         dict(os.environ),
         settle(sources, trusted=False, rule_problem=rule_problem),
@@ -137,15 +137,15 @@ def read_context(named: Sequence[str], limit: float, start_limit: float) -> Doct
         limit=limit,
         start_limit=start_limit,
     )
-    if is_trusted(ward):
+    if is_trusted(context):
         loaded = settle(sources, trusted=True, rule_problem=rule_problem)
-        ward = msgspec.structs.replace(ward, loaded=loaded, trusted=True)
+        context = msgspec.structs.replace(context, loaded=loaded, trusted=True)
     try:
         copy = kept()
         registry, trouble = Registry({}) if copy is None else copy.read(), None
     except RegistryProblem as error:
         registry, trouble = Registry({}), error.advice
-    return msgspec.structs.replace(ward, registry=registry, registry_trouble=trouble)
+    return msgspec.structs.replace(context, registry=registry, registry_trouble=trouble)
 
 
 def _here() -> str:

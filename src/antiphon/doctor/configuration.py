@@ -23,48 +23,48 @@ __all__ = ["OURS", "chosen_agent", "of_project", "of_user", "paths", "proxies", 
 _LINE: Final = re.compile(r", line (\d+): ")
 
 
-def of_user(ward: DoctorContext) -> Sequence[Finding]:
-    """The user's own file."""
-    file = ward.loaded.sources.user
+def of_user(context: DoctorContext) -> Sequence[Finding]:
+    """Check the user's config file."""
+    file = context.loaded.sources.user
     if file is None:
         return ok(f"there is none, and need not be: {user_file()}", path=str(user_file()))
-    return _troubles(file, ward) or ok(f"{file.path} is understood", path=str(file.path))
+    return _troubles(file, context) or ok(f"{file.path} is understood", path=str(file.path))
 
 
-def of_project(ward: DoctorContext) -> Sequence[Finding]:
-    """The project's file, and whether it counts."""
-    file = ward.loaded.sources.project
+def of_project(context: DoctorContext) -> Sequence[Finding]:
+    """Check the project's config file, and whether it is trusted."""
+    file = context.loaded.sources.project
     if file is None:
-        return ok(f"there is none for {ward.cwd}")
-    found = _troubles(file, ward)
-    for text in ward.loaded.notes:
+        return ok(f"there is none for {context.cwd}")
+    found = _troubles(file, context)
+    for text in context.loaded.notes:
         found += note(text.sentence, text.hint or None, path=str(file.path))
     if found:
         return found
-    trust = "trusted" if ward.trusted else "not trusted, and sets nothing that would need it"
+    trust = "trusted" if context.trusted else "not trusted, and sets nothing that would need it"
     return ok(f"{file.path} is understood; it is {trust}", path=str(file.path))
 
 
-def chosen_agent(ward: DoctorContext) -> Sequence[Finding]:
-    """The agent that `run` and `chat` start. Whether its program is there, the agents' own checks say."""
-    name = ward.loaded.settings.agent
+def chosen_agent(context: DoctorContext) -> Sequence[Finding]:
+    """Check that the agent for `run` and `chat` exists. Its program has a check of its own."""
+    name = context.loaded.settings.agent
     if not name:
-        name = default_agent(ward.loaded.settings, ward.environment)
+        name = default_agent(context.loaded.settings, context.environment)
         return ok(f"nobody chose one, so `run` and `chat` start `{name}`")
     try:
-        find(name, ward.loaded.settings, path=ward.environment.get("PATH"), registry=ward.registry)
+        find(name, context.loaded.settings, path=context.environment.get("PATH"), registry=context.registry)
     except UnknownAgent as error:
         sentence, hint = split(error.advice, "`antiphon agents` lists those there are")
         return problem(f"`agent` in the config file: {sentence}", hint)
     return ok(f"`{name}` is what `run` and `chat` start")
 
 
-def servers(ward: DoctorContext) -> Sequence[Finding]:
-    """The MCP servers that every session gets, as far as they are programs."""
-    every = ward.loaded.settings.mcp.values()
+def servers(context: DoctorContext) -> Sequence[Finding]:
+    """Check the programs of the MCP servers of every session."""
+    every = context.loaded.settings.mcp.values()
     found: list[Finding] = []
     for server in every:
-        path = server.env.get("PATH", ward.environment.get("PATH"))
+        path = server.env.get("PATH", context.environment.get("PATH"))
         if server.type == "stdio" and server.command and shutil.which(server.command[0], path=path) is None:
             found += problem(
                 f"the MCP server `{server.name}` cannot be started: there is no program `{server.command[0]}`",
@@ -75,9 +75,9 @@ def servers(ward: DoctorContext) -> Sequence[Finding]:
     return ok(", ".join(server.name for server in every))
 
 
-def _troubles(file: ConfigFile, ward: DoctorContext) -> list[Finding]:
+def _troubles(file: ConfigFile, context: DoctorContext) -> list[Finding]:
     found: list[Finding] = []
-    for text in ward.loaded.problems:
+    for text in context.loaded.problems:
         if text.sentence.startswith(str(file.path)):
             sentence, hint = split(text, "correct it, or take it out")
             line = _LINE.search(sentence)
@@ -105,10 +105,10 @@ _XDG: Final = ("XDG_CONFIG_HOME", "XDG_STATE_HOME")
 _PROXIES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 
 
-def variables(ward: DoctorContext) -> Sequence[Finding]:
-    """Our own variables: a misspelt one does nothing, and nobody says so."""
+def variables(context: DoctorContext) -> Sequence[Finding]:
+    """Check for misspelt variables of our own, which have no effect."""
     found: list[Finding] = []
-    ours = [name for name in ward.environment if name.startswith(_PREFIX) and name not in _INSIDE]
+    ours = [name for name in context.environment if name.startswith(_PREFIX) and name not in _INSIDE]
     for name in ours:
         if name in OURS:
             continue
@@ -123,40 +123,40 @@ def variables(ward: DoctorContext) -> Sequence[Finding]:
     return found or ok(f"set: {', '.join(known)}" if known else "none of ours is set")
 
 
-def paths(ward: DoctorContext) -> Sequence[Finding]:
-    """Variables of others that name a file or a directory which is not there."""
+def paths(context: DoctorContext) -> Sequence[Finding]:
+    """Check variables of other programs that name a missing file or directory."""
     found: list[Finding] = []
     for name, exists in (
         *((name, os.path.isdir) for name in _DIRECTORIES),
         *((name, os.path.exists) for name in _FILES),
     ):
-        value = ward.environment.get(name)
+        value = context.environment.get(name)
         if value and not exists(os.path.expanduser(value)):
             found += problem(f"{name} names `{value[:200]}`, which is not there", "correct it, make it, or take it out")
     for name in _XDG:
-        value = ward.environment.get(name)
+        value = context.environment.get(name)
         if value and not os.path.isabs(value):
             found += note(f"{name} is not a whole path, and so it is ignored", "correct it, or take it out")
     return found or ok("no variable that we know points nowhere")
 
 
-def proxies(ward: DoctorContext) -> Sequence[Finding]:
-    """Proxies: programs go through them, and many troubles come from there."""
+def proxies(context: DoctorContext) -> Sequence[Finding]:
+    """Check the proxies, a common cause of problems."""
     told = []
     for name in _PROXIES:
-        value = ward.environment.get(name) or ward.environment.get(name.lower())
+        value = context.environment.get(name) or context.environment.get(name.lower())
         if value:
             told.append(f"{name} is {_shown(value)}")
     if not told:
         return ok("none is set")
-    spared = ward.environment.get("NO_PROXY") or ward.environment.get("no_proxy")
+    spared = context.environment.get("NO_PROXY") or context.environment.get("no_proxy")
     around = f"; not for {spared[:100]}" if spared else "; there is no NO_PROXY"
     hint = None if spared else "if a model or an MCP server is on this machine, set NO_PROXY=localhost,127.0.0.1"
     return note(f"{', '.join(told)}{around}", hint)
 
 
 def _shown(address: str) -> str:
-    """Without a user and a password."""
+    """Return an address without user and password."""
     try:
         parts = urlsplit(address if "://" in address else f"http://{address}")
         port = f":{parts.port}" if parts.port else ""

@@ -38,15 +38,15 @@ _MODULE: Final = re.compile(r"""["']-m["'][\s,]+$""")
 """What stands before the name in `python -m antiphon`."""
 
 
-def settings_of(name: str, ward: DoctorContext) -> Sequence[Finding]:
-    """What an editor's settings say about us; nothing if they do not mention us."""
+def settings_of(name: str, context: DoctorContext) -> Sequence[Finding]:
+    """Check the settings of an editor, if they mention Antiphon."""
     found: list[Finding] = []
-    for path in _files(name, ward.environment):
+    for path in _files(name, context.environment):
         text = _text(path)
         if text is None or "antiphon" not in text:
             continue
         if path.suffix != ".json":
-            found += _of_code(name, path, text, ward)
+            found += _of_code(name, path, text, context)
             continue
         try:
             document = parse(text)
@@ -56,12 +56,12 @@ def settings_of(name: str, ward: DoctorContext) -> Sequence[Finding]:
             )
             continue
         for command in _commands(None if document is None else document.data):
-            found += _of_command(name, path, command, ward)
+            found += _of_command(name, path, command, context)
     return found
 
 
 def _files(name: str, environment: Mapping[str, str]) -> list[Path]:
-    """Where `antiphon setup` would write, where it has written, and where else settings may be."""
+    """Yield the files where settings may be: the usual ones, and those that `antiphon setup` has written."""
     config = Path(environment.get("XDG_CONFIG_HOME", ""))
     config = config if config.is_absolute() else Path.home() / ".config"
     found = dict.fromkeys([place_of(name, NAME, environment), *(Path(record.file) for _, record in records(name))])
@@ -85,7 +85,7 @@ def _text(path: Path) -> str | None:
 
 
 def _commands(part: Any) -> Iterator[list[str]]:
-    """Every command in a document that has to do with us: an object with a `command`, and perhaps `args`."""
+    """Yield every command in a document that starts Antiphon: an object with `command` and perhaps `args`."""
     if isinstance(part, list):
         for each in part:
             yield from _commands(each)
@@ -98,7 +98,7 @@ def _commands(part: Any) -> Iterator[list[str]]:
 
 
 def _words(part: dict[str, Any]) -> list[str]:
-    """The words of a command: `"command": "x", "args": […]`, or an object or a list in place of the string."""
+    """Return the words of a command: a string with `args`, an object, or a list."""
     command = part.get("command")
     if isinstance(command, dict):
         part, command = command, command.get("path")
@@ -109,8 +109,8 @@ def _words(part: dict[str, Any]) -> list[str]:
     return [command, *rest] if isinstance(command, str) else []
 
 
-def _of_command(name: str, path: Path, words: list[str], ward: DoctorContext) -> Sequence[Finding]:
-    wrong = _missing(words[0], ward)
+def _of_command(name: str, path: Path, words: list[str], context: DoctorContext) -> Sequence[Finding]:
+    wrong = _missing(words[0], context)
     if wrong is not None:
         return problem(f"{path} starts `{words[0]}`, {wrong}", _again(name), path=str(path))
     engines = [word for before, word in pairwise(words) if before == "--engine"]
@@ -124,7 +124,7 @@ def _of_command(name: str, path: Path, words: list[str], ward: DoctorContext) ->
 
 
 def _unknown(engine: str) -> str | None:
-    """What to do about an engine that there is not; None: there is, though its program may be missing."""
+    """Return a hint for an unknown engine; None if the engine exists."""
     from antiphon.engines.known import UnknownEngine, make_engine
     from antiphon.errors import AcpError
 
@@ -137,24 +137,24 @@ def _unknown(engine: str) -> str | None:
     return None
 
 
-def _of_code(name: str, path: Path, text: str, ward: DoctorContext) -> Sequence[Finding]:
-    """Of a program only what looks like our command is looked at."""
+def _of_code(name: str, path: Path, text: str, context: DoctorContext) -> Sequence[Finding]:
+    """Check settings that are a program: only what looks like our command."""
     found: list[Finding] = []
     for match in _MENTIONED.finditer(text):
         if not (match["key"] or match["next"]) or _MODULE.search(text, max(0, match.start() - 20), match.start()):
             continue
-        wrong = _missing(match["program"], ward)
+        wrong = _missing(match["program"], context)
         if wrong is not None:
             found += problem(f"{path} starts `{match['program']}`, {wrong}", _again(name), path=str(path))
     return found or ok(f"{path} mentions Antiphon", path=str(path))
 
 
-def _missing(program: str, ward: DoctorContext) -> str | None:
-    """What is wrong with a program that an editor is to start."""
+def _missing(program: str, context: DoctorContext) -> str | None:
+    """Return what is wrong with a program that an editor starts."""
     place = os.path.expanduser(program)
     if "/" in place:
         return None if os.path.isfile(place) and os.access(place, os.X_OK) else "which is no program that can be run"
-    found = shutil.which(place, path=ward.environment.get("PATH", os.defpath))
+    found = shutil.which(place, path=context.environment.get("PATH", os.defpath))
     return None if found is not None else "which is not on the PATH"
 
 

@@ -44,24 +44,24 @@ _CLAUDE_WAYS: Final = {
 
 
 class ClaudeLogin(msgspec.Struct, rename="camel"):
-    """What `claude auth status` says, as far as it is passed on."""
+    """The part of `claude auth status` that is reported."""
 
     logged_in: bool
     auth_method: str = ""
     api_provider: str = ""
 
 
-async def program(cli: Cli, ward: DoctorContext) -> Sequence[Finding]:
-    """Where the program is, and which version; nothing if it is missing and nobody asked for it."""
+async def program(cli: Cli, context: DoctorContext) -> Sequence[Finding]:
+    """Check where the program is, and its version. A missing one that was not named gives no finding."""
     try:
-        found = find_cli(cli, ward.environment)
+        found = find_cli(cli, context.environment)
     except CliMissing as error:
-        wrong = _is_chosen(cli, ward) or cli.name in ward.named or ward.loaded.settings.agent == cli.name
+        wrong = _is_chosen(cli, context) or cli.name in context.named or context.loaded.settings.agent == cli.name
         return (problem if wrong else note)(error.sentence, error.hint)
     facts = {"path": found.path, "source": found.source}
     where = f"{found.path} ({_SOURCES.get(found.source, 'of the package {0.package}').format(cli)})"
     again = f"install it again: {cli.install}; or name another one in {cli.variable}"
-    answer = await _version(found, ward)
+    answer = await _version(found, context)
     if answer.trouble is not None:
         return problem(f"{where} does not work: {answer.trouble}", again, **facts)
     version = _version_in(cli, answer)
@@ -74,13 +74,15 @@ async def program(cli: Cli, ward: DoctorContext) -> Sequence[Finding]:
     return ok(f"{version}, {where}", version=version, **facts)
 
 
-async def claude_login(ward: DoctorContext) -> Sequence[Finding]:
-    """Whether Claude Code could work for somebody here."""
-    found = await _usable(CLAUDE, ward)
+async def claude_login(context: DoctorContext) -> Sequence[Finding]:
+    """Check the login of Claude Code."""
+    found = await _usable(CLAUDE, context)
     if found is None:
         return []
     # At home, which is where `ask` asks: the settings of a project may name a program that gives a key, and it would be run.
-    answer = await ask(found.path, "auth", "status", "--json", limit=ward.limit, env={**ward.environment, **_QUIET})
+    answer = await ask(
+        found.path, "auth", "status", "--json", limit=context.limit, env={**context.environment, **_QUIET}
+    )
     standing = _standing(answer.said)
     if standing is None:
         return _silent(CLAUDE, answer, "run `claude auth status` in a terminal to see what it says")
@@ -93,21 +95,21 @@ async def claude_login(ward: DoctorContext) -> Sequence[Finding]:
     return ok(f"signed in {way}", method=standing.auth_method, provider=standing.api_provider)
 
 
-async def codex_login(ward: DoctorContext) -> Sequence[Finding]:
-    """Whether Codex could work for somebody here."""
-    found = await _usable(CODEX, ward)
+async def codex_login(context: DoctorContext) -> Sequence[Finding]:
+    """Check the login of Codex."""
+    found = await _usable(CODEX, context)
     if found is None:
         return []
-    answer = await ask(found.path, "login", "status", limit=ward.limit, env=ward.environment)
+    answer = await ask(found.path, "login", "status", limit=context.limit, env=context.environment)
     if answer.status == 0:
         way = "with a ChatGPT account" if "ChatGPT" in answer.said else "with an API key"
         return ok(f"signed in {way}", method="chatgpt" if "ChatGPT" in answer.said else "apikey")
     if answer.trouble is not None or "Not logged in" not in answer.said:
         return _silent(CODEX, answer, "run `codex login status` in a terminal to see what it says")
-    provider = codex_config(ward).get("model_provider", "openai")
+    provider = codex_config(context).get("model_provider", "openai")
     if provider != "openai":
         return note(f"not signed in; its configuration names the model provider `{provider}`, which may need no login")
-    key = next((name for name in KEYS if ward.environment.get(name)), None)
+    key = next((name for name in KEYS if context.environment.get(name)), None)
     if key is not None:
         return note(f"not signed in, but {key} is set: clients can sign in with it by the method `api-key`")
     return problem(
@@ -116,7 +118,7 @@ async def codex_login(ward: DoctorContext) -> Sequence[Finding]:
     )
 
 
-def one_is_enough(results: "Sequence[DoctorResult]", ward: DoctorContext) -> "tuple[DoctorResult, ...]":
+def one_is_enough(results: "Sequence[DoctorResult]", context: DoctorContext) -> "tuple[DoctorResult, ...]":
     """Return the results with the problems of engines that are not needed as notes, where another engine works.
 
     An engine is needed that was asked for by name: here, as the agent, for the joint agent, or by where its program is.
@@ -126,13 +128,13 @@ def one_is_enough(results: "Sequence[DoctorResult]", ward: DoctorContext) -> "tu
         if result.check.part == "engines":
             found.setdefault(result.check.id.split(".")[1], []).extend(result.findings)
     works = {name for name, each in found.items() if len(each) > 1 and all(one.status != "problem" for one in each)}
-    settings = ward.loaded.settings
+    settings = context.loaded.settings
     needed = {
         settings.agent,
         *(settings.duet.engines or ()),
-        *(word.removeprefix("engines.").partition(".")[0] for word in ward.named),
+        *(word.removeprefix("engines.").partition(".")[0] for word in context.named),
     }
-    needed |= {cli.name for cli in (CLAUDE, CODEX) if _is_chosen(cli, ward)}
+    needed |= {cli.name for cli in (CLAUDE, CODEX) if _is_chosen(cli, context)}
     return tuple(
         msgspec.structs.replace(result, findings=tuple(map(_as_note, result.findings)))
         if works and result.check.part == "engines" and result.check.id.split(".")[1] not in needed
@@ -145,22 +147,22 @@ def _as_note(finding: Finding) -> Finding:
     return msgspec.structs.replace(finding, status="note") if finding.status == "problem" else finding
 
 
-def codex_config(ward: DoctorContext) -> Mapping[str, Any]:
-    """What the user wrote into Codex's own config file; nothing if it cannot be read."""
-    place = Path(os.path.expanduser(ward.environment.get("CODEX_HOME") or "~/.codex")) / "config.toml"
+def codex_config(context: DoctorContext) -> Mapping[str, Any]:
+    """Return the user's Codex config; empty if it cannot be read."""
+    place = Path(os.path.expanduser(context.environment.get("CODEX_HOME") or "~/.codex")) / "config.toml"
     try:
         return tomllib.loads(place.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
 
 
-async def _usable(cli: Cli, ward: DoctorContext) -> FoundProgram | None:
-    """The program, if `program` has nothing to say against it: one trouble is not told twice."""
+async def _usable(cli: Cli, context: DoctorContext) -> FoundProgram | None:
+    """Return the program, if `program` reports no problem with it: no problem is reported twice."""
     try:
-        found = find_cli(cli, ward.environment)
+        found = find_cli(cli, context.environment)
     except CliMissing:
         return None
-    answer = await _version(found, ward)
+    answer = await _version(found, context)
     version = _version_in(cli, answer)
     if version is None:
         return None
@@ -171,12 +173,12 @@ async def _usable(cli: Cli, ward: DoctorContext) -> FoundProgram | None:
     return found
 
 
-async def _version(found: FoundProgram, ward: DoctorContext) -> ProgramOutput:
-    return await ask(found.path, "--version", limit=ward.limit, env=ward.environment)
+async def _version(found: FoundProgram, context: DoctorContext) -> ProgramOutput:
+    return await ask(found.path, "--version", limit=context.limit, env=context.environment)
 
 
 def _version_in(cli: Cli, answer: ProgramOutput) -> str | None:
-    """Its own version: a warning before it may name that of something else."""
+    """Return the version; a warning before it may contain another one."""
     if answer.status != 0:
         return None
     lines = answer.said.splitlines()
@@ -184,16 +186,16 @@ def _version_in(cli: Cli, answer: ProgramOutput) -> str | None:
     return next((version for line in (*own, *lines) if (version := version_in(line))), None)
 
 
-def _is_chosen(cli: Cli, ward: DoctorContext) -> bool:
-    """Whether the user named a program: then it is wrong that there is none."""
-    if ward.environment.get(cli.variable):
+def _is_chosen(cli: Cli, context: DoctorContext) -> bool:
+    """Whether the user chose a program, which then has to exist."""
+    if context.environment.get(cli.variable):
         return True
-    file = ward.loaded.sources.user
+    file = context.loaded.sources.user
     return file is not None and read(file.text).text("engines", cli.name, "executable") is not None
 
 
 def _standing(said: str) -> ClaudeLogin | None:
-    """The object in what it said; a warning may stand before it."""
+    """Return the JSON object in the output, which may begin with a warning."""
     start = said.find("{")
     try:
         return msgspec.json.decode(said[start : said.rfind("}") + 1], type=ClaudeLogin) if start >= 0 else None

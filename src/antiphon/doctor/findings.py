@@ -17,7 +17,7 @@ Status: TypeAlias = Literal["ok", "note", "problem"]
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What was found: one sentence, and what to do about it if there is anything to do."""
+    """What was found: a sentence, and what to do."""
 
     status: Status
     sentence: str
@@ -27,7 +27,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class DoctorContext(msgspec.Struct, frozen=True):
-    """What is looked at: a directory and an environment, with the settings that hold there."""
+    """What checks look at: a directory, an environment, and the settings there."""
 
     cwd: str
     environment: Mapping[str, str]
@@ -49,7 +49,7 @@ Look: TypeAlias = Callable[[DoctorContext], Sequence[Finding]] | Callable[[Docto
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One thing to find out. The first word of its id is the part of the report that it stands in."""
+    """A check. The first word of its id is its part of the report."""
 
     id: str
     title: str
@@ -61,26 +61,26 @@ class Check(msgspec.Struct, frozen=True):
 
     @property
     def part(self) -> str:
-        """Where it stands in the report."""
+        """The part of the report."""
         return self.id.partition(".")[0]
 
     def is_about(self, name: str) -> bool:
-        """Whether somebody who says this name means it."""
+        """Whether a name selects this check."""
         return f"{self.id}.".startswith(f"{name}.") or name in self.about
 
 
 def ok(sentence: str, **facts: str) -> list[Finding]:
-    """All is well."""
+    """Return a finding: everything is fine."""
     return [Finding("ok", sentence, None, facts)]
 
 
 def note(sentence: str, hint: str | None = None, **facts: str) -> list[Finding]:
-    """Something to know."""
+    """Return a finding that is no problem."""
     return [Finding("note", sentence, hint, facts)]
 
 
 def problem(sentence: str, hint: str, **facts: str) -> list[Finding]:
-    """Something that does not work, and what to do."""
+    """Return a problem, and what to do."""
     return [Finding("problem", sentence, hint, facts)]
 
 

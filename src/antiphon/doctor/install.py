@@ -38,14 +38,14 @@ _PROGRAMS: Final = {"claude": CLAUDE, "codex": CODEX}
 
 
 class DirectUrl(msgspec.Struct):
-    """Where a package came from that no index gave: what installers leave in `direct_url.json`."""
+    """Where a package was installed from without an index: `direct_url.json`."""
 
     url: str = ""
     dir_info: dict[str, object] = {}
 
 
-def python(ward: DoctorContext) -> Sequence[Finding]:
-    """The Python that runs this, and the machine."""
+def python(context: DoctorContext) -> Sequence[Finding]:
+    """Check the Python version and the system."""
     import sqlite3
 
     version = platform.python_version()
@@ -67,8 +67,8 @@ def python(ward: DoctorContext) -> Sequence[Finding]:
     return ok(where, **facts)
 
 
-def ours(ward: DoctorContext) -> Sequence[Finding]:
-    """Our version, and how it came here."""
+def ours(context: DoctorContext) -> Sequence[Finding]:
+    """Check our version, and how it was installed."""
     here = Path(antiphon.__file__).resolve().parent
     facts = {"version": antiphon.__version__, "path": str(here)}
     installed = _distribution(here)
@@ -85,9 +85,9 @@ def ours(ward: DoctorContext) -> Sequence[Finding]:
     return ok(f"{antiphon.__version__}, {words}", **facts)
 
 
-def command(ward: DoctorContext) -> Sequence[Finding]:
-    """The `antiphon` that editors and people start."""
-    path = ward.environment.get("PATH", os.defpath)
+def command(context: DoctorContext) -> Sequence[Finding]:
+    """Check the `antiphon` program on the PATH."""
+    path = context.environment.get("PATH", os.defpath)
     found = shutil.which("antiphon", path=path)
     beside = Path(sys.prefix, "bin", "antiphon")
     if found is None:
@@ -105,8 +105,8 @@ def command(ward: DoctorContext) -> Sequence[Finding]:
     return ok(f"`antiphon` is {found}", path=found)
 
 
-def extra(name: str, ward: DoctorContext) -> Sequence[Finding]:
-    """Whether an optional part is there."""
+def extra(name: str, context: DoctorContext) -> Sequence[Finding]:
+    """Check whether an extra is installed."""
     missing = [package for package in EXTRAS[name] if PathFinder.find_spec(package) is None]
     if not missing:
         return ok("installed")
@@ -115,14 +115,14 @@ def extra(name: str, ward: DoctorContext) -> Sequence[Finding]:
         return note(f"not installed: {_WITHOUT[name]}", hint)
     program = _PROGRAMS[name]
     try:
-        found = find_cli(program, ward.environment)
+        found = find_cli(program, context.environment)
     except CliMissing:
         return note(f"not installed: it brings the `{program.program}` program along", hint)
     return ok(f"not installed, and not needed: {program.title} is {found.path}")
 
 
 def _distribution(here: Path) -> Distribution | None:
-    """What an installer knows of us, if it is the package that runs."""
+    """Return the installed distribution, if it is the running package."""
     try:
         found = distribution("antiphon")
     except PackageNotFoundError:
@@ -133,7 +133,7 @@ def _distribution(here: Path) -> Distribution | None:
 
 
 def _source(found: Distribution) -> Path | None:
-    """The copy of the tree that it is installed from and still uses."""
+    """Return the source tree of an editable installation."""
     direct = _direct(found)
     if direct is None or direct.dir_info.get("editable") is not True:
         return None

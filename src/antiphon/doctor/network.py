@@ -25,26 +25,26 @@ CHATGPT: Final = "https://chatgpt.com/backend-api/codex"
 _CLOUDS: Final = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 
 
-async def claude(ward: DoctorContext) -> Sequence[Finding]:
-    """The address that Claude Code would ask."""
+async def claude(context: DoctorContext) -> Sequence[Finding]:
+    """Check the address that Claude Code uses."""
     try:
-        find_cli(CLAUDE, ward.environment)
+        find_cli(CLAUDE, context.environment)
     except CliMissing:
         return []
-    cloud = next((name for name in _CLOUDS if ward.environment.get(name)), None)
+    cloud = next((name for name in _CLOUDS if context.environment.get(name)), None)
     if cloud is not None:
         return note(f"not tried: {cloud} is set, so the model is at a cloud provider")
-    address = ward.environment.get("ANTHROPIC_BASE_URL") or _claude_setting(ward) or ANTHROPIC
-    return await _reach(address, ward)
+    address = context.environment.get("ANTHROPIC_BASE_URL") or _claude_setting(context) or ANTHROPIC
+    return await _reach(address, context)
 
 
-async def codex(ward: DoctorContext) -> Sequence[Finding]:
-    """The address that Codex would ask."""
+async def codex(context: DoctorContext) -> Sequence[Finding]:
+    """Check the address that Codex uses."""
     try:
-        found = find_cli(CODEX, ward.environment)
+        found = find_cli(CODEX, context.environment)
     except CliMissing:
         return []
-    config = codex_config(ward)
+    config = codex_config(context)
     provider = config.get("model_provider", "openai")
     if provider != "openai":
         table: Any = config.get("model_providers")
@@ -52,21 +52,21 @@ async def codex(ward: DoctorContext) -> Sequence[Finding]:
         address = entry.get("base_url") if isinstance(entry, dict) else None
         if not isinstance(address, str):
             return note(f"not tried: the configuration does not say where the provider `{provider}` is")
-        return await _reach(address, ward)
+        return await _reach(address, context)
     if isinstance(address := config.get("openai_base_url"), str):
-        return await _reach(address, ward)
-    answer = await ask(found.path, "login", "status", limit=ward.limit, env=ward.environment)
-    return await _reach(CHATGPT if "ChatGPT" in answer.said else OPENAI, ward)
+        return await _reach(address, context)
+    answer = await ask(found.path, "login", "status", limit=context.limit, env=context.environment)
+    return await _reach(CHATGPT if "ChatGPT" in answer.said else OPENAI, context)
 
 
-async def _reach(address: str, ward: DoctorContext) -> Sequence[Finding]:
-    """Any answer will do: without a key it is a refusal."""
+async def _reach(address: str, context: DoctorContext) -> Sequence[Finding]:
+    """Connect to an address. Any response counts: without a key it is a refusal."""
     shown = _shown(address)
     if shown is None:
         return problem("what is to be the model's address is none", "correct it; it begins with https:// or http://")
     began = time.monotonic()
     try:
-        status = await in_thread(lambda: _knock(address, ward.limit))
+        status = await in_thread(lambda: _knock(address, context.limit))
     except OSError as error:
         why = getattr(error, "reason", error)
         return problem(
@@ -82,12 +82,12 @@ async def _reach(address: str, ward: DoctorContext) -> Sequence[Finding]:
 
 
 def _knock(address: str, limit: float) -> int:
-    """The status of an answer. It blocks."""
+    """Return the status of the response. Blocks."""
     from urllib.error import HTTPError
     from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
     class Stay(HTTPRedirectHandler):
-        """An answer that leads elsewhere is an answer."""
+        """Follows no redirects: a redirect is a response."""
 
         def redirect_request(self, *_: object, **__: object) -> "Request | None":
             return None
@@ -104,7 +104,7 @@ def _knock(address: str, limit: float) -> int:
 
 
 def _shown(address: str) -> str | None:
-    """An address without what may be secret; None if it is none."""
+    """Return an address without secrets; None if it is not valid."""
     try:
         parts = urlsplit(address)
         port = f":{parts.port}" if parts.port else ""
@@ -113,9 +113,9 @@ def _shown(address: str) -> str | None:
     return f"{parts.scheme}://{parts.hostname}{port}" if parts.scheme in ("http", "https") and parts.hostname else None
 
 
-def _claude_setting(ward: DoctorContext) -> str | None:
-    """The address in the user's settings of Claude Code."""
-    folder = ward.environment.get("CLAUDE_CONFIG_DIR") or str(Path.home() / ".claude")
+def _claude_setting(context: DoctorContext) -> str | None:
+    """Return the address in the user's settings of Claude Code."""
+    folder = context.environment.get("CLAUDE_CONFIG_DIR") or str(Path.home() / ".claude")
     try:
         settings = msgspec.json.decode((Path(folder) / "settings.json").read_bytes())
     except (OSError, msgspec.DecodeError):

@@ -26,7 +26,7 @@ OUTPUT: Final = 64 * 1024
 
 
 class ProgramOutput(msgspec.Struct, frozen=True):
-    """What a program said, stdout and stderr together; or why it said nothing."""
+    """The output of a program, stdout and stderr together, or why there is none."""
 
     said: str = ""
     status: int | None = None
@@ -34,13 +34,13 @@ class ProgramOutput(msgspec.Struct, frozen=True):
 
     @property
     def first_line(self) -> str:
-        """What to show of it."""
+        """The first line, for display."""
         line = self.said.strip().partition("\n")[0][:200]
         return line or ("nothing" if self.status == 0 else f"nothing, and ended with {self.status}")
 
 
 async def ask(path: str, *words: str, limit: float, cwd: str | None = None, env: Mapping[str, str]) -> ProgramOutput:
-    """Run it with these words, in a directory, and hear what it says. It reads nothing."""
+    """Run a program without stdin, and return its output."""
     try:
         command = await LocalCommand.start([path, *words], cwd=cwd or home(), env=env, output_limit=OUTPUT)
     except SpawnFailed as error:
@@ -57,7 +57,7 @@ async def ask(path: str, *words: str, limit: float, cwd: str | None = None, env:
 
 
 def home() -> str:
-    """Where programs are asked that are not to look at a project."""
+    """Return the directory for programs that must not read a project."""
     place = Path.home()
     return str(place) if place.is_dir() else "/"
 
@@ -81,16 +81,16 @@ class DoctorResult(msgspec.Struct, frozen=True):
 
 
 async def run_checks(
-    checks: Sequence[Check], ward: DoctorContext, done: Callable[[Check], None] = lambda _: None
+    checks: Sequence[Check], context: DoctorContext, done: Callable[[Check], None] = lambda _: None
 ) -> tuple[DoctorResult, ...]:
-    """Do all of them; the results come in the order of the checks. `done` is told each as it ends."""
+    """Run all checks, and return the results in their order. `done` is called as each one ends."""
     gate = asyncio.Semaphore(AT_ONCE)
-    redact = Redactor(ward.environment)
+    redact = Redactor(context.environment)
 
     async def do(check: Check) -> DoctorResult:
         async with gate:
             began = time.monotonic()
-            found = await _find(check, ward)
+            found = await _find(check, context)
             done(check)
             return DoctorResult(check, tuple(_clean(each, redact) for each in found), time.monotonic() - began)
 
@@ -100,7 +100,7 @@ async def run_checks(
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Do something that may block, in a thread that nobody waits for if it does not come back: a dead network disk, for example."""
+    """Run something that may block in a thread that is abandoned if it hangs, for example on a dead network disk."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -126,13 +126,13 @@ async def in_thread(work: Callable[[], T]) -> T:
     return await future
 
 
-async def _find(check: Check, ward: DoctorContext) -> Sequence[Finding]:
+async def _find(check: Check, context: DoctorContext) -> Sequence[Finding]:
     try:
         async with asyncio.timeout(check.limit):
             if inspect.iscoroutinefunction(check.look):
-                return await cast("Awaitable[Sequence[Finding]]", check.look(ward))
+                return await cast("Awaitable[Sequence[Finding]]", check.look(context))
             look = cast("Callable[[DoctorContext], Sequence[Finding]]", check.look)
-            return await in_thread(lambda: look(ward))
+            return await in_thread(lambda: look(context))
     except TimeoutError:
         return problem(
             f"this could not be found out within {check.limit:g} seconds",
@@ -150,7 +150,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _clean(found: Finding, redact: Redactor) -> Finding:
-    """Without secrets, whatever a program or a file said."""
+    """Return a finding without secrets."""
 
     def clean(text: str) -> str:
         text = one_line(redact(text))

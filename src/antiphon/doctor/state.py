@@ -31,9 +31,9 @@ STALE: Final = 3600.0
 """Seconds after which a file that was to be moved into its place has been left over."""
 
 
-def directory(ward: DoctorContext) -> Sequence[Finding]:
-    """Where we keep things: whether it can be written to, and whether there is room."""
-    place = state_dir(ward.environment)
+def directory(context: DoctorContext) -> Sequence[Finding]:
+    """Check whether the state directory can be written and has space."""
+    place = state_dir(context.environment)
     facts = {"path": str(place)}
     there = next((folder for folder in (place, *place.parents) if folder.exists()), Path("/"))
     other = "check the permissions, or choose another directory with ANTIPHON_STATE_DIR"
@@ -50,9 +50,9 @@ def directory(ward: DoctorContext) -> Sequence[Finding]:
     return ok(f"{place}{made}; {_size(free)} are free", **facts)
 
 
-def database(ward: DoctorContext) -> Sequence[Finding]:
-    """The database: whether it opens and can be written, its size and its version."""
-    path = state_dir(ward.environment) / FILE_NAME
+def database(context: DoctorContext) -> Sequence[Finding]:
+    """Check the database: whether it opens and can be written, its size and version."""
+    path = state_dir(context.environment) / FILE_NAME
     facts = {"path": str(path)}
     if not path.exists():
         return ok("there is none yet: the first session makes it", **facts)
@@ -76,9 +76,9 @@ def database(ward: DoctorContext) -> Sequence[Finding]:
     return ok(f"{path} opens, {_size(size)}, tables of version {version}{old}", **facts)
 
 
-def leftovers(ward: DoctorContext) -> Sequence[Finding]:
-    """What a crash has left: an unfinished transaction, files that were never moved into their place."""
-    place = state_dir(ward.environment)
+def leftovers(context: DoctorContext) -> Sequence[Finding]:
+    """Check for files that a crash has left behind."""
+    place = state_dir(context.environment)
     found: list[Finding] = []
     journal = place / f"{FILE_NAME}-journal"
     if journal.exists() and journal.stat().st_size > 0 and time.time() - journal.stat().st_mtime > STALE:
@@ -92,10 +92,10 @@ def leftovers(ward: DoctorContext) -> Sequence[Finding]:
     return found
 
 
-def sessions(ward: DoctorContext) -> Sequence[Finding]:
-    """Sessions that are open now, and locks of those who crashed with one open."""
+def sessions(context: DoctorContext) -> Sequence[Finding]:
+    """Check the open sessions, and locks that a killed process has left."""
     try:
-        every = list(look_at_all(state_dir(ward.environment)))
+        every = list(look_at_all(state_dir(context.environment)))
     except AcpError as error:
         return problem(*split(error.advice, "check the permissions"))
     found: list[Finding] = []
@@ -114,9 +114,9 @@ def sessions(ward: DoctorContext) -> Sequence[Finding]:
     return found
 
 
-def is_trusted(ward: DoctorContext) -> bool:
-    """Whether the project's file, as it is, was trusted. What cannot be read says no; why, `database` tells."""
-    sources, path = ward.loaded.sources, state_dir(ward.environment) / FILE_NAME
+def is_trusted(context: DoctorContext) -> bool:
+    """Whether the project's file is trusted as it is now. No, if the database cannot be read."""
+    sources, path = context.loaded.sources, state_dir(context.environment) / FILE_NAME
     if sources.directory is None or sources.project is None or not sources.project.digest or not path.exists():
         return False
     find = "SELECT 1 FROM trusted_project WHERE project = ? AND digest = ?"
@@ -129,7 +129,7 @@ def is_trusted(ward: DoctorContext) -> bool:
 
 
 def _look_into(path: Path, *, whole: bool) -> tuple[int, str | None]:
-    """The version of its tables, and what is damaged. Raises what stands in the way of writing."""
+    """Return the version of the tables, and what is damaged. Raises if it cannot be written."""
     uri = f"{path.as_uri()}?mode=rw"
     with closing(sqlite3.connect(uri, uri=True, timeout=LOCK_PATIENCE, isolation_level=None)) as connection:
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])

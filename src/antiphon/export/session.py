@@ -70,7 +70,7 @@ class ExportedSession(msgspec.Struct, frozen=True):
     plan: list[v1.PlanEntry] = msgspec.field(default_factory=list)
 
 
-class _Teller:
+class _SessionFolder:
     """Folds events into entries and remembers whose each is."""
 
     def __init__(self) -> None:
@@ -122,10 +122,10 @@ def _announced(update: v1.Update) -> str:
 
 def read_lines(history: Iterable[bytes]) -> tuple[list[ExportedLine], list[v1.PlanEntry]]:
     """The entries of a history, and the plan as it is at the end. What stood before the user began afresh is not told."""
-    teller = _Teller()
+    folded = _SessionFolder()
     for step in HistoryView(unpack(history)):
-        teller.take(*step)
-    return teller.lines, teller.transcript.plan
+        folded.take(*step)
+    return folded.lines, folded.transcript.plan
 
 
 def read_session(about: SessionFacts, history: Iterable[bytes]) -> ExportedSession:

@@ -48,7 +48,7 @@ CONTEXT: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class DiffLines:
-    """The lines of a diff, and how many came and went."""
+    """The lines of a diff, and how many were added and removed."""
 
     lines: tuple[str, ...]
     """Each with ` `, `+`, `-` in front; `@` begins a part."""
@@ -87,7 +87,7 @@ _STYLES: Final = {"+": "green", "-": "red", "@": "dim cyan", " ": "dim"}
 
 
 def diff_texts(change: DiffLines, most: int | None = None) -> list[Text]:
-    """The diff in colour, at most so many lines of it."""
+    """Return a diff in colour, at most `most` lines of it."""
     shown = [
         Text(f"{line[0]} {line[1:]}" if line[0] != "@" else f"  {line[2:]}", _STYLES[line[0]]) for line in change.lines
     ]
@@ -95,7 +95,7 @@ def diff_texts(change: DiffLines, most: int | None = None) -> list[Text]:
 
 
 def bounded(texts: Sequence[Text], most: int | None, *, tail: bool = False) -> list[Text]:
-    """The first of them (or the last), and how many more there are."""
+    """Return the first lines (or the last ones), and a line with the number of the others."""
     if most is None or len(texts) <= most:
         return list(texts)
     kept, left = max(most - 1, 1), len(texts) - max(most - 1, 1)
@@ -132,7 +132,7 @@ WordOf: TypeAlias = Callable[[str], str]
 def call_texts(
     call: CallEntry, cwd: str, tail_of: TailOf, spinner: str | None = None, failed: str = "failed"
 ) -> list[RenderableType]:
-    """The line of the call, and below it what it shows. `failed` is what to call it if it did."""
+    """Return the lines of a call: its title, and what it shows. `failed` is the word for a failed call."""
     mark, style = MARKS[call.status.meaning]
     if spinner is not None and call.status.meaning == v1.ToolStatus.IN_PROGRESS:
         mark = spinner
@@ -173,7 +173,7 @@ _FENCED: Final = re.compile(r"\s*(`{3,})[^\n`]*\n(.*?)\n?\1\s*", re.DOTALL)
 
 
 def unfenced(text: str) -> str:
-    """What stands in a fence, if the text is one and nothing else: output that an agent sends as Markdown is shown as output."""
+    """Return the content of a fence, if the text is one fence and nothing else."""
     whole = _FENCED.fullmatch(text)
     return whole[2] if whole is not None and whole[1] not in whole[2] else text
 
@@ -186,13 +186,13 @@ def _terminal_texts(tail: TerminalTail | None) -> list[Text]:
 
 
 def _tail_of_output(raw: object) -> TerminalTail | None:
-    """What a terminal of another time wrote, if the agent kept it."""
+    """Return the output of a terminal of an earlier run, if the agent has stored it."""
     text = raw.get("output") if isinstance(raw, Mapping) else None
     return TerminalTail(text) if isinstance(text, str) else None
 
 
 def command_of(raw: object) -> str | None:
-    """The command line in a call's input, under the names that agents use."""
+    """Return the command line in the input of a call, under the names that agents use."""
     if not isinstance(raw, Mapping):
         return None
     for name in ("command", "cmd", "script"):
@@ -209,7 +209,7 @@ def command_of(raw: object) -> str | None:
 
 
 def content_word(block: v1.ContentBlock) -> str:
-    """Content that is no text, as words in brackets."""
+    """Describe content that is not text, in brackets."""
     match block:
         case v1.TextBlock(text=text):
             return clean(text)
@@ -243,14 +243,14 @@ _INTERRUPTING_ITEM: Final = re.compile(r" {0,1}(?:[-*+]|1[.)])\s+\S")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some Markdown that stands by itself. `gap`: whether an empty line belongs before it."""
+    """A block of Markdown. `gap`: whether an empty line belongs before it."""
 
     text: str
     gap: bool = True
 
 
 class Splitter:
-    """Fed pieces of text, returns the blocks that they finish."""
+    """Splits streamed Markdown into finished blocks and an open one."""
 
     def __init__(self) -> None:
         self._partial = ""
@@ -262,7 +262,7 @@ class Splitter:
         self._done: list[Block] = []
 
     def feed(self, text: str) -> list[Block]:
-        """Take a piece of any length; returns what is finished by it."""
+        """Add a piece of text, and return the blocks that it finishes."""
         *whole, self._partial = (self._partial + text).split("\n")
         for line in whole:
             self._line(line)
@@ -272,7 +272,7 @@ class Splitter:
         return done
 
     def finish(self) -> list[Block]:
-        """There is no more: everything is finished."""
+        """Return the last blocks, at the end of the text."""
         if self._partial:
             self._line(self._partial)
         self._partial = ""
@@ -282,7 +282,7 @@ class Splitter:
 
     @property
     def open(self) -> Block | None:
-        """The block that may still change, as far as it is known."""
+        """The block that may still change."""
         lines = [*self._lines, self._partial] if self._partial else self._lines
         text = "\n".join(lines)
         return Block(text, self._gap) if text.strip() else None
@@ -368,7 +368,7 @@ class Splitter:
             self._lines, self._size = [first], len(first)
 
     def _cut_partial(self) -> None:
-        """A line without an end: cut it between two words, if there are words."""
+        """Cut an unfinished line between two words."""
         at = self._partial.rfind(" ", LONGEST // 2, LONGEST) + 1 or LONGEST
         head, self._partial = self._partial[:at], self._partial[at:]
         if self._kind == "":

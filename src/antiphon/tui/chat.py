@@ -52,7 +52,7 @@ Reopen: TypeAlias = Callable[[str, OnUpdate], Awaitable[ClientSession]]
 
 @dataclass(frozen=True)
 class ChatFrontend:
-    """A person at a terminal: how they are asked, and what they want to hear."""
+    """What the chat offers to the code that starts agents: how to ask the user, and where warnings go."""
 
     ask: Ask
     elicitation: Elicitation
@@ -106,9 +106,11 @@ class Chat:
         self._terminals = WatchedTerminals()
         self._refused: set[str] = set()
         self.screen = ChatScreen(Painter(80, colour=colour), self._terminals.tail, cwd, self._word_of)
-        self.asking = ChatQuestions(self.screen, lambda: self.room, lambda: self.opened.command if self.opened else [])
+        self.asking = ChatQuestions(
+            self.screen, lambda: self.window, lambda: self.opened.command if self.opened else []
+        )
         completer = ChatCompleter(self._commands, lambda name: commands.values_of(self, name), lambda: self.screen.cwd)
-        self.room = ChatWindow(self.screen, self, completer, history)
+        self.window = ChatWindow(self.screen, self, completer, history)
         self.opened: StartedAgent | None = None
         self.listed: list[v1.SessionInfo] = []
         self.failure: AcpError | None = None
@@ -129,7 +131,7 @@ class Chat:
 
     @property
     def session(self) -> "ClientSession":
-        """The session that is open.
+        """The open session.
 
         Raises:
             AcpError: none is, yet.
@@ -151,7 +153,7 @@ class Chat:
 
     @property
     def gate(self) -> "PermissionGate":
-        """Who decides what the agent may do.
+        """The gate that decides what the agent may do.
 
         Raises:
             AcpError: nobody, yet.
@@ -162,22 +164,22 @@ class Chat:
 
     @property
     def busy(self) -> bool:
-        """Whether something runs."""
+        """Whether a turn is running."""
         return self._since is not None
 
     @property
     def waiting(self) -> list[str]:
-        """What was typed and is not sent yet."""
+        """Prompts that are queued."""
         return list(self._waiting)
 
     def status(self) -> Text:
-        """The line at the bottom."""
+        """The status line."""
         if self._about_to_leave:
             return Text("Ctrl-C again to leave, or go on typing", "yellow")
         seconds = None if self._since is None else int(time.monotonic() - self._since)
         doing = (
             "waiting for you"
-            if self.room.panel is not None
+            if self.window.panel is not None
             else "cancelling"
             if self._cancelling is not None
             else "working"
@@ -188,23 +190,23 @@ class Chat:
         return state.status_text(name, self._session, gate, doing, seconds)
 
     def note(self, things: Iterable[RenderableType] | str, kind: str = "note") -> None:
-        """Words of our own, in the conversation."""
+        """Show a line of our own in the conversation."""
         self.screen.note(things, kind)
-        self.room.refresh()
+        self.window.refresh()
 
     async def look(self) -> None:
-        """See what the agent's commands have written."""
+        """Read what the agent's commands have written."""
         await self._terminals.look()
 
     # Life.
 
     async def run(self) -> None:
-        """Talk until the user leaves or the agent cannot be had; then `failure` says why."""
+        """Run the chat until the user leaves, or the agent cannot be used; `failure` has the reason."""
         loop = asyncio.get_running_loop()
         for ending in (signal.SIGTERM, signal.SIGHUP):  # the terminal is to be left as it was found
             loop.add_signal_handler(ending, self.leave)
         loop.set_exception_handler(self._fault)
-        window = asyncio.create_task(self.room.run())
+        window = asyncio.create_task(self.window.run())
         work = asyncio.create_task(self._work())
         left = asyncio.create_task(self._left.wait())
         try:
@@ -212,7 +214,7 @@ class Chat:
         finally:
             left.cancel()
             work.cancel()
-            self.room.close()
+            self.window.close()
             await asyncio.wait((window,), timeout=DRAW_LIMIT)
             window.cancel()  # it was not begun, or another program has the terminal
             results = await asyncio.gather(window, work, return_exceptions=True)
@@ -260,15 +262,15 @@ class Chat:
         self._session = session
         self._started.set()
         self.screen.end_turn()  # what was replayed is final
-        self.room.refresh()
+        self.window.refresh()
 
     def _heard(self, update: v1.Update) -> None:
-        """Outside of turns."""
+        """Handle an update outside of a turn."""
         self.screen.apply(update)
-        self.room.refresh()
+        self.window.refresh()
 
     def _word_of(self, call_id: str) -> str:
-        """What became of a call that failed: the agent says no more than that."""
+        """Return whether a failed call was denied, cancelled or failed: the agent does not say."""
         if call_id in self._refused:
             return "denied"
         return "cancelled" if self._cancelling is not None else "failed"
@@ -279,7 +281,7 @@ class Chat:
     # What is typed.
 
     def submit(self, text: str) -> None:
-        """Do it now, or when its turn comes."""
+        """Send a prompt or run a command, now or after the running turn."""
         self._about_to_leave = False
         own = commands.find(text)
         if own is not None and not own.waits:
@@ -289,33 +291,33 @@ class Chat:
         self._woken.set()
 
     def interrupt(self) -> None:
-        """Ctrl-C, where no question is open."""
+        """Handle Ctrl-C while no question is open."""
         if self._turn is not None and self._cancelling is None:
             self._cancelling = asyncio.create_task(self._turn.cancel())
             self._give_back()
-        elif self.room.input.text and not self.busy:
-            self.room.input.reset()
+        elif self.window.input.text and not self.busy:
+            self.window.input.reset()
         elif self._about_to_leave or self._cancelling is not None:
             self.leave()
         else:
             self._about_to_leave = True
 
     def typed(self) -> None:
-        """Somebody goes on typing, so they do not want to leave."""
+        """Note that the user typed: an earlier Ctrl-C does not count any more."""
         self._about_to_leave = False
 
     def leave(self) -> None:
-        """End the chat, whatever state it is in."""
+        """End the chat, in any state."""
         self._left.set()
-        self.room.close()
+        self.window.close()
 
     def _give_back(self) -> None:
-        """What waited was meant for after the turn that was cancelled: the user may want to say something else now."""
+        """Put queued prompts back on the input line after a cancelled turn."""
         if self._waiting:
-            text = "\n".join([*self._waiting, *([self.room.input.text] if self.room.input.text else [])])
+            text = "\n".join([*self._waiting, *([self.window.input.text] if self.window.input.text else [])])
             self._waiting.clear()
-            self.room.input.text = text
-            self.room.input.cursor_position = len(text)
+            self.window.input.text = text
+            self.window.input.cursor_position = len(text)
 
     def _run_errand(self, errand: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(errand)
@@ -341,18 +343,18 @@ class Chat:
                 await self._play(text[1:] if text.startswith("//") else text)
         finally:
             self._since = None
-            self.room.refresh()
+            self.window.refresh()
 
     async def _do(self, own: commands.ChatCommand, text: str) -> None:
         self.screen.note([Text(f"{state.PROMPT} {one_line(text)}", "bold dim")], "user")
-        self.room.refresh()
+        self.window.refresh()
         try:
             if own.needs_session:
                 await self._started.wait()  # as a prompt does; if the agent cannot be started, the chat ends
             await own.do(self, text.partition(" ")[2])
         except AcpError as error:
             self._tell(error)
-        self.room.refresh()
+        self.window.refresh()
 
     async def _play(self, text: str) -> None:
         session = self.session
@@ -367,9 +369,9 @@ class Chat:
             turn = session.prompt(blocks)
         except AcpError as error:
             self._tell(error)
-            if isinstance(error, AttachmentError) and not self.room.input.text:
-                self.room.input.text = text  # to be mended
-                self.room.input.cursor_position = len(text)
+            if isinstance(error, AttachmentError) and not self.window.input.text:
+                self.window.input.text = text  # to be mended
+                self.window.input.cursor_position = len(text)
             return
         self.screen.said(text, blocks)
         self._turn = turn
@@ -393,7 +395,7 @@ class Chat:
             self.note([Text(f"({word})", "yellow")])
 
     async def _sign_in(self) -> None:
-        """An agent may find out with a prompt only that nobody is signed in."""
+        """Sign in and send the prompt again: some agents ask for a login only then."""
         method = await self.asking.login(self.agent.auth_methods)
         if method is None:
             return
@@ -405,11 +407,11 @@ class Chat:
             self.note("You are signed in: send it again.")
 
     async def _follow(self, turn: "ClientTurn") -> v1.PromptResult:
-        """Show the turn as it goes. A cancelled one is read to its end by who cancels it, and caught up with then."""
+        """Show the updates of a turn. The end of a cancelled turn is read by `cancel`, and shown afterwards."""
         breath = time.monotonic()
         async for update in turn:
             self.screen.apply(update)
-            self.room.refresh()
+            self.window.refresh()
             if self._cancelling is not None:
                 break
             if (now := time.monotonic()) - breath > BREATH:
@@ -426,7 +428,7 @@ class Chat:
     # Sessions.
 
     async def load(self, session_id: str) -> None:
-        """Go to another session: what was said there comes first."""
+        """Open another session, and show its history."""
         if self.opened is None:
             return
         history: list[v1.Update] = []  # kept until it is open; if it never is, nothing has changed here
@@ -452,7 +454,7 @@ class Chat:
         await self._enter(session)
 
     async def begin_anew(self) -> None:
-        """Begin a new session."""
+        """Open a new session."""
         if self.opened is not None:
             session = await self.opened.new(self._heard)
             self.screen.begin(session.cwd)

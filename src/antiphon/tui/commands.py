@@ -55,7 +55,7 @@ KEYS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ChatCommand:
-    """A command of ours. `waits`: only between two turns. `needs_session`: not before there is one."""
+    """A command of the chat. `waits`: only between turns. `needs_session`: only with an open session."""
 
     name: str
     usage: str
@@ -66,13 +66,13 @@ class ChatCommand:
 
 
 def find(text: str) -> ChatCommand | None:
-    """Our command that this line is, if it is one."""
+    """Return the command of the chat in a line; None if it is for the agent."""
     word = text.split(maxsplit=1)[0] if text.strip() else ""
     return COMMANDS.get(word[1:]) if word.startswith("/") else None
 
 
 def values_of(chat: "Chat", command: str) -> Iterator[tuple[str, str]]:
-    """What may follow a command: values, and what they mean."""
+    """Return the values that may follow a command, with descriptions."""
     if not chat.opened:
         return
     match command:
@@ -93,7 +93,7 @@ def values_of(chat: "Chat", command: str) -> Iterator[tuple[str, str]]:
 
 
 async def show_help(chat: "Chat", rest: str) -> None:
-    """Keys, our commands, the agent's."""
+    """Show the keys, the commands of the chat and those of the agent."""
     rows: list[RenderableType] = [Text("Keys", "bold")]
     rows += [_row(key, about) for key, about in KEYS]
     rows += [
@@ -118,7 +118,7 @@ def _row(left: str, right: str) -> RenderableType:
 
 
 async def set_mode(chat: "Chat", rest: str) -> None:
-    """Show the modes, or change to one. Where the agent has modes of the policy's names there is one list."""
+    """Show the modes, or change the mode. Modes of the agent and the policy with the same names are one list."""
     wanted, gate = rest.strip(), chat.gate
     if not wanted:
         theirs, ours = modes_of(chat.session), permission_modes(chat.session, gate)
@@ -175,7 +175,7 @@ def _setting(option: v1.ConfigBase) -> RenderableType:
 
 
 async def list_sessions(chat: "Chat", rest: str) -> None:
-    """The sessions of this directory, each with a number and an id to load it by; without those that scripts made, if wished."""
+    """List the sessions of this directory with numbers and ids, with or without those of scripts."""
     words = rest.split()
     if unknown := [word for word in words if word != NO_SCRIPTS]:
         raise AcpError(
@@ -214,13 +214,13 @@ async def list_sessions(chat: "Chat", rest: str) -> None:
 
 
 async def _sessions(chat: "Chat") -> list[v1.SessionInfo]:
-    """The sessions of this directory, the last used first."""
+    """Return the sessions of this directory, the last used first."""
     infos = [info async for info in chat.agent.list_sessions(chat.session.cwd)]
     return sorted(infos, key=lambda info: info.updated_at or "", reverse=True)
 
 
 async def load_session(chat: "Chat", rest: str) -> None:
-    """Go to another session, by its number in the list or by the beginning of its id."""
+    """Open another session, by its number in the list or the first letters of its id."""
     word = rest.strip()
     if not word or word == NO_SCRIPTS:
         await list_sessions(chat, word)
@@ -237,17 +237,17 @@ async def load_session(chat: "Chat", rest: str) -> None:
 
 
 def _is_number(word: str) -> bool:
-    """Whether a number of the list is meant: ids may be digits, too, but not so few."""
+    """Whether a word is a number of the list. An id of digits has more of them."""
     return word.isascii() and word.isdigit() and len(word) < SHORTEST
 
 
 async def new_session(chat: "Chat", rest: str) -> None:
-    """Begin anew."""
+    """Open a new session."""
     await chat.begin_anew()
 
 
 async def show_diff(chat: "Chat", rest: str) -> None:
-    """All changes of this session."""
+    """Show all changes of this session."""
     changes = changes_of(chat.session.transcript)
     rows: list[RenderableType] = []
     for change in changes:
@@ -259,7 +259,7 @@ async def show_diff(chat: "Chat", rest: str) -> None:
 
 
 async def show_usage(chat: "Chat", rest: str) -> None:
-    """How full the context is, and what it cost."""
+    """Show how full the context is, and the cost."""
     usage = chat.session.transcript.usage
     if usage is None:
         chat.note("The agent has told nothing about usage yet.")
@@ -272,18 +272,18 @@ async def show_usage(chat: "Chat", rest: str) -> None:
 
 
 async def copy(chat: "Chat", rest: str) -> None:
-    """The agent's last message, by the escape sequence that most terminals know, also over ssh."""
+    """Copy the agent's last message with an escape sequence that most terminals support, also over ssh."""
     for entry in reversed(chat.session.transcript.entries):
         if isinstance(entry, Message) and entry.speaker == "agent" and entry.text.strip():
-            chat.room.write(f"\x1b]52;c;{base64.b64encode(entry.text.encode()).decode()}\x07")
+            chat.window.write(f"\x1b]52;c;{base64.b64encode(entry.text.encode()).decode()}\x07")
             chat.note(f"Copied {len(entry.text)} characters, if this terminal lets programs do that.")
             return
     chat.note("There is nothing to copy yet.")
 
 
 async def clear(chat: "Chat", rest: str) -> None:
-    """An empty screen; the conversation goes on."""
-    chat.room.clear()
+    """Clear the screen; the session continues."""
+    chat.window.clear()
 
 
 async def leave(chat: "Chat", rest: str) -> None:
@@ -300,7 +300,7 @@ def _choices(title: str, choices: Offered) -> list[RenderableType]:
 
 
 def _one_of(word: str, ids: list[str], what: str) -> str:
-    """The id that was meant; a unique beginning is enough.
+    """Return the id that begins with a word, if there is only one.
 
     Raises:
         AcpError: there is none.

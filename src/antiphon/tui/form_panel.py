@@ -34,11 +34,11 @@ _FORMATS: Final = {
 
 
 class FieldProblem(Exception):
-    """What was typed does not fit, and why."""
+    """The typed value does not fit the field; the text says why."""
 
 
 def choices_of(field: v1.Property) -> list[tuple[str, str, str | None]]:
-    """The values to choose from (value, name, description); none if anything may be typed."""
+    """Return the values to choose from (value, name, description); empty if anything may be typed."""
     match field:
         case v1.StringProperty(one_of=list(options)) | v1.MultiSelectProperty(items=v1.TitledItems(any_of=options)):
             return [(option.const, option.title, option.description) for option in options]
@@ -49,12 +49,12 @@ def choices_of(field: v1.Property) -> list[tuple[str, str, str | None]]:
 
 
 def default_of(field: v1.Property) -> ContentValue | None:
-    """What an empty line means."""
+    """Return the default of a field."""
     return None if isinstance(field, v1.Unknown) else field.default
 
 
 def read_field(field: v1.Property, text: str) -> ContentValue:
-    """What was typed, as the value that the field holds.
+    """Return the typed text as a value of the field.
 
     Raises:
         Wrong: it is not one that the field takes.
@@ -136,7 +136,7 @@ def _searches(pattern: str, text: str) -> bool | None:
 
 
 class FormPanel:
-    """One field after the other. Enter takes the default, Esc declines, Ctrl-C dismisses."""
+    """A form, field by field. Enter takes the default, Esc declines, Ctrl-C cancels."""
 
     def __init__(self, message: str, form: v1.Form) -> None:
         self.done = False
@@ -154,7 +154,7 @@ class FormPanel:
 
     @property
     def typed(self) -> str | None:
-        """What the field is called, and what an empty line would mean."""
+        """The name of the field, and its default."""
         if (field := self._field) is None:
             return "Go on? (y yes, n no): "
         name = self._names[self._place]
@@ -163,7 +163,7 @@ class FormPanel:
         return f"{title} [{_shown(default)}]: " if default is not None else f"{title}: "
 
     def lines(self, painter: Painter, height: int) -> list[str]:
-        """What is asked, what was answered so far, and the field."""
+        """Return the question, the answers so far, and the field."""
         above: list[RenderableType] = [Text(clean(self._message), "bold yellow")]
         if self._form.title and self._place == 0:
             above.append(Text(one_line(self._form.title), "dim"))
@@ -186,17 +186,17 @@ class FormPanel:
 
     @property
     def due(self) -> float | None:
-        """Lines answer, not keys."""
+        """Nothing: only lines answer a form."""
         return None
 
     def key(self, key: str, at: float) -> None:
-        """Keys go to the line that is typed."""
+        """Nothing: keys go to the input line."""
 
     def settle(self, at: float) -> None:
-        """Lines answer, not keys."""
+        """Nothing: only lines answer a form."""
 
     def enter(self, text: str) -> None:
-        """Take a field, or say what is wrong with it."""
+        """Take the value of a field, or show what is wrong with it."""
         if (field := self._field) is None:
             self._confirm(text)
             return
@@ -217,7 +217,7 @@ class FormPanel:
             self._finish()
 
     def _confirm(self, text: str) -> None:
-        """Take the answer to a form that has no field: it asks for no more than a yes."""
+        """Take the answer to a form without fields: yes or no."""
         word = text.strip().lower()
         if word in ("y", "yes"):
             self._finish()
@@ -227,7 +227,7 @@ class FormPanel:
             self._wrong = "answer y or n"
 
     def leave(self, how: Leaving) -> None:
-        """Esc says no; Ctrl-C says nothing."""
+        """Esc declines, Ctrl-C cancels."""
         self.answer, self.done = v1.Declined() if how == "escape" else v1.Dismissed(), True
 
     def _finish(self) -> None:

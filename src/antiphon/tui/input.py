@@ -1,4 +1,4 @@
-"""Which key does what. Decides nothing: it tells the window, the panel or the talker."""
+"""Which key does what. Decides nothing: it tells the window, the panel or the owner."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +24,7 @@ MOST_PATHS: Final = 200
 
 
 class ChatCompleter(Completer):
-    """Completes what stands before the cursor."""
+    """Completes commands, their values and paths before the cursor."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class ChatCompleter(Completer):
         self._cwd = cwd
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        """Names and what they mean."""
+        """Yield completions with descriptions."""
         text = document.text_before_cursor
         command, space, rest = text.partition(" ")
         word = text[max(text.rfind(" "), text.rfind("\n")) + 1 :]
@@ -58,7 +58,7 @@ class ChatCompleter(Completer):
 
 
 def _mention(text: str) -> str | None:
-    """The `@path` that the cursor stands at the end of."""
+    """Return the `@path` before the cursor."""
     quote = text.rfind('@"')
     if quote >= 0 and '"' not in text[quote + 2 :] and "\n" not in text[quote:]:
         return text[quote:]
@@ -73,7 +73,7 @@ def _matching(word: str, offered: Iterable[tuple[str, str]]) -> Iterator[Complet
 
 
 def paths_for(typed: str, cwd: str) -> list[str]:
-    """What this beginning of a path may become, directories first. Hidden names only if a dot was typed."""
+    """Return the paths that begin like this, directories first; hidden ones only after a dot."""
     folder, name = os.path.split(typed)
     try:
         with os.scandir(os.path.join(cwd, os.path.expanduser(folder) if folder else "")) as found:
@@ -88,106 +88,106 @@ def paths_for(typed: str, cwd: str) -> list[str]:
     return [os.path.join(folder, entry) + ("" if plain else "/") for plain, entry in names[:MOST_PATHS]]
 
 
-def bindings(room: "ChatWindow") -> KeyBindings:
-    """The keys of the chat, on top of those that every line editor has."""
+def bindings(window: "ChatWindow") -> KeyBindings:
+    """Return the key bindings of the chat, in addition to those of the line editor."""
     keys = KeyBindings()
-    _bind_questions(keys, room)
-    _bind_typing(keys, room)
-    _bind_leaving(keys, room)
+    _bind_question_keys(keys, window)
+    _bind_input_keys(keys, window)
+    _bind_exit_keys(keys, window)
     return keys
 
 
-def _bind_questions(keys: KeyBindings, room: "ChatWindow") -> None:
-    answering = Condition(lambda: room.takes_keys)
-    filling_in = Condition(lambda: room.panel is not None and room.panel.typed is not None)
+def _bind_question_keys(keys: KeyBindings, window: "ChatWindow") -> None:
+    answering = Condition(lambda: window.takes_keys)
+    filling_in = Condition(lambda: window.panel is not None and window.panel.typed is not None)
 
     @keys.add(Keys.Any, filter=answering, eager=True)
     def _(event: KeyPressEvent) -> None:
-        room.press(event.data)
+        window.press(event.data)
 
     @keys.add("enter", filter=answering, eager=True)
     @keys.add("c-d", filter=answering, eager=True)
     @keys.add(Keys.BracketedPaste, filter=answering, eager=True)
     def _(event: KeyPressEvent) -> None:
-        """Neither an accident with Enter nor a paste is an answer."""
+        """Ignore Enter and pasted text: they are no answers."""
 
     @keys.add("escape", filter=answering | filling_in, eager=True)
     def _(event: KeyPressEvent) -> None:
-        if (panel := room.panel) is not None:
+        if (panel := window.panel) is not None:
             panel.leave("escape")
-            room.field.reset()
-            room.touched()
+            window.field.reset()
+            window.touched()
 
     @keys.add("c-c", filter=answering | filling_in, eager=True)
     def _(event: KeyPressEvent) -> None:
-        if (panel := room.panel) is not None:
+        if (panel := window.panel) is not None:
             panel.leave("interrupt")
-            room.field.reset()
-            room.touched()
+            window.field.reset()
+            window.touched()
 
     @keys.add("enter", filter=filling_in, eager=True)
     def _(event: KeyPressEvent) -> None:
-        text = room.field.text
-        room.field.reset()
-        if (panel := room.panel) is not None:
+        text = window.field.text
+        window.field.reset()
+        if (panel := window.panel) is not None:
             panel.enter(text)
-            room.touched()
+            window.touched()
 
 
-def _bind_typing(keys: KeyBindings, room: "ChatWindow") -> None:
-    typing = Condition(lambda: not room.takes_keys and room.app.layout.has_focus(room.input))
+def _bind_input_keys(keys: KeyBindings, window: "ChatWindow") -> None:
+    typing = Condition(lambda: not window.takes_keys and window.app.layout.has_focus(window.input))
     chosen = Condition(
-        lambda: (state := room.input.complete_state) is not None and state.current_completion is not None
+        lambda: (state := window.input.complete_state) is not None and state.current_completion is not None
     )
-    menu = Condition(lambda: room.input.complete_state is not None)
+    menu = Condition(lambda: window.input.complete_state is not None)
 
     @keys.add("enter", filter=typing & chosen, eager=True)
     def _(event: KeyPressEvent) -> None:
-        room.input.complete_state = None
+        window.input.complete_state = None
 
     @keys.add("enter", filter=typing & ~chosen, eager=True)
     def _(event: KeyPressEvent) -> None:
-        text = room.input.text
-        if room.input.document.text_before_cursor.endswith("\\") and not room.input.document.text_after_cursor:
-            room.input.delete_before_cursor()
-            room.input.newline(copy_margin=False)
+        text = window.input.text
+        if window.input.document.text_before_cursor.endswith("\\") and not window.input.document.text_after_cursor:
+            window.input.delete_before_cursor()
+            window.input.newline(copy_margin=False)
         elif text.strip():
-            room.input.reset(append_to_history=True)
-            room.talker.submit(text.strip("\n"))
-            room.refresh()
+            window.input.reset(append_to_history=True)
+            window.owner.submit(text.strip("\n"))
+            window.refresh()
 
     @keys.add("escape", "enter", filter=typing)
     @keys.add("c-j", filter=typing)
     def _(event: KeyPressEvent) -> None:
-        room.input.newline(copy_margin=False)
+        window.input.newline(copy_margin=False)
 
     @keys.add("tab", filter=typing)
     def _(event: KeyPressEvent) -> None:
-        if room.input.complete_state is not None:
-            room.input.complete_next()
+        if window.input.complete_state is not None:
+            window.input.complete_next()
         else:
-            room.input.start_completion(insert_common_part=True)
+            window.input.start_completion(insert_common_part=True)
 
     @keys.add("s-tab", filter=typing & menu)
     def _(event: KeyPressEvent) -> None:
-        room.input.complete_previous()
+        window.input.complete_previous()
 
     @keys.add("escape", filter=typing & menu)
     def _(event: KeyPressEvent) -> None:
-        room.input.cancel_completion()
+        window.input.cancel_completion()
 
 
-def _bind_leaving(keys: KeyBindings, room: "ChatWindow") -> None:
+def _bind_exit_keys(keys: KeyBindings, window: "ChatWindow") -> None:
     @keys.add("c-c")
     def _(event: KeyPressEvent) -> None:
-        room.talker.interrupt()
-        room.refresh()
+        window.owner.interrupt()
+        window.refresh()
 
-    empty = Condition(lambda: not room.input.text and room.panel is None)
+    empty = Condition(lambda: not window.input.text and window.panel is None)
 
     @keys.add("c-d", filter=empty, eager=True)
     def _(event: KeyPressEvent) -> None:
-        room.talker.leave()
+        window.owner.leave()
 
     @keys.add("c-z")
     def _(event: KeyPressEvent) -> None:
@@ -195,4 +195,4 @@ def _bind_leaving(keys: KeyBindings, room: "ChatWindow") -> None:
 
     @keys.add("c-l")
     def _(event: KeyPressEvent) -> None:
-        room.clear()
+        window.clear()

@@ -33,17 +33,17 @@ TAB: Final = 4
 
 
 def clean(text: str) -> str:
-    """Prose: as it is, without anything that the terminal would obey."""
+    """Return prose without control characters."""
     return prose(_unmixed(text)).expandtabs(TAB)
 
 
 def exact(text: str) -> str:
-    """What somebody decides by: nothing in it is invisible."""
+    """Return a command, path or address with every invisible character shown."""
     return texts.exact(text).expandtabs(TAB)
 
 
 def one_line(text: str) -> str:
-    """A title: its lines joined, its spaces few."""
+    """Return a title on one line, with single spaces."""
     return " ".join(clean(text).split())
 
 
@@ -53,7 +53,7 @@ def output_lines(text: str) -> list[str]:
 
 
 def _unmixed(text: str) -> str:
-    """A lone surrogate cannot be written to a terminal."""
+    """Replace lone surrogates, which cannot be written to a terminal."""
     return text.replace("\r\n", "\n").encode("utf-8", "replace").decode("utf-8")
 
 
@@ -82,13 +82,13 @@ _PARSER: Final = MarkdownIt("commonmark", {"html": False}).enable("strikethrough
 
 
 class _Heading(Heading):
-    """At the left, like everything else."""
+    """A heading at the left."""
 
     LEVEL_ALIGN = {}  # noqa: RUF012
 
 
 class _Code(CodeBlock):
-    """Indented by two, nothing around it: what is selected with the mouse is the code."""
+    """Code indented by two columns, without a frame, so that it can be selected with the mouse."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         code = str(self.text).rstrip()
@@ -116,7 +116,7 @@ class _Markdown(Markdown):
 
 
 def _as_written(token: Token) -> Token:
-    """Lines end where the agent ended them, and an address that is its own text is shown once."""
+    """Keep the agent's line ends, and show an address that is its own text once."""
     kept: list[Token] = []
     for child in token.children or ():
         if child.type == "softbreak":
@@ -129,7 +129,7 @@ def _as_written(token: Token) -> Token:
 
 
 class Painter:
-    """Paints for one terminal. Its width may change at any time."""
+    """Renders text for one terminal, whose width may change at any time."""
 
     def __init__(self, width: int, environment: Mapping[str, str] | None = None, *, colour: bool = True) -> None:
         self._environment = environment
@@ -139,7 +139,7 @@ class Painter:
 
     @property
     def width(self) -> int:
-        """Columns to fill."""
+        """The columns of the terminal."""
         return self._width
 
     @width.setter
@@ -154,7 +154,7 @@ class Painter:
             )  # fmt: skip
 
     def paint(self, thing: RenderableType, *, indent: int = 0) -> list[str]:
-        """The lines of it, with colours; none is wider than the terminal."""
+        """Return the lines of a renderable, in colour, none wider than the terminal."""
         options = self._console.options.update_width(max(self._width - indent, NARROWEST))
         lines = [_without_trailing(line) for line in self._console.render_lines(thing, options, pad=False)]
         with self._console.capture() as captured:
@@ -162,11 +162,11 @@ class Painter:
         return [" " * indent + line if line else "" for line in captured.get().split("\n")[:-1]]
 
     def all(self, things: Iterable[RenderableType]) -> list[str]:
-        """Several, one below the other."""
+        """Return the lines of several renderables."""
         return [line for thing in things for line in self.paint(thing)]
 
     def markdown(self, text: str) -> list[str]:
-        """Markdown. What would not be seen (a definition of a link, say) is shown as it was written."""
+        """Return the lines of Markdown. What would be invisible, such as a link definition, is shown as source."""
         lines = self.paint(_Markdown(clean(text)))
         while lines and not lines[0].strip():
             del lines[0]
@@ -176,7 +176,7 @@ class Painter:
 
 
 def _without_trailing(line: list[Segment]) -> list[Segment]:
-    """The line without the spaces at its end, which would only be copied along."""
+    """Return a line without trailing spaces, which would be copied with it."""
     while line and not line[-1].text.rstrip(" "):
         line = line[:-1]
     return [*line[:-1], Segment(line[-1].text.rstrip(" "), line[-1].style)] if line else line

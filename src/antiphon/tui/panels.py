@@ -32,36 +32,36 @@ SHORTEST: Final = 3
 
 
 class Panel(Protocol):
-    """One question."""
+    """A question to the user."""
 
     done: bool
 
     @property
     def typed(self) -> str | None:
-        """What stands before the line that is typed; None if single keys answer."""
+        """The text before the input line; None if single keys answer."""
 
     def lines(self, painter: Painter, height: int) -> list[str]:
-        """What to show, in about that many lines."""
+        """Return what to show, in about `height` lines."""
 
     @property
     def due(self) -> float | None:
-        """When a key that was pressed becomes an answer, unless another one follows; None if there is none."""
+        """The time when a pressed key becomes an answer, unless another one follows; None without such a key."""
 
     def key(self, key: str, at: float) -> None:
-        """Take a key that was pressed at a time."""
+        """Handle a key that was pressed at a time."""
 
     def settle(self, at: float) -> None:
-        """Take the time: a key that stayed alone is an answer now."""
+        """Make a key that stayed alone the answer, if its time has come."""
 
     def enter(self, text: str) -> None:
-        """A line was typed."""
+        """Handle a typed line."""
 
     def leave(self, how: Leaving) -> None:
-        """The user does not want to answer."""
+        """Leave the question without an answer."""
 
 
 class KeyPanel(Generic[T]):
-    """A question that single keys answer."""
+    """A question that is answered by single keys."""
 
     def __init__(self, if_left: T) -> None:
         self.done = False
@@ -72,7 +72,7 @@ class KeyPanel(Generic[T]):
 
     @property
     def typed(self) -> str | None:
-        """Nothing is typed here."""
+        """Nothing: there is no input line."""
         return None
 
     # What a subclass fills in.
@@ -117,11 +117,11 @@ class KeyPanel(Generic[T]):
             self.take(held)
 
     def give(self, answer: T) -> None:
-        """This is the answer."""
+        """Set the answer."""
         self.answer, self.done = answer, True
 
     def enter(self, text: str) -> None:
-        """Nothing is typed here."""
+        """Nothing: there is no input line."""
 
     def leave(self, how: Leaving) -> None:
         """Close the panel with its default answer."""
@@ -129,7 +129,7 @@ class KeyPanel(Generic[T]):
 
 
 def keys_text(keys: Sequence[tuple[str, str]]) -> Text:
-    """`y yes   n no`: the keys, and what they do."""
+    """Return the keys and what they do: `y yes   n no`."""
     text = Text()
     for key, meaning in keys:
         text.append("   " if text else "")
@@ -141,7 +141,7 @@ def keys_text(keys: Sequence[tuple[str, str]]) -> Text:
 def fit(
     painter: Painter, above: list[RenderableType], body: list[str], below: list[RenderableType], height: int
 ) -> tuple[list[str], int]:
-    """A panel whose middle is cut to fit; and how many lines of the middle are out of sight."""
+    """Return a panel with its middle cut to fit, and the number of hidden lines."""
     top, bottom = painter.all(above), painter.all(below)
     room = max(height - len(top) - len(bottom), SHORTEST)
     hidden = 0
@@ -155,7 +155,7 @@ def fit(
 
 
 class MenuPanel(KeyPanel[str | None]):
-    """One of several, by its number. The answer is its id, None if none."""
+    """A menu, answered by a number. The answer is the id of a row, or None."""
 
     def __init__(self, title: str, choices: Sequence[tuple[str, str, str | None]]) -> None:
         super().__init__(None)
@@ -164,7 +164,7 @@ class MenuPanel(KeyPanel[str | None]):
         """Id, name, description."""
 
     def lines(self, painter: Painter, height: int) -> list[str]:
-        """The choices, one a line."""
+        """Return the choices, one per line."""
         rows: list[RenderableType] = [Text(one_line(self._title), "bold yellow")]
         for number, (_, name, description) in enumerate(self._choices, 1):
             row = Text.assemble((f" {number} ", "reverse"), f" {one_line(name)}")
@@ -175,16 +175,16 @@ class MenuPanel(KeyPanel[str | None]):
         return fit(painter, rows[:1], body, [keys_text([("esc", "none of them")])], height)[0]
 
     def answers(self, key: str) -> bool:
-        """A number chooses."""
+        """Return whether the key is a number of the menu."""
         return key.isascii() and key.isdigit() and 0 < int(key) <= len(self._choices)
 
     def take(self, key: str) -> None:
-        """Choose."""
+        """Choose a row."""
         self.give(self._choices[int(key) - 1][0])
 
 
 class PagePanel(KeyPanel[Literal["opened", "declined", "dismissed"]]):
-    """A page that the agent wants opened. Nothing is opened unless the user says so, and the address is shown whole."""
+    """A web page that the agent wants opened. It is shown whole, and opened only if the user says so."""
 
     def __init__(self, message: str, url: str) -> None:
         super().__init__("dismissed")
@@ -193,7 +193,7 @@ class PagePanel(KeyPanel[Literal["opened", "declined", "dismissed"]]):
         self.wants_browser = False
 
     def lines(self, painter: Painter, height: int) -> list[str]:
-        """The message, the address, the keys."""
+        """Return the message, the address and the keys."""
         above: list[RenderableType] = [
             Text("The agent asks you to open a page", "bold yellow"),
             Text(clean(self._message)),
@@ -202,25 +202,25 @@ class PagePanel(KeyPanel[Literal["opened", "declined", "dismissed"]]):
         return fit(painter, above, painter.paint(Text(exact(self.url), "underline"), indent=2), [keys], height)[0]
 
     def answers(self, key: str) -> bool:
-        """Open, done, or no."""
+        """Return whether the key opens, confirms or declines."""
         return key in ("o", "y", "n")
 
     def denies(self, key: str) -> bool:
-        """A no opens nothing."""
+        """Return whether the key declines."""
         return key == "n"
 
     def take(self, key: str) -> None:
-        """Note what is to be done with the page."""
+        """Take the answer."""
         self.wants_browser = key == "o"
         self.give("declined" if key == "n" else "opened")
 
     def leave(self, how: Leaving) -> None:
-        """Esc says no; Ctrl-C says nothing."""
+        """Esc declines, Ctrl-C cancels."""
         self.give("declined" if how == "escape" else "dismissed")
 
 
 class CommandPanel(KeyPanel[bool]):
-    """A command that an agent names and that we would run in the user's terminal, outside of the policy. Shown whole; yes or no."""
+    """A command that an agent wants to run in the user's terminal, outside of the policy: shown whole, yes or no."""
 
     def __init__(self, title: str, words: Sequence[str], variables: Mapping[str, str]) -> None:
         super().__init__(False)
@@ -228,7 +228,7 @@ class CommandPanel(KeyPanel[bool]):
         self._line = shlex.join([*(f"{name}={value}" for name, value in variables.items()), *words])
 
     def lines(self, painter: Painter, height: int) -> list[str]:
-        """The command with the variables it is given, and the keys."""
+        """Return the command, its variables and the keys."""
         above: list[RenderableType] = [Text(one_line(self._title), "bold yellow")]
         body = painter.paint(Text(f"$ {exact(self._line)}", "bold"), indent=2)
         return fit(painter, above, body, [keys_text([("y", "run it here"), ("n", "no")])], max(height, len(body) + 2))[
@@ -236,13 +236,13 @@ class CommandPanel(KeyPanel[bool]):
         ]
 
     def answers(self, key: str) -> bool:
-        """Yes or no."""
+        """Return whether the key is yes or no."""
         return key in ("y", "n")
 
     def denies(self, key: str) -> bool:
-        """A no runs nothing."""
+        """Return whether the key is no."""
         return key == "n"
 
     def take(self, key: str) -> None:
-        """Note the answer."""
+        """Take the answer."""
         self.give(key == "y")

@@ -42,7 +42,7 @@ SCOPES: Final[dict[str, Scope]] = {"s": "session", "p": "project", "e": "everywh
 
 @dataclass(frozen=True, slots=True)
 class PermissionAnswer:
-    """What the user said."""
+    """The answer of the user."""
 
     allow: bool
     scope: Scope | None = None
@@ -52,7 +52,7 @@ class PermissionAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PermissionSubject:
-    """What permission is asked for."""
+    """What a permission request is about."""
 
     title: str
     body: tuple[RenderableType, ...] = ()
@@ -71,7 +71,7 @@ def subject_of(
     why: str = "",
     always: tuple[str, ...] = (),
 ) -> PermissionSubject:
-    """What an agent asks permission for: the command or the change itself, not only what the agent calls it."""
+    """Return what a permission request is about: the exact command or change, besides its title."""
     title = (
         one_line(call.title) if isinstance(call.title, str) else one_line(str(call.name or call.kind or "a tool call"))
     )
@@ -103,7 +103,7 @@ def subject_of(
 
 
 def _input_texts(raw: object) -> list[RenderableType]:
-    """The input of a call of which nothing else is known."""
+    """Return the input of a call of which nothing else is known."""
     if not isinstance(raw, dict):
         return []
     return [
@@ -113,7 +113,7 @@ def _input_texts(raw: object) -> list[RenderableType]:
 
 
 class PermissionPanel(KeyPanel[PermissionAnswer]):
-    """May this happen? `view` is given all of it when the user wants to see what did not fit."""
+    """The panel of a permission request. `view` shows all of it if it does not fit."""
 
     def __init__(
         self, subject: PermissionSubject, view: Callable[[list[RenderableType]], None] = lambda things: None
@@ -130,7 +130,7 @@ class PermissionPanel(KeyPanel[PermissionAnswer]):
         self._lasting = bool(subject.always)
 
     def lines(self, painter: Painter, height: int) -> list[str]:
-        """What it is, the thing itself, the keys."""
+        """Return title, content and keys."""
         above: list[RenderableType] = [Text.assemble(("Allow?  ", "bold yellow"), (self.subject.title, "bold"))]
         if self.subject.why:
             above.append(Text(one_line(self.subject.why), "dim"))
@@ -139,7 +139,7 @@ class PermissionPanel(KeyPanel[PermissionAnswer]):
         return lines
 
     def body(self) -> list[RenderableType]:
-        """The thing itself, whole."""
+        """Return the whole content."""
         return [Padding(thing, (0, 0, 0, 2), expand=False) for thing in self.subject.body]
 
     def _below(self) -> list[RenderableType]:
@@ -158,7 +158,7 @@ class PermissionPanel(KeyPanel[PermissionAnswer]):
         return [*below, keys_text(keys)]
 
     def answers(self, key: str) -> bool:
-        """One key answers; always and never ask for how long first."""
+        """Return whether a key answers; always and never ask for the scope first."""
         if self._always is not None:
             return key in SCOPES
         numbered = not self._plain and key.isascii() and key.isdigit()
@@ -170,11 +170,11 @@ class PermissionPanel(KeyPanel[PermissionAnswer]):
         )
 
     def denies(self, key: str) -> bool:
-        """A no, or a look at all of it."""
+        """Return whether the key denies, or only shows more."""
         return self._always is None and key in ("n", "v")
 
     def take(self, key: str) -> None:
-        """Answer, or ask for how long."""
+        """Take the answer, or ask for the scope."""
         if self._always is not None:
             self.give(PermissionAnswer(self._always, SCOPES[key]))
         elif key in ("y", "n"):
@@ -190,11 +190,11 @@ class PermissionPanel(KeyPanel[PermissionAnswer]):
             )
 
     def stray(self) -> None:
-        """Words were typed: nothing is to be remembered."""
+        """Go back to the first step after typed words."""
         self._always = None
 
     def leave(self, how: Leaving) -> None:
-        """Esc goes back one step, and from the first it is a no."""
+        """Go back one step; in the first step, deny."""
         if self._always is not None and how == "escape":
             self._always = None
         else:
@@ -211,7 +211,7 @@ Say = Callable[[str], None]
 async def choose_login(
     methods: Sequence[v1.AuthMethod], command: Sequence[str], show: Show, run: RunInTerminal, say: Say
 ) -> str | None:
-    """The way to sign in that the user chose and, where it happens in this terminal, went through. None: no way."""
+    """Let the user choose a login method, run it if it needs this terminal, and return its id; None if there is none."""
     if not methods:
         say("The agent wants a login and offers no way to do it here: sign in with its own program first.")
         return None
@@ -244,7 +244,7 @@ async def choose_login(
 
 
 def _program(method: v1.AuthMethod, command: Sequence[str]) -> tuple[list[str], dict[str, str]] | None:
-    """What to run in the terminal, if the user signs in there. Some agents tell it beside a method of the plain kind."""
+    """Return the command of a login in the terminal. Some agents send it in `_meta` of a plain method."""
     if isinstance(method, v1.TerminalAuth):
         return [*command, *method.args], method.env
     meta = getattr(method, "meta", None)
@@ -277,28 +277,28 @@ class PanelHost(Protocol):
     """What can show a panel until it is answered."""
 
     async def ask(self, panel: Panel) -> None:
-        """Show it."""
+        """Show a panel until it is answered."""
 
     async def in_terminal(self, command: list[str], env: dict[str, str]) -> int:
-        """Let a program have the terminal."""
+        """Run a program in the terminal."""
 
 
 class ChatQuestions:
-    """The questions of one chat."""
+    """Asks the questions of the agent in one chat."""
 
-    def __init__(self, screen: ChatScreen, room: Callable[[], PanelHost], command: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, screen: ChatScreen, host: Callable[[], PanelHost], command: Callable[[], Sequence[str]]) -> None:
         self._screen = screen
-        self._room = room
+        self._host = host
         self._command = command
         self._pages: dict[str, str] = {}
         self.elicitation = Elicitation(self._form, self._page, self._completed)
 
     async def permission(self, question: Question) -> Choice:
-        """May the agent do this?"""
+        """Ask for permission."""
         subject = self._subject(question)
         panel = PermissionPanel(subject, view=lambda things: self._screen.note(things, "view"))
         try:
-            await self._room().ask(panel)
+            await self._host().ask(panel)
         finally:
             self._screen.asked_about = None
         permit = panel.answer
@@ -317,7 +317,7 @@ class ChatQuestions:
 
     async def _form(self, request: v1.FormElicitation) -> Elicited:
         panel = FormPanel(request.message, request.requested_schema)
-        await self._room().ask(panel)
+        await self._host().ask(panel)
         rows: list[RenderableType] = [Text(one_line(request.message), "bold")]
         match panel.answer:
             case v1.Accepted():
@@ -331,7 +331,7 @@ class ChatQuestions:
 
     async def _page(self, request: v1.UrlElicitation) -> Elicited:
         panel = PagePanel(request.message, request.url)
-        await self._room().ask(panel)
+        await self._host().ask(panel)
         if panel.answer == "opened":
             if panel.wants_browser and not await asyncio.to_thread(webbrowser.open, request.url):
                 self._screen.note("No browser could be opened here: open the address yourself.")
@@ -346,13 +346,13 @@ class ChatQuestions:
             self._screen.note(f"Done at {exact(url)}")
 
     async def login(self, methods: Sequence[v1.AuthMethod]) -> str | None:
-        """Which way to sign in."""
-        room = self._room()
-        return await choose_login(methods, self._command(), room.ask, room.in_terminal, self._screen.note)
+        """Let the user sign in."""
+        host = self._host()
+        return await choose_login(methods, self._command(), host.ask, host.in_terminal, self._screen.note)
 
 
 def _unasked(question: Question, cwd: str) -> tuple[str, tuple[RenderableType, ...]]:
-    """What an agent is about to do without having asked: the title, and the thing itself."""
+    """Return title and content of an action for which the agent sent no request."""
     action = question.action
     if question.content is not None:
         lines = [Text(f"+ {line}", "green") for line in exact(question.content).splitlines()]

@@ -77,19 +77,19 @@ class ChatScreen:
     # What comes in.
 
     def begin(self, cwd: str) -> None:
-        """Another session: nothing of the last one goes on."""
+        """Start with another session."""
         self.end_turn()
         self.transcript, self.cwd = Transcript(), cwd
         self._open, self._plan, self._silent = {}, [], set()
 
     def said(self, text: str, blocks: "list[v1.ContentBlock] | None" = None) -> None:
-        """The user said this, and it was sent as these blocks."""
+        """Show a prompt of the user."""
         entry = self.transcript.said(blocks if blocks is not None else [v1.TextBlock(text)])
         self._silent.add(entry.key)
         self._write("user", self._user_lines(text))
 
     def apply(self, update: v1.Update) -> None:
-        """The agent tells something."""
+        """Show an update."""
         before = len(self.transcript.entries)
         entry = self.transcript.apply(update)
         if isinstance(update, v1.Plan) and all(step.status == v1.PlanStatus.COMPLETED for step in update.entries):
@@ -108,14 +108,14 @@ class ChatScreen:
             self._open[entry.key] = entry
 
     def asked(self, patch: v1.ToolCallPatch) -> CallEntry:
-        """Permission is asked for a call."""
+        """Show the call of a permission request."""
         entry = self.transcript.asked(patch)
         self._open[entry.key] = entry
         self._settle(except_for=entry.key)
         return entry
 
     def catch_up(self, transcript: Transcript) -> None:
-        """Show what went past us: the end of a turn that was cancelled is in the session's transcript alone."""
+        """Show what only the transcript has: the end of a cancelled turn."""
         ours = [entry for entry in self.transcript.entries if isinstance(entry, Message | Thought)]
         theirs = [entry for entry in transcript.entries if isinstance(entry, Message | Thought)]
         for number, entry in enumerate(theirs):
@@ -135,7 +135,7 @@ class ChatScreen:
                 )
 
     def end_turn(self) -> None:
-        """The turn is over: everything is final as it stands."""
+        """Make everything final at the end of a turn."""
         self._settle(except_for=None, over=True)
         self.transcript.turn_ended()
         self._settle_plan()
@@ -146,24 +146,24 @@ class ChatScreen:
             self._write("plan", self._plan_lines() if self._plan else [])
 
     def note(self, things: Iterable[RenderableType] | str, kind: str = "note") -> None:
-        """Words of our own."""
+        """Show a line of our own."""
         texts: Iterable[RenderableType] = [Text(things, "dim")] if isinstance(things, str) else things
         self._write(kind, self.painter.all(texts))
 
     @property
     def has_spoken(self) -> bool:
-        """Whether there are final lines at all."""
+        """Whether there are final lines."""
         return bool(self._last)
 
     # What goes out.
 
     def take(self) -> list[str]:
-        """The lines that became final since the last time."""
+        """Return the lines that became final since the last call."""
         lines, self._final = self._final, []
         return lines
 
     def live(self, height: int) -> list[str]:
-        """What is open now, in at most that many lines: the last of them."""
+        """Return the open lines, at most `height` of them."""
         lines: list[str] = []
         last = self._last
         for key, open_one in self._open.items():
@@ -220,7 +220,7 @@ class ChatScreen:
     # What is open.
 
     def _settle(self, except_for: int | None, *, over: bool = False) -> None:
-        """Make final what no news is expected of."""
+        """Make final what will not change any more."""
         for key, open_one in list(self._open.items()):
             if key == except_for:
                 continue
@@ -281,7 +281,7 @@ class ChatScreen:
 
     @staticmethod
     def _apart(before: str, kind: str) -> bool:
-        """Whether an empty line stands between two things."""
+        """Whether an empty line belongs between two entries."""
         return before != kind or kind in ("message", "thought", "user", "note", "plan", "form", "view")
 
 
@@ -304,7 +304,7 @@ def _gap(talk: OpenMessage) -> bool:
 
 
 def _end_of(text: str, height: int, width: int) -> str:
-    """As much of an open block as can be seen; a fence keeps its first line, without which it would be no code."""
+    """Return the visible end of an open block; a fence keeps its first line."""
     lines = text.split("\n")
     most = height * OPEN_SOURCE
     if len(lines) > most:

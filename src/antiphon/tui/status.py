@@ -46,7 +46,7 @@ PERMISSION_NAMES: Final = frozenset(mode.value for mode in PERMISSION_MODES)
 
 
 def values_in(option: v1.SelectConfig) -> list[v1.SelectOption]:
-    """The values of a setting, out of their groups."""
+    """Return the values of an option, without their groups."""
     found: list[v1.SelectOption] = []
     for entry in option.options:
         found += entry.options if isinstance(entry, v1.SelectGroup) else [entry]
@@ -64,7 +64,7 @@ def _of_option(session: "ClientSession", category: v1.ConfigCategory) -> Offered
 
 
 def modes_of(session: "ClientSession") -> Offered:
-    """The agent's modes."""
+    """Return the agent's modes."""
     if session.modes is None:
         return _of_option(session, v1.ConfigCategory.MODE)
     current = session.modes.current_mode_id
@@ -74,7 +74,7 @@ def modes_of(session: "ClientSession") -> Offered:
 
 
 def models_of(session: "ClientSession") -> Offered:
-    """The agent's models."""
+    """Return the agent's models."""
     if session.models is None:
         return _of_option(session, v1.ConfigCategory.MODEL)
     current = session.models.current_model_id
@@ -85,19 +85,19 @@ def models_of(session: "ClientSession") -> Offered:
 
 
 def permission_modes(session: "ClientSession", gate: "PermissionGate") -> Offered:
-    """The modes of our policy that the agent has not, and the one in force."""
+    """Return the modes of the policy that the agent does not have, and the current one."""
     theirs = {id for id, _, _ in modes_of(session)}
     force = mode_in_force(session, gate.mode)
     return [(mode.value, mode is force, about) for mode, about in PERMISSION_MODES.items() if mode.value not in theirs]
 
 
 def shares_modes(session: "ClientSession") -> bool:
-    """Whether the agent has modes of our policy's names: then there is one mode and not two."""
+    """Whether the agent has modes with the names of the policy: then both change together."""
     return any(id in PERMISSION_NAMES for id, _, _ in modes_of(session))
 
 
 async def change_mode(session: "ClientSession", gate: "PermissionGate", wanted: str) -> str:
-    """Change the mode: the agent's, that of our policy, or both where they have the same name. Returns what holds now.
+    """Change the mode of the agent, of the policy, or of both, and return the current mode.
 
     Raises:
         AcpError: there is no such mode.
@@ -110,19 +110,19 @@ async def change_mode(session: "ClientSession", gate: "PermissionGate", wanted: 
 
 
 def mode_of(session: "ClientSession") -> str | None:
-    """The agent's mode that is in force."""
+    """Return the agent's current mode."""
     return next((id for id, current, _ in modes_of(session) if current), None)
 
 
 def model_of(session: "ClientSession") -> str | None:
-    """The model that is in force."""
+    """Return the current model."""
     return next((id for id, current, _ in models_of(session) if current), None)
 
 
 def status_text(
     agent: "str | None", session: "ClientSession | None", gate: "PermissionGate | None", doing: str, seconds: int | None
 ) -> Text:
-    """Agent, mode, model, context; and what it does."""
+    """Return the status line: agent, mode, model, context and activity."""
     parts = [one_line(agent)] if agent else []
     if session is not None:
         parts += _mode_shown(session, gate)
@@ -140,7 +140,7 @@ def status_text(
 
 
 def _mode_shown(session: "ClientSession", gate: "PermissionGate | None") -> list[str]:
-    """The mode in one word; a second one only where the agent's own modes are about something else than permission."""
+    """Return the mode; also the agent's own mode if it is not about permission."""
     mode = mode_of(session)
     if gate is not None and (mode is None or mode in PERMISSION_NAMES):
         force = mode_in_force(session, gate.mode)

@@ -27,7 +27,7 @@ class TerminalTail:
 
 
 class WatchedTerminals(Terminals):
-    """Terminals whose output can be looked at, also when they are released."""
+    """Terminals whose last output stays available after their release."""
 
     def __init__(self, *, tails: int = TAILS) -> None:
         super().__init__()
@@ -36,30 +36,30 @@ class WatchedTerminals(Terminals):
         self._tails: dict[str, TerminalTail] = {}
 
     def tail(self, terminal_id: str) -> TerminalTail | None:
-        """The end of what it has written, as of the last look."""
+        """Return the end of a terminal's output, as it was last read."""
         return self._tails.get(terminal_id)
 
     async def look(self) -> None:
-        """Look at all that run."""
+        """Read the output of all running commands."""
         for terminal_id, session_id in list(self._running.items()):
             await self._look(terminal_id, session_id)
 
     async def create(self, roots: Roots | Iterable[str], request: v1.CreateTerminal) -> v1.CreateTerminalResult:
-        """Start a command, and watch it."""
+        """Start a command and keep the end of its output."""
         result = await super().create(roots, request)
         self._running[result.terminal_id] = request.session_id
         self._keep(result.terminal_id, TerminalTail(""))
         return result
 
     async def output(self, request: v1.TerminalOutput) -> v1.TerminalOutputResult:
-        """Return what it has written so far, and keep the end of it."""
+        """Return the output so far, and keep its end."""
         result = await super().output(request)
         ended = None if result.exit_status is None else _ending(result.exit_status)
         self._keep(request.terminal_id, TerminalTail(result.output[-TAIL:], ended))
         return result
 
     async def release(self, request: v1.ReleaseTerminal) -> v1.ReleaseTerminalResult:
-        """Keep the end of what it wrote, then let it go."""
+        """Keep the end of the output, then release the terminal."""
         await self._look(request.terminal_id, request.session_id)
         self._running.pop(request.terminal_id, None)
         return await super().release(request)
@@ -80,7 +80,7 @@ class WatchedTerminals(Terminals):
 
 
 def _ending(status: v1.ExitStatus) -> str | None:
-    """How it ended, unless that is as it should be."""
+    """Return how a command ended; empty if it succeeded."""
     if status.signal:
         return f"ended by {status.signal}"
     return f"exit status {status.exit_code}" if status.exit_code else ""

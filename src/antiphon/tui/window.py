@@ -57,18 +57,18 @@ ESCAPE_WAIT: Final = 0.15
 
 
 class HeldOutput(Vt100_Output):
-    """Output that can be held back until there is a whole screen of it."""
+    """Output that is held back until a whole frame is complete."""
 
     held = False
 
     def hold(self) -> None:
-        """Keep everything until `release`."""
+        """Hold output back until `release`."""
         if not self.held:
             self.write_raw(BEGIN)
             self.held = True
 
     def release(self) -> None:
-        """Let all of it go, in one piece."""
+        """Write the held output in one piece."""
         if self.held:
             self.write_raw(END)
             self.held = False
@@ -81,12 +81,12 @@ class HeldOutput(Vt100_Output):
 
     @property
     def responds_to_cpr(self) -> bool:
-        """Rule 2."""
+        """False: the cursor position is never requested."""
         return False
 
 
 class InlineApplication(Application[None]):
-    """An application that takes final lines from somewhere before each redraw, and is only as high as it needs to be."""
+    """An application below the scrollback: prints final lines before each redraw, and is as high as its content."""
 
     def __init__(self, layout: "Layout", keys: "KeyBindingsBase", take: Callable[[], list[str]]) -> None:
         output = HeldOutput.from_pty(sys.stdout)
@@ -128,12 +128,12 @@ class InlineApplication(Application[None]):
         self._held.release()
 
     def finish(self) -> None:
-        """Whatever happened, the terminal gets the rest."""
+        """Write the rest, also after an error."""
         self._held.release()
 
 
 def _after_wrapping(drawn: "Cells", cursor: Point, columns: int) -> Point:
-    """Where the cursor is once every line is wrapped at so many columns."""
+    """Return where the cursor is after lines are wrapped."""
     above = sum(_rows(drawn, y, columns) for y in range(cursor.y))
     return Point(x=cursor.x % columns, y=above + cursor.x // columns)
 
@@ -161,45 +161,45 @@ BEAT: Final = 0.2
 
 
 class WindowOwner(Protocol):
-    """Who is behind the window."""
+    """What the window needs of the chat."""
 
     @property
     def busy(self) -> bool:
-        """Whether a turn runs."""
+        """Whether a turn is running."""
 
     @property
     def waiting(self) -> "list[str]":
-        """What was typed meanwhile."""
+        """Prompts that are queued."""
 
     def submit(self, text: str) -> None:
-        """Something was typed."""
+        """Take a line."""
 
     def interrupt(self) -> None:
-        """Ctrl-C."""
+        """Handle Ctrl-C."""
 
     def typed(self) -> None:
-        """A character was typed."""
+        """Handle a typed character."""
 
     def leave(self) -> None:
-        """Ctrl-D."""
+        """Handle Ctrl-D."""
 
     async def look(self) -> None:
-        """Something runs, and a moment has passed."""
+        """Read output of running commands, from time to time."""
 
     def status(self) -> Text:
-        """The line at the bottom."""
+        """The status line."""
 
 
 Lines: TypeAlias = "Callable[[ChatWindow], list[str]]"
 
 
 def _once_a_frame(lay_out: Lines) -> Lines:
-    """Asked for its height and then for its text, a part is laid out once."""
+    """Cache the layout of a part for one frame: it is needed for its height and its text."""
 
-    def once(room: "ChatWindow") -> list[str]:
-        known = room._frame.get(lay_out.__name__)
+    def once(window: "ChatWindow") -> list[str]:
+        known = window._frame.get(lay_out.__name__)
         if known is None:
-            known = room._frame[lay_out.__name__] = lay_out(room)
+            known = window._frame[lay_out.__name__] = lay_out(window)
         return known
 
     return once
@@ -208,9 +208,9 @@ def _once_a_frame(lay_out: Lines) -> Lines:
 class ChatWindow:
     """The window of one chat. `run` it, `ask` in it, `refresh` it when something changed."""
 
-    def __init__(self, screen: ChatScreen, talker: WindowOwner, completer: Completer, history: Path | None) -> None:
+    def __init__(self, screen: ChatScreen, owner: WindowOwner, completer: Completer, history: Path | None) -> None:
         self.screen = screen
-        self.talker = talker
+        self.owner = owner
         self.panels: list[Panel] = []
         self._answered: dict[int, asyncio.Event] = {}
         self._typed_at = float("-inf")
@@ -225,7 +225,7 @@ class ChatWindow:
     # Life.
 
     async def run(self) -> None:
-        """Show it until `close`."""
+        """Show the window until `close`."""
         beating = asyncio.get_running_loop().create_task(self._beat())
         try:
             await self.app.run_async(set_exception_handler=False)
@@ -234,26 +234,26 @@ class ChatWindow:
             self.app.finish()
 
     def close(self) -> None:
-        """Let go of the terminal."""
+        """Close the window."""
         if self.app.is_running and not self.app.is_done:
             self.app.exit()
 
     def refresh(self) -> None:
-        """Draw again, soon."""
+        """Redraw soon."""
         self.app.invalidate()
 
     def write(self, codes: str) -> None:
-        """Say something to the terminal itself."""
+        """Write raw output to the terminal."""
         self.app.output.write_raw(codes)
         self.app.output.flush()
 
     def clear(self) -> None:
-        """An empty screen."""
+        """Clear the screen."""
         self.app.renderer.clear()
         self.refresh()
 
     def _take(self) -> list[str]:
-        """The beginning of a redraw: what was laid out for the last one is old."""
+        """Start a redraw: drop the cached layout."""
         self._frame.clear()
         self._size()
         return self.screen.take()
@@ -262,14 +262,14 @@ class ChatWindow:
         while True:
             await asyncio.sleep(BEAT)
             if _is_closed(self.app.output):
-                self.talker.leave()
-            elif self.talker.busy:
-                await self.talker.look()
+                self.owner.leave()
+            elif self.owner.busy:
+                await self.owner.look()
                 self.screen.beat += 1
                 self.refresh()
 
     async def in_terminal(self, command: list[str], env: dict[str, str]) -> int:
-        """Let a program have the terminal until it ends."""
+        """Run a program in the terminal until it ends."""
         with set_app(self.app):
             async with in_terminal():
                 process = await asyncio.create_subprocess_exec(*command, env=env)
@@ -282,7 +282,7 @@ class ChatWindow:
     # Questions.
 
     async def ask(self, panel: Panel) -> None:
-        """Show a question until it is answered. Questions wait in line."""
+        """Show a question until it is answered. Questions are queued."""
         answered = asyncio.Event()
         self.panels.append(panel)
         self._answered[id(panel)] = answered
@@ -296,18 +296,18 @@ class ChatWindow:
 
     @property
     def panel(self) -> Panel | None:
-        """The question that is asked now."""
+        """The open question."""
         return next((panel for panel in self.panels if not panel.done), None)
 
     @property
     def takes_keys(self) -> bool:
-        """Whether a single key answers now."""
+        """Whether a single key answers the open question."""
         panel = self.panel
         return panel is not None and panel.typed is None and not self.in_mid_word
 
     @property
     def in_mid_word(self) -> bool:
-        """Whether somebody is typing at this moment."""
+        """Whether the user is typing."""
         return bool(self.input.text) and monotonic() - self._typed_at < PAUSE
 
     def press(self, key: str) -> None:
@@ -326,7 +326,7 @@ class ChatWindow:
         self.touched()
 
     def touched(self) -> None:
-        """A key went to the panel: it may be answered now."""
+        """Check whether the panel is answered, after a key."""
         for panel in self.panels:
             if panel.done:
                 self._answered[id(panel)].set()
@@ -334,12 +334,12 @@ class ChatWindow:
 
     def _typing(self) -> None:
         self._typed_at = monotonic()
-        self.talker.typed()
+        self.owner.typed()
         if self.panel is not None:
             asyncio.get_running_loop().call_later(PAUSE, self._arrange)
 
     def _arrange(self) -> None:
-        """Put the cursor where the keys go."""
+        """Move the focus to where keys go."""
         panel = self.panel
         if panel is not None and panel.typed is not None:
             self.app.layout.focus(self.field)
@@ -401,7 +401,7 @@ class ChatWindow:
 
     @_once_a_frame
     def _queue_lines(self) -> list[str]:
-        waiting = self.talker.waiting
+        waiting = self.owner.waiting
         texts = [
             Text(f"queued {PROMPT} {one_line(text)}", "dim", no_wrap=True, overflow="ellipsis")
             for text in waiting[:QUEUE_LINES]
@@ -434,7 +434,7 @@ class ChatWindow:
 
     @_once_a_frame
     def _status_lines(self) -> list[str]:
-        status = self.talker.status()
+        status = self.owner.status()
         status.no_wrap, status.overflow = True, "ellipsis"
         return self.screen.painter.paint(status)
 
@@ -443,7 +443,7 @@ class ChatWindow:
 
 
 def _lines(lines: Callable[[], list[str]], *, focusable: bool = False) -> Window:
-    """A part of the window that is as high as its lines."""
+    """Return a part of the window that is as high as its lines."""
     control = FormattedTextControl(lambda: ANSI("\n".join(lines())), focusable=focusable, show_cursor=False)
     inner = Window(control, dont_extend_height=True, wrap_lines=False, always_hide_cursor=True)
     # An empty text would still take a line.
@@ -463,7 +463,7 @@ def _typed(buffer: Buffer, prefix: Callable[[], str]) -> Window:
 
 
 def _is_closed(output: Output) -> bool:
-    """Whether the terminal that it writes to was closed: prompt_toolkit goes on reading from one for ever."""
+    """Whether the terminal was closed: prompt_toolkit would read from it for ever."""
     try:
         termios.tcgetattr(output.fileno())
     except termios.error as error:
@@ -474,7 +474,7 @@ def _is_closed(output: Output) -> bool:
 
 
 def _history(path: Path | None) -> FileHistory | InMemoryHistory:
-    """What was typed before, for the user alone. Where it cannot be kept the chat goes on without."""
+    """Return the input history, readable by the user alone; in memory if it cannot be stored."""
     if path is None:
         return InMemoryHistory()
     try:

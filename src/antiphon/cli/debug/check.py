@@ -34,7 +34,7 @@ exit status: 0 no MUST was broken (with --strict: no SHOULD either, and everythi
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line, also for shell completion."""
+    """Return the parser of the command."""
     top = Parser(
         prog="antiphon check",
         usage="antiphon check [OPTIONS] AGENT\n       antiphon check [OPTIONS] -- CMD …",
@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def add_reports(top: argparse.ArgumentParser) -> None:
-    """What `check` and `check-client` have in common."""
+    """Add the options that `check` and `check-client` share."""
     top.add_argument(
         "--only",
         metavar="NAME",
@@ -138,7 +138,7 @@ exit status: 0 no MUST was broken (with --strict: no SHOULD either, and everythi
 
 
 def client_parser() -> argparse.ArgumentParser:
-    """The command line, also for shell completion."""
+    """Return the parser of the command."""
     top = Parser(
         prog="antiphon check-client",
         usage="antiphon check-client [OPTIONS] -- CMD … {agent} …",
@@ -189,7 +189,7 @@ def run_client(arguments: list[str]) -> int:
 
 
 def _show_commands() -> int:
-    """A file of commands to start from."""
+    """Print a file of commands to start from."""
     from antiphon.conformance.client_process import CLIENT_PURPOSES
 
     lines = [

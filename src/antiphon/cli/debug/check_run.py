@@ -49,7 +49,7 @@ __all__ = [
 
 
 def parsed(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
-    """Our own words. What is unknown among them may belong to the command."""
+    """Parse our own arguments. The error about an unknown option says that options of the command come after `--`."""
     try:
         return parser.parse_args(words)
     except Misused as error:
@@ -61,7 +61,7 @@ def parsed(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Na
 
 
 def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Our own words, and the command after `--`."""
+    """Return our own arguments, and the command after `--`."""
     if "--" not in arguments:
         return list(arguments), []
     at = list(arguments).index("--")
@@ -69,7 +69,7 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def check_numbers(options: argparse.Namespace) -> None:
-    """Numbers that make no sense are said so before anything is started."""
+    """Raise `Misused` for options that cannot work, before anything is started."""
     if options.badge is not None and options.only:
         raise Misused("a badge is for the whole check: leave --only away")
     for path in (options.junit, options.badge):
@@ -78,7 +78,7 @@ def check_numbers(options: argparse.Namespace) -> None:
 
 
 def place_of(words: Sequence[str], *, named: bool) -> "AgentCommand":
-    """How the agent is started: a single word is the name of an agent that we know, if there is one, else a program on the PATH.
+    """Return how to start the agent. A single word is the name of a known agent, else a program on the PATH.
 
     Raises:
         UnknownAgent: it is neither.
@@ -102,7 +102,7 @@ def place_of(words: Sequence[str], *, named: bool) -> "AgentCommand":
 
 
 def prompts_of(options: argparse.Namespace, words: Sequence[str]) -> tuple[Prompts, str | None]:
-    """The words for the agent and how to sign in, as the options say; the demo's are known."""
+    """Return the prompts and the login method of the options; those of the demo are built in."""
     if options.prompts is not None:
         return Prompts.read(options.prompts), options.auth
     if list(words) == ["demo"] or list(words[-3:]) == ["agent", "--engine", "demo"]:
@@ -113,7 +113,7 @@ def prompts_of(options: argparse.Namespace, words: Sequence[str]) -> tuple[Promp
 
 
 def scenarios_of(suite: "Suite[Any]", names: Sequence[str]) -> list[str]:
-    """The scenarios that are meant by names of scenarios and of requirements."""
+    """Return the scenarios that names of scenarios and requirements select."""
     requirements = suite.requirements()
     found: list[str] = []
     for name in names:
@@ -133,7 +133,7 @@ def scenarios_of(suite: "Suite[Any]", names: Sequence[str]) -> list[str]:
 
 
 def show_prompts() -> int:
-    """A file of prompts to start from."""
+    """Print a file of prompts to start from."""
     lines = ["# What to say to the agent for each purpose. {cwd}, {file}, {text} and {command} are filled in."]
     for name, (what, words) in PURPOSES.items():
         lines += [f"\n# {what}", f"{name} = {msgspec.json.encode(words).decode()}"]
@@ -142,7 +142,7 @@ def show_prompts() -> int:
 
 
 def show_requirements(suite: "Suite[Any]", *, as_json: bool) -> int:
-    """All requirements, in their order."""
+    """Print all requirements, in order."""
     found = suite.requirements().values()
     if as_json:
         sys.stdout.write("".join(f"{msgspec.json.encode(one).decode()}\n" for one in found))
@@ -158,7 +158,7 @@ QUIET: Final = 10.0
 
 
 class CheckProgress:
-    """Shows progress in a terminal; without one, only the answers that are waited for."""
+    """Shows progress on a terminal; without a terminal, only late responses."""
 
     def __init__(self, count: int) -> None:
         self._screen = Screen()
@@ -181,7 +181,7 @@ class CheckProgress:
         self._tell()
 
     def waits(self, waits: Sequence[tuple[str, str, float]]) -> None:
-        """Say what is waited for: the scenario, the method and the seconds since it was sent."""
+        """Show which response is late: scenario, method and seconds."""
         self._waits = waits
         self._tell()
         for name, method, seconds in waits:
@@ -196,7 +196,7 @@ class CheckProgress:
 
 
 class CheckRecordings:
-    """Writes what was said as recordings, one for each conversation, when all is over."""
+    """Writes the traffic of each scenario as a recording, at the end of the check."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
@@ -204,7 +204,7 @@ class CheckRecordings:
         self._wires: list[PeerWire] = []
 
     def done(self, record: "ScenarioRecord") -> None:
-        """Note the conversations of a scenario: each has its name, but one that scenarios share."""
+        """Keep the traffic of a scenario, to be written at the end."""
         for wire in record.wires:
             if id(wire) not in self._names:
                 taken = sum(name.startswith(record.name) for name in self._names.values())
@@ -215,7 +215,7 @@ class CheckRecordings:
                 self._names[id(wire)] = "shared" if not taken else f"shared-{taken + 1}"
 
     def write(self) -> None:
-        """Write them all."""
+        """Write all recordings."""
         if self._folder is None:
             return
         try:
@@ -235,7 +235,7 @@ def _write_recording(path: Path, wire: "PeerWire") -> None:
 
 
 def _checked(check: "Coroutine[Any, Any, ConformanceReport]") -> "ConformanceReport":
-    """Check. A signal ends it as Ctrl-C does: what was started is ended, and what was made is removed."""
+    """Run the check. A signal ends it like Ctrl-C: processes are ended and temporary files removed."""
 
     async def cancellable() -> "ConformanceReport":
         task = asyncio.ensure_future(check)
@@ -256,7 +256,7 @@ def reported(
     options: argparse.Namespace,
     words: Sequence[str],
 ) -> int:
-    """Check, with progress, and write all that is wanted about it: the exit status. `check` takes the scenarios and whom to tell of each."""
+    """Run the check with progress, write the requested reports, and return the exit status."""
     only = scenarios_of(suite, options.only)
     keeping = CheckRecordings(options.record)
     with CheckProgress(len(only) or len(suite.scenarios)) as telling:
@@ -272,7 +272,7 @@ def reported(
 
 
 def told(report: "ConformanceReport", suite: "Suite[Any]", options: argparse.Namespace) -> bool:
-    """Write all the reports that are wanted; whether they say that it failed."""
+    """Write the requested reports, and return whether the check failed."""
     from antiphon.conformance.report import document_of, encode
 
     document = document_of(report, suite)
@@ -345,7 +345,7 @@ PLACE_CHARACTERS: Final = 120
 
 
 def write(document: ReportDocument, *, everything: bool, strict: bool = False) -> None:
-    """On stdout."""
+    """Write the report to stdout."""
     screen = Screen(sys.stdout, sys.stdout)
     width = shutil.get_terminal_size((100, 0)).columns
     text = "".join(f"{line}\n" for line in lines(document, screen, width, everything=everything, strict=strict))
@@ -356,7 +356,7 @@ def write(document: ReportDocument, *, everything: bool, strict: bool = False) -
 def lines(
     document: ReportDocument, screen: Screen, width: int, *, everything: bool, strict: bool = False
 ) -> Iterator[str]:
-    """The table, the failures from the gravest on, what was not shown, and one line that says how it is."""
+    """Return the lines of the report: table, failures by severity, what was not seen, and the verdict."""
     if document.counts["passed"] > FEW:  # of one that did not even come up there is no more to say than why
         yield from _table(document, screen)
     broken = [*document.failed(), *document.noted()]
@@ -400,7 +400,7 @@ def _by_part(results: Sequence[ReportedRequirement]) -> dict[str, list[ReportedR
 
 
 def _cell(found: Sequence[ReportedRequirement], screen: Screen) -> str:
-    """How many of those that were shown hold: `3/4`."""
+    """Return how many of the requirements that were seen hold: `3/4`."""
     shown = [one for one in found if one.status in ("passed", "failed", "noted")]
     passed = sum(one.status == "passed" for one in shown)
     text = f"{passed}/{len(shown)}" if shown else "-" if found else ""
@@ -437,7 +437,7 @@ def _proof(proof: Proof, found: str, screen: Screen, width: int) -> Iterator[str
 
 
 def _meant(message: object, found: str) -> Iterator[tuple[str, object]]:
-    """The places that a sentence names, with what stands there: in a long message nobody would find them."""
+    """Return the places in a message that a sentence names, with their values: a long message hides them."""
     for place in dict.fromkeys(re.findall(r"`((?:params|result|error)[.\w\[\]]*)`", found)):
         value = message
         try:
@@ -461,7 +461,7 @@ def _unshown(document: ReportDocument, screen: Screen, width: int) -> Iterator[s
 
 
 def _listed(part: str, found: Sequence[ReportedRequirement]) -> str:
-    """A few by their ids, many by their number: `--all` has them all."""
+    """Return a few requirements by their ids, or only the number of many; `--all` lists all."""
     return ", ".join(one.id for one in found) if len(found) <= FEW else f"{len(found)} about {part}"
 
 
@@ -501,7 +501,7 @@ def _verdict(document: ReportDocument, screen: Screen, width: int, *, everything
 
 
 def _untested(document: ReportDocument) -> str:
-    """How much the verdict leaves open, to put behind it."""
+    """Return how many requirements were not seen, to add to the verdict."""
     total, unseen, blocked = len(document.results), document.counts["unseen"], document.counts["blocked"]
     if not unseen and not blocked:
         return ""
@@ -511,7 +511,7 @@ def _untested(document: ReportDocument) -> str:
 
 
 def _strictly(document: ReportDocument) -> Iterator[str]:
-    """Why somebody who is strict is not content."""
+    """Return why the check fails with `--strict`."""
     counted = [one for one in document.results if one.level != "advice"]
     found = {
         "fail that should hold": sum(one.status == "failed" and one.level == "should" for one in counted),

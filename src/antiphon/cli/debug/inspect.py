@@ -37,7 +37,7 @@ exit status: 0; 1 if there is no recording, or with --strict if the protocol was
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line, also for shell completion."""
+    """Return the parser of the command."""
 
     from antiphon.recorder.story_builder import SLOW
     from antiphon.recorder.views.filters import span
@@ -104,11 +104,11 @@ SHORT: Final = 40
 
 
 class UnusableRecording(AcpError):
-    """The file cannot be read, or the page not written."""
+    """The recording cannot be read, or the page cannot be written."""
 
 
 class InspectOptions(argparse.Namespace):
-    """What was said on the command line."""
+    """The options of the command."""
 
     file: str | None
     html: str | None
@@ -129,7 +129,7 @@ class InspectOptions(argparse.Namespace):
 
 
 class Inspection:
-    """One recording, read once, and shown in the form that was asked for."""
+    """One recording, read once and shown as the options say."""
 
     def __init__(self, file: str, options: InspectOptions, choice: "MessageFilter") -> None:
         from antiphon.recorder.story_builder import SLOW, StoryBuilder
@@ -146,7 +146,7 @@ class Inspection:
         self._keeps = bool(choice) or options.diagram or options.messages or options.html is not None
 
     def _hear(self, line: bytes) -> "RecordedMessage | None":
-        """How a line of the file is shown, if it is one that is wanted."""
+        """Return how a line of the file is shown; None if it was not chosen."""
         entry = self._reading.entry(line)
         if entry is None:
             return None
@@ -158,7 +158,7 @@ class Inspection:
         return shown
 
     def _read(self, lines: Iterable[bytes]) -> None:
-        """The whole file. Without a choice, no more messages are kept than a short diagram needs."""
+        """Read the whole file. Unless messages are chosen, keep only as many as a short diagram needs."""
         from antiphon.recorder.views.diagram import DiagramRow, joined
 
         row, rows = None, 0
@@ -172,7 +172,7 @@ class Inspection:
         self._short = rows <= SHORT
 
     def show(self) -> int:
-        """Print what was asked for; the status."""
+        """Print what the options ask for, and return the exit status."""
         with _opened(self._file) as lines:
             self._read(lines)
         story = self._builder.story(self._reading)
@@ -204,7 +204,7 @@ class Inspection:
         sys.stdout.write(f"{msgspec.json.encode(document).decode()}\n")
 
     def _write_page(self, story: "Story", out: str) -> None:
-        """The page, for its owner alone: recordings have secrets in them."""
+        """Write the page, readable by its owner alone: recordings contain secrets."""
         from antiphon.recorder.report import html_report
 
         page = html_report(story, [(shown, entry.raw) for shown, entry in zip(self._shown, self._whole, strict=True)])
@@ -252,7 +252,7 @@ class Inspection:
     # A recording that is being made.
 
     def follow(self) -> int:
-        """Show messages as they come, then what it was all about."""
+        """Show messages as they are written, then the summary."""
         from antiphon.recorder.views.diagram import FileTail, LiveView, diagram_head
         from antiphon.recorder.views.overview import overview
 
@@ -287,7 +287,7 @@ class Inspection:
 
 
 def _whole_lines(entries: "Sequence[Entry]", shown: "Sequence[RecordedMessage]", style: "ViewStyle") -> Iterator[str]:
-    """Messages whole, with what is wrong with them above."""
+    """Return the lines of whole messages, with their problems above."""
     from antiphon.recorder.views.diagram import DiagramRow, row_lines
 
     if not entries:

@@ -45,7 +45,7 @@ wrong arguments.
 
 
 def run(arguments: list[str]) -> int:
-    """Start the command and pass everything on until it ends; with `--from`, rewrite a recording instead."""
+    """Start the command and forward everything until it ends; with `--from`, redact a recording instead."""
     if "--" not in arguments and not {"--from", "-h", "--help"} & {word.partition("=")[0] for word in arguments}:
         raise Misused("CMD is missing", hint="put it behind `--`, as in `antiphon record -- my-agent --acp`")
     end = arguments.index("--") if "--" in arguments else len(arguments)
@@ -59,7 +59,7 @@ def run(arguments: list[str]) -> int:
 
 
 class _Options:
-    """What was said on the command line."""
+    """The options of the command."""
 
     output: str | None = None
     quiet: bool = False
@@ -71,7 +71,7 @@ class _Options:
 
 
 def _quickly(words: list[str]) -> _Options | None:
-    """The options, if there are only those that editors use."""
+    """Return the options, if there are only those that editors use; else None."""
     options = _Options()
     rest = iter(words)
     for word in rest:
@@ -87,7 +87,7 @@ def _quickly(words: list[str]) -> _Options | None:
 
 
 def parser() -> "argparse.ArgumentParser":
-    """The command line, also for shell completion."""
+    """Return the parser of the command."""
     from antiphon.cli.arguments import Parser, count
 
     top = Parser(

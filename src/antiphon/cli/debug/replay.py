@@ -37,7 +37,7 @@ exit status: 0 as recorded, 1 something differed, 2 wrong arguments.
 
 
 class ReplayOptions:
-    """What was said on the command line."""
+    """The options of the command."""
 
     def __init__(self) -> None:
         self.file = ""
@@ -55,12 +55,12 @@ class ReplayOptions:
 
 
 def run(arguments: list[str]) -> int:
-    """Play the recording to its end, or until the other side ends."""
+    """Play the recording to its end, or until the peer ends."""
     return _play(_quickly(arguments) or _carefully(arguments))
 
 
 def _quickly(arguments: list[str]) -> ReplayOptions | None:
-    """What is wished for, if the command line is one that editors and tests use."""
+    """Return the options of a command line that editors and tests use; None for any other."""
     wishes = ReplayOptions()
     if arguments[:1] == ["--speed"] and arguments[1:2] in (["max"], ["0"]):
         wishes.speed, arguments = 0.0, arguments[2:]
@@ -90,7 +90,7 @@ def _carefully(arguments: list[str]) -> ReplayOptions:
 
 
 def parser() -> "argparse.ArgumentParser":
-    """The command line, also for shell completion."""
+    """Return the parser of the command."""
     from antiphon.cli.arguments import Parser, duration, number_from
 
     top = Parser(
@@ -177,7 +177,7 @@ def _play(wishes: ReplayOptions) -> int:
 
 
 def _script(wishes: ReplayOptions) -> "Script":
-    """The conversation that is asked for.
+    """Return the conversation that the options name.
 
     Raises:
         BadRecording: there is none.
@@ -224,7 +224,7 @@ def _player(script: "Script", wishes: ReplayOptions) -> "Player":
 
 
 def play_client(script: "Script", wishes: "ReplayOptions") -> int:
-    """Play, report, and say by the status whether anything differed."""
+    """Play the client, report, and return 1 if anything differed."""
     import asyncio  # here: an agent is replayed without it, and an editor may wait for that
 
     from antiphon.recorder.replay.client import ClientPlayer, drive

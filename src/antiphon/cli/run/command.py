@@ -12,7 +12,7 @@ from errno import EPIPE
 from types import FrameType
 from typing import TYPE_CHECKING, Final, Literal, NoReturn
 
-from antiphon.cli.arguments import Misused, Options, run_parser, work_place
+from antiphon.cli.arguments import Misused, Options, run_parser, working_directory
 from antiphon.cli.interrupts import leave_at_once
 from antiphon.cli.outcome import CANCELLED, OutputLost, leave_stdout
 from antiphon.transports import tree
@@ -44,26 +44,26 @@ class StopSignal:
         self._mark = mark
 
     def stop(self, why: Why) -> None:
-        """Ask for the end. The first reason counts."""
+        """Request the end of the run. The first reason counts."""
         if self.why is None:
             self.why = why
             self.polite()
 
     def heard(self, number: int, frame: FrameType | None) -> None:
-        """A signal came."""
+        """Handle a signal: the first one is polite, the second ends everything."""
         if self.why is not None:
             self.at_once()
         self.stop("cancelled")
 
     def at_once(self) -> NoReturn:
-        """End everything that we started, and us."""
+        """Kill everything that was started, and exit."""
         tree.kill_tree(0, self._mark)
         os._exit(CANCELLED)
 
 
 @contextmanager
 def stop_signals() -> Iterator[StopSignal]:
-    """Hear signals in this block. What is started in it carries a mark of ours, by which all of it is found."""
+    """Handle signals in this block. Processes started in it carry a mark in their environment, by which all are found."""
     mark = os.urandom(16).hex()
     state = StopSignal(mark)
     outer = os.environ.get(tree.MARK)
@@ -116,7 +116,7 @@ def _run(options: Options, stop: "StopSignal") -> int:
 def _prepared(options: Options) -> "tuple[RunPrompt, str]":
     from antiphon.client.attachments import AttachmentError
 
-    cwd = work_place(options)
+    cwd = working_directory(options)
     try:
         return read_prompt(options, cwd), cwd
     except AttachmentError as error:
@@ -140,7 +140,7 @@ NOTHING_SAID: Final = "there is no prompt"
 
 @dataclass(frozen=True, slots=True)
 class RunPrompt:
-    """What is to be said."""
+    """The prompt of a run: text, piped data and attachments."""
 
     text: str
     data: str | None = None
@@ -148,7 +148,7 @@ class RunPrompt:
     attachments: "list[Attachment]" = field(default_factory=list)
 
     def blocks(self, takes: "v1.PromptCapabilities", agent: str) -> "list[v1.ContentBlock]":
-        """As it is sent to an agent that takes this."""
+        """Return the content blocks for an agent with these capabilities."""
         from antiphon.client.attachments import blocks_of
         from antiphon.protocol import v1
 
@@ -157,7 +157,7 @@ class RunPrompt:
 
 
 def read_prompt(options: Options, cwd: str) -> RunPrompt:
-    """What the user wants to say.
+    """Read the prompt from the arguments, a file and stdin.
 
     Raises:
         Misused: nothing, or too much.
@@ -175,7 +175,7 @@ def read_prompt(options: Options, cwd: str) -> RunPrompt:
 
 
 def _check_lines(attachments: "list[Attachment]") -> None:
-    """Lines that are not there are found before an agent is started; what it takes of the rest is its own affair."""
+    """Raise AttachmentError for lines that do not exist, before an agent is started."""
     wanted = [each for each in attachments if each.first is not None]
     if wanted:
         from antiphon.client.attachments import blocks_of
@@ -225,7 +225,7 @@ def _decoded(data: bytes, name: str) -> str:
 
 
 def _something_comes() -> bool:
-    """Whether somebody has given us a stdin on purpose: a pipe or a file. A terminal is for questions, and /dev/null is nothing."""
+    """Whether stdin is a pipe or a file with data. A terminal is for questions, and /dev/null has no data."""
     try:
         kind = os.fstat(0).st_mode
     except OSError:  # closed

@@ -57,7 +57,7 @@ class StartEvent(_Event, frozen=True, kw_only=True, tag="start"):
 
 
 class MessageEvent(_Event, frozen=True, kw_only=True, tag="message"):
-    """A piece of what the agent says. A new `messageId` or another `engine` begins a new message.
+    """A piece of a message. A new `messageId` or another `engine` begins a new message.
 
     `label`: it is only the engine's name, which stands before its words.
     """
@@ -69,7 +69,7 @@ class MessageEvent(_Event, frozen=True, kw_only=True, tag="message"):
 
 
 class ThoughtEvent(_Event, frozen=True, kw_only=True, tag="thought"):
-    """A piece of what the agent thinks."""
+    """A piece of a thought."""
 
     text: str
     message_id: str | None = None
@@ -87,7 +87,7 @@ class ContentEvent(_Event, frozen=True, kw_only=True, tag="content"):
 
 
 class ToolCallEvent(_Event, frozen=True, kw_only=True, tag="tool_call"):
-    """A call as it stands now: the last event with an `id` counts. `content` and `output` come when it has ended.
+    """The state of a call: the last event with an `id` counts. `content` and `output` come when it has ended.
 
     `denied`: it failed because it was not allowed.
     """
@@ -106,7 +106,7 @@ class ToolCallEvent(_Event, frozen=True, kw_only=True, tag="tool_call"):
 
 
 class PlannedStep(_Part, frozen=True, kw_only=True):
-    """One thing to do."""
+    """One step of a plan."""
 
     content: str
     status: str
@@ -148,7 +148,7 @@ class UsageEvent(_Event, frozen=True, kw_only=True, tag="usage"):
 
 
 class PermissionEvent(_Event, frozen=True, kw_only=True, tag="permission"):
-    """Something was to be decided, and was. `subject` is the command, the path or the address, or else the title of the call.
+    """A decision about permission. `subject` is the command, the path or the address, or else the title of the call.
     `asked`: the user decided it just now.
 
     What only reads is not told unless it is denied. A call may be decided about twice: when it asks, and when it is done through us.
@@ -170,7 +170,7 @@ class QuestionEvent(_Event, frozen=True, kw_only=True, tag="question"):
 
 
 class NoticeEvent(_Event, frozen=True, kw_only=True, tag="notice"):
-    """Something to know: from the agent, or from us."""
+    """A notice of the agent, or a warning of Antiphon."""
 
     severity: str
     title: str
@@ -185,14 +185,14 @@ class OtherUpdateEvent(_Event, frozen=True, kw_only=True, tag="update"):
 
 
 class ChangedPath(_Part, frozen=True, kw_only=True):
-    """A file that changed, as far as we were told: what a command did is not known."""
+    """A file that changed, as far as it was reported. Changes by commands are not known."""
 
     path: str
     change: Literal["created", "edited", "deleted", "moved"]
 
 
 class DeniedAction(_Part, frozen=True, kw_only=True):
-    """Something that the agent was not allowed to do. `unasked`: because nobody was there to ask."""
+    """Something that the agent was not allowed to do. `unasked`: because there was no terminal to ask in."""
 
     subject: str
     kind: str
@@ -278,12 +278,12 @@ _encoder = msgspec.json.Encoder()
 
 
 def encode_event(event: Event) -> bytes:
-    """The line of an event."""
+    """Return an event as a line of JSON."""
     return _encoder.encode(event) + b"\n"
 
 
 def schema() -> dict[str, Any]:
-    """The JSON schema of a line."""
+    """Return the JSON schema of a line."""
     from inspect import cleandoc  # Python 3.13 does it by itself
 
     (found,), parts = msgspec.json.schema_components([Event], ref_template="#/$defs/{name}")

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class Person:
-    """Somebody who reads stderr and types."""
+    """The person at the terminal, who reads stderr and types answers."""
 
     def __init__(self, screen: "Screen", terminal: int, quiet: float = QUIET) -> None:
         self._screen = screen
@@ -92,7 +92,7 @@ class Person:
         self._screen.note(f"  {question.ruling.why}", "dim")
 
     def _show_text(self, content: "list[v1.ToolContent] | None | v1.UnsetType") -> None:
-        """The agent's own words, where it says in no other way what it wants."""
+        """Show the text of a permission request that names no command, path or change."""
         for item in content or ():
             if isinstance(item, v1.ContentItem) and isinstance(item.content, v1.TextBlock):
                 for line in item.content.text.splitlines()[:CONTENT_LINES]:
@@ -129,7 +129,7 @@ class Person:
             return v1.Accepted(content)
 
     async def visit(self, request: v1.UrlElicitation) -> "Elicited":
-        """Ask to open a page. It is shown, whole, and never opened by us."""
+        """Ask the person to open a page. The address is shown whole, and never opened by this program."""
         async with self._floor():
             self._screen.note(f"? {request.message}", "bold")
             self._screen.note(f"  {request.url}", "cyan")
@@ -170,7 +170,7 @@ class Person:
             return no
 
     async def _goes_on(self) -> bool:
-        """Drop what is typed within a moment; whether there was anything.
+        """Drop what is typed within a moment, and return whether there was anything.
 
         Raises:
             EOFError: the input has ended.

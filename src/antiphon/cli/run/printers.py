@@ -62,29 +62,29 @@ WordOf: TypeAlias = Callable[[str], str]
 
 
 class Printer(Protocol):
-    """Shows a run, one way or another."""
+    """What shows a run, in one of three forms."""
 
     def opened(self, session: "ClientSession", agent: str, version: str | None, how: str) -> None:
-        """The prompt goes out."""
+        """The session is open, and the prompt is sent."""
 
     def update(self, update: v1.Update) -> None:
-        """The session has news."""
+        """Show an update."""
 
     def decided(self, entry: "AuditEntry") -> None:
-        """Something was decided."""
+        """Show a decision of the policy or the person."""
 
     def answered(self, message: str, answer: str) -> None:
-        """A question was answered, or declined."""
+        """Show that a question was answered or declined."""
 
     def warn(self, title: str, hint: str | None = None) -> None:
-        """Something to know, from us."""
+        """Show a warning of Antiphon."""
 
     def ended(self, result: "ResultEvent", usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> None:
-        """The run is over."""
+        """Show the end of the run."""
 
 
 class TextPrinter:
-    """For people."""
+    """Prints a run for people."""
 
     def __init__(
         self, screen: "Screen", tail_of: TailOf = lambda id: None, word_of: WordOf = lambda id: "failed"
@@ -185,7 +185,7 @@ class TextPrinter:
         self._screen.note(text, style)
 
     def _part(self) -> None:
-        """Both streams go to one file or pipe, where a line of one must not run into a line of the other."""
+        """End open lines if stdout and stderr are the same file or pipe."""
         if self._merged:
             self._screen.finish()
 
@@ -214,7 +214,7 @@ class TextPrinter:
                     show_diff(self._screen, diff, self._cwd)
 
     def _show_output(self, call: "CallEntry") -> None:
-        """The last lines of what a command wrote."""
+        """Print the last lines of a command's output."""
         ids = [item.terminal_id for item in call.content if isinstance(item, v1.TerminalItem)]
         texts = [text for id in ids if (text := self._tail_of(id)) is not None]
         if not texts and (ids or call.kind == v1.ToolKind.EXECUTE) and isinstance(call.raw_output, Mapping):
@@ -233,7 +233,7 @@ class TextPrinter:
 
 
 class QuietPrinter:
-    """For pipes: the last message, or that of each engine, what was denied or failed, and what is wrong with the settings."""
+    """Prints the last message, denials, failures and problems with the settings, for `--quiet`."""
 
     def __init__(self, screen: "Screen") -> None:
         self._screen = screen
@@ -258,7 +258,7 @@ class QuietPrinter:
         pass
 
     def warn(self, title: str, hint: str | None = None) -> None:
-        """Quiet is about the work: what does not count, was left out or is not stored is told all the same, once."""
+        """Print a warning once. Problems with settings and storage are shown even with `--quiet`."""
         if title not in self._warned:
             self._warned.add(title)
             self._note("warning", title, hint)
@@ -280,7 +280,7 @@ def _same_place() -> bool:
 
 
 def show_diff(screen: "Screen", diff: v1.Diff, cwd: str) -> None:
-    """A change, in colours where there are any."""
+    """Print a diff, in colours if the terminal has them."""
     screen.shown.add(_change(diff))
     styles: dict[str, Style] = {"+": "green", "-": "red", "@": "cyan"}
     for number, line in enumerate(diff_lines(diff, shown_path(diff.path, cwd))):
@@ -288,12 +288,12 @@ def show_diff(screen: "Screen", diff: v1.Diff, cwd: str) -> None:
 
 
 def _change(diff: v1.Diff) -> tuple[str, str | None, str]:
-    """What identifies a change. A diff with `_meta` cannot be hashed, and an agent may add some between the question and the end."""
+    """Return what identifies a diff. Its `_meta` cannot be hashed, and may change between the request and the end."""
     return (diff.path, diff.old_text, diff.new_text)
 
 
 def describe_block(block: v1.ContentBlock) -> str:
-    """Something other than text, in words."""
+    """Describe a content block that is not text."""
     match block:
         case v1.ImageBlock(mime_type=mime) | v1.AudioBlock(mime_type=mime):
             return f"{mime}, {len(block.data) * 3 // 4:,} bytes"
@@ -311,7 +311,7 @@ def describe_block(block: v1.ContentBlock) -> str:
 
 
 class JsonPrinter:
-    """For programs."""
+    """Prints a run as JSON events, one per line."""
 
     def __init__(self, write: "Callable[[bytes], object]", word_of: "WordOf" = lambda id: "failed") -> None:
         self._write_line = write
@@ -399,13 +399,13 @@ class JsonPrinter:
 
 
 def usage_event(usage: v1.UsageUpdate) -> events.UsageEvent:
-    """How full the window is."""
+    """Return the event about the context window."""
     cost = None if usage.cost is None else events.SessionCost(amount=usage.cost.amount, currency=usage.cost.currency)
     return events.UsageEvent(used=usage.used, size=usage.size, cost=cost, engine=engine_of(usage))
 
 
 def tokens_event(tokens: v1.Usage) -> events.TokenCounts:
-    """The tokens of the session."""
+    """Return the token counts of a turn."""
     return events.TokenCounts(
         total=tokens.total_tokens,
         input=tokens.input_tokens,
@@ -438,7 +438,7 @@ def _call_event(call: "CallEntry", engine: str | None, *, with_input: bool, deni
 
 
 def _plain(part: object) -> Any:
-    """A part of a message as plain JSON."""
+    """Return a part of a message as plain JSON values."""
     return msgspec.json.decode(encode(part))
 
 

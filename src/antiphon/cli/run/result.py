@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 __all__ = [
     "AnswerText",
     "NotedFiles",
+    "advice_for",
     "changed_files",
     "denied_line",
     "failures_in",
-    "remedy",
     "status_of",
 ]
 
@@ -75,7 +75,7 @@ def failures_in(result: v1.PromptResult) -> list[events.EngineFailure]:
 
 
 class _Spoken:
-    """One message of the agent: whose it is, and its text with and without the engine's name before it."""
+    """One message of the agent: its engine, and its text with and without the engine's name."""
 
     def __init__(self, engine: str | None) -> None:
         self.engine = engine
@@ -95,7 +95,7 @@ class _Spoken:
 
 
 class AnswerText:
-    """The agent's messages of a turn, kept apart."""
+    """The messages of a turn, kept apart."""
 
     def __init__(self) -> None:
         self._messages: list[_Spoken] = []
@@ -103,7 +103,7 @@ class AnswerText:
         self._open = False
 
     def hear(self, update: v1.Update) -> None:
-        """Take an update. A new call, a thought or another engine ends the message before it; news of a call that runs does not."""
+        """Add an update. A new call, a thought or another engine ends the current message; an update of a running call does not."""
         match update:
             case v1.AgentMessageChunk(content=content, message_id=id):
                 engine = engine_of(update)
@@ -120,7 +120,7 @@ class AnswerText:
 
     @property
     def last(self) -> str:
-        """The last message that says anything; where several engines answered, the last one of each, with its name."""
+        """The last message that is not empty; of several engines, the last one of each, with its name."""
         found = self._last_of_each()
         if len(found) == 1:
             return found[0].labelled.lstrip("\n") if found[0].engine is not None else found[0].text
@@ -128,7 +128,7 @@ class AnswerText:
 
     @property
     def answers(self) -> list[events.EngineAnswer]:
-        """The last message of each engine, without its name before it; empty if the agent names no engines."""
+        """The last message of each engine, without its name; empty if the agent names no engines."""
         return [
             events.EngineAnswer(engine=each.engine, text=each.text)
             for each in self._last_of_each()
@@ -162,7 +162,7 @@ class NotedFiles(Files):
 
 
 def changed_files(transcript: "Transcript", begin: int, written: "dict[str, How]") -> dict[str, How]:
-    """Path → what happened to it: what was written through us, and what the calls of this turn say that they did.
+    """Return changed paths and how they changed: files written through Antiphon, and what tool calls report.
 
     What a command changes nobody tells us.
     """
@@ -202,14 +202,14 @@ RULES: Final = 3
 
 
 def denied_line(denials: "Sequence[Denial]", count: int) -> str:
-    """How much was denied because nobody was there, and how it would not be. `denials` may be the first of them only."""
+    """Return how many things were denied for lack of a terminal, and what would allow them."""
     unasked = [denial for denial in denials if denial.unattended]
     what = "one thing was" if count == 1 else f"{count} things were"
-    return f"{what} denied because nobody was there to ask (exit status 5); {remedy(unasked)}"
+    return f"{what} denied because nobody was there to ask (exit status 5); {advice_for(unasked)}"
 
 
-def remedy(denials: "Sequence[Denial]") -> str:
-    """What would help."""
+def advice_for(denials: "Sequence[Denial]") -> str:
+    """Return what would allow denied actions: rules, or what is in their way."""
     for denial in denials:
         for reason, help in _OTHERWISE:
             if reason in denial.why:
@@ -222,7 +222,7 @@ def remedy(denials: "Sequence[Denial]") -> str:
 
 
 def _rules(action: "Action") -> list[str]:
-    """The rules that would have allowed this, as short as they can be said here; none if they would not."""
+    """Return the shortest rules that would have allowed an action; empty if none would."""
     from antiphon.policy import suggest
 
     told = [rule.text for rule in suggest(action)]

@@ -36,7 +36,15 @@ from antiphon.cli.run.printers import (
     tokens_event,
     usage_event,
 )
-from antiphon.cli.run.result import AnswerText, NotedFiles, changed_files, denied_line, failures_in, remedy, status_of
+from antiphon.cli.run.result import (
+    AnswerText,
+    NotedFiles,
+    advice_for,
+    changed_files,
+    denied_line,
+    failures_in,
+    status_of,
+)
 from antiphon.cli.run.session import OpenedSession, open_session
 from antiphon.cli.terminal import Screen, terminal_of
 from antiphon.client.handlers import Elicitation, Elicited
@@ -67,7 +75,7 @@ _log = logging.getLogger(__name__)
 
 
 class Runner:
-    """One run."""
+    """One run of `antiphon run`: starts the agent, sends the prompt, prints updates and the result."""
 
     def __init__(self, options: "Options", prompt: "RunPrompt", cwd: str, stop: StopSignal) -> None:
         self._options = options
@@ -127,7 +135,7 @@ class Runner:
             if timeout is not None:
                 timeout.cancel()
             self._screen.status(None)
-        return self._sum_up(stopped, error)
+        return self._finish(stopped, error)
 
     # The conversation.
 
@@ -135,7 +143,7 @@ class Runner:
         _log.info("%s started for a run in %s", running.agent.name, self._cwd)
         if self._starting is not None:  # it has started, and may ask before anything else comes
             self._starting.cancel()
-        opened = self._opened = await open_session(running, self._options, on_update=self._heard_outside)
+        opened = self._opened = await open_session(running, self._options, on_update=self._update_outside_turn)
         self._screen.status(None)
         session, info = opened.session, running.agent.info
         self._begin = len(session.transcript.entries)
@@ -148,7 +156,7 @@ class Runner:
         async with session.prompt(blocks) as turn:
             self._turn = turn
             if self._stop.why is not None:  # since the session was opened
-                self._call_off()
+                self._cancel_turn()
             async for update in turn:
                 await self._show(update)
         result = turn.result
@@ -162,33 +170,33 @@ class Runner:
         self._answer.hear(update)
         self._printer.update(update)
 
-    def _heard_outside(self, update: v1.Update) -> None:
-        """News that came with no turn: before the prompt they are a history or settings, after it they are its tail."""
+    def _update_outside_turn(self, update: v1.Update) -> None:
+        """Handle an update outside of a turn: history or settings before the prompt, late updates after it."""
         if self._turn is not None:
             self._answer.hear(update)
             self._printer.update(update)
 
     def _politely(self, task: "asyncio.Task[object] | None") -> None:
-        """Cancel what runs: first of all, since nothing else may keep us from it."""
+        """Cancel the turn, or the start of the agent."""
         if self._turn is not None:
-            self._call_off()
+            self._cancel_turn()
         elif self._opened is None and task is not None:
             task.cancel()
         if self._options.json is False and self._stop.why == "cancelled":
             self._screen.note("cancelling … (Ctrl-C again ends the agent at once)", "dim")
 
-    def _call_off(self) -> None:
+    def _cancel_turn(self) -> None:
         turn = self._turn
         if turn is None or self._ending is not None:
             return
 
-        async def call_off() -> None:
+        async def cancel() -> None:
             try:
                 await turn.cancel()
             except AcpError as error:  # the turn says so too
                 _log.info("the turn was not cancelled cleanly: %s", error)
 
-        self._ending = asyncio.get_running_loop().create_task(call_off(), name="call off the turn")
+        self._ending = asyncio.get_running_loop().create_task(cancel(), name="cancel the turn")
 
     # What the agent asks.
 
@@ -207,13 +215,13 @@ class Runner:
 
     async def _fill_in(self, request: v1.FormElicitation) -> Elicited:
         answer: Elicited = v1.Declined() if self._person is None else await self._person.fill_in(request)
-        return self._told(request.message, answer)
+        return self._answered(request.message, answer)
 
     async def _visit(self, request: v1.UrlElicitation) -> Elicited:
         answer: Elicited = v1.Declined() if self._person is None else await self._person.visit(request)
-        return self._told(request.message, answer)
+        return self._answered(request.message, answer)
 
-    def _told(self, message: str, answer: Elicited) -> Elicited:
+    def _answered(self, message: str, answer: Elicited) -> Elicited:
         words = (
             "accept" if isinstance(answer, v1.Accepted) else "decline" if isinstance(answer, v1.Declined) else "cancel"
         )
@@ -230,7 +238,7 @@ class Runner:
         if self._options.json or not failed:  # a failure is told once, as the error that it is
             self._printer.decided(entry)
         if failed:
-            self._call_off()
+            self._cancel_turn()
 
     def _tail_of(self, terminal_id: str) -> str | None:
         """Return the end of what a terminal has written; None if it has written nothing."""
@@ -244,11 +252,11 @@ class Runner:
 
     # The end.
 
-    def _sum_up(self, stopped: v1.PromptResult | None, error: Exception | None) -> int:
+    def _finish(self, stopped: v1.PromptResult | None, error: Exception | None) -> int:
         gate = self._running.gate if self._running is not None else None
         if error is None and gate is not None and gate.failed is not None and self._stop.why is None:
             what = gate.failed.subject
-            error = AcpError(f"`{what}` had to be asked, and nobody was there", hint=f"{remedy([gate.failed])}")
+            error = AcpError(f"`{what}` had to be asked, and nobody was there", hint=f"{advice_for([gate.failed])}")
         if error is None and stopped is not None and stopped.stop_reason.value == "tool_error":
             error = AcpError("the agent stopped because a tool failed", hint="what it said before tells which one")
         failure = _failure(error) if self._stop.why is None else None
@@ -290,7 +298,7 @@ class Runner:
         return status
 
     def _note_failures(self, failures: list[events.EngineFailure]) -> None:
-        """Say which engines failed. Where updates are shown the agent has told why, when it happened."""
+        """Print which engines failed. Their errors have been shown as updates already, except with `--quiet`."""
         names = " and ".join(f"`{each.engine}`" for each in failures)
         if not self._options.quiet:
             self._screen.note(f"{names} failed, the answer is not whole (exit status {HALF_FAILED})", "yellow")

@@ -49,12 +49,12 @@ class UnknownSession(AcpError):
 
 
 class Unsettable(AcpError):
-    """The session cannot be set like that; the hint says how it can."""
+    """The session has no such mode, model or option; the hint lists those that it has."""
 
 
 @dataclass(frozen=True)
 class OpenedSession:
-    """A session, and how it came about."""
+    """An open session, and how it was opened."""
 
     session: "ClientSession"
     how: How
@@ -63,7 +63,7 @@ class OpenedSession:
 async def open_session(
     running: "RunningAgent", options: "Options", *, on_update: "OnUpdate | None" = None, replay: bool = False
 ) -> OpenedSession:
-    """Open the session that the arguments mean, and set it as they say. With `replay`, its history is wanted.
+    """Open the session that the options name, and apply its settings. With `replay` its history is requested.
 
     Raises:
         AcpError: there is no such session, or it cannot be set like that.
@@ -93,7 +93,7 @@ async def open_session(
 async def reopen(
     running: "RunningAgent", options: "Options", id: str, *, on_update: "OnUpdate | None" = None, replay: bool = False
 ) -> OpenedSession:
-    """Open an earlier session: without its history if the agent can, unless it is wanted."""
+    """Open an earlier session, without its history if the agent supports that and it is not requested."""
     opened = await _reopen(running, options, id, on_update, replay)
     await _keep_mode(
         running, opened.session, f"the session was left in `{{}}`, and goes on in `{running.gate.mode.value}`"
@@ -124,7 +124,7 @@ async def _reopen(
 
 
 async def keep_name(running: "RunningAgent", name: str, session_id: str) -> None:
-    """From now on the name means this session. A store that cannot be used is told, not fatal."""
+    """Store the name of a session. A store that cannot be used gives a warning."""
     try:
         await NameStore(running.database).put(name, running.name, session_id, running.cwd)
     except StoreError as error:
@@ -132,7 +132,7 @@ async def keep_name(running: "RunningAgent", name: str, session_id: str) -> None
 
 
 async def _known(running: "RunningAgent", options: "Options") -> list[str]:
-    """The ids of the earlier session that is meant, the likeliest first; none for a new one."""
+    """Return the ids of the earlier session that the options name, the likeliest first; empty for a new session."""
     if options.resume is not None:
         return [await _whole(running, options.resume) or options.resume]
     if options.session is not None:
@@ -154,7 +154,7 @@ async def _whole(running: "RunningAgent", word: str) -> str | None:
 
 
 def _told_of(running: "RunningAgent", options: "Options", id: str, error: RequestRefused) -> None:
-    """A session cannot be opened: say so, and raise unless a new one may take its place."""
+    """Warn that a session cannot be opened, and raise unless a new one may replace it."""
     if options.session is not None:
         running.warn(Advice(f"the session `{options.session}` is gone, so a new one takes its name: {error.reason}"))
         return
@@ -234,7 +234,7 @@ async def _set(running: "RunningAgent", options: "Options", opened: OpenedSessio
 
 
 async def _keep_mode(running: "RunningAgent", session: "ClientSession", told: str) -> None:
-    """Set an agent that would do more unasked than the policy's mode allows to that mode, and tell it."""
+    """Set the agent to the mode of the policy if its own would allow more, with a warning."""
     try:
         was = await keep_agent_to(session, running.gate.mode)
     except AcpError as error:
@@ -302,7 +302,7 @@ def _choose(there: Sequence[str], word: str) -> str | None:
 
 
 def _wrong(what: str, value: str, there: Sequence[str], error: RequestRefused | NotSupported) -> str:
-    """That there is no such thing, where we know what there is; else what the agent says."""
+    """Return that there is no such value, if the values are known; otherwise the reason of the agent."""
     if there and value not in there:
         return f"there is no {what} `{value}`"
     return f"the {what} cannot be `{value}`: {_reason(error)}"
@@ -323,7 +323,7 @@ _BEFORE: Final = datetime.min.replace(tzinfo=UTC)
 
 
 async def last_used(running: "RunningAgent") -> list[str]:
-    """The ids of the sessions to try, the likeliest first; none if there is nothing to continue."""
+    """Return the ids of sessions to try, the likeliest first; empty if there is nothing to continue."""
     ours = await NameStore(running.database).last(running.name, running.cwd)
     listed = await _listed(running)
     if not listed:
@@ -338,7 +338,7 @@ async def last_used(running: "RunningAgent") -> list[str]:
 
 
 async def _listed(running: "RunningAgent") -> "list[v1.SessionInfo]":
-    """The agent's sessions in this directory."""
+    """Return the agent's sessions in this directory."""
     if running.agent.capabilities.session_capabilities.list is None:
         return []
     here = _spellings(running.cwd)
@@ -357,7 +357,7 @@ async def _listed(running: "RunningAgent") -> "list[v1.SessionInfo]":
 
 
 def _spellings(directory: str) -> set[str]:
-    """The names that an agent may have for it."""
+    """Return the paths that an agent may use for a directory."""
     return {directory, os.path.realpath(directory)}
 
 
@@ -378,7 +378,7 @@ _VARIABLE: Final = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 
 class ServersError(AcpError):
-    """The file is not there, or lists no servers."""
+    """The file of MCP servers does not exist, or has a wrong format."""
 
 
 class _Server(msgspec.Struct):
@@ -392,7 +392,7 @@ class _Server(msgspec.Struct):
 
 
 def read_servers(path: str, environment: Mapping[str, str] = os.environ) -> list[v1.McpServer]:
-    """The servers in a file.
+    """Return the MCP servers of a file.
 
     Raises:
         ServersError: it cannot be read, or says nothing that makes sense; with the name of the server.
