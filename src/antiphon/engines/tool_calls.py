@@ -12,7 +12,7 @@ from antiphon.engines.bounded import trim
 from antiphon.life import Life
 from antiphon.protocol import v1
 
-__all__ = ["STATUS", "TOOL_CALL_LIFE", "OpenCall", "ToolCallEvent", "ToolCallState", "ToolCalls"]
+__all__ = ["STATUS", "TOOL_CALL_LIFE", "OpenCall", "ToolCallChange", "ToolCallState", "ToolCalls"]
 
 
 class ToolCallState(Enum):
@@ -29,7 +29,7 @@ class ToolCallState(Enum):
     FAILED = "failed"
 
 
-class ToolCallEvent(Enum):
+class ToolCallChange(Enum):
     """What happens to a tool call."""
 
     RUN = "run"
@@ -41,7 +41,7 @@ class ToolCallEvent(Enum):
     FORGET = "be forgotten"
 
 
-_STATE, _EVENT = ToolCallState, ToolCallEvent
+_STATE, _EVENT = ToolCallState, ToolCallChange
 _ENDS: Final = {
     _EVENT.SUCCEED: _STATE.COMPLETED,
     _EVENT.FAIL: _STATE.FAILED,
@@ -50,7 +50,7 @@ _ENDS: Final = {
 }
 _LATE: Final = {_EVENT.SUCCEED: _STATE.COMPLETED, _EVENT.FAIL: _STATE.FAILED, _EVENT.FORGET: _STATE.FAILED}
 
-TOOL_CALL_LIFE: Final[Life[ToolCallState, ToolCallEvent]] = Life(
+TOOL_CALL_LIFE: Final[Life[ToolCallState, ToolCallChange]] = Life(
     "tool call",
     _STATE.WRITING,
     {
@@ -96,7 +96,7 @@ class OpenCall:
         """Whether it is being written, or waits for permission."""
         return self.state in (ToolCallState.WRITING, ToolCallState.WAITING)
 
-    def apply(self, event: ToolCallEvent) -> v1.ToolStatus:
+    def apply(self, event: ToolCallChange) -> v1.ToolStatus:
         """Change its state, and return its status now."""
         self.state = TOOL_CALL_LIFE.next(self.state, event)
         return self.status
@@ -128,7 +128,7 @@ class ToolCalls(Generic[C]):
         """Return the calls that are not over, the latest first."""
         return list(self._open.values())[::-1]
 
-    def end(self, id: str, event: ToolCallEvent) -> v1.ToolStatus:
+    def end(self, id: str, event: ToolCallChange) -> v1.ToolStatus:
         """End a call, also one that was never open or that is closed; return its status now."""
         call = self._open.pop(id, None)
         before = call.state if call is not None else self._over.pop(id, TOOL_CALL_LIFE.start)

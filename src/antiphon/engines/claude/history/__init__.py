@@ -1,8 +1,10 @@
 """Sessions in Claude Code's own files, also those from a terminal. Only `delete` changes anything.
 
-records.py        where the files are, an index of their lines, and which lines are the current conversation
-replay.py         a file as the lines that the CLI would have sent, with its sub-agents
-session_list.py   pages of sessions, and the summary of each
+Files grow to hundreds of megabytes, so a list reads the ends of a file and a replay one line at a time.
+
+    records.py        where the files are, an index of their lines, and which lines are the current conversation
+    replay.py         a file as the lines that the CLI would have sent, with its sub-agents
+    session_list.py   pages of sessions, and the summary of each
 """
 
 from typing import TYPE_CHECKING

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from antiphon.engines.bounded import Recent
 from antiphon.engines.claude.translate.descriptions import describe, early_title
 from antiphon.engines.claude.translate.events import Mirror
-from antiphon.engines.tool_calls import OpenCall, ToolCallEvent, ToolCalls
+from antiphon.engines.tool_calls import OpenCall, ToolCallChange, ToolCalls
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET, JsonObject
 
@@ -100,7 +100,7 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
                 tool_call_id=id,
                 title=described.title,
                 kind=described.kind,
-                status=call.apply(ToolCallEvent.RUN),
+                status=call.apply(ToolCallChange.RUN),
                 name=described.name,
                 content=self._placeholder(call, described.content),
                 locations=described.locations,
@@ -114,7 +114,7 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
             tool_call_id=id,
             title=described.title,
             kind=described.kind,
-            status=call.apply(ToolCallEvent.RUN),
+            status=call.apply(ToolCallChange.RUN),
             name=described.name,
             content=self._placeholder(call, described.content),
             locations=described.locations,
@@ -127,7 +127,7 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
         described = describe(name, input, self._cwd)
         call = self._open.get(id)
         if call is not None:
-            call.apply(ToolCallEvent.ASK)
+            call.apply(ToolCallChange.ASK)
         return v1.ToolCallPatch(
             tool_call_id=id,
             title=described.title,
@@ -146,7 +146,7 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
         if call is not None and call.is_pending:
             yield v1.ToolCallUpdate(
                 tool_call_id=id,
-                status=call.apply(ToolCallEvent.RUN),
+                status=call.apply(ToolCallChange.RUN),
                 content=self._content_after_permission(call),
                 meta=self._meta(call),
             )
@@ -201,10 +201,10 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
 
     def close(self, call: ClaudeCall, content: "list[v1.ToolContent]") -> v1.ToolCallUpdate:
         """End a call that gets no result any more."""
-        return self._end_without_result(call, ToolCallEvent.CLOSE, content)
+        return self._end_without_result(call, ToolCallChange.CLOSE, content)
 
     def _end_without_result(
-        self, call: ClaudeCall, event: ToolCallEvent, content: "list[v1.ToolContent]"
+        self, call: ClaudeCall, event: ToolCallChange, content: "list[v1.ToolContent]"
     ) -> v1.ToolCallUpdate:
         meta = self._meta(call)
         if self._terminals and call.name in SHELLS:
@@ -262,8 +262,8 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
         return meta
 
 
-def _outcome(failed: bool) -> ToolCallEvent:
-    return ToolCallEvent.FAIL if failed else ToolCallEvent.SUCCEED
+def _outcome(failed: bool) -> ToolCallChange:
+    return ToolCallChange.FAIL if failed else ToolCallChange.SUCCEED
 
 
 def _exit(id: str, code: int | None) -> "JsonObject":

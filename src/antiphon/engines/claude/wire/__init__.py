@@ -1,8 +1,10 @@
 """The stream-json protocol of Claude Code as structs: bytes in, structs out, and back. No I/O.
 
-blocks.py   content blocks, messages and stream events, as in Anthropic's Messages API
-lines.py    lines of the CLI: messages, results of turns, `system` lines
-codec.py    control requests and responses, decoding of lines, encoding of ours
+Unknown fields are ignored, unknown lines are kept as such, and what cannot be read does not raise.
+
+    blocks.py   content blocks, messages and stream events, as in Anthropic's Messages API
+    lines.py    lines of the CLI: messages, results of turns, `system` lines
+    codec.py    control requests and responses, decoding of lines, encoding of ours
 """
 
 from antiphon.engines.claude.wire.blocks import (

@@ -7,7 +7,7 @@ import msgspec
 
 from antiphon.engines.codex.translate.events import CodexEvent
 from antiphon.engines.labels import as_object
-from antiphon.engines.tool_calls import TOOL_CALL_LIFE, OpenCall, ToolCallEvent, ToolCalls, ToolCallState
+from antiphon.engines.tool_calls import TOOL_CALL_LIFE, OpenCall, ToolCallChange, ToolCalls, ToolCallState
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET, JsonObject
 
@@ -45,7 +45,7 @@ class CodexCall(OpenCall):
 
     def __init__(self, id: str, description: CallDescription, *, terminal: bool = False, lasting: bool = False) -> None:
         super().__init__(id)
-        self.apply(ToolCallEvent.RUN)
+        self.apply(ToolCallChange.RUN)
         self.description = description
         self.terminal = terminal
         """Whether its output is shown in a terminal of its own."""
@@ -69,7 +69,7 @@ class CodexCalls(ToolCalls[CodexCall]):
 
     def forget_ends(self) -> None:
         """Report no end of a call that we closed any more."""
-        self._over = {id: TOOL_CALL_LIFE.next(state, ToolCallEvent.FORGET) for id, state in self._over.items()}
+        self._over = {id: TOOL_CALL_LIFE.next(state, ToolCallChange.FORGET) for id, state in self._over.items()}
 
     def begin(self, call: CodexCall) -> Iterator[CodexEvent]:
         """Report the start of a call, or the changes of one that is open already."""
@@ -107,14 +107,14 @@ class CodexCalls(ToolCalls[CodexCall]):
         """Note that a call waits for permission."""
         call = self._open.get(id)
         if call is not None:
-            call.apply(ToolCallEvent.ASK)
+            call.apply(ToolCallChange.ASK)
             call.asked = True
 
     def runs(self, id: str) -> Iterator[CodexEvent]:
         """Report that a call runs after it waited. The permission request may have replaced its content, unless that is a diff."""
         call = self._open.get(id)
         if call is not None and call.is_pending:
-            status = call.apply(ToolCallEvent.RUN)
+            status = call.apply(ToolCallChange.RUN)
             matches = any(isinstance(each, v1.Diff) for each in call.description.content)
             yield v1.ToolCallUpdate(
                 tool_call_id=id, status=status, content=UNSET if matches else call.description.content
@@ -130,7 +130,7 @@ class CodexCalls(ToolCalls[CodexCall]):
             return
         yield v1.ToolCallUpdate(
             tool_call_id=id,
-            status=self.end(id, ToolCallEvent.FAIL if outcome.failed else ToolCallEvent.SUCCEED),
+            status=self.end(id, ToolCallChange.FAIL if outcome.failed else ToolCallChange.SUCCEED),
             content=UNSET if outcome.content is None else outcome.content,
             raw_output=as_object(outcome.raw_output),
             meta=outcome.meta,
@@ -141,7 +141,7 @@ class CodexCalls(ToolCalls[CodexCall]):
         """Close the open calls, or those among them that do not outlive a turn."""
         for call in self.all_open():
             if lasting or not call.lasting:
-                event = ToolCallEvent.CLOSE_RUNNING if call.lasting else ToolCallEvent.CLOSE
+                event = ToolCallChange.CLOSE_RUNNING if call.lasting else ToolCallChange.CLOSE
                 meta = terminal_exit(call.id, None) if call.terminal else None
                 yield v1.ToolCallUpdate(tool_call_id=call.id, status=self.end(call.id, event), meta=meta)
 

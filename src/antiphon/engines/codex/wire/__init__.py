@@ -1,9 +1,11 @@
 """The protocol of the app server as structs: bytes in, structs out, and back. No I/O.
 
-items.py           items of a turn, and the parts of a prompt
-notifications.py   notifications, turns and threads
-requests.py        requests of the server, and results of ours
-codec.py           decoding of lines, encoding of ours
+Unknown fields are ignored, unknown messages are kept as such, and what cannot be read does not raise.
+
+    items.py           items of a turn, and the parts of a prompt
+    notifications.py   notifications, turns and threads
+    requests.py        requests of the server, and results of ours
+    codec.py           decoding of lines, encoding of ours
 """
 
 from antiphon.engines.codex.wire.codec import (
