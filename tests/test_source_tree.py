@@ -230,5 +230,11 @@ def test_names_are_taken_from_a_page_and_looked_up() -> None:
 
 
 def test_every_function_that_the_architecture_page_names_exists() -> None:
-    page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
-    assert [fault for name in names_on(page) if (fault := fault_of(name))] == []
+    assert [fault for name in names_on(PAGE.read_text(encoding="utf-8")) if (fault := fault_of(name))] == []
+
+
+@pytest.mark.parametrize("subject", ["prompt", "token", "permission request"])
+def test_the_architecture_page_walks_through_real_functions(subject: str) -> None:
+    sections = PAGE.read_text(encoding="utf-8").split("\n## ")
+    [walk] = [section for section in sections if section.partition(",")[0] == f"A {subject}"]
+    assert len(names_on(walk)) >= 5

@@ -38,7 +38,6 @@ PACKAGE: Final = "antiphon"
 AROUND: Final = ("tests", "tools", "benchmarks", "examples")
 """Code outside of the package, which has the limit on files alone."""
 KNOWN: Final = Path("tools") / "known_offences.toml"
-WALKS: Final = Path("docs") / "architecture.md"
 
 FILE_LINES: Final = 600
 FUNCTION_LINES: Final = 60
@@ -61,7 +60,6 @@ FAMILIES: Final = frozenset(
 """Directories with a module for each chapter of the specification, or for each family of messages."""
 
 _LISTED: Final = re.compile(r"^ *([a-z_][a-z0-9_]*)(?:\.py|/)(?= +\S)", re.MULTILINE)
-_DOTTED: Final = re.compile(r"`(?:antiphon\.)?([a-z_0-9]+(?:\.[A-Za-z_][A-Za-z0-9_]*)+)(?:\(\))?`")
 
 
 class Offence(NamedTuple):
@@ -377,20 +375,6 @@ def summary(tree: SourceTree) -> Iterator[tuple[str, object]]:
     yield "Any per thousand lines of code", f"{tree.any_per_thousand():.1f}"
     yield "cycles between packages, type checking included", len(tree.cycles())
     yield "packages whose docstring is no map", sum(one.limit == "map" for one in offences(tree))
-    for title, functions, files in walks(tree.root):
-        yield f"functions in {files} modules, in the walk “{title}”", functions
-
-
-def walks(root: Path) -> Iterator[tuple[str, int, int]]:
-    """The sections of the page on architecture that name functions: how many they name, and in how many modules."""
-    path = root / WALKS
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    for section in re.split(r"^#+ ", text, flags=re.MULTILINE)[1:]:
-        title, _, body = section.partition("\n")
-        named = dict.fromkeys(_DOTTED.findall(body))
-        modules = {".".join(part for part in name.split(".")[:-1] if part.islower()) for name in named}
-        if len(named) >= 10:
-            yield title.strip(), len(named), len(modules)
 
 
 def details(tree: SourceTree, package: str) -> Iterator[str]:
