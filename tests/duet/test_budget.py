@@ -70,7 +70,7 @@ def test_a_turn_that_fails_counts_by_its_requests() -> None:
     assert budget.spent.tokens == 400
 
 
-def test_the_same_request_told_again_with_its_price_counts_once() -> None:
+def test_the_same_request_reported_again_with_its_price_counts_once() -> None:
     budget = Budget(None, cost=1.0, ledger=new("claude"))
     budget.turn_begins("claude")
     budget.used("claude", gauge(400))
@@ -97,7 +97,7 @@ def test_a_conversation_from_elsewhere_is_not_charged_for_what_it_took_before() 
     assert budget.spent == Spent(2, 1700, 0.5)
 
 
-def test_an_engine_that_tells_of_each_turn_alone_or_counts_anew_is_not_counted_backwards() -> None:
+def test_an_engine_that_reports_each_turn_alone_or_counts_anew_is_not_counted_backwards() -> None:
     budget = Budget(None, ledger=new("gemini"))
     for total, cost in ((500, 0.5), (300, 0.3)):
         budget.turn_begins("gemini")

@@ -11,7 +11,7 @@ def told(labels: Labels, update: v1.Update, *, fresh: bool = True) -> list[tuple
     return list(labels.on(update, fresh=fresh))
 
 
-def test_who_speaks_alone_has_no_label_and_is_told_as_it_is() -> None:
+def test_an_engine_that_answers_alone_has_no_label_and_its_updates_stay_as_they_are() -> None:
     labels = Labels("claude", "Claude Code", own_ids=False)
     assert told(labels, CHUNK) == [(CHUNK, False)]
     assert told(labels, v1.ToolCall("c", "Edit a.py")) == [(v1.ToolCall("c", "Edit a.py"), False)]
@@ -30,7 +30,7 @@ def test_each_message_begins_with_a_paragraph_that_names_the_engine_in_the_same_
     assert len(told(labels, v1.AgentMessageChunk(v1.TextBlock("x"), "m2"))) == 2, "another message"
 
 
-def test_a_message_without_an_id_is_labelled_when_something_else_was_heard_before() -> None:
+def test_a_message_without_an_id_is_labelled_after_another_update() -> None:
     labels = Labels("codex", "Codex", own_ids=False)
     labels.visible = True
     bare = v1.AgentMessageChunk(v1.TextBlock("x"))
@@ -65,7 +65,7 @@ def test_ids_of_an_engine_that_counts_from_one_are_made_its_own() -> None:
     assert labels.own("1") == "gemini:1"
 
 
-def test_a_kind_from_tomorrow_is_told_as_it_came() -> None:
+def test_a_kind_of_update_from_tomorrow_is_shown_as_it_came() -> None:
     labels = Labels("codex", "Codex", own_ids=True)
     labels.visible = True
     odd = v1.Unknown("tomorrow", b'{"sessionUpdate":"tomorrow"}')

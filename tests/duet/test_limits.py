@@ -206,7 +206,7 @@ class Turns:
 @pytest.mark.parametrize("more", [{}, NOTICES], ids=["message", "notice"])
 @pytest.mark.parametrize("disk", DISKS)
 @pytest.mark.parametrize("seed", range(2))
-def test_what_a_full_disk_does_not_take_is_told_and_stored_when_there_is_room(
+def test_what_a_full_disk_does_not_take_is_shown_and_stored_when_there_is_room(
     place: Place, disk: type[Disk], more: dict[str, Any], seed: int
 ) -> None:
     rng, turns, drive = random.Random(seed), Turns(), disk(place)
@@ -244,7 +244,7 @@ SHOWN = [[], ["--quiet"], ["--json"]]
 @pytest.mark.parametrize("more", SHOWN, ids=["plain", "quiet", "json"])
 @pytest.mark.parametrize("name", ["antiphon", "demo"])
 @pytest.mark.parametrize("before", [True, False], ids=["used", "new"])
-def test_every_way_of_run_tells_that_the_disk_is_full_and_which(
+def test_every_way_of_run_says_that_the_disk_is_full_and_which(
     place: Place, name: str, more: list[str], before: bool
 ) -> None:
     disk = DISKS[-1](place)
@@ -289,7 +289,7 @@ def test_nothing_of_a_full_disk_is_a_traceback_in_run(place: Place, size: int) -
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="this system cannot change the limits of another process")
-def test_the_chat_tells_what_cannot_be_stored_and_that_it_is_stored_again(place: Place) -> None:
+def test_the_chat_shows_what_cannot_be_stored_and_that_it_is_stored_again(place: Place) -> None:
     with chat(place.cwd.parent, "antiphon", columns=200, HOME=str(place.cwd.parent)) as terminal:
 
         def comes(text: str) -> None:

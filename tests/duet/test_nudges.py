@@ -31,13 +31,13 @@ async def test_the_tasks_are_what_the_command_prints_in_the_directory(tmp_path: 
     assert await nudging.pending(tmp_path) == [OpenTask(str(tmp_path)), OpenTask("b", "7")]
 
 
-async def test_the_command_reads_nothing_and_its_complaints_are_not_heard(tmp_path: Path) -> None:
+async def test_the_command_reads_nothing_and_its_errors_are_ignored(tmp_path: Path) -> None:
     nudging = script("import sys; sys.stderr.write('odd'); print(sys.stdin.read() + '[\"a\"]')")
     assert await nudging.pending(tmp_path) == [OpenTask("a")]
 
 
 @pytest.mark.parametrize("command", [(), ("no-such-program-here", "ls"), ("/no/such/program",)])
-async def test_a_program_that_is_not_there_is_no_news(
+async def test_a_program_that_is_not_there_is_no_error(
     command: tuple[str, ...], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -65,7 +65,7 @@ async def test_a_project_cannot_bring_the_program_along(tmp_path: Path, monkeypa
     ],
     ids=["words", "object", "deep", "failed", "flood"],
 )
-async def test_what_is_no_list_of_tasks_is_logged_and_nobody_can_tell(
+async def test_what_is_no_list_of_tasks_is_logged_and_gives_no_tasks(
     code: str, words: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert await script(code).pending(tmp_path) is None
@@ -87,7 +87,7 @@ async def started(pipe: Path) -> list[int]:
     return [int(pid) for pid in told.split()]
 
 
-async def test_a_command_that_is_called_off_ends_with_all_it_started(tmp_path: Path) -> None:
+async def test_a_command_that_is_cancelled_ends_with_all_it_started(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pids")
     asking = asyncio.create_task(script(HANGS).pending(tmp_path))
     pids = await started(tmp_path / "pids")
@@ -98,7 +98,7 @@ async def test_a_command_that_is_called_off_ends_with_all_it_started(tmp_path: P
     await gone(*pids)
 
 
-async def test_a_command_that_takes_too_long_is_ended_and_nobody_can_tell(
+async def test_a_command_that_takes_too_long_is_killed_and_gives_no_tasks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(room, "LIMIT", 0.01)

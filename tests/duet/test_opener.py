@@ -49,7 +49,7 @@ VISITS = st.lists(
 
 @settings(max_examples=25)
 @given(VISITS)
-async def test_whoever_comes_gets_a_new_session_or_the_last_of_their_own(
+async def test_a_client_gets_a_new_session_or_its_own_last_one(
     visits: list[tuple[str | None, list[tuple[str, bool]]]],
 ) -> None:
     last: dict[tuple[str | None, str], str] = {}
@@ -95,7 +95,7 @@ async def test_a_person_sees_that_a_session_was_resumed_and_how_to_have_it_other
 
 
 @pytest.mark.parametrize("said_before", [[], ["/status"], ["something else"]], ids=["nothing", "a command", "a prompt"])
-async def test_continue_goes_on_with_the_last_session_of_whoever_made_it(said_before: list[str]) -> None:
+async def test_continue_goes_on_with_the_last_session_of_any_client(said_before: list[str]) -> None:
     alto = FakeEngine("alto")
     async with playing(agent_over(alto), FULL, name="neovim") as editor:
         theirs = await editor.open()

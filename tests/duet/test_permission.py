@@ -28,7 +28,7 @@ from tests.duet.permission_requests import (
 # The policy first.
 
 
-async def test_what_a_rule_decides_is_told_to_the_engine_with_its_own_once_and_nobody_is_asked(
+async def test_what_a_rule_decides_reaches_the_engine_as_its_own_once_and_the_user_is_not_asked(
     tmp_path: Path, work: Path, database: Database
 ) -> None:
     configure(tmp_path, '[policy]\nallow = ["Bash(make *)"]\ndeny = ["Edit(secret/**)"]\n')
@@ -159,7 +159,7 @@ async def test_what_an_engine_offers_under_an_id_of_ours_is_not_taken_for_ours(
     assert await DecisionStore(database).all() == []
 
 
-async def test_a_question_is_judged_with_what_was_told_of_the_call_before(
+async def test_a_permission_request_is_judged_with_how_the_call_was_announced(
     tmp_path: Path, work: Path, database: Database
 ) -> None:
     configure(tmp_path, '[policy]\nallow = ["Bash(make *)"]\ndeny = ["Edit(secret/**)"]\n')
@@ -237,7 +237,7 @@ async def test_a_marked_question_reaches_the_user_as_it_is_in_every_mode(work: P
         assert editor.asked == [question]
 
 
-async def test_a_mark_of_somebody_who_is_not_trusted_means_nothing(work: Path, database: Database) -> None:
+async def test_a_mark_of_an_agent_that_is_not_trusted_means_nothing(work: Path, database: Database) -> None:
     guard = await opened(work, database, "dontAsk")
     question = edit(work / "song", meta=QUESTION)
     assert chosen(await guard.permission("Gemini", question, Editor(), trusted_marks=False)) == "reject"

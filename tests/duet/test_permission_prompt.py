@@ -28,9 +28,7 @@ from tests.duet.permission_requests import (
 # Being called off.
 
 
-async def test_a_question_that_the_client_calls_off_is_called_off_for_the_engine(
-    work: Path, database: Database
-) -> None:
+async def test_a_request_that_the_client_cancels_is_cancelled_for_the_engine(work: Path, database: Database) -> None:
     guard, editor = await opened(work, database), Editor("cancelled", "cancelled")
     result = await guard.permission(CLAUDE, bash("make"), editor)
     assert isinstance(result.outcome, v1.Cancelled)
@@ -39,7 +37,7 @@ async def test_a_question_that_the_client_calls_off_is_called_off_for_the_engine
     assert [entry.answer for entry in await AuditStore(database).latest(10)] == ["cancelled"]
 
 
-async def test_engines_ask_at_the_same_time_and_who_is_cancelled_withdraws_the_question(
+async def test_engines_ask_at_the_same_time_and_a_cancelled_turn_cancels_its_request(
     work: Path, database: Database
 ) -> None:
     guard = await opened(work, database)
@@ -81,7 +79,7 @@ async def test_a_question_that_cannot_be_asked_is_a_rejection(work: Path, databa
     assert chosen(await guard.permission(CLAUDE, bash("make"), broken)) == "reject"
 
 
-async def test_an_engine_that_offers_always_alone_is_told_it_only_if_the_user_picks_it(
+async def test_an_engine_that_offers_always_alone_gets_it_only_if_the_user_picks_it(
     work: Path, database: Database
 ) -> None:
     guard, editor = await opened(work, database), Editor("allow_session")

@@ -11,7 +11,7 @@ from antiphon.store.database import Database
 from tests.duet.permission_requests import CLAUDE, CODEX, OPTIONS, Editor, bash, chosen, configure, edit, opened, read
 
 
-async def test_who_only_looks_may_read_and_nobody_is_asked_about_the_rest(
+async def test_an_engine_that_only_reads_may_read_and_the_user_is_not_asked_about_the_rest(
     tmp_path: Path, work: Path, database: Database
 ) -> None:
     configure(tmp_path, '[policy]\nallow = ["Bash(make *)", "Edit"]\ndeny = ["Read(secret/**)"]\n')
@@ -28,7 +28,7 @@ async def test_who_only_looks_may_read_and_nobody_is_asked_about_the_rest(
     await guard.admit(v1.ReadTextFile("joint", str(work / "song")), Editor(), looking=True)
 
 
-async def test_who_only_looks_stays_in_plan_mode_and_may_still_ask_the_user_something(
+async def test_an_engine_that_only_reads_stays_in_plan_mode_and_may_still_ask_the_user_something(
     work: Path, database: Database
 ) -> None:
     guard, editor = await opened(work, database, "plan"), Editor("allow")
@@ -49,7 +49,7 @@ async def test_who_only_looks_stays_in_plan_mode_and_may_still_ask_the_user_some
     ],
 )
 @pytest.mark.parametrize("meta", [QUESTION, None])
-async def test_who_only_looks_stays_in_plan_mode_also_where_no_mark_is_trusted(
+async def test_an_engine_that_only_reads_stays_in_plan_mode_also_where_no_mark_is_trusted(
     work: Path, database: Database, call: v1.ToolCallPatch, meta: dict[str, object] | None
 ) -> None:
     guard = await opened(work, database, "bypassPermissions")
@@ -58,14 +58,14 @@ async def test_who_only_looks_stays_in_plan_mode_also_where_no_mark_is_trusted(
     assert chosen(answer) == "reject" and why_refused(answer)
 
 
-async def test_a_plan_is_also_known_by_what_was_told_of_it_before(work: Path, database: Database) -> None:
+async def test_a_plan_is_also_known_by_how_it_was_announced(work: Path, database: Database) -> None:
     guard = await opened(work, database, "plan")
     told = v1.ToolCall("plan", "Ready?", v1.ToolKind.SWITCH_MODE)
     leave = v1.RequestPermission("joint", v1.ToolCallPatch("plan"), OPTIONS, meta=QUESTION)
     assert chosen(await guard.permission(CLAUDE, leave, Editor(), looking=True, known=told)) == "reject"
 
 
-async def test_who_only_looks_writes_and_runs_nothing_through_us(
+async def test_an_engine_that_only_reads_writes_and_runs_nothing_through_us(
     tmp_path: Path, work: Path, database: Database
 ) -> None:
     configure(tmp_path, '[policy]\nallow = ["Bash", "Edit"]\n')

@@ -71,7 +71,7 @@ def test_auto_resume_is_switched_off_by_any_word_for_it(word: str, on: bool) -> 
         ("DOT_EXECUTABLE", "bin/dot"),
     ],
 )
-def test_what_makes_no_sense_is_told_and_left_out(name: str, value: str) -> None:
+def test_what_makes_no_sense_is_reported_and_left_out(name: str, value: str) -> None:
     found = preferences(SAID, {name: value})
     (problem,) = found.problems
     assert problem.sentence.startswith(f"{name} is ") and problem.hint

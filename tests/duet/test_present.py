@@ -32,20 +32,20 @@ def test_what_is_installed_is_there_claude_first(place: Path) -> None:
     assert (installed().engines, dict(installed().missing)) == (("claude", "codex"), {})
 
 
-def test_what_somebody_named_is_there_in_that_order(place: Path) -> None:
+def test_engines_that_were_named_are_there_in_that_order(place: Path) -> None:
     program(place / "bin", "claude")
     program(place / "bin", "codex")
     named = ["my-agent --acp", "codex", "gemini", "claude", "codex"]
     assert installed(named).engines == ("my-agent --acp", "codex", "gemini", "claude")
 
 
-def test_what_was_named_and_is_missing_is_left_out_and_told(place: Path) -> None:
+def test_what_was_named_and_is_missing_is_left_out_and_reported(place: Path) -> None:
     program(place / "bin", "codex")
     present = installed(["claude", "codex"])
     assert present.engines == ("codex",) and list(present.missing) == ["claude"]
 
 
-def test_who_named_only_what_is_missing_gets_its_error_and_no_demo() -> None:
+def test_naming_only_missing_engines_is_an_error_and_no_demo() -> None:
     present = installed(["claude"])
     assert present.engines == ("claude",) and list(present.missing) == ["claude"]
 

@@ -31,7 +31,7 @@ def mode(engine: FakeEngine) -> str:
     return "" if modes is None else modes.current_mode_id
 
 
-async def test_after_a_review_the_reviewer_is_in_the_mode_that_it_was_in_also_if_nobody_chose_one() -> None:
+async def test_after_a_review_the_reviewer_is_in_its_mode_also_if_none_was_chosen() -> None:
     async def review(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
         seen.append(mode(bass))
         return None
@@ -45,7 +45,7 @@ async def test_after_a_review_the_reviewer_is_in_the_mode_that_it_was_in_also_if
     assert seen == ["plan", "default"]
 
 
-async def test_a_mode_that_is_chosen_during_a_review_leaves_the_reviewer_looking() -> None:
+async def test_a_mode_that_is_chosen_during_a_review_leaves_the_reviewer_reading_only() -> None:
     async def review(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
         begun.set()
         await goes_on.wait()
@@ -67,7 +67,7 @@ async def test_a_mode_that_is_chosen_during_a_review_leaves_the_reviewer_looking
     assert mode(bass) == "acceptEdits"
 
 
-async def test_who_has_no_mode_to_look_in_does_not_review() -> None:
+async def test_an_engine_without_a_mode_to_read_only_does_not_review() -> None:
     bass = FakeEngine("bass")
     bass.offered_modes = [v1.Mode("wild", "Wild"), v1.Mode("wilder", "Wilder")]
     async with playing(agent_over(FakeEngine("alto"), bass), FULL) as editor:
@@ -77,7 +77,7 @@ async def test_who_has_no_mode_to_look_in_does_not_review() -> None:
     assert "no mode in which it only looks" in told and bass.given == []
 
 
-async def test_who_looks_may_not_write_through_the_client_either(tmp_path: Path) -> None:
+async def test_an_engine_that_only_reads_may_not_write_through_the_client_either(tmp_path: Path) -> None:
     async def write(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
         path = str(tmp_path / "song.txt")
         with pytest.raises(Exception, match="denied"):
@@ -141,7 +141,7 @@ async def test_a_mode_of_one_engine_alone_holds_until_another_is_chosen_for_all(
         assert (mode(alto), mode(bass)) == ("plan", "plan")
 
 
-async def test_words_of_an_engine_that_was_dropped_are_not_heard_in_the_fresh_session() -> None:
+async def test_updates_of_an_engine_that_was_closed_are_not_shown_in_the_fresh_session() -> None:
     alto = FakeEngine("alto", echo)
     async with playing(agent_over(alto), FULL) as editor:
         session = await editor.open()

@@ -27,7 +27,7 @@ def state(folder: Path) -> dict[str, tuple[bytes, int]]:
     }
 
 
-async def test_only_what_changed_between_the_looks_is_told(tree: Path) -> None:
+async def test_only_what_changed_between_the_snapshots_is_reported(tree: Path) -> None:
     before_all = state(tree)
     with await snapshot([str(tree)]) as before:
         assert before.why == ""
@@ -44,7 +44,7 @@ async def test_only_what_changed_between_the_looks_is_told(tree: Path) -> None:
     assert state(tree) == before_all
 
 
-async def test_files_that_were_deleted_renamed_and_made_links_are_told(tree: Path) -> None:
+async def test_files_that_were_deleted_renamed_and_made_links_are_reported(tree: Path) -> None:
     write(tree, "long.txt", "".join(f"line {number}\n" for number in range(50)))
     write(tree, "folder/inside.txt", "inside\n")
     git(tree, "add", "-A")
@@ -114,7 +114,7 @@ async def test_a_work_tree_beside_the_first(tree: Path, tmp_path: Path) -> None:
     assert found.files == ["song.txt"] and " do\n-re\n-mi\n" in found.diff
 
 
-async def test_a_folder_in_a_repository_tells_of_itself_alone(tree: Path) -> None:
+async def test_a_directory_in_a_repository_reports_its_own_changes_alone(tree: Path) -> None:
     with await snapshot([str(tree / "src")]) as before:
         write(tree, "src/sing.py", "print('lo')\n")
         write(tree, "song.txt", "other\n")
@@ -264,7 +264,7 @@ async def test_what_takes_too_long_is_given_up(tree: Path, monkeypatch: pytest.M
     assert all(not alive(int(pid)) for pid in (tmp_path / "pids").read_text(encoding="utf-8").split())
 
 
-async def test_a_look_that_is_called_off_leaves_nothing(
+async def test_a_snapshot_that_is_cancelled_leaves_nothing(
     tree: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     slow = write(tmp_path / "bin", "git", f'#!/bin/sh\necho $$ > "{tmp_path}/fifo"\nexec sleep 60\n')
@@ -308,7 +308,7 @@ async def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
             assert await changes(before) == TreeChanges(complete=False, why="there is no directory to look at")
 
 
-async def test_a_look_that_nobody_keeps_is_cleaned_up(tree: Path) -> None:
+async def test_a_snapshot_that_is_not_closed_is_cleaned_up(tree: Path) -> None:
     await snapshot([str(tree)])  # the fixture sees that nothing is left
 
 
@@ -316,7 +316,7 @@ def edit(path: str, old: str | None, new: str, id: str, **more: v1.ToolStatus) -
     return call(id, "Edit", content=[v1.Diff(path=path, new_text=new, old_text=old)], **more)
 
 
-def test_calls_tell_of_a_file_from_its_first_text_to_its_last() -> None:
+def test_calls_report_a_file_from_its_first_text_to_its_last() -> None:
     found = from_calls(
         [edit("/a/x.py", "1\n", "2\n", "a"), edit("/a/x.py", "2\n", "3\n", "b"), edit("/a/new", None, "n\n", "c")]
     )
@@ -326,7 +326,7 @@ def test_calls_tell_of_a_file_from_its_first_text_to_its_last() -> None:
     )
 
 
-def test_parts_of_a_file_that_do_not_meet_are_told_one_by_one() -> None:
+def test_pieces_of_a_file_that_do_not_meet_are_reported_one_by_one() -> None:
     found = from_calls([edit("x", "1\n", "2\n", "a"), edit("x", "8\n", "9\n", "b")])
     assert found.files == ["x"] and "-1\n+2\n" in found.diff and "-8\n+9\n" in found.diff
 

@@ -43,7 +43,7 @@ def test_nothing_in_a_review_can_pass_for_the_prompt() -> None:
         "No issues found.", "There are no findings to report.",
     ],
 )  # fmt: skip
-def test_a_reviewer_who_found_nothing_is_understood(text: str) -> None:
+def test_a_reviewer_that_found_nothing_is_understood(text: str) -> None:
     assert no_findings(text)
 
 

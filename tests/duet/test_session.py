@@ -40,13 +40,13 @@ def notices(editor: Editor) -> list[str]:
     return [notice["title"] for notice in editor.updates("notice")]
 
 
-async def test_alone_an_engine_is_heard_without_a_label() -> None:
+async def test_alone_an_engine_has_no_label() -> None:
     async with playing(agent_over(FakeEngine("alto"), FakeEngine("bass")), FULL) as editor:
         await editor.prompt(await editor.open(), "la")
         assert words(editor) == "alto: la"
 
 
-async def test_in_a_duet_the_primary_is_heard_first_and_each_message_has_a_name() -> None:
+async def test_in_a_duet_the_primary_answers_first_and_each_message_has_a_name() -> None:
     async with playing(agent_over(FakeEngine("alto"), FakeEngine("bass")), FULL) as editor:
         session = await editor.open()
         await choose(editor, session, route="duet", primary_agent="bass")
@@ -65,7 +65,7 @@ async def test_the_second_hears_what_the_first_said_and_the_first_hears_it_the_n
     assert "bass: one" in alto.given[1] and "alto: one" not in alto.given[1]
 
 
-async def test_engines_that_only_look_work_at_the_same_time_and_their_messages_stay_whole() -> None:
+async def test_engines_that_only_read_work_at_the_same_time_and_their_messages_stay_whole() -> None:
     both = asyncio.Barrier(2)
 
     async def speak(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
@@ -87,7 +87,7 @@ async def test_engines_that_only_look_work_at_the_same_time_and_their_messages_s
 
 
 @pytest.mark.parametrize("error", [RequestError(-32050, "Hoarse", "no voice"), ValueError("a bug")])
-async def test_an_engine_that_fails_is_shown_and_the_other_is_heard(error: Exception) -> None:
+async def test_an_engine_that_fails_is_shown_and_the_other_answers(error: Exception) -> None:
     async def fail(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
         raise error
 
@@ -157,7 +157,7 @@ async def _nothing() -> None:
     return None
 
 
-async def test_the_reviewer_gets_the_prompt_and_the_transcript_looks_only_and_fixes_are_handed_back(
+async def test_the_reviewer_gets_the_prompt_and_the_transcript_only_reads_and_findings_are_handed_back(
     tmp_path: Path,
 ) -> None:
     async def review(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
@@ -183,7 +183,7 @@ async def test_the_reviewer_gets_the_prompt_and_the_transcript_looks_only_and_fi
     assert "+verse 2" in bass.given[1]
 
 
-async def test_who_reviews_may_not_change_anything_whoever_would_allow_it(tmp_path: Path) -> None:
+async def test_a_reviewer_may_not_change_anything_whatever_would_allow_it(tmp_path: Path) -> None:
     async def try_to_write(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
         asked = v1.ToolCallPatch("c1", title="Edit song.txt", kind=v1.ToolKind.EDIT, name="Edit",
                                  locations=[v1.ToolLocation(str(tmp_path / "song.txt"))])  # fmt: skip
@@ -216,7 +216,7 @@ async def test_an_engine_that_cannot_be_opened_leaves_the_session_usable_and_is_
         assert words(editor).endswith("alto: la")
 
 
-async def test_commands_of_an_engine_are_told_beside_ours_and_one_that_is_hidden_has_its_name_before_it() -> None:
+async def test_commands_of_an_engine_are_listed_beside_ours_and_one_that_is_hidden_has_its_name_before_it() -> None:
     alto = FakeEngine("alto")
     async with playing(agent_over(alto, FakeEngine("bass")), FULL) as editor:
         session = await editor.open()

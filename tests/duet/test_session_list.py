@@ -149,7 +149,7 @@ async def test_our_own_rows_come_once_though_they_are_used_between_two_pages(mon
         assert await all_pages(editor, first) == sessions[::-1]
 
 
-async def test_rows_without_a_time_come_last_and_hold_nobody_up() -> None:
+async def test_rows_without_a_time_come_last_and_delay_no_others() -> None:
     rows = [row("nobody knows"), row("late", 1), v1.SessionInfo("bad", "/w", updated_at="yesterday"), row("early", 600)]
     async with playing(agent_over(Lister(by_offset(rows, 10))), FULL) as editor:
         mine = await editor.open()

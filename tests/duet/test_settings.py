@@ -92,14 +92,14 @@ def test_one_engine_alone_has_its_own_ids_and_names() -> None:
     assert found.modes == codex("plan").modes and option(found, "mode").current_value == "plan"
 
 
-def test_the_models_are_those_of_who_leads() -> None:
+def test_the_models_are_those_of_the_leading_engine() -> None:
     offers = [codex(), claude()]
     assert merged(DUET, offers).models == claude().models
     assert merged(msgspec.structs.replace(DUET, primary="codex"), offers).models == codex().models
     assert merged(msgspec.structs.replace(DUET, route="codex"), offers).models == codex().models
 
 
-def test_the_modes_are_those_that_all_who_answer_have_in_the_order_of_who_leads() -> None:
+def test_the_modes_are_those_that_all_answering_engines_have_in_the_order_of_the_leading_one() -> None:
     offers = [claude("auto"), codex()]
     found = merged(msgspec.structs.replace(DUET, mode="default"), offers)
     assert mode_ids(found.modes) == ["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
@@ -129,7 +129,7 @@ def test_engines_with_no_mode_in_common_have_each_their_own() -> None:
     assert values(option(found, "codex_mode")) == ["x", "y"] and "claude_mode" not in ids(found)
 
 
-def test_an_engine_without_modes_limits_nobody() -> None:
+def test_an_engine_without_modes_limits_no_other() -> None:
     assert merged(DUET, [claude(), EngineOffer("codex", "Codex")]).modes == claude().modes
     assert merged(DUET, [EngineOffer("claude", "Claude Code"), EngineOffer("codex", "Codex")]).modes is None
 
@@ -167,7 +167,7 @@ def test_an_engine_that_does_not_answer_keeps_its_settings_but_not_its_mode() ->
         ("codex", "claude", ("codex",)),
     ],
 )
-def test_who_leads_comes_first(route: str, primary: str, expected: tuple[str, ...]) -> None:
+def test_the_leading_engine_comes_first(route: str, primary: str, expected: tuple[str, ...]) -> None:
     assert on_route(SharedSettings(TITLES, route, primary)) == expected
 
 
@@ -200,7 +200,7 @@ def test_no_id_is_too_odd(id: str, engines: Sequence[str]) -> None:
     assert found is None or found[0] in engines
 
 
-def test_ours_are_nobodys_and_model_and_effort_mean_who_leads() -> None:
+def test_ours_belong_to_no_engine_and_model_and_effort_mean_the_leading_one() -> None:
     engines = list(TITLES)
     assert [address(id, engines) for id in OURS] == [None] * len(OURS)
     assert address("gemini_model", engines) is None and address("summary", engines) is None
@@ -228,7 +228,7 @@ def test_ours_come_first_and_what_they_hide_has_its_engine_before_it() -> None:
     ]
 
 
-def test_in_a_duet_a_word_of_who_leads_is_plain_and_one_of_another_alone_is_not() -> None:
+def test_in_a_duet_a_command_of_the_leading_engine_is_plain_and_one_of_another_alone_is_not() -> None:
     theirs = {"claude": ["init", "compact"], "codex": ["compact", "diff", "help"]}
     assert listed(["help"], theirs, ["claude", "codex"]) == ["help", "init", "compact", "codex:diff", "codex:help"]
     assert listed(["help"], theirs, ["codex"]) == ["help", "compact", "diff", "codex:help"]

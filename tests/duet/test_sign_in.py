@@ -74,7 +74,7 @@ async def test_a_key_is_enough_if_any_engine_is_signed_in_and_a_terminal_says_wh
 
 
 @pytest.mark.parametrize(("alto", "bass"), list(product((True, False), repeat=2)))
-async def test_the_engine_that_is_signed_in_answers_and_that_is_told(alto: bool, bass: bool) -> None:
+async def test_the_engine_that_is_signed_in_answers_and_a_notice_says_so(alto: bool, bass: bool) -> None:
     async with playing(agent_over(Member("alto", known=alto), Member("bass", known=bass)), FULL) as editor:
         session = await editor.open()
         if not alto and not bass:

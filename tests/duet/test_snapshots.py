@@ -54,7 +54,7 @@ async def test_copying_and_removing_are_done_beside_the_event_loop(tree: Path, m
     assert where == {"copy2": False, "rmtree": False}
 
 
-async def test_a_look_that_is_called_off_while_it_copies_leaves_nothing(
+async def test_a_snapshot_that_is_cancelled_while_it_copies_leaves_nothing(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copying, called_off = threading.Event(), threading.Event()
@@ -79,7 +79,7 @@ def a_process_that_is_gone() -> int:
         return process.pid
 
 
-async def test_what_a_killed_process_left_is_removed_by_the_next_look_a_day_later(
+async def test_what_a_killed_process_left_is_removed_by_a_snapshot_a_day_later(
     tree: Path, nothing_is_left: Path
 ) -> None:
     killed = a_process_that_is_gone()

@@ -32,7 +32,7 @@ def test_help_has_all_of_ours_and_counts_theirs() -> None:
     assert "goes to the engine." in help_text(ours)
 
 
-def test_status_tells_everything_that_is_known() -> None:
+def test_status_shows_everything_that_is_known() -> None:
     state = JointStatus(
         "s-1",
         "duet",
@@ -65,7 +65,7 @@ def test_status_tells_everything_that_is_known() -> None:
         assert row in text.splitlines()
 
 
-def test_status_of_one_engine_leaves_out_what_is_for_two_and_says_who_is_missing() -> None:
+def test_status_of_one_engine_leaves_out_what_is_for_two_and_names_missing_engines() -> None:
     text = status_text(JointStatus("s-1", "claude", "claude", [CLAUDE, GONE]))
     assert "primary" not in text and "| title |" not in text and "| nudge | on |" in text
     assert "| last prompt | 0 turns, 0 tokens |" in text
@@ -90,7 +90,7 @@ def test_sessions_are_rows_and_a_title_cannot_break_out_of_its_own() -> None:
     assert "(this one)" in first and "`s\\|1`" in first
 
 
-def test_no_sessions_and_many_of_them_are_told() -> None:
+def test_no_sessions_and_many_of_them_are_listed() -> None:
     assert "no other sessions" in sessions_text([])
     many = sessions_text([SessionLine(f"s-{n}", "now") for n in range(SESSIONS + 2)])
     assert many.count("`s-") == SESSIONS and "and 2 more" in many

@@ -36,7 +36,7 @@ async def test_where_they_may_write_the_primary_answers_first_and_then_the_other
     assert "a first voice" in by(client, first) and "a second voice" in by(client, second)
 
 
-async def test_each_message_begins_with_the_name_of_who_says_it(at: Place) -> None:
+async def test_each_message_begins_with_the_name_of_its_engine(at: Place) -> None:
     at.answer("a first voice", "a second voice")
     async with connected(at) as client:
         await open_with(client, mode="acceptEdits", route="duet")
@@ -58,7 +58,7 @@ async def test_calls_say_whose_they_are(at: Place) -> None:
     assert codex.startswith("Codex: ") and "song.txt" in codex
 
 
-async def test_where_they_only_look_both_work_at_the_same_time(at: Place) -> None:
+async def test_where_they_only_read_both_work_at_the_same_time(at: Place) -> None:
     gates = Gate(), Gate()
     at.claude.model.answers(Wait(gates[0]), Text("a first voice"))
     at.codex.model.answers(Wait(gates[1]), Text("a second voice"))
@@ -75,7 +75,7 @@ async def test_where_they_only_look_both_work_at_the_same_time(at: Place) -> Non
     )
 
 
-async def test_nobody_is_cut_short_by_the_other_while_both_speak(at: Place) -> None:
+async def test_no_message_is_cut_in_two_while_both_engines_speak(at: Place) -> None:
     gates = Gate(), Gate()
     at.claude.model.answers(Text("one two "), Wait(gates[0]), Text("three four"))
     at.codex.model.answers(Wait(gates[1]), Text("do re mi fa", size=3))

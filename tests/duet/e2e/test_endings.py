@@ -104,7 +104,7 @@ async def test_a_runaway_is_stopped_after_so_many_turns(at: Place) -> None:
     assert len(at.claude.model.asked) + len(at.codex.model.asked) == 6
 
 
-async def test_a_turn_that_uses_too_many_tokens_is_called_off(at: Place) -> None:
+async def test_a_turn_that_uses_too_many_tokens_is_cancelled(at: Place) -> None:
     at.configure("[duet]\nmax_tokens = 10_000\n")
     for number in range(8):  # every request is a little larger than the one before, as they are
         at.codex.model.answers(command("true"), Used(input=4_000 + number, output=10))

@@ -25,7 +25,7 @@ async def lengthen(at: Place, id: str) -> str:
     return "".join(text for text, _ in pieces)
 
 
-async def test_a_long_history_is_told_again_with_its_pieces_merged(at_demo: Place) -> None:
+async def test_a_long_history_is_replayed_with_its_pieces_merged(at_demo: Place) -> None:
     async with connected(at_demo) as client:
         first = await client.say("hello")
         id = client.session.id

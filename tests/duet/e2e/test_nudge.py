@@ -76,7 +76,7 @@ async def test_it_goes_on_so_often_and_no_more(at_codex: Place) -> None:
     assert told.stop == "max_tokens" and len(at_codex.codex.model.asked) == 3
 
 
-async def test_where_nothing_is_left_or_nobody_knows_it_does_not_go_on(at_codex: Place) -> None:
+async def test_where_no_task_is_left_or_known_it_does_not_go_on(at_codex: Place) -> None:
     limited(at_codex)
     at_codex.codex.model.otherwise = CUT_SHORT
     async with connected(at_codex) as client:

@@ -12,7 +12,7 @@ from tests.engines.driving import connected
 pytestmark = pytest.mark.slow
 
 
-async def test_a_resumed_session_knows_what_was_said_and_does_not_tell_it_again(at: Place) -> None:
+async def test_a_resumed_session_knows_what_was_said_and_does_not_replay_it(at: Place) -> None:
     async with connected(at) as client:
         await open_with(client, route="duet", mode="acceptEdits")
         at.answer("Lethe.", "Mnemosyne.")

@@ -37,7 +37,7 @@ def words_of(asked: v1.RequestPermission) -> str:
 
 
 @pytest.mark.parametrize("mode", ["default", pytest.param("acceptEdits", marks=pytest.mark.prove)])
-async def test_an_edit_that_a_rule_denies_is_refused_on_both_and_nobody_is_asked(at: Place, mode: str) -> None:
+async def test_an_edit_that_a_rule_denies_is_refused_on_both_and_the_user_is_not_asked(at: Place, mode: str) -> None:
     at.configure('[policy]\ndeny = ["Edit(secret.txt)"]\n')
     for name in ("secret.txt", "secret.txt"):
         both_write(at, name, name)
@@ -130,7 +130,7 @@ async def test_an_always_holds_for_the_rest_of_the_session_and_its_reach_is_said
     assert (at.folder / "song.txt").exists()
 
 
-async def test_who_asks_is_shown_in_a_duet(at: Place) -> None:
+async def test_the_engine_that_asks_is_shown_in_a_duet(at: Place) -> None:
     both_write(at, "one.txt", "two.txt")
     async with connected(at) as client:
         await open_with(client, route="duet", mode="default")

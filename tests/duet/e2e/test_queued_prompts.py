@@ -31,7 +31,7 @@ def told_to_wait(client: Client) -> bool:
     return any(word in each for each in words for word in ("queue", "waits", "waiting", "next in line"))
 
 
-async def test_a_prompt_while_a_turn_runs_waits_and_is_told_so(at_codex: Place) -> None:
+async def test_a_prompt_while_a_turn_runs_waits_and_a_notice_says_so(at_codex: Place) -> None:
     gate = Gate()
     at_codex.codex.model.answers(Text("The river "), Wait(gate), Text("is sung."))
     async with connected(at_codex) as client:

@@ -66,7 +66,7 @@ async def test_both_engines_have_their_models_and_efforts_in_a_duet(at: Place) -
     assert at.claude.model.last.model != at.claude.model.asked[0].model
 
 
-async def test_the_model_of_who_leads_can_be_set_the_old_way(at_codex: Place) -> None:
+async def test_the_model_of_the_leading_engine_can_be_set_the_old_way(at_codex: Place) -> None:
     async with connected(at_codex) as client:
         await open_with(client, route="codex")
         await client.say("hello")
@@ -147,7 +147,7 @@ async def test_the_config_file_chooses_and_the_environment_counts_before_it(at: 
         assert values(client)["route"] == "codex" and values(client)["primary_agent"] == "codex"
 
 
-async def test_a_route_that_makes_no_sense_is_told_and_the_session_works(at: Place) -> None:
+async def test_a_route_that_makes_no_sense_is_reported_and_the_session_works(at: Place) -> None:
     at.environment["ANTIPHON_ROUTE"] = "choir"
     async with connected(at) as client:
         assert (await client.say("hello")).text == "echo: hello"

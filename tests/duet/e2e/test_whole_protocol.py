@@ -144,7 +144,7 @@ async def test_every_engines_ways_to_sign_in_are_offered(at: Place) -> None:
     assert [each for each in methods if isinstance(each, v1.AgentAuth)]
 
 
-async def test_who_is_not_signed_in_is_told_the_ways(at: Place) -> None:
+async def test_an_engine_that_is_not_signed_in_names_its_methods(at: Place) -> None:
     del at.environment["ANTHROPIC_API_KEY"]
     async with connected(at) as client:
         with pytest.raises(AuthRequired) as caught:

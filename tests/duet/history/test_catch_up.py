@@ -50,16 +50,16 @@ def test_nothing_is_beyond_what_we_have_seen_to_its_end() -> None:
     assert missed_updates(live(SONG), theirs(SONG), "claude") == []
 
 
-def test_turns_from_a_terminal_are_told_whole() -> None:
+def test_turns_from_a_terminal_are_shown_whole() -> None:
     assert missed_updates(live(SONG[:1]), theirs(SONG), "claude") == theirs(SONG)[-6:]
 
 
-def test_all_of_it_is_told_if_we_have_nothing() -> None:
+def test_all_of_it_is_shown_if_we_have_nothing() -> None:
     assert missed_updates([], theirs(SONG), "claude") == theirs(SONG)
     assert missed_updates(live(SONG, engine="codex"), theirs(SONG), "claude") == theirs(SONG)
 
 
-def test_wherever_we_were_killed_the_rest_is_told_and_nothing_twice() -> None:
+def test_wherever_we_were_killed_the_rest_is_shown_and_nothing_twice() -> None:
     kept = live(SONG)
     for cut in range(2, len(kept) + 1):
         if not isinstance(kept[cut - 1], events.PromptEvent):  # a prompt that nobody was given yet is shown by us alone
@@ -99,7 +99,7 @@ def test_a_history_that_was_compacted_is_found_by_its_last_turns() -> None:
     assert missed_updates(live(SONG), history, "claude") == history[-2:]
 
 
-def test_after_a_compaction_that_left_nothing_the_new_turns_are_told() -> None:
+def test_after_a_compaction_that_left_nothing_the_new_turns_are_shown() -> None:
     history: list[v1.Update] = [
         v1.CompactionUpdate(compaction_id="k", status=v1.CompactionStatus.COMPLETED), user("from the terminal"), agent("yes"),
     ]  # fmt: skip
@@ -153,7 +153,7 @@ def test_a_word_added_to_a_running_turn_changes_nothing() -> None:
         assert missed_updates([*kept, *shown(agent(" lo", "m2")), ended()], history, "claude") == []
 
 
-def test_work_that_the_engine_puts_before_an_added_word_is_told() -> None:
+def test_work_that_the_engine_stores_before_an_added_prompt_is_shown() -> None:
     kept = [
         prompted("sing"),
         given("sing"),
@@ -222,7 +222,7 @@ def test_settings_are_no_history() -> None:
     assert missed_updates(live(SONG), [*state, warning, *theirs(SONG), *state], "claude") == []
 
 
-def test_a_plan_that_we_missed_is_told_and_an_old_one_is_not() -> None:
+def test_a_plan_that_we_missed_is_shown_and_an_old_one_is_not() -> None:
     old, new = (
         v1.Plan(entries=[v1.PlanEntry(content=step, priority=v1.PlanPriority.LOW, status=v1.PlanStatus.PENDING)])
         for step in ("do", "re")
@@ -233,25 +233,25 @@ def test_a_plan_that_we_missed_is_told_and_an_old_one_is_not() -> None:
     assert missed_updates([given("sing"), *shown(agent("la", "m"), new)], history, "claude") == []
 
 
-def test_what_an_engine_does_later_by_itself_is_told() -> None:
+def test_what_an_engine_does_later_by_itself_is_shown() -> None:
     kept = [given("sing"), *shown(agent("la", "m1")), ended()]
     history: list[v1.Update] = [user("sing"), agent("la", "m1"), call("late"), done("late"), agent("it is done", "m2")]
     assert missed_updates(kept, history, "claude") == history[2:]
 
 
-def test_an_answer_that_is_written_down_otherwise_is_not_told_twice() -> None:
+def test_an_answer_that_is_stored_otherwise_is_not_shown_twice() -> None:
     kept = [given("sing"), *shown(thought("hm"), agent("la la")), ended()]
     assert missed_updates(kept, [user("sing"), thought("Hmm."), agent("La, la!")], "claude") == []
     kept = [given("sing"), *shown(agent("la la", "m"))]
     assert missed_updates(kept, [user("sing"), agent("La, la!", "m")], "claude") == []
 
 
-def test_other_white_space_is_no_news() -> None:
+def test_other_white_space_is_no_difference() -> None:
     kept = [given("sing\n\nit"), *shown(agent("la  la\n"))]
     assert missed_updates(kept, [user("sing it"), agent("la la\n\nlo")], "claude") == [agent("lo")]
 
 
-def test_parallel_work_that_is_told_in_another_order_is_whole() -> None:
+def test_parallel_work_that_is_stored_in_another_order_is_whole() -> None:
     kept = [given("sing"), *shown(call("a"), call("b"), agent("b1", "mb"), done("b"))]
     history: list[v1.Update] = [
         user("sing"),
@@ -267,7 +267,7 @@ def test_parallel_work_that_is_told_in_another_order_is_whole() -> None:
     ]  # fmt: skip
 
 
-def test_a_picture_in_an_answer_is_told_once() -> None:
+def test_a_picture_in_an_answer_is_shown_once() -> None:
     picture = v1.AgentMessageChunk(content=v1.ImageBlock(data="aa", mime_type="image/png"))
     history: list[v1.Update] = [user("draw"), agent("look: "), picture, agent(" there")]
     for cut, rest in ((1, history[2:]), (2, history[3:]), (3, [])):

@@ -91,7 +91,7 @@ def test_only_what_is_nothing_but_text_is_put_together() -> None:
     assert told == [plain.replace(b'"la"', b'"lala"'), more, more, plain]
 
 
-def test_an_event_of_a_newer_antiphon_is_left_out_and_the_others_are_told() -> None:
+def test_an_event_of_a_newer_antiphon_is_left_out_and_the_others_are_replayed() -> None:
     kept = [b'{"event":"tomorrow","at":1}', b"not even JSON", pack(PromptEvent(now(), [v1.TextBlock("hi")], "u"))]
     assert sent(list(unpack(kept))) == [v1.UserMessageChunk(v1.TextBlock("hi"), "u")]
 

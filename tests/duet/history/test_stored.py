@@ -95,7 +95,7 @@ async def test_whatever_is_shown_is_on_the_disk_by_then(state: Path) -> None:
     assert len(shown) == 6 and all(count >= number for number, count in enumerate(kept, 1))
 
 
-async def test_another_process_tells_it_again_and_goes_on() -> None:
+async def test_another_process_replays_it_and_goes_on() -> None:
     alto, bass = FakeEngine("alto", work), FakeEngine("bass")
     async with playing(agent_over(alto, bass), FULL) as editor:
         session = await editor.open()
@@ -162,7 +162,7 @@ async def test_what_an_engine_did_elsewhere_comes_after_what_we_know() -> None:
             assert told == ["here", "alto: here", "in a terminal", "alto: in a terminal"]
 
 
-async def test_an_engine_that_forgot_its_conversation_is_told_all_of_it() -> None:
+async def test_an_engine_that_forgot_its_session_gets_a_summary_of_all_of_it() -> None:
     alto = FakeEngine("alto")
     async with playing(agent_over(alto), FULL) as editor:
         session = await editor.open()
@@ -303,7 +303,7 @@ async def test_an_opening_that_fails_leaves_nothing_open(state: Path) -> None:
         assert list((state / "locks").glob("*.lock")) == []
 
 
-async def test_a_session_in_which_nobody_said_anything_leaves_no_trace(state: Path) -> None:
+async def test_a_session_without_a_prompt_leaves_no_trace(state: Path) -> None:
     async with playing(agent_over(FakeEngine("alto")), FULL) as editor:
         await editor.open()
         assert await listed(editor) == []
