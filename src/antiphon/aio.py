@@ -20,11 +20,11 @@ class NoWait:
 
     __slots__ = ()
 
-    def __await__(self) -> "Generator[Any, Any, None]":
+    def __await__(self) -> "Generator[object, None, None]":
         return _NOTHING
 
 
-_NOTHING: Final = cast("Generator[Any, Any, None]", iter(()))
+_NOTHING: Final = cast("Generator[object, None, None]", iter(()))
 
 NO_WAIT: Final = NoWait()
 """What a function returns that has nothing to wait for."""
@@ -36,10 +36,12 @@ def ignore_result(task: "asyncio.Future[Any]") -> None:
         task.exception()
 
 
-_BACKGROUND: Final["set[asyncio.Task[Any]]"] = set()
+_BACKGROUND: Final["set[asyncio.Task[object]]"] = set()
 
 
-def background(work: "Coroutine[Any, Any, T]", tasks: "set[asyncio.Task[Any]]" = _BACKGROUND) -> "asyncio.Task[T]":
+def background(
+    work: "Coroutine[object, object, T]", tasks: "set[asyncio.Task[object]]" = _BACKGROUND
+) -> "asyncio.Task[T]":
     """Start a task that goes on when its caller is cancelled. Its error is not reported when nothing waits for it.
 
     `tasks` holds the task until it ends: the event loop itself only has a weak reference.
@@ -53,12 +55,16 @@ def background(work: "Coroutine[Any, Any, T]", tasks: "set[asyncio.Task[Any]]" =
 
 if sys.version_info >= (3, 12):
 
-    def start_task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
+    def start_task(
+        loop: asyncio.AbstractEventLoop, work: Coroutine[object, object, None], name: str
+    ) -> "asyncio.Task[None]":
         """Run a coroutine up to its first wait at once, and the rest as a task."""
         return asyncio.Task(work, loop=loop, name=name, eager_start=True)
 
 else:
 
-    def start_task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
+    def start_task(
+        loop: asyncio.AbstractEventLoop, work: Coroutine[object, object, None], name: str
+    ) -> "asyncio.Task[None]":
         """Start a task that begins in the next turn of the event loop."""
         return loop.create_task(work, name=name)

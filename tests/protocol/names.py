@@ -6,7 +6,6 @@ from antiphon.protocol.base import Uint
 from antiphon.protocol.v1 import (
     auth,
     client_services,
-    common,
     content,
     elicitation,
     initialize,
@@ -18,6 +17,7 @@ from antiphon.protocol.v1 import (
     tools,
     updates,
 )
+from antiphon.protocol.v1 import base as common
 from antiphon.protocol.v1 import client_services as fs
 
 

@@ -10,8 +10,8 @@ from msgspec import UNSET, UnsetType
 
 from antiphon.protocol.base import Model, decoder, encode
 from antiphon.protocol.v1.auth import Authenticate, AuthMethod, TerminalAuth
+from antiphon.protocol.v1.base import Failure, SecretModel
 from antiphon.protocol.v1.client_services import EnvVariable
-from antiphon.protocol.v1.common import Failure, SecretModel
 from antiphon.protocol.v1.content import ResourceContents
 from antiphon.protocol.v1.elicitation import Form
 from antiphon.protocol.v1.mcp import HttpHeader, HttpServer, McpServer, StdioServer

@@ -1,1 +1,15 @@
-"""One conversation on an event loop: the only room where the loop and the core meet."""
+"""One end of a connection on an event loop, of any version of the protocol: order, tasks, cancellation, back-pressure.
+
+Files in reading order:
+
+    connection.py   the connection: requests and responses, streams of updates, its life
+    answers.py      requests of the peer: handled, answered once, cancelled
+    router.py       which handler takes which method
+    inbox.py        how much may wait to be read, and when reading pauses
+    outbox.py       frames that leave, taps, reports; frames with their session for routed transports
+    updates.py      session updates, read in whole blocks and sent from templates
+    stream.py       the updates of one turn as an iterator, and its response
+    reports.py      what an observer learns besides messages
+    early.py        `initialize` answered before the event loop is imported
+    bridge.py       raw frames forwarded between two transports, with ids kept apart
+"""

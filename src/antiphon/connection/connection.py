@@ -22,7 +22,7 @@ from antiphon.connection.inbox import INBOX_LIMIT, Inbox
 from antiphon.connection.outbox import Direction, Outbox, RoutedOutbox, Tap
 from antiphon.connection.reports import Mended, Observer, Unheard
 from antiphon.connection.router import Router
-from antiphon.connection.stream import CANCEL_GRACE, Backlog, Stream
+from antiphon.connection.stream import CANCEL_GRACE, AnyBacklog, Backlog, Stream
 from antiphon.connection.updates import Updates, Voice
 from antiphon.errors import (
     AcpError,
@@ -35,7 +35,7 @@ from antiphon.errors import (
 )
 from antiphon.life import Life
 from antiphon.protocol.base import encode_into
-from antiphon.protocol.methods import Call, Notice, StreamCall
+from antiphon.protocol.methods import AnyCall, AnyNotice, Call, Notice, StreamCall
 from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.version import SessionUpdates, Version
 from antiphon.rpc.envelope import Frame, Line, Noise, Notification, Overlong, RequestId, head_of_notification
@@ -94,7 +94,7 @@ CONNECTION_LIFE: Final = Life(
 )
 
 
-def _head_of(notice: Notice[Any]) -> bytes:
+def _head_of(notice: AnyNotice) -> bytes:
     if not isinstance(notice, Notice):
         raise LocalProtocolError(f"`{getattr(notice, 'name', notice)}` is not a notification: use request")
     notice.head = head_of_notification(notice.name)
@@ -132,7 +132,7 @@ class Connection:
         self._answers = Answers(self._peer, self._outbox, self.router, self.inbox)
         self._updates = Updates(version, self.router, self.inbox, self._outbox)
         self._pending: dict[RequestId, asyncio.Future[Raw]] = {}
-        self._backlogs: dict[RequestId, Backlog[Any]] = {}
+        self._backlogs: dict[RequestId, AnyBacklog] = {}
         self._closing: asyncio.Task[None] | None = None
         self._gone: ConnectionClosed | None = None
         self._over = asyncio.Event()
@@ -256,16 +256,16 @@ class Connection:
 
     def begin(
         self, call: Call[P, R], params: P, session_id: str, *, timeout: Timeout = UNSET
-    ) -> "tuple[Backlog[Any], asyncio.Task[R]]":
+    ) -> "tuple[AnyBacklog, asyncio.Task[R]]":
         """Send a request as `stream` does. Returns where the session's updates wait until its response, and the response."""
         id, answer = self._ask(call, params)
         outcome = self._transport.loop.create_task(self._outcome(call, id, answer), name=call.name)
         outcome.add_done_callback(partial(self._turn_over, id, self._time(id, call, timeout)))
-        backlog: Backlog[Any] = Backlog(self.inbox, session_id, partial(self._cancel_turn, call, session_id, outcome))
+        backlog: AnyBacklog = Backlog(self.inbox, session_id, partial(self._cancel_turn, call, session_id, outcome))
         self._backlogs[id] = backlog
         return backlog, outcome
 
-    def _turn_over(self, id: int, timer: asyncio.TimerHandle | None, outcome: "asyncio.Task[Any]") -> None:
+    def _turn_over(self, id: int, timer: asyncio.TimerHandle | None, outcome: "asyncio.Task[object]") -> None:
         if timer is not None:
             timer.cancel()
         if outcome.cancelled():
@@ -273,14 +273,14 @@ class Connection:
         else:
             outcome.exception()  # seen, even if nobody reads on
 
-    def _cancel_turn(self, call: Call[Any, Any], session_id: str, outcome: "asyncio.Task[Any]") -> None:
+    def _cancel_turn(self, call: AnyCall, session_id: str, outcome: "asyncio.Task[object]") -> None:
         """Cancel a turn whose updates are read no more as its protocol does, so that it ends with a response; else cancel the request."""
         if self._gone is not None or not self._post_cancel(call, session_id):
             outcome.cancel()
             return
         self._transport.loop.call_later(CANCEL_GRACE, outcome.cancel)
 
-    def _post_cancel(self, call: Call[Any, Any], session_id: str) -> bool:
+    def _post_cancel(self, call: AnyCall, session_id: str) -> bool:
         """Send the notification that ends this request early, if it has one."""
         if not isinstance(call, StreamCall) or call.cancel is None:
             return False
@@ -307,7 +307,7 @@ class Connection:
         """
         _ = self.notify(notice, params)
 
-    def _ask(self, call: Call[P, Any], params: P) -> "tuple[int, asyncio.Future[Raw]]":
+    def _ask(self, call: Call[P, R], params: P) -> "tuple[int, asyncio.Future[Raw]]":
         if self._gone is not None:
             raise fresh(self._gone)
         if self._outbox.lost is not None:
@@ -322,11 +322,11 @@ class Connection:
             self._transport.loop.call_soon(self._updates.expect)  # while the peer makes up its first answer
         return id, answer
 
-    def _time(self, id: int, call: Call[Any, Any], given: Timeout) -> asyncio.TimerHandle | None:
+    def _time(self, id: int, call: AnyCall, given: Timeout) -> asyncio.TimerHandle | None:
         timeout = call.timeout_for(given, self._timeout)
         return None if timeout is None else self._transport.loop.call_later(timeout, self._expire, id, call, timeout)
 
-    def _expire(self, id: int, call: Call[Any, Any], timeout: float) -> None:
+    def _expire(self, id: int, call: AnyCall, timeout: float) -> None:
         answer, backlog = self._pending.get(id), self._backlogs.get(id)
         if answer is None or answer.done():
             return

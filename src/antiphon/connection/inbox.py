@@ -2,10 +2,10 @@
 
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from antiphon.connection.stream import Backlog
+    from antiphon.connection.stream import AnyBacklog
     from antiphon.transports.base import Transport
 
 __all__ = ["INBOX_LIMIT", "MAX_OPEN_REQUESTS", "Inbox"]
@@ -30,7 +30,7 @@ class Inbox:
     def __init__(self, transport: "Transport", limit: int = INBOX_LIMIT) -> None:
         self.limit = limit
         self.buffered = 0
-        self.streams: dict[str, deque[Backlog[Any]]] = {}
+        self.streams: dict[str, deque[AnyBacklog]] = {}
         self._transport = transport
         self._waiting = 0  # how many of us wait for an answer that is not a stream's
         self._open_requests = 0
@@ -44,11 +44,11 @@ class Inbox:
         """Whether reading is paused."""
         return self._paused
 
-    def add(self, session_id: str, backlog: "Backlog[Any]") -> None:
+    def add(self, session_id: str, backlog: "AnyBacklog") -> None:
         """Updates of this session go to this turn, after those that were there before."""
         self.streams.setdefault(session_id, deque()).append(backlog)
 
-    def remove(self, session_id: str, backlog: "Backlog[Any]") -> None:
+    def remove(self, session_id: str, backlog: "AnyBacklog") -> None:
         """This turn takes no more."""
         queue = self.streams.get(session_id)
         if queue is not None and backlog in queue:

@@ -5,7 +5,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from msgspec import UNSET, UnsetType
 
@@ -40,7 +40,7 @@ class _Drain:
     def __init__(self, outbox: "Outbox") -> None:
         self._outbox = outbox
 
-    def __await__(self) -> Generator[Any, Any, None]:
+    def __await__(self) -> Generator[object, None, None]:
         return self._outbox.drain().__await__()
 
 

@@ -7,15 +7,15 @@ from typing import Any, Generic, TypeVar
 from msgspec import Raw
 
 from antiphon.errors import LocalProtocolError
-from antiphon.protocol.methods import Call, Notice
+from antiphon.protocol.methods import AnyCall, AnyNotice, Call, Notice
 
 __all__ = ["Router", "Then"]
 
 P = TypeVar("P")
 R = TypeVar("R")
 
-AnyCall = tuple[Call[Any, Any], Callable[[Any], Any]]
-AnyNotice = tuple[Notice[Any], Callable[[Any], None]]
+CallEntry = tuple[AnyCall, Callable[[Any], object]]
+NoticeEntry = tuple[AnyNotice, Callable[[Any], None]]
 
 
 class Then(Generic[R]):
@@ -36,8 +36,8 @@ class Router:
     """
 
     def __init__(self) -> None:
-        self._calls: dict[str, AnyCall] = {}
-        self.notices: dict[str, AnyNotice] = {}
+        self._calls: dict[str, CallEntry] = {}
+        self.notices: dict[str, NoticeEntry] = {}
         """Method → its notice and handler. Looked into directly where calls would count."""
         self.other_request: Callable[[str, Raw], Awaitable[object]] | None = None
         """Takes requests that have no handler (extension methods); without it they get -32601."""
@@ -64,7 +64,7 @@ class Router:
         for name in call.aliases:
             self._calls.setdefault(name, (call, handler))
 
-    def call(self, method: str) -> AnyCall | None:
+    def call(self, method: str) -> CallEntry | None:
         """The request handler for a method, also under its older names."""
         return self._calls.get(method)
 

@@ -12,7 +12,7 @@ and the rest of its updates is discarded.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 from antiphon.errors import LocalProtocolError
 from antiphon.protocol.version import SessionUpdates
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from antiphon.connection.inbox import Inbox
 
-__all__ = ["CANCEL_GRACE", "Backlog", "Stream"]
+__all__ = ["CANCEL_GRACE", "AnyBacklog", "Backlog", "Stream"]
 
 R = TypeVar("R")
 U = TypeVar("U", bound=SessionUpdates)
@@ -193,6 +193,9 @@ class Backlog(Generic[U]):
             reader.come(at_once)
 
 
+AnyBacklog: TypeAlias = Backlog[Any]
+
+
 class Stream(Generic[U, R]):
     """`async for update in stream`, then `stream.result`; or `await stream` for the result alone.
 
@@ -253,7 +256,7 @@ class Stream(Generic[U, R]):
             await backlog.more()
         return backlog.pop()
 
-    def __await__(self) -> Generator[Any, None, R]:
+    def __await__(self) -> Generator[object, None, R]:
         return self._drain().__await__()
 
     async def _drain(self) -> R:

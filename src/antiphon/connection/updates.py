@@ -6,7 +6,7 @@ is delivered, and then goes line by line. So nothing is handled twice and nothin
 
 from collections.abc import Awaitable, Callable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import UNSET, Raw, UnsetType, defstruct
 
@@ -14,7 +14,7 @@ from antiphon.connection.inbox import Inbox
 from antiphon.connection.outbox import Outbox
 from antiphon.connection.reports import Unheard
 from antiphon.connection.router import Router
-from antiphon.protocol.base import BAD_INPUT, decoder, encode
+from antiphon.protocol.base import BAD_INPUT, Kind, decoder, encode
 from antiphon.protocol.version import SessionUpdates, Template, Version
 from antiphon.rpc.envelope import Line, Notification, head_of_notification
 from antiphon.transports.framing import lines_of
@@ -32,7 +32,7 @@ _ID_FIRST: Final = b'"2.0","id"'
 
 
 @cache
-def _frame_decoder(version: Version) -> "Decoder[Any]":
+def _frame_decoder(version: Version) -> "Decoder[Kind]":
     """The decoder of whole frames, made on first use: an agent only sends updates, and start-up counts."""
     frame = defstruct(
         "UpdateFrame",
@@ -54,7 +54,7 @@ class Updates:
         self._version = version
         self._name = version.update.name
         self._mark = b'"%b"' % self._name.encode()
-        self._decoder: Decoder[Any] | None = None
+        self._decoder: Decoder[Kind] | None = None
         self._router = router
         self._inbox = inbox
         self._outbox = outbox
@@ -70,7 +70,7 @@ class Updates:
         if self._decoder is None and self.wanted:
             self._decoder = _frame_decoder(self._version)
 
-    def _made(self) -> "Decoder[Any]":
+    def _made(self) -> "Decoder[Kind]":
         self._decoder = _frame_decoder(self._version)
         return self._decoder
 
@@ -121,7 +121,7 @@ class Updates:
         """Whether it is worth trying."""
         return line.find(self._mark, 0, _MARK_WITHIN) >= 0 and self.wanted
 
-    def _deliver(self, frames: list[Any], size: int) -> None:
+    def _deliver(self, frames: list[Kind], size: int) -> None:
         found = self._router.notices.get(self._name)
         if found is None or self._inbox.streams:
             self._distribute(frames, size // (len(frames) or 1))
@@ -137,7 +137,7 @@ class Updates:
             else:
                 return
 
-    def _distribute(self, frames: list[Any], size: int) -> None:
+    def _distribute(self, frames: list[Kind], size: int) -> None:
         """Deliver updates of which some have a stream: those of one stream together, which costs half as much as one by one."""
         streams = self._inbox.streams
         runs: dict[str, list[SessionUpdates]] = {}

@@ -1,1 +1,13 @@
-"""The words of ACP as typed values. Knows no sockets, no event loop and no JSON-RPC envelope."""
+"""The messages of ACP as typed values. Knows no sockets, no event loop and no JSON-RPC envelope.
+
+Files in reading order:
+
+    base.py       what every message has: names of fields, `_meta`, unknown kinds, marks of leniency
+    words.py      words of a fixed list, of which a peer may send others
+    methods.py    a method with its types; how params and results are read
+    timeouts.py   the named timeouts that methods have
+    version.py    what a connection has to know of a version
+    dialects.py   rules that turn a dialect into the words of the schema
+    salvage.py    a second try for a message that the strict decoder refused
+    v1/           version 1
+"""

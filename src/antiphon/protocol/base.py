@@ -11,7 +11,7 @@ The strict decoder knows nothing of this. Only when it has refused a message doe
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -28,7 +28,9 @@ __all__ = [
     "Choice",
     "Exact",
     "Items",
+    "Json",
     "JsonObject",
+    "Kind",
     "Legacy",
     "Model",
     "OrDefault",
@@ -47,7 +49,11 @@ BAD_INPUT = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What the decoder raises on input that it refuses (`ValidationError` is a `DecodeError`)."""
 
 T = TypeVar("T")
-JsonObject = dict[str, Any]
+Json: TypeAlias = Any
+"""A JSON value of any shape."""
+Kind: TypeAlias = Any
+"""A type as annotations write it: a class, a union, `Annotated`."""
+JsonObject = dict[str, Json]
 
 EXACT, ITEMS, OR_DEFAULT, UNSTABLE, LEGACY = "exact", "items", "or-default", "unstable", "legacy"
 Exact = Annotated[T, EXACT]
@@ -131,7 +137,7 @@ class Choice(metaclass=_ChoiceMeta):
         return (*cls.by_tag.values(), *cls.by_key.values(), *((cls.otherwise,) if cls.otherwise else ()))
 
     @classmethod
-    def pick(cls, fields: Mapping[str, Any], tag: object) -> type | None:
+    def pick(cls, fields: Mapping[str, Json], tag: object) -> type | None:
         """The member for these fields; `None` where the tag is a word nobody here knows."""
         if isinstance(tag, str) and tag in cls.by_tag:
             return cls.by_tag[tag]
@@ -141,7 +147,7 @@ class Choice(metaclass=_ChoiceMeta):
         return cls.otherwise if not isinstance(tag, str) or tag == cls.otherwise_tag else None
 
 
-def _decode_choice(kind: type, value: Any) -> Any:
+def _decode_choice(kind: type, value: Json) -> Json:
     """msgspec's hook for types it does not know: our untagged unions."""
     if not issubclass(kind, Choice) or not isinstance(value, dict):
         raise msgspec.ValidationError(f"Expected `object`, got `{type(value).__name__}`")
@@ -151,7 +157,7 @@ def _decode_choice(kind: type, value: Any) -> Any:
     return msgspec.convert(value, member, dec_hook=_decode_choice)
 
 
-def _encode_unknown(value: Any) -> Raw:
+def _encode_unknown(value: object) -> Raw:
     if isinstance(value, Unknown):
         return Raw(value.raw)
     raise LocalProtocolError(f"{type(value).__name__} cannot be sent: it has no JSON form (here: {value!r:.60})")

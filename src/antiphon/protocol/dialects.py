@@ -7,12 +7,12 @@ came. Rules see whatever a peer cares to send: they test for the type of a value
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Raw
 
-from antiphon.protocol.base import BAD_INPUT
+from antiphon.protocol.base import BAD_INPUT, Json
 from antiphon.protocol.methods import Half, Reply
 
 __all__ = [
@@ -67,7 +67,7 @@ _items = msgspec.json.Decoder(list[Raw])
 
 # Many rules look into the same part, and it may be a picture of many megabytes: it is opened once per message. The part
 # itself is kept beside what it holds, so its id belongs to nobody else meanwhile.
-_opened_parts: dict[int, tuple[Raw | bytes, Any]] = {}
+_opened_parts: dict[int, tuple[Raw | bytes, Json]] = {}
 
 
 def forget_parts() -> None:
@@ -109,7 +109,7 @@ def is_null(raw: Raw | bytes | None) -> bool:
     return raw is None or bytes(raw) == b"null"
 
 
-def opened(raw: Raw | bytes | None) -> Any:
+def opened(raw: Raw | bytes | None) -> Json:
     """The plain value of a small part; None where there is none."""
     return None if raw is None else msgspec.json.decode(raw)
 

@@ -6,19 +6,34 @@ the dialects of the version of the protocol that it belongs to. So who sends and
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from antiphon.errors import Code, LocalProtocolError, RemoteProtocolError, RequestError
-from antiphon.protocol.base import BAD_INPUT, decoder
+from antiphon.protocol.base import BAD_INPUT, Kind, decoder
 from antiphon.protocol.timeouts import REQUEST_TIMEOUT, Timeout
 
 if TYPE_CHECKING:
     from msgspec.json import Decoder
 
-__all__ = ["Call", "Dialects", "Half", "Method", "Notice", "Reading", "Reply", "Side", "StreamCall", "Topic", "read"]
+__all__ = [
+    "AnyCall",
+    "AnyMethod",
+    "AnyNotice",
+    "Call",
+    "Dialects",
+    "Half",
+    "Method",
+    "Notice",
+    "Reading",
+    "Reply",
+    "Side",
+    "StreamCall",
+    "Topic",
+    "read",
+]
 
 Half = Literal["params", "result"]
 Reply = Callable[[bytes], bytes]
@@ -62,7 +77,7 @@ class Reading(Generic[T]):
 
 
 def read(
-    strict: "msgspec.json.Decoder[T]", kind: Any, method: str, half: Half, raw: bytes | Raw, dialects: Dialects = _NONE
+    strict: "msgspec.json.Decoder[T]", kind: Kind, method: str, half: Half, raw: bytes | Raw, dialects: Dialects = _NONE
 ) -> Reading[T]:
     """Understand one half of a method as well as the rules allow.
 
@@ -92,7 +107,7 @@ def _mentions(raw: bytes | Raw, hints: tuple[bytes, ...]) -> bool:
 
 
 def _read_forgivingly(
-    strict: "msgspec.json.Decoder[T]", kind: Any, method: str, half: Half, raw: bytes, dialects: Dialects
+    strict: "msgspec.json.Decoder[T]", kind: Kind, method: str, half: Half, raw: bytes, dialects: Dialects
 ) -> Reading[T]:
     from antiphon.protocol.salvage import MAX_VALUES, is_crowded, salvage_with_notes
 
@@ -140,7 +155,7 @@ class Topic:
     def __init__(self, module: str) -> None:
         self._module = module
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Kind:
         return _Later(self._module, name)
 
 
@@ -150,10 +165,9 @@ class _Later:
     def __init__(self, module: str, name: str) -> None:
         self._address = module, name
 
-    def load(self) -> type[Any]:
+    def load(self) -> Kind:
         module, name = self._address
-        found: type[Any] = getattr(import_module(module), name)
-        return found
+        return getattr(import_module(module), name)
 
 
 class Method(Generic[P]):
@@ -279,6 +293,11 @@ class Call(Method[P], Generic[P, R]):
         return self.read_result(raw).value
 
 
+AnyMethod: TypeAlias = Method[Any]
+AnyNotice: TypeAlias = Notice[Any]
+AnyCall: TypeAlias = Call[Any, Any]
+
+
 class StreamCall(Call[P, R], Generic[P, R, U]):
     """A request whose session sends updates until the response: a prompt, or a history that is replayed."""
 
@@ -291,7 +310,7 @@ class StreamCall(Call[P, R], Generic[P, R, U]):
         result: type[R],
         update: Notice[U],
         *,
-        cancel: Notice[Any] | None = None,
+        cancel: AnyNotice | None = None,
         side: Side = "both",
         timeout: float | None = REQUEST_TIMEOUT,
         aliases: tuple[str, ...] = (),

@@ -7,12 +7,12 @@ Works on the bytes, level by level, so that what it does not understand (`Unknow
 import re
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Final, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Raw, UnsetType, ValidationError
 
-from antiphon.protocol.base import BAD_INPUT, EXACT, ITEMS, OR_DEFAULT, Choice, Unknown, decoder
+from antiphon.protocol.base import BAD_INPUT, EXACT, ITEMS, OR_DEFAULT, Choice, Kind, Unknown, decoder
 
 __all__ = ["MAX_READS", "MAX_VALUES", "is_crowded", "salvage", "salvage_with_notes"]
 
@@ -76,7 +76,7 @@ def salvage_with_notes(wire: bytes | Raw, kind: type[T]) -> tuple[T, tuple[str, 
     if is_crowded(wire):
         return decoder(kind).decode(wire), ()
     notes = Notes()
-    value: T = _read(wire, kind, "$", notes)
+    value = cast("T", _read(wire, kind, "$", notes))
     return value, tuple(notes)
 
 
@@ -94,13 +94,13 @@ def is_crowded(wire: bytes | Raw) -> bool:
     return False
 
 
-def _read(raw: bytes | Raw, kind: Any, path: str, notes: Notes) -> Any:
+def _read(raw: bytes | Raw, kind: Kind, path: str, notes: Notes) -> object:
     try:
         return _cached_decoder(kind).decode(raw)
     except BAD_INPUT as error:
         refusal = error
     notes.spend(path)
-    origin = get_origin(kind)
+    origin = _origin(kind)
     if origin is Annotated:
         inner, *marks = get_args(kind)
         if any(isinstance(mark, msgspec.Meta) for mark in marks):  # a limit, which the bare type would not have
@@ -138,7 +138,7 @@ def _opened(raw: bytes | Raw, strict: "msgspec.json.Decoder[T]", path: str) -> T
         raise _at(path, error) from None
 
 
-def _read_union(raw: bytes | Raw, kind: Any, path: str, notes: Notes, refusal: Exception) -> Any:
+def _read_union(raw: bytes | Raw, kind: Kind, path: str, notes: Notes, refusal: Exception) -> object:
     members = [member for member in get_args(kind) if member not in (NoneType, UnsetType)]
     if len(members) == 1:
         return _read(raw, members[0], path, notes)
@@ -155,7 +155,7 @@ def _read_union(raw: bytes | Raw, kind: Any, path: str, notes: Notes, refusal: E
     return _unknown(tag, raw, path, notes)
 
 
-def _read_choice(raw: bytes | Raw, kind: type[Choice], path: str, notes: Notes) -> Any:
+def _read_choice(raw: bytes | Raw, kind: type[Choice], path: str, notes: Notes) -> object:
     fields = _fields(raw, path)
     tag = _tag(fields, kind.tag) if kind.tag else None
     member = kind.pick(fields, tag)
@@ -178,14 +178,14 @@ def _tag(fields: dict[str, Raw], name: str | None) -> str | None:
     return tag if isinstance(tag, str) else None
 
 
-_DEFAULT: Any = object()
+_DEFAULT: Final = object()
 """Stands for the field's own default, which the struct fills in."""
 
 
 class _Field(NamedTuple):
     name: str
     wire_name: str
-    kind: Any
+    kind: Kind
     required: bool
     mark: str | None
 
@@ -199,18 +199,22 @@ def _plan(kind: type) -> tuple[_Field, ...]:
     )
 
 
-def _mark(kind: Any) -> str | None:
+def _origin(kind: Kind) -> object:
+    return get_origin(kind)
+
+
+def _mark(kind: Kind) -> str | None:
     """The leniency mark of a field, also where it stands inside `… | None`."""
-    if get_origin(kind) is Annotated:
+    if _origin(kind) is Annotated:
         inner, *marks = get_args(kind)
         return next((mark for mark in marks if mark in (EXACT, ITEMS, OR_DEFAULT)), None) or _mark(inner)
-    if get_origin(kind) in (Union, UnionType):
+    if _origin(kind) in (Union, UnionType):
         return next((mark for mark in map(_mark, get_args(kind)) if mark), None)
     return None
 
 
-def _read_struct(fields: dict[str, Raw], kind: Any, path: str, notes: Notes) -> Any:
-    values: dict[str, Any] = {}
+def _read_struct(fields: dict[str, Raw], kind: Kind, path: str, notes: Notes) -> object:
+    values: dict[str, object] = {}
     for field in _plan(kind):
         raw = fields.get(field.wire_name)
         if raw is not None:
@@ -224,7 +228,7 @@ def _read_struct(fields: dict[str, Raw], kind: Any, path: str, notes: Notes) -> 
     return kind(**values)
 
 
-def _read_field(raw: Raw, field: _Field, path: str, notes: Notes) -> Any:
+def _read_field(raw: Raw, field: _Field, path: str, notes: Notes) -> object:
     if field.mark == OR_DEFAULT and bytes(raw) == b"null":
         _note(notes, f"null at {path}: the default is used")
         return _DEFAULT
@@ -241,10 +245,12 @@ def _read_field(raw: Raw, field: _Field, path: str, notes: Notes) -> Any:
         return _DEFAULT
 
 
-def _read_list(raws: list[Raw], item: Any, path: str, notes: Notes, dropped: "list[int] | None" = None) -> list[Any]:
+def _read_list(
+    raws: list[Raw], item: Kind, path: str, notes: Notes, dropped: "list[int] | None" = None
+) -> list[object]:
     """Read the items of a list, many at once where they are right. With `dropped`, a wrong one is left out and its place noted there."""
     whole = _cached_decoder(list[item])
-    kept: list[Any] = []
+    kept: list[object] = []
     for start in range(0, len(raws), BATCH):
         batch = raws[start : start + BATCH]
         try:
@@ -267,7 +273,7 @@ def _read_list(raws: list[Raw], item: Any, path: str, notes: Notes, dropped: "li
     return kept
 
 
-def _read_items(raw: Raw, field: _Field, path: str, notes: Notes) -> list[Any]:
+def _read_items(raw: Raw, field: _Field, path: str, notes: Notes) -> list[object]:
     dropped: list[int] = []
     kept = _read_list(_items(raw, path), _item_kind(field.kind), path, notes, dropped)
     if len(dropped) == 1:
@@ -277,13 +283,13 @@ def _read_items(raw: Raw, field: _Field, path: str, notes: Notes) -> list[Any]:
     return kept
 
 
-def _item_kind(kind: Any) -> Any:
-    if get_origin(kind) is list:
+def _item_kind(kind: Kind) -> Kind:
+    if _origin(kind) is list:
         return get_args(kind)[0]
     return next(found for found in map(_item_kind, get_args(kind)) if found is not None) if get_args(kind) else None
 
 
-def _whole_number(raw: bytes | Raw, kind: Any, path: str, notes: Notes, refusal: Exception) -> Any:
+def _whole_number(raw: bytes | Raw, kind: Kind, path: str, notes: Notes, refusal: Exception) -> object:
     """`3.0` is an integer to JSON Schema, and to many a peer."""
     number = _opened(raw, _any, path)
     if not isinstance(number, float) or not number.is_integer():

@@ -1,9 +1,9 @@
 """What a connection has to know of a version of the protocol. All else it learns from the methods that it is given."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from antiphon.protocol.methods import Notice
+from antiphon.protocol.methods import AnyNotice
 
 __all__ = ["SessionUpdates", "Template", "Version"]
 
@@ -32,7 +32,7 @@ class Version:
     def __init__(
         self,
         number: int,
-        update: Notice[Any],
+        update: AnyNotice,
         *,
         params_update: Template,
         params_say: Template,

@@ -1,1 +1,7 @@
-"""JSON-RPC 2.0 as plain functions of bytes. Knows ids and methods; knows neither ACP nor an event loop."""
+"""JSON-RPC 2.0 as plain functions of bytes: no event loop, no sockets, no ACP.
+
+Files in reading order:
+
+    envelope.py   one frame ⇄ one message, with params and result left as bytes
+    peer.py       the requests that are open in both directions; frames in, events out
+"""

@@ -1,7 +1,7 @@
 """One frame ⇄ one message. Opens the envelope and leaves `params` and `result` as the bytes they are."""
 
 import re
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -70,7 +70,7 @@ class ErrorObject(_Part, frozen=True, omit_defaults=True):
 
     code: int
     message: str
-    data: Any = None
+    data: object = None
 
 
 class Response(_Part, frozen=True):

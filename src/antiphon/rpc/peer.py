@@ -7,7 +7,6 @@ Rule 3: a notification is never answered, not even a broken one.
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -95,7 +94,7 @@ class Rejected(_Event, frozen=True):
 
 
 Event = Asked | Told | Answered | Refused | Withdrawn | Stray | Rejected | Noise
-Encode = Callable[[Any, bytearray, int], None]
+Encode = Callable[[object, bytearray, int], None]
 _encode_into: Encode = msgspec.json.Encoder().encode_into
 
 

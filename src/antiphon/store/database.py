@@ -16,7 +16,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from sqlite3 import Connection
 from types import TracebackType
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeAlias, TypeVar
 
 from antiphon.errors import AcpError, fresh
 from antiphon.store.errors import StoreError, explained
@@ -62,6 +62,9 @@ class _Job(Generic[T]):
             self.future.set_exception(self.error)
 
 
+_AnyJob: TypeAlias = _Job[Any]
+
+
 class Database:
     """A file of tables, shared with other processes. Opened with the first job; `async with` opens it at once and closes it.
 
@@ -73,7 +76,7 @@ class Database:
         self._lock = lock
         self.path = Path(path)
         self._migrations = migrations
-        self._queue: SimpleQueue[_Job[Any]] = SimpleQueue()
+        self._queue: SimpleQueue[_AnyJob] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._connection: Connection | None = None  # the thread's alone
         self._lost: Exception | None = None  # the first failure of a posted job that nobody has heard of
@@ -131,7 +134,7 @@ class Database:
         self._put(_Job(call, future, writes=writes, last=False))
         return await future
 
-    def _put(self, job: _Job[Any]) -> None:
+    def _put(self, job: _AnyJob) -> None:
         if self._closed:
             raise StoreError(f"`{self.path}` was closed: open it again to use it")
         self._queue.put(job)
@@ -163,7 +166,7 @@ class Database:
                 self._connection.close()
             self._tell(group)
 
-    def _next_group(self) -> list[_Job[Any]]:
+    def _next_group(self) -> list[_AnyJob]:
         """Wait for a job, and take along what waits behind it."""
         group = [self._queue.get()]
         try:
@@ -173,7 +176,7 @@ class Database:
             pass
         return group
 
-    def _transact(self, jobs: Sequence[_Job[Any]]) -> None:
+    def _transact(self, jobs: Sequence[_AnyJob]) -> None:
         if not jobs:
             return
         try:
@@ -195,7 +198,7 @@ class Database:
             if job.error is None:
                 self._transact([job])
 
-    def _do(self, connection: Connection, job: _Job[Any]) -> bool:
+    def _do(self, connection: Connection, job: _AnyJob) -> bool:
         """Do one job in its savepoint. False: it failed, and SQLite has undone the whole transaction, as when the disk is full."""
         if job.call is None:
             return True
@@ -216,8 +219,8 @@ class Database:
         if connection is not None:
             connection.close()
 
-    def _tell(self, group: Sequence[_Job[Any]]) -> None:
-        waiting: dict[asyncio.AbstractEventLoop, list[_Job[Any]]] = {}
+    def _tell(self, group: Sequence[_AnyJob]) -> None:
+        waiting: dict[asyncio.AbstractEventLoop, list[_AnyJob]] = {}
         for job in group:
             if job.future is not None:
                 waiting.setdefault(job.future.get_loop(), []).append(job)
@@ -240,6 +243,6 @@ def _finish_all() -> None:
 atexit.register(_finish_all)
 
 
-def _settle(jobs: Sequence[_Job[Any]]) -> None:
+def _settle(jobs: Sequence[_AnyJob]) -> None:
     for job in jobs:
         job.settle()

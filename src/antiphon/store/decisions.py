@@ -10,7 +10,7 @@ Rule 3: what has expired is not told, and goes when the next decision is made.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from sqlite3 import Connection
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -145,7 +145,7 @@ def _time(moment: datetime | str | None) -> str | None:
     return None if moment is None else stamp(moment)
 
 
-def _rows(connection: Connection, where: str, values: Sequence[Any]) -> list[Decision]:
+def _rows(connection: Connection, where: str, values: Sequence[object]) -> list[Decision]:
     rows = connection.execute(f"SELECT {_COLUMNS} FROM decision {where} ORDER BY id", values)  # noqa: S608
     return [Decision(*row) for row in rows]
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from datetime import datetime
 from sqlite3 import Connection, IntegrityError
 from string import ascii_lowercase, ascii_uppercase
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -308,7 +308,7 @@ def _key(connection: Connection, id: str) -> int:
     return int(found[0])
 
 
-def read_rows(connection: Connection, rest: str, values: Sequence[Any]) -> list[SessionRow]:
+def read_rows(connection: Connection, rest: str, values: Sequence[object]) -> list[SessionRow]:
     """The sessions that the rest of a query picks."""
     rows = connection.execute(f"SELECT {_COLUMNS} FROM session {rest}", values)  # noqa: S608 - both are ours
     return [
@@ -487,6 +487,6 @@ class NameStore:
         return rows[0] if rows else None
 
 
-def _name_rows(connection: Connection, where: str, values: Sequence[Any]) -> list[NamedSession]:
+def _name_rows(connection: Connection, where: str, values: Sequence[object]) -> list[NamedSession]:
     rows = connection.execute(f"SELECT {_NAME_COLUMNS} FROM named_session {where} ORDER BY used_at DESC", values)  # noqa: S608
     return [NamedSession(*row) for row in rows]

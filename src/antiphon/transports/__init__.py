@@ -1,4 +1,17 @@
-"""Moving frames from here to there. Knows bytes, file descriptors and processes; knows no protocol."""
+"""Frames moved from here to there. Knows bytes, file descriptors and processes; knows no protocol.
+
+Files in reading order:
+
+    base.py      what every transport has: send, receive, close, and a fast sink
+    framing.py   lines out of a stream of bytes, without I/O
+    memory.py    two ends in one process
+    pipes.py     two file descriptors, and the life of each
+    stdio.py     our own stdin and stdout
+    process.py   a child process: started, read, ended by a ladder of signals
+    guard.py     the supervisor that starts a child and outlives us
+    watcher.py   the program that the supervisor runs
+    tree.py      the processes that a child has started, found and ended
+"""
 
 import sys
 

@@ -1,7 +1,26 @@
-"""Every message of ACP v1, stable and unstable, a module per topic.
+"""Every message of ACP v1, stable and unstable, one module for each topic.
 
-All types can be had from here (`v1.Prompt`, `v1.TextBlock`); the topic's module is loaded when the first of its names is used,
-so that a program pays only for what it says. The methods are in `v1.methods`.
+Files in reading order:
+
+    methods.py           every method: its name, the side that handles it, its params and its result
+    version.py           version 1 as a connection sees it
+    base.py              what several topics share: ids, secrets, the base of updates
+    initialize.py        the handshake: versions, names, capabilities
+    auth.py              authentication: methods, sign-in, sign-out, status
+    session.py           sessions from start to end: opened, listed, prompted, changed, closed
+    updates.py           session updates: messages, plans, notices, usage, subagents, and the union of all kinds
+    content.py           content blocks, and the system prompt
+    tools.py             tool calls
+    permission.py        permission requests
+    elicitation.py       questions to the user, by a form or on a page
+    settings.py          config options, modes, models, slash commands
+    client_services.py   files and terminals of the client
+    mcp.py               MCP servers, MCP over ACP, chains of proxies
+    providers.py         where the agent gets its model from
+    dialects/            what older documents and real peers send instead
+
+All types can be had from here (`v1.Prompt`, `v1.TextBlock`); a module is loaded when the first of its names is used, so that a program
+pays only for what it sends.
 """
 
 from functools import lru_cache
@@ -13,8 +32,8 @@ if TYPE_CHECKING:
     from antiphon.protocol.base import Unknown as Unknown
     from antiphon.protocol.base import UnsetType as UnsetType
     from antiphon.protocol.v1.auth import *
+    from antiphon.protocol.v1.base import *
     from antiphon.protocol.v1.client_services import *
-    from antiphon.protocol.v1.common import *
     from antiphon.protocol.v1.content import *
     from antiphon.protocol.v1.elicitation import *
     from antiphon.protocol.v1.initialize import *
@@ -36,7 +55,7 @@ _TOPICS = {
         "ReadTextFile", "ReadTextFileResult", "ReleaseTerminal", "ReleaseTerminalResult", "TerminalOutput",
         "TerminalOutputResult", "WaitForExit", "WaitForExitResult", "WriteTextFile", "WriteTextFileResult",
     ),
-    "common": (
+    "base": (
         "AuthMethodId", "CancelRequest", "CompactionId", "ConfigId", "ElicitationId", "Failure", "GroupId",
         "HIDDEN", "McpRequestId", "McpServerId", "MessageId", "ModeId", "ModelId", "OptionId", "PlanId",
         "ProviderId", "RequestId", "SecretModel", "SessionId", "SettingsUpdate", "StateUpdate", "TerminalId",

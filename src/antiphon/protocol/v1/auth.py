@@ -1,11 +1,11 @@
 """Authentication: methods, sign-in, sign-out, status."""
 
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import msgspec
 
-from antiphon.protocol.base import Choice, Items, Legacy, Model, OrDefault, Unknown, unstable
-from antiphon.protocol.v1.common import AuthMethodId, SecretModel
+from antiphon.protocol.base import Choice, Items, Json, Legacy, Model, OrDefault, Unknown, unstable
+from antiphon.protocol.v1.base import AuthMethodId, SecretModel
 from antiphon.protocol.words import Word, unknown_reads_as
 
 __all__ = [
@@ -40,7 +40,7 @@ class EnvVarAuth(Model, frozen=True, tag_field="type", tag="env_var"):
     id: AuthMethodId
     name: str
     description: str | None = None
-    vars: list[Any] = msgspec.field(default_factory=list)
+    vars: list[Json] = msgspec.field(default_factory=list)
     link: str | None = None
 
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 import msgspec
 
 from antiphon.protocol.base import Exact, Legacy, Model, OrDefault, Uint
-from antiphon.protocol.v1.common import SecretModel, SessionId, TerminalId
+from antiphon.protocol.v1.base import SecretModel, SessionId, TerminalId
 
 __all__ = [
     "CreateTerminal",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 
 from antiphon.protocol.base import UNSET, Choice, Exact, Items, Model, Uint, Unknown, UnsetType
-from antiphon.protocol.v1.common import ElicitationId, RequestId, SessionId, ToolCallId
+from antiphon.protocol.v1.base import ElicitationId, RequestId, SessionId, ToolCallId
 from antiphon.protocol.words import Word, unknown_reads_as
 
 __all__ = [

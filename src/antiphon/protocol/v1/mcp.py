@@ -1,10 +1,21 @@
 """MCP servers of a session, MCP messages carried over ACP, and chains of proxies."""
 
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from antiphon.protocol.base import UNSET, Choice, Exact, JsonObject, Model, OrDefault, Unknown, UnsetType, unstable
+from antiphon.protocol.base import (
+    UNSET,
+    Choice,
+    Exact,
+    Json,
+    JsonObject,
+    Model,
+    OrDefault,
+    Unknown,
+    UnsetType,
+    unstable,
+)
+from antiphon.protocol.v1.base import McpRequestId, McpServerId, SecretModel
 from antiphon.protocol.v1.client_services import EnvVariable
-from antiphon.protocol.v1.common import McpRequestId, McpServerId, SecretModel
 from antiphon.protocol.v1.initialize import Initialize, InitializeResult
 
 __all__ = [
@@ -106,14 +117,14 @@ class McpError(Model, frozen=True):
 
     code: int
     message: str
-    data: Exact[Any | UnsetType] = UNSET
+    data: Exact[Json | UnsetType] = UNSET
 
 
 @unstable
 class McpMessageResult(Model, frozen=True):
     """The MCP server's answer: either `result`, which may be null, or `error`."""
 
-    result: Exact[Any | UnsetType] = UNSET
+    result: Exact[Json | UnsetType] = UNSET
     error: Exact[McpError | None] = None
 
 
@@ -135,7 +146,7 @@ class SuccessorCall(Model, frozen=True):
     """A request for, or from, the next component in the chain; its answer comes back unchanged."""
 
     method: str
-    params: Exact[Any | UnsetType] = UNSET
+    params: Exact[Json | UnsetType] = UNSET
 
 
 @unstable
@@ -143,4 +154,4 @@ class SuccessorNotice(Model, frozen=True):
     """A notification for, or from, the next component in the chain."""
 
     method: str
-    params: Exact[Any | UnsetType] = UNSET
+    params: Exact[Json | UnsetType] = UNSET

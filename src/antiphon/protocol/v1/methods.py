@@ -1,16 +1,17 @@
 """Every method of ACP v1: its name, the side that handles it, its params and its result."""
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
-from antiphon.protocol.methods import Call, Method, Notice, StreamCall, Topic
+from antiphon.protocol.base import Json
+from antiphon.protocol.methods import AnyCall, AnyMethod, AnyNotice, Call, Method, Notice, StreamCall, Topic
 from antiphon.protocol.timeouts import APPROVAL_TIMEOUT, NO_TIMEOUT, OPEN_TIMEOUT, START_TIMEOUT
 from antiphon.protocol.v1.dialects import DIALECTS
 
 if TYPE_CHECKING:
     from antiphon.protocol.v1 import (
         auth,
+        base,
         client_services,
-        common,
         elicitation,
         initialize,
         mcp,
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
         settings,
     )
 else:  # A type's module is loaded when its method is first used: an editor waits for `initialize`, not for the rest.
-    auth, client_services, common, elicitation, initialize, mcp, permission, providers, session, settings = (
+    auth, base, client_services, elicitation, initialize, mcp, permission, providers, session, settings = (
         Topic(f"antiphon.protocol.v1.{topic}")
         for topic in (
-            "auth", "client_services", "common", "elicitation", "initialize", "mcp", "permission", "providers", "session",
+            "auth", "base", "client_services", "elicitation", "initialize", "mcp", "permission", "providers", "session",
             "settings",
         )
     )  # fmt: skip
@@ -42,7 +43,7 @@ __all__ = [
 # Unions are no classes to a type checker, so these two need telling.
 _Elicitation = cast("type[elicitation.CreateElicitation]", elicitation.CreateElicitation)
 _Answer = cast("type[elicitation.CreateElicitationResult]", elicitation.CreateElicitationResult)
-_AnyJson = cast("type[Any]", Any)
+_AnyJson = cast("type[Json]", Json)
 
 # The two that a turn is made of, besides the prompt.
 CANCEL: Final = Notice("session/cancel", session.Cancel, side="agent")
@@ -184,20 +185,20 @@ COMPLETE_ELICITATION: Final = Notice("elicitation/complete", elicitation.Complet
 AUTH_STATUS_UPDATE: Final = Notice("auth/status_update", auth.AuthStatusUpdate, side="client", stability="unstable")
 
 # Both ways.
-CANCEL_REQUEST: Final = Notice("$/cancel_request", common.CancelRequest, side="both")
+CANCEL_REQUEST: Final = Notice("$/cancel_request", base.CancelRequest, side="both")
 # It carries another request, which has a timeout of its own at its end.
 PROXY_SUCCESSOR: Final = Call(
     "proxy/successor", mcp.SuccessorCall, _AnyJson, side="both", stability="unstable", timeout=NO_TIMEOUT
 )
 PROXY_SUCCESSOR_NOTICE: Final = Notice("proxy/successor", mcp.SuccessorNotice, side="both", stability="unstable")
 
-ALL: Final[tuple[Method[Any], ...]] = tuple(value for value in dict(globals()).values() if isinstance(value, Method))
+ALL: Final[tuple[AnyMethod, ...]] = tuple(value for value in dict(globals()).values() if isinstance(value, Method))
 """Every method, calls and notices."""
 
 for _method in ALL:
     _method.dialects = DIALECTS
 
-NOTICES_BY_NAME: Final[dict[str, Notice[Any]]] = {each.name: each for each in ALL if isinstance(each, Notice)}
-CALLS_BY_NAME: Final[dict[str, Call[Any, Any]]] = {each.name: each for each in ALL if isinstance(each, Call)}
-BY_NAME: Final[dict[str, Method[Any]]] = {**NOTICES_BY_NAME, **CALLS_BY_NAME}
+NOTICES_BY_NAME: Final[dict[str, AnyNotice]] = {each.name: each for each in ALL if isinstance(each, Notice)}
+CALLS_BY_NAME: Final[dict[str, AnyCall]] = {each.name: each for each in ALL if isinstance(each, Call)}
+BY_NAME: Final[dict[str, AnyMethod]] = {**NOTICES_BY_NAME, **CALLS_BY_NAME}
 """By name; where a name is both asked and told, the `Call`. `NOTICES_BY_NAME` has the other."""

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, TypeAlias
 
 from antiphon.protocol.base import Model, Unknown
-from antiphon.protocol.v1.common import OptionId, SessionId
+from antiphon.protocol.v1.base import OptionId, SessionId
 from antiphon.protocol.v1.tools import ToolCallPatch
 from antiphon.protocol.words import Word, unknown_reads_as
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 import msgspec
 
 from antiphon.protocol.base import Exact, Items, Model, unstable
-from antiphon.protocol.v1.common import ProviderId, SecretModel
+from antiphon.protocol.v1.base import ProviderId, SecretModel
 from antiphon.protocol.words import Word, unknown_reads_as
 
 __all__ = [

@@ -1,11 +1,9 @@
 """Sessions from start to end: opening, listing, prompting, changing, closing."""
 
-from typing import Any
-
 import msgspec
 
-from antiphon.protocol.base import UNSET, Exact, Items, Legacy, Model, OrDefault, UnsetType, Unstable, unstable
-from antiphon.protocol.v1.common import ConfigId, ModeId, SessionId
+from antiphon.protocol.base import UNSET, Exact, Items, Json, Legacy, Model, OrDefault, UnsetType, Unstable, unstable
+from antiphon.protocol.v1.base import ConfigId, ModeId, SessionId
 from antiphon.protocol.v1.content import ContentBlock, SystemPrompt
 from antiphon.protocol.v1.mcp import McpServer
 from antiphon.protocol.v1.settings import ConfigOption, ModelChoice, ModelState, ModeState
@@ -275,7 +273,7 @@ class PromptResult(Model, frozen=True):
     stop_reason: StopReason
     usage: Unstable[Usage | None] = None
     session_id: Legacy[SessionId | None] = None
-    messages: Legacy[Any | UnsetType] = UNSET
+    messages: Legacy[Json | UnsetType] = UNSET
 
 
 class Cancel(Model, frozen=True):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from antiphon.protocol.base import Choice, Items, Model, Unknown
-from antiphon.protocol.v1.common import ConfigId, GroupId, ModeId, ModelId, SessionId, SettingsUpdate, ValueId
+from antiphon.protocol.v1.base import ConfigId, GroupId, ModeId, ModelId, SessionId, SettingsUpdate, ValueId
 from antiphon.protocol.words import Word, unknown_reads_as
 
 __all__ = [

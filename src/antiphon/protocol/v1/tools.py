@@ -1,11 +1,11 @@
 """Tool calls: what the agent does, how far it is, what came of it."""
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from antiphon.protocol.base import UNSET, Items, Legacy, Model, Uint, Unknown, UnsetType
-from antiphon.protocol.v1.common import TerminalId, ToolCallId, UpdateModel
+from antiphon.protocol.base import UNSET, Items, Json, Legacy, Model, Uint, Unknown, UnsetType
+from antiphon.protocol.v1.base import TerminalId, ToolCallId, UpdateModel
 from antiphon.protocol.v1.content import ContentBlock
 from antiphon.protocol.words import Word, unknown_reads_as
 
@@ -84,12 +84,12 @@ class ToolCall(UpdateModel, frozen=True, tag="tool_call"):
     name: str | None = None
     content: Items[ToolContent] = msgspec.field(default_factory=list)
     locations: Items[ToolLocation] = msgspec.field(default_factory=list)
-    raw_input: Any | UnsetType = UNSET
-    raw_output: Any | UnsetType = UNSET
+    raw_input: Json | UnsetType = UNSET
+    raw_output: Json | UnsetType = UNSET
     # What the Go client reference calls kind, raw_input and content. Read here because such a message is legal as it stands.
     tool_kind: Legacy[ToolKind | None] = None
-    input: Legacy[Any | UnsetType] = UNSET
-    output: Legacy[Any | UnsetType] = UNSET
+    input: Legacy[Json | UnsetType] = UNSET
+    output: Legacy[Json | UnsetType] = UNSET
 
 
 class ToolCallPatch(Model, frozen=True):
@@ -102,15 +102,15 @@ class ToolCallPatch(Model, frozen=True):
     name: str | None | UnsetType = UNSET
     content: Items[ToolContent] | None | UnsetType = UNSET
     locations: Items[ToolLocation] | None | UnsetType = UNSET
-    raw_input: Any | UnsetType = UNSET
-    raw_output: Any | UnsetType = UNSET
+    raw_input: Json | UnsetType = UNSET
+    raw_output: Json | UnsetType = UNSET
     tool_kind: Legacy[ToolKind | None | UnsetType] = UNSET
-    input: Legacy[Any | UnsetType] = UNSET
-    output: Legacy[Any | UnsetType] = UNSET
+    input: Legacy[Json | UnsetType] = UNSET
+    output: Legacy[Json | UnsetType] = UNSET
 
 
 # Not an UpdateModel: a struct has one base, and code that applies patches wants both to be a ToolCallPatch.
 class ToolCallUpdate(ToolCallPatch, frozen=True, tag_field="sessionUpdate", tag="tool_call_update"):
     """A patch to a call, told as an update."""
 
-    timestamp: Legacy[Any | UnsetType] = UNSET
+    timestamp: Legacy[Json | UnsetType] = UNSET

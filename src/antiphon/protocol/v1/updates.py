@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, TypeAlias
 
 from antiphon.protocol.base import UNSET, Exact, Items, Legacy, Model, Uint, Unknown, UnsetType, unstable
-from antiphon.protocol.v1.common import (
+from antiphon.protocol.v1.base import (
     CompactionId,
     Failure,
     MessageId,

@@ -3,9 +3,9 @@
 An id is made by one side and only repeated by the other. All are strings without a meaning of their own.
 """
 
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
-from antiphon.protocol.base import UNSET, Legacy, Model, UnsetType
+from antiphon.protocol.base import UNSET, Json, Legacy, Model, UnsetType
 
 __all__ = [
     "HIDDEN",
@@ -64,7 +64,7 @@ class SecretModel(Model, frozen=True):
 
     __secret__: ClassVar[tuple[str, ...]] = ()
 
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
+    def __rich_repr__(self) -> list[tuple[str, Json]]:
         """What `rich` and `repr` show: a secret that is there shows as stars, one that is absent as absent."""
         shown = ((name, getattr(self, name)) for name in self.__struct_fields__)
         return [(name, HIDDEN if value and name in self.__secret__ else value) for name, value in shown]
@@ -79,7 +79,7 @@ class SecretModel(Model, frozen=True):
 class UpdateModel(Model, frozen=True, kw_only=True, tag_field="sessionUpdate"):
     """One piece of news about a session; the tag says which."""
 
-    timestamp: Legacy[Any | UnsetType] = UNSET
+    timestamp: Legacy[Json | UnsetType] = UNSET
 
 
 class StateUpdate(UpdateModel, frozen=True, kw_only=True):
@@ -106,4 +106,4 @@ class Failure(Model, frozen=True):
 
     code: int
     message: str
-    data: Any | UnsetType = UNSET
+    data: Json | UnsetType = UNSET
