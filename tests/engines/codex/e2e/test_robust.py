@@ -45,7 +45,7 @@ async def test_unknown_messages_are_ignored_and_counted(at: Place) -> None:
         await client.session.close()
     said = log.read_text(encoding="utf-8")
     assert (
-        "Codex said things that nobody here knows" in said
+        "Codex sent messages that are not known here" in said
         and "'thread/from/tomorrow': 2" in said
         and "hologram" in said
     )
