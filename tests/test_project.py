@@ -88,6 +88,11 @@ def test_starting_loads_nothing_heavy(action: str) -> None:
 # --- public names ---
 
 
+def test_an_agent_imports_no_event_loop_before_it_answers() -> None:
+    done = python("import sys; from antiphon import Agent, AgentTurn, v1; print(*sys.modules)")
+    assert done.returncode == 0 and "asyncio" not in done.stdout.split()
+
+
 def test_every_public_name_exists() -> None:
     for info in pkgutil.walk_packages(antiphon.__path__, "antiphon."):
         if info.name == "antiphon.__main__":

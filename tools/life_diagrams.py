@@ -19,6 +19,7 @@ LIVES: Final[tuple[str, ...]] = (
     "antiphon.transports.pipes:PIPE_OUTPUT_LIFE",
     "antiphon.connection.connection:CONNECTION_LIFE",
     "antiphon.connection.bridge:BRIDGE_LIFE",
+    "antiphon.agent.prompts:AGENT_TURN_LIFE",
     "antiphon.client.turn:CLIENT_TURN_LIFE",
     "antiphon.engines.process:KEPT_PROCESS_LIFE",
     "antiphon.engines.tool_calls:TOOL_CALL_LIFE",

@@ -10,7 +10,7 @@ import pytest
 from antiphon.agent.commands import InTerminal, OnThisMachine, RunningCommand
 from antiphon.agent.questions import UserQuestions
 from antiphon.agent.tools import LiveCall
-from antiphon.agent.turn import AgentTurn, Working
+from antiphon.agent.turn import AgentTurn
 from antiphon.connection.router import Router
 from antiphon.errors import RequestTimeout
 from antiphon.protocol import v1
@@ -93,7 +93,7 @@ async def test_a_command_on_this_machine_has_the_same_timeout() -> None:
 
 
 def test_every_verb_that_waits_for_the_client_takes_a_timeout() -> None:
-    for kind in (UserQuestions, Working, RunningCommand, InTerminal, OnThisMachine, LiveCall):
+    for kind in (UserQuestions, AgentTurn, RunningCommand, InTerminal, OnThisMachine, LiveCall):
         for name, function in inspect.getmembers(kind, inspect.isfunction):
             source = inspect.getsource(function)
             if not name.startswith("_") and any(

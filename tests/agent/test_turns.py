@@ -170,7 +170,7 @@ async def test_no_verb_works_after_the_answer(verb: str, capable: bool) -> None:
     async with playing(only_prompt(kept.append), FULL if capable else None) as editor:
         await editor.turn()
         heard = len(editor.heard)
-        with pytest.raises(TurnOver, match="this turn has been answered\nhint: news between turns go through"):
+        with pytest.raises(TurnOver, match="this turn has been answered\nhint: updates between turns go through"):
             await VERBS[verb](kept[0])
         await editor.open()
         assert len(editor.heard) == heard + 1

@@ -17,7 +17,7 @@ from antiphon.protocol.v1 import methods as m
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from antiphon.agent.questions import Stage
+    from antiphon.agent.turn import AgentTurn
     from antiphon.local.commands import LocalCommand
 
 __all__ = ["FinishedCommand", "InTerminal", "OnThisMachine", "RunningCommand", "news"]
@@ -60,8 +60,8 @@ class RunningCommand(ABC):
     terminal_id: str | None = None
     """The client's terminal, to be shown in a tool call; None where the command runs without one."""
 
-    def __init__(self, stage: "Stage", words: list[str], cwd: str, env: dict[str, str], limit: int | None) -> None:
-        self._stage = stage
+    def __init__(self, turn: "AgentTurn", words: list[str], cwd: str, env: dict[str, str], limit: int | None) -> None:
+        self._turn = turn
         self._words = words
         self._cwd = cwd
         self._env = env
@@ -123,7 +123,7 @@ class InTerminal(RunningCommand):
         self._exit: asyncio.Task[v1.ExitStatus] | None = None
         # A request that is cancelled may have a response all the same, with a command that runs and that nobody knows. So this one
         # is not cancelled, and has no timeout of its own: whatever becomes of us, the terminal that it brings is released.
-        creating = background(self._stage.session.request(m.CREATE_TERMINAL, asked, timeout=NO_TIMEOUT))
+        creating = background(self._turn.session.request(m.CREATE_TERMINAL, asked, timeout=NO_TIMEOUT))
         try:
             async with asyncio.timeout(APPROVAL_TIMEOUT):
                 self.terminal_id = (await asyncio.shield(creating)).terminal_id
@@ -145,13 +145,13 @@ class InTerminal(RunningCommand):
         if self._exit is not None:
             self._exit.cancel()
         released = self._release(self._id)
-        if not self._stage.over and not isinstance(error, asyncio.CancelledError):
+        if not self._turn.over and not isinstance(error, asyncio.CancelledError):
             await asyncio.wait([released], timeout=RELEASE_GRACE)
 
     def _release(self, terminal_id: str) -> "asyncio.Task[v1.ReleaseTerminalResult]":
-        # Not through the stage: a turn that is cancelled must still give its terminal back, and is not held up by the answer.
+        # Not through the turn: a turn that is cancelled must still give its terminal back, and is not held up by the answer.
         release = v1.ReleaseTerminal(self._session, terminal_id)
-        return background(self._stage.session.request(m.RELEASE_TERMINAL, release))
+        return background(self._turn.session.request(m.RELEASE_TERMINAL, release))
 
     async def __aiter__(self) -> AsyncIterator[str]:
         so_far, ended = "", False
@@ -166,7 +166,7 @@ class InTerminal(RunningCommand):
 
     @property
     def _session(self) -> str:
-        return self._stage.session.id
+        return self._turn.session.id
 
     @property
     def _id(self) -> str:
@@ -176,7 +176,7 @@ class InTerminal(RunningCommand):
 
     async def output(self, *, timeout: Timeout = UNSET) -> v1.TerminalOutputResult:
         asked = v1.TerminalOutput(self._session, self._id)
-        return await self._stage.request(m.TERMINAL_OUTPUT, asked, timeout=timeout)
+        return await self._turn.request(m.TERMINAL_OUTPUT, asked, timeout=timeout)
 
     async def _ended(self) -> v1.ExitStatus:
         return await asyncio.shield(self._waiting())
@@ -188,11 +188,11 @@ class InTerminal(RunningCommand):
         return self._exit
 
     async def _ask_for_exit(self) -> v1.ExitStatus:
-        ended = await self._stage.request(m.WAIT_FOR_EXIT, v1.WaitForExit(self._session, self._id))
+        ended = await self._turn.request(m.WAIT_FOR_EXIT, v1.WaitForExit(self._session, self._id))
         return v1.ExitStatus(ended.exit_code, ended.signal)
 
     async def kill(self, *, timeout: Timeout = UNSET) -> None:
-        await self._stage.request(m.KILL_TERMINAL, v1.KillTerminal(self._session, self._id), timeout=timeout)
+        await self._turn.request(m.KILL_TERMINAL, v1.KillTerminal(self._session, self._id), timeout=timeout)
 
     async def _ends_soon(self) -> bool:
         ended, _ = await asyncio.wait([self._waiting()], timeout=FOLLOW_EVERY)

@@ -8,12 +8,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from antiphon.aio import ignore_result
 from antiphon.errors import Code, RequestError
+from antiphon.life import Life
 from antiphon.protocol import v1
 from antiphon.protocol.salvage import salvage
 from antiphon.protocol.v1.session import PromptResult, StopReason
@@ -21,7 +23,18 @@ from antiphon.protocol.v1.session import PromptResult, StopReason
 if TYPE_CHECKING:
     from antiphon.agent.turn import AgentTurn
 
-__all__ = ["INJECTED", "MAX_WAITING", "STEERING", "TURN_GRACE", "PromptQueue", "read_steering", "too_late"]
+__all__ = [
+    "AGENT_TURN_LIFE",
+    "INJECTED",
+    "MAX_WAITING",
+    "STEERING",
+    "TURN_GRACE",
+    "AgentTurnEvent",
+    "AgentTurnState",
+    "PromptQueue",
+    "read_steering",
+    "too_late",
+]
 
 TURN_GRACE: Final = 3.0
 """Seconds that a cancelled handler may take to clean up (end a process, say) before the turn is answered without it."""
@@ -35,21 +48,71 @@ Play = Callable[["AgentTurn"], Awaitable[PromptResult]]
 Wait = Callable[["AgentTurn", int], None]
 
 
-class _Place:
-    """A prompt's place in the line."""
+class AgentTurnState(Enum):
+    """How far a prompt is at the agent."""
+
+    WAITING = "waiting"
+    """Another prompt of the session runs."""
+    RUNNING = "running"
+    CANCELLING = "being cancelled"
+    """Its hook has `TURN_GRACE` to end."""
+    ANSWERED = "answered"
+
+
+class AgentTurnEvent(Enum):
+    """What can happen to a prompt at the agent."""
+
+    BEGIN = "begin"
+    CANCEL = "be cancelled"
+    ANSWER = "be answered"
+
+
+_S, _E = AgentTurnState, AgentTurnEvent
+AGENT_TURN_LIFE: Final = Life(
+    "turn of an agent",
+    _S.WAITING,
+    {
+        _S.WAITING: {_E.BEGIN: _S.RUNNING, _E.CANCEL: _S.CANCELLING, _E.ANSWER: _S.ANSWERED},
+        _S.RUNNING: {_E.CANCEL: _S.CANCELLING, _E.ANSWER: _S.ANSWERED},
+        _S.CANCELLING: {_E.CANCEL: _S.CANCELLING, _E.ANSWER: _S.ANSWERED},
+        _S.ANSWERED: {_E.CANCEL: _S.ANSWERED},
+    },
+    "One prompt of a session runs at a time. A prompt whose request is cancelled, or whose client is gone, is answered from any state.",
+)
+
+
+class _QueuedPrompt:
+    """A prompt that runs or waits, and the futures that others wait for."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
+        self.state = AGENT_TURN_LIFE.start
         self.front: asyncio.Future[None] = loop.create_future()
         self.cancelled: asyncio.Future[None] = loop.create_future()
         self.over: asyncio.Future[None] = loop.create_future()
+
+    def begin(self) -> None:
+        """Let it run: it is the first now."""
+        self.state = AGENT_TURN_LIFE.next(self.state, _E.BEGIN)
+        self.front.set_result(None)
+
+    def cancel(self) -> None:
+        """Cancel it, whether it runs or waits."""
+        self.state = AGENT_TURN_LIFE.next(self.state, _E.CANCEL)
+        if not self.cancelled.done():
+            self.cancelled.set_result(None)
+
+    def answer(self) -> None:
+        """Note that it has its response."""
+        self.state = AGENT_TURN_LIFE.next(self.state, _E.ANSWER)
+        self.over.set_result(None)
 
 
 class PromptQueue:
     """The line of one session."""
 
     def __init__(self) -> None:
-        self._line: list[_Place] = []
+        self._line: list[_QueuedPrompt] = []
 
     @property
     def busy(self) -> bool:
@@ -59,8 +122,7 @@ class PromptQueue:
     def cancel(self) -> None:
         """Call off what runs and what waits."""
         for place in self._line:
-            if not place.cancelled.done():
-                place.cancelled.set_result(None)
+            place.cancel()
 
     async def cancel_and_wait(self) -> None:
         """Call off everything, and come back when all of it has been answered. The handlers' grace bounds the wait."""
@@ -77,10 +139,10 @@ class PromptQueue:
                 "Invalid request",
                 f"{MAX_WAITING} prompts wait in this session already: let some be answered, or cancel them",
             )
-        place = _Place()
+        place = _QueuedPrompt()
         self._line.append(place)
         if self._line[0] is place:
-            place.front.set_result(None)
+            place.begin()
         elif wait is not None:
             wait(turn, len(self._line) - 1)
         try:
@@ -92,9 +154,9 @@ class PromptQueue:
         finally:
             turn.end()
             self._line.remove(place)
-            place.over.set_result(None)
-            if self._line and not self._line[0].front.done():
-                self._line[0].front.set_result(None)
+            place.answer()
+            if self._line and self._line[0].state is AgentTurnState.WAITING:
+                self._line[0].begin()
 
 
 async def _perform(turn: "AgentTurn", play: Play, cancelled: "asyncio.Future[None]") -> PromptResult:

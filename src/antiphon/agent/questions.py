@@ -1,13 +1,11 @@
 """Questions to the user: may I, which one, what is, please look at this page."""
 
-import asyncio
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import UNSET
 
-from antiphon.aio import ignore_result
 from antiphon.errors import AcpError, NotSupported, RemoteProtocolError, TurnOver
 from antiphon.protocol import v1
 from antiphon.protocol.timeouts import NO_TIMEOUT
@@ -32,6 +30,8 @@ from antiphon.protocol.v1.permission import (
 )
 
 if TYPE_CHECKING:
+    import asyncio
+
     from antiphon.agent.session import AgentSession
     from antiphon.protocol.base import JsonObject
     from antiphon.protocol.methods import Call
@@ -45,7 +45,6 @@ __all__ = [
     "QUESTION",
     "PageVisit",
     "Permission",
-    "Stage",
     "UserQuestions",
     "is_question",
     "misfits",
@@ -111,23 +110,40 @@ def why_refused(result: "PermissionResult") -> str | None:
     return why if isinstance(why, str) else None
 
 
-# --- Where a turn takes place: updates out, questions to the client, and an end after which there is neither
-
 P = TypeVar("P")
 R = TypeVar("R")
 
 
-class Stage:
-    """The part of a turn that all its verbs need."""
+_NONE_OF_THESE = v1.PermissionOption("_none_of_these", "None of these", v1.PermissionOptionKind.REJECT_ONCE)
+
+
+class PageVisit:
+    """A page that the user was asked to open; true if they agreed. Say when it has served its purpose."""
+
+    def __init__(self, questions: "UserQuestions", id: str, agreed: bool) -> None:
+        self._questions = questions
+        self._id = id
+        self._agreed = agreed
+
+    def __bool__(self) -> bool:
+        return self._agreed
+
+    async def complete(self) -> None:
+        """The user is done there: the client may stop waiting."""
+        await self._questions.session.notify(m.COMPLETE_ELICITATION, v1.CompleteElicitation(self._id))
+
+
+class UserQuestions:
+    """Requests to the client in a session that wait for the user. They are cancelled when it ends; a turn is one of these."""
 
     def __init__(self, session: "AgentSession") -> None:
         self.session = session
         self.over = False
         """Whether the turn has been answered."""
-        self._asking: set[asyncio.Task[Any]] = set()
+        self._requests: set[asyncio.Task[Any]] = set()
 
     def update(self, update: "v1.Update") -> Awaitable[None]:
-        """Tell any update.
+        """Send any update.
 
         Raises:
             TurnOver: the turn has been answered.
@@ -144,16 +160,20 @@ class Stage:
             RequestTimeout: there was no response in time.
         """
         self._still_on()
-        asking = asyncio.get_running_loop().create_task(
+        import asyncio  # here, as in all of this: an agent imports its turns before it answers `initialize`
+
+        request = asyncio.get_running_loop().create_task(
             self.session.request(call, params, timeout=timeout), name=call.name
         )
-        self._asking.add(asking)
-        asking.add_done_callback(self._answered)
-        return await asking
+        self._requests.add(request)
+        request.add_done_callback(self._answered)
+        return await request
 
-    def _answered(self, asking: "asyncio.Task[Any]") -> None:
-        self._asking.discard(asking)
-        ignore_result(asking)  # the caller may have been cancelled in the same moment
+    def _answered(self, request: "asyncio.Task[Any]") -> None:
+        from antiphon.aio import ignore_result
+
+        self._requests.discard(request)
+        ignore_result(request)  # the caller may have been cancelled in the same moment
 
     def next_id(self, what: str) -> str:
         """A name for a part of this turn that no other turn of the session uses."""
@@ -164,35 +184,12 @@ class Stage:
     def end(self) -> None:
         """The turn is about to be answered."""
         self.over = True
-        for asking in tuple(self._asking):
-            asking.cancel()
+        for request in tuple(self._requests):
+            request.cancel()
 
     def _still_on(self) -> None:
         if self.over:
-            raise TurnOver("this turn has been answered", hint="news between turns go through `turn.session`")
-
-
-_NONE_OF_THESE = v1.PermissionOption("_none_of_these", "None of these", v1.PermissionOptionKind.REJECT_ONCE)
-
-
-class PageVisit:
-    """A page that the user was asked to open; true if they agreed. Say when it has served its purpose."""
-
-    def __init__(self, stage: Stage, id: str, agreed: bool) -> None:
-        self._stage = stage
-        self._id = id
-        self._agreed = agreed
-
-    def __bool__(self) -> bool:
-        return self._agreed
-
-    async def complete(self) -> None:
-        """The user is done there: the client may stop waiting."""
-        await self._stage.session.client.connection.notify(m.COMPLETE_ELICITATION, v1.CompleteElicitation(self._id))
-
-
-class UserQuestions(Stage):
-    """The verbs that wait for the user. A question is withdrawn when the turn ends."""
+            raise TurnOver("this turn has been answered", hint="updates between turns go through `turn.session`")
 
     async def ask_permission(
         self,

@@ -1,6 +1,5 @@
 """A tool call while it happens. It is shown as pending, then in progress, and always ends as completed or failed."""
 
-import asyncio
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
@@ -36,10 +35,12 @@ class LiveCall:
         self.id = call.tool_call_id
 
     async def __aenter__(self) -> Self:
+        from asyncio import CancelledError
+
         self._shown = True
         try:
             await self._turn.update(self._call)
-        except asyncio.CancelledError:  # while the client was slow to read: it is shown, and there is no block to leave
+        except CancelledError:  # while the client was slow to read: it is shown, and there is no block to leave
             self._fail()
             raise
         return self
