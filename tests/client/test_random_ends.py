@@ -278,11 +278,11 @@ async def relayed(world: World) -> None:
             await world.pause()
 
         for _ in range(world.random.randint(1, 2)):
-            ear = await life.listen(id, tell)
+            listener = await life.listen(id, tell)
             await world.pause(20)
-            await ear.caught_up()
+            await listener.drained()
             if world.random.random() < 0.7:
-                await ear.close()
+                await listener.close()
 
     def nothing_kept() -> None:
         assert not life._listeners and not connection.inbox.buffered
@@ -296,8 +296,8 @@ async def relayed(world: World) -> None:
         try:
             await asyncio.wait(work, timeout=5)
         finally:
-            for ear in tuple(life._listeners.values()):
-                await asyncio.shield(ear.close())
+            for listener in tuple(life._listeners.values()):
+                await asyncio.shield(listener.close())
 
 
 def test_a_session_that_is_no_longer_listened_to_is_not_kept() -> None:

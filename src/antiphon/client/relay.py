@@ -1,12 +1,12 @@
-"""An agent that somebody else is spoken for to: all it tells and asks is passed on, and nothing is folded, kept, retried or decided here.
+"""An agent whose updates and requests are forwarded to another client: nothing is folded, stored, retried or decided here.
 
-`ConnectedAgent` does those things for a user. Between an editor and an agent they are the editor's: a transcript would be kept twice, a
-request sent twice, a question answered before it was asked. So this is `Link`, which starts, introduces and ends the program, and the way
-from its words to their listener.
+`ConnectedAgent` does those things for a user. Between an editor and an agent they are the editor's: a transcript would be stored twice, a
+request sent twice, a question answered before it was shown. So this is `Link`, which starts, initializes and ends the program, and the way
+from its updates to their listener.
 
-Rule 1: what is told of a session is told one after another, and each waits until its listener has taken the one before. What waits counts
+Rule 1: updates of a session are forwarded one after another, and each waits until the listener has taken the one before. What waits counts
 against the connection's limit, so a slow editor slows the agent down.
-Rule 2: who was asked something, or got an answer, can wait until all that came before it is told (`Ear.caught_up`).
+Rule 2: the owner of a request or a response can wait until every update before it is forwarded (`UpdateListener.drained`).
 """
 
 import asyncio
@@ -31,15 +31,15 @@ from antiphon.protocol.methods import Call, Notice
 from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.v1 import methods as m
 
-__all__ = ["LiveAgent", "Relay", "RelayOwner", "Tell", "UpdateListener"]
+__all__ = ["ForwardUpdate", "LiveAgent", "Relay", "RelayOwner", "UpdateListener"]
 
 P = TypeVar("P")
 R = TypeVar("R")
 
-Tell = Callable[[v1.Update], Awaitable[None] | None]
-"""Takes an update. The next one waits for what it returns."""
+ForwardUpdate = Callable[[v1.Update], Awaitable[None] | None]
+"""A function that takes an update. The next one waits for what it returns."""
 
-_ASKED_OF_CLIENTS: Final[tuple[Call[Any, Any], ...]] = (
+_CLIENT_METHODS: Final[tuple[Call[Any, Any], ...]] = (
     m.REQUEST_PERMISSION, m.CREATE_ELICITATION, m.READ_TEXT_FILE, m.WRITE_TEXT_FILE, m.CREATE_TERMINAL, m.TERMINAL_OUTPUT,
     m.WAIT_FOR_EXIT, m.KILL_TERMINAL, m.RELEASE_TERMINAL,
 )  # fmt: skip
@@ -48,90 +48,90 @@ _log = logging.getLogger(__name__)
 
 
 class RelayOwner(Protocol):
-    """Who has the agent, and answers what it asks."""
+    """The owner of the agent, which handles its requests."""
 
     def handle_request(self, call: Call[Any, Any], params: Any) -> Awaitable[Any]:
-        """It asks what agents ask of clients."""
+        """Handle a request that agents send to clients."""
 
     def forward_request(self, method: str, params: Raw) -> Awaitable[object]:
-        """It asks by a method that is not the protocol's."""
+        """Handle a request with an extension method."""
 
-    def completed(self, news: v1.CompleteElicitation) -> None:
-        """The user is done on a page that it asked for."""
+    def completed(self, params: v1.CompleteElicitation) -> None:
+        """Handle that the user is done on a page."""
 
     def forward_notification(self, method: str, params: Raw) -> None:
-        """It tells something that is not the protocol's."""
+        """Handle a notification with an extension method."""
 
     def agent_ended(self, agent: "LiveAgent") -> None:
-        """It ended, whoever ended it."""
+        """Handle the end of the agent, whatever caused it."""
 
 
 class UpdateListener:
-    """Hears what is told of one session, and passes it on in its order."""
+    """Forwards the updates of one session in their order."""
 
     def __init__(
         self,
         inbox: Inbox,
         session_id: str,
-        tell: Tell,
+        forward: ForwardUpdate,
         early: Iterable[v1.Update],
         closed: "Callable[[UpdateListener], None]",
     ) -> None:
-        self._tell = tell
+        self._forward = forward
         self._closed = closed
         self._backlog: Backlog[v1.SessionUpdate] = Backlog(inbox, session_id, _nothing)
         self._taken = 0
-        """How many were taken out of the backlog: those that are told, and the one that is being told."""
-        self._told = 0
+        """How many updates were taken out of the backlog: those that are forwarded, and the one that is being forwarded."""
+        self._forwarded = 0
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         for update in early:
             self._backlog.push((v1.SessionUpdate(session_id, update),), 0)
-        self._telling = asyncio.get_running_loop().create_task(self._tell_all(), name=f"hear {session_id}")
+        self._task = asyncio.get_running_loop().create_task(self._forward_all(), name=f"forward {session_id}")
 
-    async def caught_up(self) -> None:
-        """Until all that has come so far is told. What comes meanwhile is not waited for."""
+    async def drained(self) -> None:
+        """Wait until all updates so far are forwarded, without those that come meanwhile."""
         mark = self._taken + len(self._backlog)
-        if mark > self._told and not self._telling.done():
-            told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append((mark, told))
-            await told
+        if mark > self._forwarded and not self._task.done():
+            forwarded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((mark, forwarded))
+            await forwarded
 
     async def close(self) -> None:
-        """Hear no more. What was not told yet is let go."""
+        """Forward nothing any more. What waits is dropped."""
         self._closed(self)
         self._backlog.abandon()
         self._backlog.end()
-        self._telling.cancel()
-        await asyncio.wait([self._telling])
+        self._task.cancel()
+        await asyncio.wait([self._task])
 
-    async def _tell_all(self) -> None:
+    async def _forward_all(self) -> None:
         backlog = self._backlog
         try:
             while not backlog.over:
                 await backlog.more()
                 while backlog:
                     self._taken += 1
-                    await self._tell_one(backlog.pop().update)
+                    await self._forward_one(backlog.pop().update)
         finally:
             while self._waiting:
-                self._say_told(self._waiting.popleft()[1])
+                self._resolve(self._waiting.popleft()[1])
 
-    async def _tell_one(self, update: v1.Update) -> None:
+    async def _forward_one(self, update: v1.Update) -> None:
         try:
-            if (taking := self._tell(update)) is not None:
+            if (taking := self._forward(update)) is not None:
                 await taking
-        except AcpError as error:  # whoever it is for is gone
-            _log.debug("an update was not passed on: %s", error)
-        except Exception:  # what follows may be what somebody waits for
-            _log.exception("an update could not be passed on: %.200r", update)
-        self._told += 1
-        while self._waiting and self._waiting[0][0] <= self._told:
-            self._say_told(self._waiting.popleft()[1])
+        except AcpError as error:  # the receiver is gone
+            _log.debug("an update was not forwarded: %s", error)
+        except Exception:  # a task may wait for what follows
+            _log.exception("an update could not be forwarded: %.200r", update)
+        self._forwarded += 1
+        while self._waiting and self._waiting[0][0] <= self._forwarded:
+            self._resolve(self._waiting.popleft()[1])
 
     @staticmethod
-    def _say_told(told: "asyncio.Future[None]") -> None:
-        if not told.done():
-            told.set_result(None)
+    def _resolve(forwarded: "asyncio.Future[None]") -> None:
+        if not forwarded.done():
+            forwarded.set_result(None)
 
 
 class LiveAgent:
@@ -146,24 +146,26 @@ class LiveAgent:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing can be said to it any more."""
+        """Whether nothing can be sent to it any more."""
         return self._connection.closed
 
     def is_over(self, connection: Connection) -> bool:
-        """Whether it is that of this connection."""
+        """Whether it is the agent of this connection."""
         return connection is self._connection
 
-    async def listen(self, session_id: str, tell: Tell) -> UpdateListener:
-        """From now on `tell` gets what is told of this session, first what was told already. Who heard it before hears no more."""
-        while (before := self._listeners.pop(session_id, None)) is not None:  # another may begin while we wait
-            await before.close()
+    async def listen(self, session_id: str, forward: ForwardUpdate) -> UpdateListener:
+        """Forward the updates of this session to `forward` from now on, those that came early first. The listener before is closed."""
+        while (earlier := self._listeners.pop(session_id, None)) is not None:  # another may begin while we wait
+            await earlier.close()
 
         def closed(listener: UpdateListener) -> None:
             if self._listeners.get(session_id) is listener:
                 del self._listeners[session_id]
 
         early = self._early.claim(session_id)
-        listener = self._listeners[session_id] = UpdateListener(self._connection.inbox, session_id, tell, early, closed)
+        listener = self._listeners[session_id] = UpdateListener(
+            self._connection.inbox, session_id, forward, early, closed
+        )
         return listener
 
     async def request(self, call: Call[P, R], params: P, *, timeout: Timeout = UNSET) -> R:
@@ -171,17 +173,17 @@ class LiveAgent:
         return await self._connection.request(call, params, timeout=timeout)
 
     async def work(self, call: Call[P, R], params: P, session_id: str, *, timeout: Timeout = UNSET) -> R:
-        """Ask it for something that it tells much about, to those who listen, before it answers.
+        """Send a request whose response comes after many updates, which the listeners get.
 
-        While somebody waits for a usual answer reading never pauses. Here it may: those who listen go on without us.
+        Reading never pauses while a usual request waits for its response. Here it may: the listeners go on without us.
         """
         stream = self._connection.stream(call, params, session_id, timeout=timeout)
-        while await stream.take() is not None:  # nothing, unless nobody listens
+        while await stream.take() is not None:  # nothing, unless there is no listener
             pass
         return stream.result
 
     def post(self, notice: Notice[P], params: P) -> None:
-        """Tell it something.
+        """Send a notification.
 
         Raises:
             ConnectionClosed: it is gone.
@@ -189,7 +191,7 @@ class LiveAgent:
         self._connection.post(notice, params)
 
     async def wait_ended(self) -> None:
-        """Until it is gone, and nothing that it asked is worked on."""
+        """Wait until it is gone, and none of its requests is being handled."""
         await self._connection.wait_closed()
 
     async def end(self, link: Link) -> None:
@@ -198,11 +200,11 @@ class LiveAgent:
 
 
 class Relay:
-    """One agent, over as many lives as it takes."""
+    """One agent, started again as often as necessary."""
 
     def __init__(
         self,
-        words: Sequence[str],
+        command: Sequence[str],
         owner: RelayOwner,
         hello: v1.Initialize,
         *,
@@ -214,7 +216,7 @@ class Relay:
         self._early = EarlyUpdates()
         self._agent: LiveAgent | None = None
         self._link = Link(
-            ProgramTarget(words, name, cwd, env),
+            ProgramTarget(command, name, cwd, env),
             self._router(owner),
             hello,
             LinkOptions(None, Retry(()), None, CANCEL_GRACE),
@@ -222,8 +224,8 @@ class Relay:
 
     def _router(self, owner: RelayOwner) -> Router:
         router = Router()
-        for call in _ASKED_OF_CLIENTS:
-            router.on_request(call, _passing(owner, call))
+        for call in _CLIENT_METHODS:
+            router.on_request(call, _forwarding(owner, call))
         router.on_notice(m.SESSION_UPDATE, self._early.keep)
         router.on_notice(m.COMPLETE_ELICITATION, owner.completed)
         router.other_request = owner.forward_request
@@ -232,20 +234,20 @@ class Relay:
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """The name of the agent."""
         return self._link.name
 
     async def alive(self) -> LiveAgent:
-        """The agent, started (again) and introduced if need be.
+        """Return the agent, started (again) and initialized if necessary.
 
         Raises:
             SpawnFailed: there is no such program, or it may not be run.
-            ConnectionClosed: it ended before it answered; with its last words.
+            ConnectionClosed: it ended before it responded; with its last output.
             RemoteProtocolError: it does not speak our version of the protocol.
         """
         connection = await self._link.alive()
         if self._agent is None or not self._agent.is_over(connection):
-            self._early.clear()  # of sessions of an earlier life
+            self._early.clear()  # of sessions of an earlier process
             self._agent = LiveAgent(connection, self._link.welcome, self._link.name, self._early)
             _ = self._link.do(self._watch(self._agent), f"watch {self._link.name}")
         return self._agent
@@ -255,15 +257,15 @@ class Relay:
         self._owner.agent_ended(agent)
 
     async def end(self, agent: LiveAgent) -> None:
-        """End an agent that does not listen, with the whole ladder. The next use starts it again."""
+        """Kill an agent that does not respond. The next use starts it again."""
         await agent.end(self._link)
 
     async def close(self) -> None:
-        """End it for good."""
+        """Close it for good."""
         await self._link.close()
 
 
-def _passing(owner: RelayOwner, call: Call[Any, Any]) -> Callable[[Any], Awaitable[Any]]:
+def _forwarding(owner: RelayOwner, call: Call[Any, Any]) -> Callable[[Any], Awaitable[Any]]:
     def ask(params: Any) -> Awaitable[Any]:
         return owner.handle_request(call, params)
 
@@ -271,4 +273,4 @@ def _passing(owner: RelayOwner, call: Call[Any, Any]) -> Callable[[Any], Awaitab
 
 
 def _nothing() -> None:
-    """A session that nobody hears goes on."""
+    """Do nothing: a session without a listener goes on."""

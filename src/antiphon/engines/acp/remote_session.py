@@ -108,10 +108,10 @@ class RemoteSession:
             self._summary = self._summary or summary
             raise
 
-    async def caught_up(self) -> None:
+    async def drained(self) -> None:
         """Wait until all updates so far are forwarded."""
         if self._listener is not None:
-            await self._listener.caught_up()
+            await self._listener.drained()
 
     # Opening.
 
@@ -193,7 +193,7 @@ class RemoteSession:
         self._showing.silent = silent
         try:
             answer = await agent.work(m.LOAD_SESSION, place.load(id), id)
-            await listener.caught_up()
+            await listener.drained()
         finally:
             self._showing.silent = False
         self._opened(agent, answer)

@@ -234,7 +234,7 @@ class AcpSession(EngineSession):
 
     async def lost(self) -> None:
         """End what the agent left open."""
-        await self._remote.caught_up()
+        await self._remote.drained()
         await self._answering.release()
         await self._showing.fail_open_calls()
 
@@ -242,17 +242,17 @@ class AcpSession(EngineSession):
 
     async def handle_request(self, call: AnyCall, params: ClientRequest) -> object:
         """Handle a request of the agent."""
-        await self._remote.caught_up()
+        await self._remote.drained()
         return await self._answering.answer(call, params)
 
     async def forward_request(self, call: AnyCall, params: object) -> object:
         """Forward a request with an extension method."""
-        await self._remote.caught_up()
+        await self._remote.drained()
         return await self._answering.ask(call, params)
 
     async def forward_notification(self, notice: "Notice[T]", params: T) -> None:
         """Forward a notification that is not an update, through the session, which may have another id at the client."""
-        await self._remote.caught_up()
+        await self._remote.drained()
         with suppress(AcpError):
             await self.session.notify(notice, params)
 
@@ -277,7 +277,7 @@ class AcpSession(EngineSession):
             self._cancelling = self._hub.do(self._cancel_turn(agent, working))
             await asyncio.wait([self._cancelling], timeout=ANSWER_WAIT)
             raise
-        await self._remote.caught_up()
+        await self._remote.drained()
         try:
             return working.result()
         except RequestRefused as error:
@@ -298,7 +298,7 @@ class AcpSession(EngineSession):
             await asyncio.wait([working])
         if not working.cancelled():
             working.exception()  # the turn is over
-        await self._remote.caught_up()
+        await self._remote.drained()
 
     async def _ready(self) -> "LiveAgent":
         """Return the agent with this session open, after a cancelled turn has ended."""
