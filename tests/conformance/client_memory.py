@@ -1,4 +1,4 @@
-"""Our own client in this process, over memory, driven as a user would, and faults between it and whoever checks it.
+"""Our own client in this process, over memory, driven as a user would, and faults between it and the check.
 
 Each client is a real one; only the process is missing. Faults are on the wire, or in how the client is driven.
 """

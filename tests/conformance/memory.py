@@ -1,4 +1,4 @@
-"""The demo agent in this process, over memory, and wire faults between it and whoever checks it.
+"""The demo agent in this process, over memory, and wire faults between it and the check.
 
 Each agent is a real one, served as over stdio; only the process is missing, so that hundreds of checks cost seconds.
 """
@@ -80,5 +80,5 @@ async def _pass_on(direction: Direction, source: Transport, target: Transport, f
                 await target.send(one if isinstance(one, bytes) else msgspec.json.encode(one))
     except Leaves:
         await source.close()
-    finally:  # a fault that is itself broken ends the conversation too: nobody waits for it
+    finally:  # a fault that is itself broken ends the connection too, so that nothing waits for it
         await target.close()

@@ -14,7 +14,7 @@ from antiphon.conformance.suites.agent import SUITE
 from antiphon.traffic.entries import NO_JSON, Direction, Entry
 from tests.conformance.faults import actions, handshake, messages, robustness, rules, sessions, turns
 from tests.conformance.faults.one_message import asks, lose_reply
-from tests.conformance.faults.one_scenario import InScene
+from tests.conformance.faults.one_scenario import InScenario
 from tests.conformance.memory import WISHES, InMemory, Leaves, under_load
 
 TABLES = (handshake, messages, robustness, sessions, turns, actions, rules)
@@ -28,7 +28,7 @@ AIMED = {
     "session.refused": ("unknown-session",),
     "session.unique": ("session-http", "session-sse"),
 }
-"""Where faults of what is judged in all scenes are at work, if not in one scene only: the others play in the slow test below."""
+"""Where faults of what is judged in all scenarios are at work, if not in one scenario only: the others run in the slow test below."""
 
 
 BY_SILENCE = ("id.", "line.", "rpc.in-flight", "rpc.extra-member")
@@ -58,11 +58,11 @@ async def test_a_fault_fails_its_requirement_and_no_other(id: str) -> None:
     await _fails(id, _played(id))
 
 
-@pytest.mark.slow  # many scenes for each fault
-@pytest.mark.parametrize("id", [id for id, fault in FAULTS.items() if not isinstance(fault, InScene)])
+@pytest.mark.slow  # many scenarios for each fault
+@pytest.mark.parametrize("id", [id for id, fault in FAULTS.items() if not isinstance(fault, InScenario)])
 async def test_a_fault_in_one_scenario_fails_nothing_in_another(id: str) -> None:
-    """Those that are at work in one scene only have played above: the next test is why they cannot do anything elsewhere. The others play
-    in every scene whose messages they change."""
+    """Those that are at work in one scenario only have run above: the next test is why they cannot do anything elsewhere. The others run
+    in every scenario whose messages they change."""
     own = {SUITE.requirements()[one].scenario for one in (id, *SUITE.dependants(id))} - {EVERY}
     changed = await asyncio.to_thread(_changed, id)
     await _fails(id, tuple(sorted(own | changed | set(_played(id)))))
@@ -70,7 +70,7 @@ async def test_a_fault_in_one_scenario_fails_nothing_in_another(id: str) -> None
 
 @cache
 def _healthy() -> list[list[tuple[str, Entry]]]:
-    """What a correct agent and the check say, connection by connection, each message with its scene."""
+    """What a correct agent and the check say, connection by connection, each message with its scenario."""
     wires: dict[int, list[tuple[str, Entry]]] = {}
     records: list[ScenarioRecord] = []  # kept, so that no wire has the number of another
 
@@ -85,7 +85,7 @@ def _healthy() -> list[list[tuple[str, Entry]]]:
 
 
 def _changed(id: str) -> set[str]:
-    """The scenes in which a fault changes something."""
+    """The scenarios in which a fault changes something."""
     found: set[str] = set()
     for trace in _healthy():
         fault = FAULTS[id]()
@@ -102,7 +102,7 @@ def _changed(id: str) -> set[str]:
 
 
 def test_a_fault_of_one_scenario_leaves_the_messages_of_others_alone() -> None:
-    fault = InScene("mine", lambda told, talk: [])()
+    fault = InScenario("mine", lambda told, talk: [])()
 
     def passed(direction: Direction, message: object) -> bool:
         return list(fault(direction, message)) == [message]
@@ -125,11 +125,11 @@ def test_a_fault_of_one_scenario_leaves_the_messages_of_others_alone() -> None:
 
 
 def _played(id: str) -> tuple[str, ...]:
-    """The scene that shows a requirement; for a rule of all traffic that in which its fault is at work, or all."""
+    """The scenario that shows a requirement; for a rule of all traffic that in which its fault is at work, or all."""
     scenario, fault = SUITE.requirements()[id].scenario, FAULTS[id]
     if id in AIMED:
         return AIMED[id]
-    if scenario == EVERY and isinstance(fault, InScene):
+    if scenario == EVERY and isinstance(fault, InScenario):
         scenario = fault.record
     return () if scenario == EVERY else (scenario,)
 

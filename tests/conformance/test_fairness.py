@@ -27,7 +27,7 @@ def statuses(report: ConformanceReport, *ids: str) -> set[RequirementStatus]:
 
 
 class WantsALogin(Plain):
-    """Nobody gets a session here who has not signed in."""
+    """A session needs a user who has signed in."""
 
     def new(self, params: Message) -> Message:
         raise Refusal(-32000, "sign in first")
@@ -127,7 +127,7 @@ async def test_a_setting_may_depend_on_another() -> None:
 
 
 class Queues(Dependent):
-    """One thing after the other, whichever session it is for; only what is asked of nobody is answered at once."""
+    """One thing after the other, whichever session it is for; only requests without a session are answered at once."""
 
     def __init__(self, transport: Transport) -> None:
         super().__init__(transport)
@@ -234,7 +234,7 @@ async def test_what_was_read_was_not_said_to_be_written() -> None:
 
 
 class OnlyAllows(AsksTwice):
-    """Nobody can say no here, except by no answer at all."""
+    """There is no option to refuse, except by no response at all."""
 
     async def ask(self, method: str, **params: Any) -> Message:
         return await super().ask(method, **{**params, "options": params["options"][:1]})
@@ -270,7 +270,7 @@ async def test_an_answer_that_comes_late_is_called_late_with_its_time_and_fails_
 
 
 class LeavesEarly(Plain):
-    """Refuses whoever does not introduce himself, and leaves."""
+    """Refuses a client that sends no `initialize`, and exits."""
 
     async def do(self, method: str, params: Message) -> Any:
         if method == "initialize":

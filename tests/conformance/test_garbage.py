@@ -92,7 +92,7 @@ def garbles(fields: Collection[str], kept: Collection[str], *garbage: Any) -> Ca
     return lambda: fault
 
 
-@pytest.mark.slow  # all scenes for each kind of garbage
+@pytest.mark.slow  # all scenarios for each kind of garbage
 @pytest.mark.parametrize("garbage", GARBAGE, ids=str)
 async def test_garbage_inside_of_what_an_agent_sends(garbage: Any) -> None:
     await assert_reported(garbles(["params"], KEPT, garbage))
@@ -141,7 +141,7 @@ async def test_a_fault_of_ours_while_listening_is_raised_at_once_and_not_blamed_
         await far.send(b'{"jsonrpc":"2.0","method":"x"}')
         with pytest.raises(KeyError, match="a rule that is wrong"):
             await waiting
-        with pytest.raises(KeyError, match="a rule that is wrong"):  # whoever waits later, too
+        with pytest.raises(KeyError, match="a rule that is wrong"):  # and for a later wait too
             await wire.wait_for(lambda _: False, limit=3600)
         await wire.close()
         await far.close()

@@ -153,7 +153,7 @@ links = st.dictionaries(link_names, st.sampled_from([*PLACES, "l1", "l2"]), max_
 
 @st.composite
 def spelled(draw: st.DrawFn) -> str:
-    """A path, as somebody may write it."""
+    """A path, as a user may write it."""
     steps = st.sampled_from([*PLACES, "l1", "l2", "l3", "l4", "..", ".", "", "a/..", "workflows", "hooks", ".idea"])
     path = "/".join([*draw(st.lists(steps, max_size=3)), draw(st.sampled_from(LEAVES))])
     return f".{path}" if path.startswith("/") else path  # the tests write there

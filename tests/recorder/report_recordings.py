@@ -19,7 +19,7 @@ def page(tape: Tape, file: str = "talk.jsonl") -> str:
 
 
 def hostile_tape() -> Tape:
-    """A recording in which every word that can be chosen is chosen by somebody who means harm."""
+    """A recording in which every word that can be chosen is chosen by an attacker."""
     tape = Tape().meet(session=HOSTILE).prompt(2, HOSTILE, HOSTILE).later(3)
     tape.update("tool_call", HOSTILE, toolCallId=HOSTILE, title=HOSTILE, kind=HOSTILE, status="failed")
     options = [{"optionId": "y", "name": HOSTILE, "kind": HOSTILE}]

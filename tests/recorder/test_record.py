@@ -259,7 +259,7 @@ def test_a_process_that_the_agent_leaves_behind_with_its_output_is_not_waited_fo
 def test_a_disk_that_does_not_answer_stops_nothing(tmp_path: Path) -> None:
     stuck = tmp_path / "stuck"
     os.mkfifo(stuck)
-    fd = os.open(stuck, os.O_RDWR)  # open, so that it can be written; nobody reads it
+    fd = os.open(stuck, os.O_RDWR)  # open, so that it can be written; it has no reader
     many = b'{"a":1}\n' * 200_000
     done = record("-q", "-o", str(stuck), "--", "cat", input=many)
     os.close(fd)

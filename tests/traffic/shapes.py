@@ -376,7 +376,7 @@ FAILED: tuple[Failed, ...] = (
         -32600, dict),
 )  # fmt: skip
 
-# Methods that only their makers know, and one that nobody does.
+# Methods that only their makers know, and one that is unknown.
 EXTENSIONS: tuple[bytes, ...] = (
     _asked("_maker/method", b'{"a":1}'),
     _told("_maker/notice", b'{"status":{"kind":"key","label":"L","detail":"D"}}'),

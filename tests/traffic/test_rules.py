@@ -1,4 +1,4 @@
-"""Each rule is kept by those who keep it and broken by those who break it, and nothing is held against whoever was provoked."""
+"""Each rule is kept by traffic that keeps it and broken by traffic that breaks it, and a provoked peer is not blamed."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def test_a_rule_is_kept_and_broken(row: Row) -> None:
 
 
 NEVER_PUT_TO_THE_TEST_BY_THE_GOOD = {"schema.removed", "session.refused"}
-"""Nobody can keep these without being tempted, and whoever is tempted has met somebody who broke another rule."""
+"""These can only be kept where they could be broken, and that takes a peer that broke another rule."""
 
 
 def test_every_rule_has_a_row() -> None:

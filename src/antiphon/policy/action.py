@@ -6,7 +6,7 @@ tidied up, which is right for a test and wrong for a decision about a disk.
 
 import posixpath
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -117,7 +117,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     """How links are followed: what a command touches is only worked out if a rule needs it."""
     exists: Exists = nothing_exists
     """Whether there is a file: git runs what it finds in some, and takes the name of a directory for a remote."""
-    raw: Any = None
+    raw: object = None
     title: str = ""
     """The agent's title of the call, for people. No rule looks at it."""
 

@@ -26,7 +26,7 @@ SET_MODE, SET_OPTION = "session/set_mode", "session/set_config_option"
 
 
 def _file(talk: Talk, told: Told) -> Path:
-    """The file that the first prompt of the scene names."""
+    """The file that the first prompt of the scenario names."""
     if told.direction is Direction.C2A and told.message.get("method") == PROMPT:
         talk.notes.setdefault("file", told.message["params"]["prompt"][0]["text"].split()[1])
     return Path(talk.notes.get("file", "/"))

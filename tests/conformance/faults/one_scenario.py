@@ -1,6 +1,6 @@
-"""Faults that happen in one scene only: a scene is known by its directory, which is named after it.
+"""Faults that happen in one scenario only: a scenario is known by its directory, which is named after it.
 
-So a fault can be as coarse as it likes within its scene (every second prompt fails) and touches nothing that another scene shows.
+So a fault can be as coarse as it likes within its scenario (every second prompt fails) and touches nothing that another scenario shows.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ class Talk:
 
     record: str = ""
     asked: dict[tuple[Direction, bytes], tuple[Message, int]] = field(default_factory=dict)
-    """The open questions of both sides, each with its number among those of its kind in its scene, from 1."""
+    """The open requests of both sides, each with its number among those of its kind in its scenario, from 1."""
     seen: Counter[object] = field(default_factory=Counter)
     notes: dict[str, Any] = field(default_factory=dict)
     """Whatever a fault wants to remember."""
@@ -47,7 +47,7 @@ class Talk:
 
 
 def _scene(message: Message) -> str:
-    """The scene that a session is opened for, as its directory says; empty where the request is odd and names none."""
+    """The scenario that a session is opened for, as its directory says; empty where the request is odd and names none."""
     params = message.get("params")
     cwd = params.get("cwd") if isinstance(params, dict) else None
     return PurePath(cwd).name if isinstance(cwd, str) else ""
@@ -61,7 +61,7 @@ class Told:
     message: Message
     asked: Message | None
     number: int
-    """Which of its kind the question is in this scene, from 1; 0 where this is no answer."""
+    """Which of its kind the request is in this scenario, from 1; 0 where this is no response."""
 
     def answers(self, method: str, number: int | None = None) -> bool:
         """Whether it answers a method of the client's."""
@@ -80,8 +80,8 @@ class Told:
 Meddle = Callable[[Told, Talk], Iterable[Any]]
 
 
-class InScene:
-    """Makes faults that are at work in one scene, and pass on as they are all messages of the others."""
+class InScenario:
+    """Makes faults that are at work in one scenario, and pass on as they are all messages of the others."""
 
     def __init__(self, record: str, meddle: Meddle) -> None:
         self.record = record
@@ -99,7 +99,7 @@ class InScene:
         return fault
 
 
-in_scene = InScene  # as it reads in the tables
+in_scene = InScenario  # as it reads in the tables
 
 
 def answer(record: str, method: str, change: Change, number: int | None = None) -> Made:
@@ -114,7 +114,7 @@ def answer(record: str, method: str, change: Change, number: int | None = None) 
 
 
 def prompt(record: str, change: Change, number: int = 1) -> Made:
-    """Change how a turn of a scene ends."""
+    """Change how a turn of a scenario ends."""
     return answer(record, PROMPT, change, number)
 
 

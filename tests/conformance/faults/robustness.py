@@ -121,7 +121,7 @@ FAULTS: Faults = {
     "auth.signs-in": when(refuse, before(LEAVES_BE, SIGNS_IN)),
     "auth.logout": refuse(LEAVES_BE),
     "auth.after-logout": when(refuse, after(LEAVES_BE, OPENS, times=1)),
-    "auth.back": when(refuse, after(LEAVES_BE, SIGNS_IN, times=1)),  # the scenes after this one sign in
+    "auth.back": when(refuse, after(LEAVES_BE, SIGNS_IN, times=1)),  # the scenarios after this one sign in
     "process.stays": leaves("turn"),
     "error.stays": leave_after(asks("session/new", lambda params: "cwd" not in params)),
 }

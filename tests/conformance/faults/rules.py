@@ -1,6 +1,6 @@
-"""Faults against the rules of all traffic: one message in one scene that breaks one of them.
+"""Faults against the rules of all traffic: one message in one scenario that breaks one of them.
 
-The capabilities that a client does not offer are asked for in the scene of the client that offers nothing.
+The capabilities that a client does not offer are asked for in the scenario of the client that offers nothing.
 """
 
 from collections.abc import Callable, Iterable
@@ -50,7 +50,7 @@ def beside(record: str, method: str, *lines: Line, later: bool = False, number: 
 
 
 def during(*lines: Line, record: str = "turn") -> Made:
-    """Say more before the first turn of a scene ends."""
+    """Say more before the first turn of a scenario ends."""
     return beside(record, PROMPT, *lines)
 
 
@@ -117,7 +117,7 @@ def only_what_was_set(message: Message) -> None:
 
 
 def same_session() -> Fault:
-    """Two scenes get the same session. What the agent says of the two that it made is lost, for nobody knows them."""
+    """Two scenarios get the same session. What the agent says of the two that it made is lost, for no client knows them."""
     talk = Talk()
 
     def fault(direction: Direction, message: Any) -> Iterable[Any]:
@@ -147,7 +147,7 @@ def has_boolean(message: Message) -> None:
 
 
 def modest(*lines: Line) -> Made:
-    """The agent does in the scene of the client that offers nothing what it should not do there."""
+    """The agent does in the scenario of the client that offers nothing what it should not do there."""
     return during(*lines, record="modest")
 
 

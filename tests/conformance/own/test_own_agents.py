@@ -39,7 +39,7 @@ UNSHOWN: Final = {
     "content.audio": "its model hears nothing",
     "modest.visit": "it sends nobody to a page",
 }  # fmt: skip
-"""What cannot be shown of an agent that drives the program of somebody else, and why."""
+"""What cannot be shown of an agent that drives a third-party program, and why."""
 
 OFFERED: Final = {"unoffered.refused": "it offers all that it could be asked for"}
 """What cannot be shown of any of our agents, and why."""

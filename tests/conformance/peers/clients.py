@@ -20,7 +20,7 @@ NPX = '#!/bin/sh\nexec "$ANTIPHON_CHECKED_WITH"\n'
 
 
 class Client(NamedTuple):
-    """One of them. `words` make it send a prompt, `more` are commands for other purposes, `typed` is what somebody types."""
+    """One of them. `words` make it send a prompt, `more` are commands for other purposes, `typed` is what a user types."""
 
     title: str
     words: list[str]

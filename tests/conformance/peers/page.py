@@ -59,7 +59,7 @@ def compared(side: str, titles: list[str]) -> None:
 
 
 def contradictions(told: str, seen: str) -> list[str]:
-    """Cells in which the page says another thing than was seen. On a busy machine a program of somebody else may not come to everything: what
+    """Cells in which the page says another thing than was seen. On a busy machine a third-party program may not come to everything: what
     stands in one and is empty in the other is no contradiction, and neither is how many there were."""
     old, new = (
         {

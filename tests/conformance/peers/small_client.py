@@ -28,13 +28,13 @@ def say(message: "dict[str, Any]") -> None:
 def hear(line: bytes) -> "dict[str, Any]":
     try:
         message = json.loads(line)
-    except ValueError:  # somebody printed something
+    except ValueError:  # a line that is no message
         return {}
     return message if isinstance(message, dict) else {}
 
 
 def serve(message: "dict[str, Any]") -> None:
-    """Answer what the agent asks: nobody is here to be asked for permission."""
+    """Answer what the agent asks: there is no user to be asked for permission."""
     if message["method"] == "session/request_permission":
         params = message.get("params")
         if isinstance(params, dict) and isinstance(params.get("options"), list):
