@@ -129,7 +129,7 @@ _REMEMBERED: Final = 8
 
 
 _MOST: Final = 1000
-"""How many secrets are looked for like that: each new one makes the search slower, and whoever speaks could go on for ever."""
+"""How many secrets are looked for like that: each new one makes the search slower, and a peer could send new ones for ever."""
 
 
 @lru_cache(4096)

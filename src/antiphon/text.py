@@ -62,7 +62,7 @@ _VARYING: Final = f"\u1000-\u109f\u2200-\u2aff\u3000-\u303f\ua840-\ua87f\uff00-\
 
 
 def exact(text: str) -> str:
-    """What somebody decides by, with its lines and tabs. A half of a surrogate pair, which no message can carry, becomes a `?`."""
+    """Text that a person decides by, with its lines and tabs. A half of a surrogate pair, which no message can carry, becomes a `?`."""
     text = text.replace("\r\n", "\n").encode("utf-8", "replace").decode("utf-8").translate(EXACT)
     return text if text.isascii() else _exactly(text)
 

@@ -1,4 +1,4 @@
-"""Their questions: found a handler, run, answered once.
+"""Requests of the peer: each gets a handler, and exactly one response.
 
 The only place where an exception becomes a wire error is `_to_wire`: the peer learns that it failed, the log learns why.
 """
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class Answers:
-    """The questions of the peer that we are working on."""
+    """The requests of the peer that are being handled."""
 
     def __init__(self, peer: Peer, outbox: Outbox, router: Router, inbox: Inbox) -> None:
         self._peer = peer
@@ -49,7 +49,7 @@ class Answers:
 
     @property
     def busy(self) -> bool:
-        """Whether a question of the peer is being worked on."""
+        """Whether a request of the peer is being handled."""
         return bool(self._tasks)
 
     def begin(self, request: Request) -> None:
@@ -135,7 +135,7 @@ class Answers:
                     self._outbox.handler_failed(request.method, error)
 
     def _check(self, request: Request, result: object) -> None:
-        """A handler that forgets its `return`, or returns another method's answer, should hear of it; the peer could only guess."""
+        """Raise if a handler forgot its `return`, or returned another method's result; the peer could only guess."""
         found = self._router.call(request.method)
         expected = found[0].result if found is not None else None
         if (
@@ -155,13 +155,13 @@ class Answers:
         self._outbox.send(self._peer.refuse(request.id, _to_wire(error)), answers=request.id)
 
     def withdraw(self, id: RequestId) -> None:
-        """The peer no longer wants this answer: the handler is cancelled."""
+        """The peer has cancelled this request: cancel its handler."""
         task = self._tasks.get(id_key(id))
         if task is not None:
             task.cancel()
 
     def cancel_all(self) -> None:
-        """Nobody wants any answer any more."""
+        """Cancel every handler."""
         for task in tuple(self._tasks.values()):
             task.cancel()
 
@@ -175,12 +175,12 @@ class Answers:
                 _log.error("the handler of `%s` ignores its cancellation", task.get_name())
 
     async def wait_idle(self) -> None:
-        """Until no question of the peer is being worked on."""
+        """Wait until no request of the peer is being handled."""
         await self._idle.wait()
 
 
 def _to_wire(error: Exception) -> ErrorObject:
-    if isinstance(error, RequestRefused):  # the peer's own words, so it may have them back; but they are not our answer
+    if isinstance(error, RequestRefused):  # the peer's own text, so it may have it back; but it is not our refusal
         refused = Advice(f"what it needed was refused: {error.reason}", error.hint)
         return ErrorObject(Code.INTERNAL_ERROR, "Internal error", str(refused))
     if isinstance(error, NotSupported | RequestTimeout):  # ours, about the peer, and it says what to do

@@ -165,7 +165,7 @@ class Bridge:
     def _does(self, event: BridgeEvent) -> None:
         self._state = BRIDGE_LIFE.next(self._state, event)
 
-    # What the sides say.
+    # Called by the sides.
 
     def side_ended(self) -> None:
         """One side sends no more."""
@@ -180,7 +180,7 @@ class Bridge:
                 self._settled.set()
 
     def report(self, report: Report) -> None:
-        """Count what would otherwise pass in silence, and tell the observer."""
+        """Count what would otherwise pass in silence, and inform the observer."""
         self.counts[type(report).__name__] += 1
         if self._observer is not None:
             self._observer(report)

@@ -208,7 +208,7 @@ class Connection:
         """The last lines that were no protocol."""
         return self._outbox.noise
 
-    # What we say.
+    # What we send.
 
     async def request(self, call: Call[P, R], params: P, *, timeout: Timeout = UNSET) -> R:
         """Send a request and wait for its response. Cancelling the wait cancels the request.
@@ -271,7 +271,7 @@ class Connection:
         if outcome.cancelled():
             self._withdraw(id)  # here too: a task cancelled before its first step does not get to it
         else:
-            outcome.exception()  # seen, even if nobody reads on
+            outcome.exception()  # seen, even if the stream is not read on
 
     def _cancel_turn(self, call: AnyCall, session_id: str, outcome: "asyncio.Task[object]") -> None:
         """Cancel a turn whose updates are read no more as its protocol does, so that it ends with a response; else cancel the request."""
@@ -288,7 +288,7 @@ class Connection:
         return True
 
     def notify(self, notice: Notice[P], params: P) -> Awaitable[None]:
-        """Tell, and wait while the peer is slow: memory stays bounded and the loop turns. Await it.
+        """Send a notification, and wait while the peer is slow: memory stays bounded and the loop turns. Await it.
 
         Raises:
             ConnectionClosed: the peer is gone.
@@ -296,11 +296,11 @@ class Connection:
         return self._outbox.put(notice.head or _head_of(notice), b"}\n", params)
 
     def voice(self, session_id: str) -> Voice:
-        """For an agent that has much to say in one session: the same as `notify`, at half the price."""
+        """For an agent that sends much in one session: the same as `notify`, at half the price."""
         return Voice(self.version, self._outbox, session_id)
 
     def post(self, notice: Notice[P], params: P) -> None:
-        """Tell without waiting, for places that cannot: what the peer does not take yet is kept in memory.
+        """Send a notification without waiting, for places that cannot: what the peer does not take yet is kept in memory.
 
         Raises:
             ConnectionClosed: the peer is gone.
@@ -319,7 +319,7 @@ class Connection:
         self._pending[id] = answer
         self._outbox.send(frame, params)
         if id == FIRST_ID:
-            self._transport.loop.call_soon(self._updates.expect)  # while the peer makes up its first answer
+            self._transport.loop.call_soon(self._updates.expect)  # while the peer works on its first response
         return id, answer
 
     def _time(self, id: int, call: AnyCall, given: Timeout) -> asyncio.TimerHandle | None:
@@ -353,10 +353,10 @@ class Connection:
         if self._gone is None and (frame := self._peer.withdraw(id)) is not None:
             self._outbox.send(frame)
 
-    # What they say.
+    # What the peer sends.
 
     def block_received(self, block: Frame) -> None:
-        """Lines from the transport. Updates take the fast road, in blocks if they can; everything else the general one."""
+        """Lines from the transport. Updates are read in blocks where that is possible; everything else line by line."""
         if isinstance(block, Overlong):
             if self._outbox.taps:
                 self._outbox.show("in", block.head)
@@ -396,7 +396,7 @@ class Connection:
                 self._answers.withdraw(id)
             case Rejected(_, reply):
                 self._outbox.report(event)
-                # Nobody waits for this reply. To a peer that does not even read it is not worth our memory.
+                # This reply is not waited for. To a peer that does not even read it is not worth our memory.
                 if reply is not None and self._outbox.lost is None and self._transport.unsent < OUTPUT_HIGH:
                     self._outbox.send(reply)
             case Noise() | Stray():
@@ -405,7 +405,7 @@ class Connection:
     def _settle(self, id: RequestId, outcome: Raw | AcpError) -> None:
         backlog = self._backlogs.pop(id, None)
         if backlog is not None:
-            backlog.end()  # now, in wire order: what follows the answer is not of this turn
+            backlog.end()  # now, in wire order: what follows the response is not of this turn
         answer = self._pending.pop(id, None)
         if answer is None or answer.done():
             return

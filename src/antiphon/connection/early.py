@@ -1,6 +1,6 @@
-"""Answering `initialize` before the event loop is even imported.
+"""`initialize` answered before the event loop is even imported.
 
-An editor starts an agent and waits for one answer. asyncio and the rest of the protocol take as long to import as everything
+An editor starts an agent and waits for one response. asyncio and the rest of the protocol take as long to import as everything
 before them; they can be imported while the editor reads. So this module reads the first line of stdin by itself, answers
 it if it is a sound `initialize`, and hands over whatever else it has read. It imports no loop.
 """
@@ -68,7 +68,7 @@ def _write(stdout: int, answer: bytes) -> None:
         while answer:
             try:
                 answer = answer[os.write(stdout, answer) :]
-            except BlockingIOError:  # whoever shares it with us made it non-blocking, and it is full
+            except BlockingIOError:  # another process that shares it made it non-blocking, and it is full
                 if not _has_room(stdout):
                     raise
     except OSError:  # the client is gone already, or the disk is full; the connection will notice

@@ -18,13 +18,13 @@ MAX_OPEN_REQUESTS: Final = 1000
 
 
 CHOKED_FOR: Final = 5.0
-"""Seconds after which we listen again to a peer that does not read, in case it does not read because it waits for us."""
+"""Seconds after which we read again from a peer that does not read, in case it does not read because it waits for us."""
 
 
 class Inbox:
     """The streams of a connection and the bytes that wait in them.
 
-    Pausing is only safe while nobody here waits for an answer, because the answer may be behind the updates.
+    Pausing is only safe while no response is waited for here, because the response may be behind the updates.
     """
 
     def __init__(self, transport: "Transport", limit: int = INBOX_LIMIT) -> None:
@@ -32,10 +32,10 @@ class Inbox:
         self.buffered = 0
         self.streams: dict[str, deque[AnyBacklog]] = {}
         self._transport = transport
-        self._waiting = 0  # how many of us wait for an answer that is not a stream's
+        self._waiting = 0  # how many responses are waited for that are not a stream's
         self._open_requests = 0
         self._paused = False
-        self._choked = False  # the peer does not read what we have to say
+        self._choked = False  # the peer does not read what we send
         self._chokes = 0
         self._wide_open = False
 
@@ -69,13 +69,13 @@ class Inbox:
             self._decide()
 
     def wait_begins(self) -> None:
-        """Somebody waits for an answer."""
+        """A response is waited for."""
         self._waiting += 1
         if self._paused:
             self._decide()
 
     def wait_ends(self) -> None:
-        """It is here."""
+        """The response is here."""
         self._waiting -= 1
         if self.buffered > self.limit:
             self._decide()
@@ -87,7 +87,7 @@ class Inbox:
             self._decide()
 
     def choke(self) -> None:
-        """Stop listening until the peer has read some of what we have to say. Not for ever: it may be waiting for us in turn."""
+        """Stop reading until the peer has read some of what we send. Not for ever: it may be waiting for us in turn."""
         if not self._choked and not self._wide_open:
             self._choked = True
             self._chokes += 1
@@ -104,7 +104,7 @@ class Inbox:
             self._decide()
 
     def open_wide(self) -> None:
-        """The end: nothing pauses any more, so that the last words get through."""
+        """The end: nothing pauses any more, so that the last frames get through."""
         self._wide_open = True
         self._decide()
 

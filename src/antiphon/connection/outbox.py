@@ -24,10 +24,10 @@ Tap = Callable[[Direction, float, bytes], None]
 """Sees a frame: which way it went, when (seconds since the epoch), and its bytes."""
 
 ANSWERS_LIMIT: Final = 16 * 1024 * 1024
-"""Unsent bytes above which we stop listening to a peer that asks and does not read the answers."""
+"""Unsent bytes above which we stop reading from a peer that sends requests and does not read the responses."""
 
 NOISE_KEPT: Final = 50
-"""Lines that were no protocol, kept for whoever looks for the reason of something."""
+"""Lines that were no protocol, kept to explain a failure."""
 
 _log = logging.getLogger(__name__)
 
@@ -54,11 +54,11 @@ class Outbox:
         self.counts: Counter[str] = Counter()
         self.noise: deque[bytes] = deque(maxlen=NOISE_KEPT)
         self.lost: AcpError | None = LocalProtocolError("the connection is not started: use `async with connection`")
-        """Why nothing can be sent (any more); None while the conversation lives."""
+        """Why nothing can be sent (any more); None while the connection is open."""
         self.over = False
-        """Whether the peer has said its last word."""
+        """Whether the peer has sent its last frame."""
         self.watched = True
-        """Whether `_look_at` has anything to say: one question on the hot road instead of two."""
+        """Whether `_look_at` has anything to do: one check on the hot path instead of two."""
         self._observer = observer
 
     def tap(self, see: Tap) -> Callable[[], None]:
@@ -83,7 +83,7 @@ class Outbox:
         self.watched = True
 
     def _look_at(self, out: bytearray, start: int) -> None:
-        """Show a frame that was just put into the buffer, or take it out again if nobody will get it.
+        """Show a frame that was just put into the buffer, or take it out again if it cannot be sent.
 
         Raises:
             ConnectionClosed: the peer is gone.
@@ -100,7 +100,7 @@ class Outbox:
         Raises:
             ConnectionClosed: the peer is gone.
         """
-        # The hottest road out: no coroutine, and nothing looked up that can be known beforehand.
+        # The hottest path out: no coroutine, and nothing looked up that can be known beforehand.
         transport = self.transport
         out = transport.out
         start = len(out)
@@ -122,7 +122,7 @@ class Outbox:
         return partial(self.put, head, tail)
 
     async def drain(self) -> None:
-        """Wait until the peer has read. Whoever waits for that must be able to hear meanwhile: the peer may be waiting for us."""
+        """Wait until the peer has read. Reading goes on meanwhile: the peer may be waiting for us."""
         self._inbox.wait_begins()
         try:
             await self.transport.drain()
@@ -158,7 +158,7 @@ class Outbox:
                 _log.exception("a tap failed")
 
     def report(self, report: Report) -> None:
-        """Count what would otherwise pass in silence, and tell the observer."""
+        """Count what would otherwise pass in silence, and inform the observer."""
         self.counts[type(report).__name__] += 1
         if isinstance(report, Noise):
             self.noise.append(report.raw)

@@ -1,4 +1,4 @@
-"""What a connection tells an observer besides messages: everything that would otherwise pass in silence."""
+"""Reports to an observer besides messages: everything that would otherwise pass in silence."""
 
 import logging
 from collections.abc import Callable
@@ -28,7 +28,7 @@ class Mended(msgspec.Struct, frozen=True):
 
 
 class Unheard(msgspec.Struct, frozen=True):
-    """A notification that nobody here handles, or whose params make no sense."""
+    """A notification that has no handler here, or whose params make no sense."""
 
     notification: Notification
     reason: str

@@ -1,4 +1,4 @@
-"""Which handler takes which method. Typed on both sides: a handler gets the params' type and returns the answer's."""
+"""Which handler takes which method. Typed on both sides: a handler gets the params' type and returns the result's."""
 
 from collections.abc import Awaitable, Callable
 from inspect import iscoroutinefunction
@@ -19,7 +19,7 @@ NoticeEntry = tuple[AnyNotice, Callable[[Any], None]]
 
 
 class Then(Generic[R]):
-    """A request's result, and what to do as soon as the answer has left. What `after` sends cannot overtake the answer."""
+    """A request's result, and what to do as soon as the response has left. What `after` sends cannot overtake the response."""
 
     __slots__ = ("after", "result")
 
@@ -69,7 +69,7 @@ class Router:
         return self._calls.get(method)
 
     def notice(self, method: str, params: Raw) -> tuple[str, ...] | None:
-        """Hand a notification to its handler: the rules it took to read it, or None if nobody handles it.
+        """Hand a notification to its handler: the rules it took to read it, or None if there is no handler.
 
         Raises:
             RequestError: the params make no sense.

@@ -225,7 +225,7 @@ class Stream(Generic[U, R]):
                     raise StopAsyncIteration
                 await backlog.more()
         except asyncio.CancelledError:
-            backlog.abandon()  # a timeout around the loop: nobody will come back for the rest
+            backlog.abandon()  # a timeout around the loop: the rest will not be read
             raise
         return backlog.pop()
 
@@ -246,7 +246,7 @@ class Stream(Generic[U, R]):
     async def take(self) -> U | None:
         """The next update, or None when the answer is here.
 
-        Unlike iterating, a wait that is cancelled leaves the turn as it is: whoever takes this way decides what becomes of it.
+        Unlike iterating, a wait that is cancelled leaves the turn as it is: the caller decides what becomes of it.
         """
         backlog = self._backlog
         while not backlog:

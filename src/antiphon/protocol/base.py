@@ -138,7 +138,7 @@ class Choice(metaclass=_ChoiceMeta):
 
     @classmethod
     def pick(cls, fields: Mapping[str, Json], tag: object) -> type | None:
-        """The member for these fields; `None` where the tag is a word nobody here knows."""
+        """The member for these fields; `None` where the tag is unknown."""
         if isinstance(tag, str) and tag in cls.by_tag:
             return cls.by_tag[tag]
         for key, member in cls.by_key.items():

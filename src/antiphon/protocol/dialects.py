@@ -66,7 +66,7 @@ _fields = msgspec.json.Decoder(Fields)
 _items = msgspec.json.Decoder(list[Raw])
 
 # Many rules look into the same part, and it may be a picture of many megabytes: it is opened once per message. The part
-# itself is kept beside what it holds, so its id belongs to nobody else meanwhile.
+# itself is kept beside what it holds, so its id belongs to no other object meanwhile.
 _opened_parts: dict[int, tuple[Raw | bytes, Json]] = {}
 
 

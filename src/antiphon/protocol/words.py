@@ -1,7 +1,7 @@
 """Lists of words (enums) that survive words they do not know.
 
 A peer newer than us may send `"kind": "paint"`. The word is kept, so it goes out again as it came in, and it reads as
-the list's default, so `match call.kind` needs no extra branch and nobody's handler breaks.
+the list's default, so `match call.kind` needs no extra branch and no handler breaks.
 """
 
 from collections.abc import Callable

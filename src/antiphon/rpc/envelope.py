@@ -45,7 +45,7 @@ class _Part(msgspec.Struct, frozen=True, gc=False):
 
 
 class Request(_Part, frozen=True):
-    """A question: it has an id and will be answered once."""
+    """A request: it has an id and gets one response."""
 
     id: RequestId
     method: str
@@ -56,7 +56,7 @@ class Request(_Part, frozen=True):
 
 
 class Notification(_Part, frozen=True):
-    """Something told: no id, no answer."""
+    """A notification: no id, no response."""
 
     method: str
     params: Raw = EMPTY
@@ -66,7 +66,7 @@ class Notification(_Part, frozen=True):
 
 
 class ErrorObject(_Part, frozen=True, omit_defaults=True):
-    """Why a question was not answered with a result."""
+    """Why a request got no result."""
 
     code: int
     message: str
@@ -74,7 +74,7 @@ class ErrorObject(_Part, frozen=True, omit_defaults=True):
 
 
 class Response(_Part, frozen=True):
-    """An answer: a result or an error."""
+    """A response: a result or an error."""
 
     id: RequestId
     result: Raw | None = None
@@ -89,8 +89,8 @@ def _short(raw: Raw) -> str:
 class Malformed(_Part, frozen=True):
     """A frame that means to be protocol and is not.
 
-    `id` is whose question or answer it was, where that can be told. `tellable`: an error may be sent back; false for what
-    is certainly a notification or an answer, which nobody answers.
+    `id` is that of the request or response that it was meant to be, where that is known. `tellable`: an error may be sent back; false for what
+    is certainly a notification or a response, which has no response.
     """
 
     error: ErrorObject
@@ -100,7 +100,7 @@ class Malformed(_Part, frozen=True):
 
     @property
     def asks(self) -> bool:
-        """Whether it was a question or a notification, not an answer."""
+        """Whether it was a request or a notification, not a response."""
         return _names_a_method(self.raw)
 
 
@@ -221,7 +221,7 @@ def _not_an_envelope(frame: bytes, error: Exception) -> Message:
         message = decode(mended)
         if isinstance(message, Request):
             return _malformed("text with half of a surrogate pair", message.id, frame, Code.PARSE_ERROR)
-        return message  # nobody can be told about a notification or an answer: better with � than lost
+        return message  # there is no response to a notification or a response: better with � than lost
     if not text.startswith(b"{"):
         return Noise(_clipped(text))
     return _malformed(f"not JSON: {error} (one message per line)", _find_id(text), frame, Code.PARSE_ERROR)
@@ -258,8 +258,8 @@ def _overlong(frame: Overlong) -> Malformed:
     return _malformed(reason, id, frame.head, tellable=asks and not isinstance(id, UnsetType))
 
 
-# A message that cannot be opened: whose was it? Only its outermost fields count. An `"id"` deeper inside is somebody else's, and
-# an error sent under it would settle the wrong question. So these look at the very start and the very end, where every peer we
+# A message that cannot be opened: whose was it? Only its outermost fields count. An `"id"` deeper inside belongs to something else,
+# and an error sent under it would end the wrong request. So these look at the very start and the very end, where every peer we
 # know puts the envelope's fields, and give up where another object begins.
 _SCALAR = rb'(?:"(?:[^"\\]|\\.){0,200}"|-?\d{1,18}|null)'
 _FIRST_FIELDS = re.compile(rb'\s*\{((?:\s*"[^"\\]{0,40}"\s*:\s*' + _SCALAR + rb"\s*,)*)")
@@ -319,12 +319,12 @@ def head_of_notification(method: str) -> bytes:
 
 
 def head_of_answer(id: RequestId) -> bytes:
-    """An answer up to its result; `}` ends it."""
+    """A response up to its result; `}` ends it."""
     return b'{"jsonrpc":"2.0","id":%b,"result":' % _id(id)
 
 
 def error_frame(id: RequestId | UnsetType, error: ErrorObject) -> bytes:
-    """A whole answer that carries an error. Data with no JSON form is left out: the error itself must arrive."""
+    """A whole response that carries an error. Data with no JSON form is left out: the error itself must arrive."""
     known = None if isinstance(id, UnsetType) else id
     try:
         written = _encode(error)

@@ -1,8 +1,11 @@
-"""Who asked what, in both directions. Fed with frames, it answers with events; it does no I/O and keeps no time.
+"""The requests that are open in both directions. Fed with frames, it returns events; it does no I/O and keeps no time.
 
-Rule 1: every question of theirs gets exactly one answer of ours; a second one is a mistake of ours and raises.
-Rule 2: an answer that nobody waits for (unknown, late, given twice) is an event, never an error.
-Rule 3: a notification is never answered, not even a broken one.
+The events have the names of what happened: `Asked` (a request of the peer), `Told` (a notification), `Answered` and `Refused` (a response to
+a request of ours), `Withdrawn` (the peer cancelled a request), `Stray`, `Rejected`.
+
+Rule 1: every request of the peer gets exactly one response of ours; a second one is a mistake of ours and raises.
+Rule 2: a response that is not waited for (unknown, late, sent twice) is an event, never an error.
+Rule 3: a notification never gets a response, not even a broken one.
 """
 
 from collections import deque
@@ -38,7 +41,7 @@ CANCEL_REQUEST = "$/cancel_request"
 FIRST_ID = 1
 
 MAX_WITHDRAWN = 1000
-"""Withdrawn questions whose late answers we still expect. A peer may never answer them; a later one is then just a stray."""
+"""Cancelled requests whose late responses we still expect. A peer may never send them; a later one is then just a stray."""
 CANCELLED = ErrorObject(Code.REQUEST_CANCELLED, "Request cancelled")
 
 
@@ -47,39 +50,39 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
 
 
 class Asked(_Event, frozen=True):
-    """The peer asks: answer it once."""
+    """A request of the peer: respond to it once."""
 
     request: Request
 
 
 class Told(_Event, frozen=True):
-    """The peer tells."""
+    """A notification of the peer."""
 
     notification: Notification
 
 
 class Answered(_Event, frozen=True):
-    """Our question has its result."""
+    """A request of ours has its result."""
 
     id: RequestId
     result: Raw
 
 
 class Refused(_Event, frozen=True):
-    """Our question was answered with an error."""
+    """A request of ours got an error."""
 
     id: RequestId
     error: ErrorObject
 
 
 class Withdrawn(_Event, frozen=True):
-    """The peer no longer wants the answer to its open question: stop, and answer with -32800 or what there is."""
+    """The peer cancelled an open request: stop, and respond with -32800 or what there is."""
 
     id: RequestId
 
 
 class Stray(_Event, frozen=True):
-    """An answer that nobody waits for. `late`: we had withdrawn the question. `error`: what an id-less error said."""
+    """A response that is not waited for. `late`: we had cancelled the request. `error`: the error of a response without an id."""
 
     id: RequestId
     late: bool = False
@@ -87,7 +90,7 @@ class Stray(_Event, frozen=True):
 
 
 class Rejected(_Event, frozen=True):
-    """Input that breaks the rules, and the frame to send back, where there is somebody to tell."""
+    """Input that breaks the rules, and the frame to send back, if one may be sent."""
 
     message: Malformed
     reply: bytes | None
@@ -99,7 +102,7 @@ _encode_into: Encode = msgspec.json.Encoder().encode_into
 
 
 class Peer:
-    """One end of a JSON-RPC conversation.
+    """One end of a JSON-RPC connection.
 
     `tolerant`: lines that are not JSON are taken for log lines and skipped, as a client does with an agent's stdout.
     Otherwise they are answered with a parse error. `encode_into` writes a params or result value as JSON.
@@ -109,16 +112,16 @@ class Peer:
         self._tolerant = tolerant
         self._encode_into = encode_into
         self._last_id = FIRST_ID - 1
-        self._asked: dict[object, bool] = {}  # our open questions → withdrawn?
+        self._asked: dict[object, bool] = {}  # our open requests → cancelled?
         self._withdrawn: deque[int] = deque()
-        self._open: set[object] = set()  # their open questions
+        self._open: set[object] = set()  # open requests of the peer
 
     @property
     def open_questions(self) -> int:
-        """How many questions of theirs wait for our answer."""
+        """How many requests of the peer wait for our response."""
         return len(self._open)
 
-    # What they say.
+    # What the peer sends.
 
     def receive(self, frame: Frame) -> Event:
         """One frame in, one event out."""
@@ -141,7 +144,7 @@ class Peer:
     def _asked_by_them(self, request: Request) -> Event:
         key = id_key(request.id)
         if key in self._open:
-            # Answering under this id would settle their first question, so nothing is sent; it keeps its answer.
+            # A response under this id would end the first request, so nothing is sent; it keeps its response.
             error = ErrorObject(Code.INVALID_REQUEST, "Invalid request", f"id {request.id!r} is already in use")
             return Rejected(Malformed(error, request.id, bytes(request.params), tellable=False), None)
         self._open.add(key)
@@ -165,15 +168,15 @@ class Peer:
 
     def _malformed(self, message: Malformed) -> Event:
         if not isinstance(message.id, UnsetType) and id_key(message.id) in self._asked and not message.asks:
-            # An answer to us that cannot be read still ends the wait.
+            # A response to us that cannot be read still ends the wait.
             withdrawn = self._asked.pop(id_key(message.id))
             return Stray(message.id, late=True) if withdrawn else Refused(message.id, message.error)
         return Rejected(message, error_frame(message.id, message.error) if message.tellable else None)
 
-    # What we say. Each returns the frame to send, without the line end.
+    # What we send. Each returns the frame to send, without the line end.
 
     def ask(self, method: str, params: object) -> tuple[int, bytearray]:
-        """A new question: its id and its frame."""
+        """A new request: its id and its frame."""
         id = self._last_id + 1
         frame = self._frame(head_of_request(id, method), params)
         self._last_id = id
@@ -185,7 +188,7 @@ class Peer:
         return self._frame(head_of_notification(method), params)
 
     def answer(self, id: RequestId, result: object) -> bytearray:
-        """The result of a question of theirs.
+        """The response to a request of the peer.
 
         Raises:
             LocalProtocolError: it was answered before, or never asked.
@@ -195,7 +198,7 @@ class Peer:
         return frame
 
     def refuse(self, id: RequestId, error: ErrorObject) -> bytes:
-        """An error as the answer to a question of theirs.
+        """An error as the response to a request of the peer.
 
         Raises:
             LocalProtocolError: it was answered before, or never asked.
@@ -205,7 +208,7 @@ class Peer:
         return frame
 
     def withdraw(self, id: int) -> bytearray | None:
-        """We no longer want this answer: the frame that says so, or None if the answer is here already."""
+        """Cancel a request of ours: the frame that does it, or None if the response is here already."""
         if self._asked.get(id, True):
             return None
         self._asked[id] = True
@@ -215,7 +218,7 @@ class Peer:
         return self.tell(CANCEL_REQUEST, {"requestId": id})
 
     def forget(self) -> list[object]:
-        """The conversation is over: the ids of our questions that will never be answered."""
+        """The connection is closed: the ids of our requests that will get no response."""
         waiting = [id for id, withdrawn in self._asked.items() if not withdrawn]
         self._asked.clear()
         self._open.clear()
@@ -225,7 +228,7 @@ class Peer:
         try:
             self._open.remove(id_key(id))
         except KeyError:
-            raise LocalProtocolError(f"question {id!r} was answered already, or never asked") from None
+            raise LocalProtocolError(f"request {id!r} has its response already, or was never received") from None
 
     def _frame(self, head: bytes, value: object) -> bytearray:
         frame = bytearray(head)

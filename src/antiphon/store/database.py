@@ -2,7 +2,7 @@
 
 Jobs are plain functions of the connection, done in the order in which they were given. Those that wait together share one
 transaction, and so one wait for the disk; each has a savepoint of its own, so one that fails takes nothing of its neighbours along.
-A job's result is told after the commit: who has it knows that it is on the disk. A job touches nothing but the connection: what
+A job has its result after the commit: then it is on the disk. A job touches nothing but the connection: what
 SQLite has undone is done again.
 """
 
@@ -53,9 +53,9 @@ class _Job(Generic[T]):
         self.error: Exception | None = None
 
     def settle(self) -> None:
-        """Tell the one who waits. On the loop's thread."""
+        """Give the result to the future. On the loop's thread."""
         if self.future is None or self.future.done():
-            return  # nobody waits, or not any more
+            return  # not waited for, or not any more
         if self.error is None:
             self.future.set_result(self.result)
         else:
@@ -79,7 +79,7 @@ class Database:
         self._queue: SimpleQueue[_AnyJob] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._connection: Connection | None = None  # the thread's alone
-        self._lost: Exception | None = None  # the first failure of a posted job that nobody has heard of
+        self._lost: Exception | None = None  # the first failure of a posted job that was not raised yet
         self._closed = False
 
     async def __aenter__(self) -> Self:

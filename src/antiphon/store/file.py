@@ -28,11 +28,11 @@ Migration: TypeAlias = Sequence[str]
 """Statements that bring a file from one version to the next. Its place in the list is the version it starts from."""
 
 BUSY_TIMEOUT: Final = 0.02
-"""Seconds that SQLite itself waits for a lock. Short, because its pauses grow to 100 ms and whoever sleeps long is overtaken by those
-who do not; we ask again until `LOCK_PATIENCE` is used up."""
+"""Seconds that SQLite itself waits for a lock. Short, because its pauses grow to 100 ms and a process that sleeps long is overtaken by
+others; we ask again until `LOCK_PATIENCE` is used up."""
 
 LOCK_PATIENCE: Final = 30.0
-"""Seconds until a locked file is an error. A commit takes milliseconds, so by then somebody is stopped or stuck."""
+"""Seconds until a locked file is an error. A commit takes milliseconds, so by then another process is stopped or stuck."""
 
 WAL_KEPT: Final = 64 * 1024 * 1024
 """Bytes that the write-ahead log may keep on the disk after its pages went into the file."""
@@ -208,7 +208,7 @@ def copy_of(path: Path, version: int) -> Path:
 
 
 def _keep_copy(path: Path, version: int) -> None:
-    """Copy the file as it is, beside itself. Runs under the lock of a migration, which lets others read and nobody write."""
+    """Copy the file as it is, beside itself. Runs under the lock of a migration, which lets others read and not write."""
     copy = copy_of(path, version)
     half = copy.with_name(f"{copy.name}.half")  # a copy that was cut short never has the name of a whole one
     try:
@@ -240,12 +240,12 @@ def _make_private(path: Path) -> None:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
         except FileExistsError:
             if path.is_file() and path.stat().st_mode & 0o077:
-                with suppress(PermissionError):  # somebody else's, who lets us write
+                with suppress(PermissionError):  # it belongs to another user, who lets us write
                     path.chmod(0o600)
 
 
 def _patiently(attempt: Callable[[], T]) -> T:
-    """Try until nobody else holds the lock, or patience is used up."""
+    """Try until the lock is free, or `LOCK_PATIENCE` is used up."""
     give_up = monotonic() + LOCK_PATIENCE
     while True:
         try:

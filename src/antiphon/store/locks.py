@@ -72,7 +72,7 @@ class Holder(msgspec.Struct, frozen=True):
 
 
 class LiveElsewhere(AcpError):
-    """Somebody else writes this session."""
+    """Another process, or another client of this one, writes this session."""
 
     def __init__(self, session_id: str, holder: Holder) -> None:
         self.session_id, self.holder = session_id, holder
@@ -82,7 +82,7 @@ class LiveElsewhere(AcpError):
 
 
 class SessionLock:
-    """A session that nobody else may write. It is free again with `release`, or when this process ends, however that happens."""
+    """A session that only this holder may write. It is free again with `release`, or when this process ends, however that happens."""
 
     def __init__(self, path: Path, table: "_Table", place: int) -> None:
         self.path = path
@@ -143,7 +143,7 @@ class SessionLock:
         try:
             self.path.unlink(missing_ok=True)  # as long as we hold the lock the file is ours
         except OSError:
-            pass  # a file that stays is in nobody's way: nothing is locked by it
+            pass  # a file that stays does no harm: nothing is locked by it
         finally:
             table.release(self._place)
 
@@ -165,7 +165,7 @@ class _Table:
         self._mutex = threading.Lock()
 
     def take(self, place: int) -> str:
-        """Lock a byte for ourselves alone: `taken`; or not: `owned` by somebody, or `looked at` and worth another try."""
+        """Lock a byte for ourselves alone: `taken`; or not: `owned` by another, or `looked at` and worth another try."""
         with self._mutex:
             if place in self.held:
                 return "owned"
@@ -175,7 +175,7 @@ class _Table:
             return "looked at" if self._can_share(place) else "owned"
 
     def is_owned(self, place: int) -> bool:
-        """Whether somebody has the byte for itself alone."""
+        """Whether another process has the byte for itself alone."""
         with self._mutex:
             # The kernel would take a second lock of ours for a change of the first.
             return place in self.held or not self._can_share(place)
@@ -253,14 +253,14 @@ def place_of(session_id: str) -> int:
 
 
 def holder(directory: Path, session_id: str) -> Holder | None:
-    """Who has the session open; None: nobody. Takes nothing away from anybody."""
+    """Return who has the session open, None if it is not open. Takes the lock from no one."""
     path = path_of(directory, session_id)
     with _explained(path):
         return _read(path) if _is_owned(path.parent, session_id) or _is_locked_by_older(path) else None
 
 
 def look_at_all(directory: Path) -> Iterator[tuple[Path, Holder | None]]:
-    """Every session that is open, or was when its process crashed, by its file, and who has it. None: nobody."""
+    """Every session that is open, or was when its process crashed, by its file, and who has it, None if it is not open."""
     folder = directory / FOLDER
     with _explained(folder):
         for path in sorted(folder.glob("*.lock")):
@@ -287,7 +287,7 @@ def _is_locked_by_older(path: Path) -> bool:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:  # a disk without such locks: nobody can have one
+    except OSError:  # a disk without such locks: no process can have one
         return False
     finally:
         os.close(descriptor)  # which releases it
@@ -329,7 +329,7 @@ def _read(path: Path) -> Holder:
     try:
         os.kill(found.pid, 0)
     except PermissionError:
-        pass  # somebody else's, and alive
+        pass  # a process of another user, and alive
     except (OSError, OverflowError):
         return Holder()
     return found if found.pid > 0 else Holder()

@@ -1,4 +1,4 @@
-"""The tables of our one file, in the order in which they came to be. Rooms that keep more add their migrations at the end.
+"""The tables of our one file, in the order in which they came to be. Packages that store more add their migrations at the end.
 
 A migration that was released is never changed: files out there have seen it.
 """
@@ -130,7 +130,7 @@ _TRUSTED_FILES: Final[Migration] = (
     """,
 )
 
-# Sessions of before have an unknown client, which is nobody's.
+# Sessions of before have an unknown client, which belongs to no client.
 _CLIENTS: Final[Migration] = ("ALTER TABLE session ADD COLUMN client TEXT NOT NULL DEFAULT ''",)
 
 MIGRATIONS: Final[tuple[Migration, ...]] = (_SESSIONS, _PERMISSIONS, _CONVERSATIONS, _TRUSTED_FILES, _CLIENTS)

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 PAGE_BYTES: Final = 1024 * 1024
-"""A page of history ends with the update that passes this: pictures are large, and nobody wants all of them in memory at once."""
+"""A page of history ends with the update that passes this: pictures are large, and not all of them fit in memory at once."""
 
 MAX_LIST: Final = 1000
 """Most rows of one list. Who wants more follows the cursor."""
@@ -147,7 +147,7 @@ class SessionStore:
     ) -> "tuple[list[SessionRow], str | None]":
         """Sessions, the last used first, and a cursor for those after them (`None`: that was all).
 
-        A cursor stays good whatever happens meanwhile: nothing comes twice. A session that is used while somebody turns the pages
+        A cursor stays good whatever happens meanwhile: nothing comes twice. A session that is used while the pages are read
         moves to the front, before the pages still to come.
 
         Raises:
@@ -278,7 +278,7 @@ class SessionStore:
         at = self._time(None)
 
         def append(connection: Connection) -> int:
-            # The length is the sequence: under the writer's lock nobody else can take the same numbers.
+            # The length is the sequence: under the writer's lock no other process can take the same numbers.
             # Never back in time: another process may have a later one, and a clock may be set back.
             change = "UPDATE session SET length = length + ?, updated_at = max(updated_at, ?) WHERE id = ?"
             if connection.execute(change, (len(updates), at, id)).rowcount == 0:

@@ -1,6 +1,6 @@
-"""The seam between bytes that move and those who talk.
+"""The interface of transports: frames that move, and the sink that takes them.
 
-A transport has three verbs for people: `send`, `receive`, `close`. A connection, which must be fast, attaches itself as
+A transport has three simple methods: `send`, `receive`, `close`. A connection, which must be fast, attaches itself as
 the `Sink` instead: it is handed whole blocks of lines as they arrive and writes straight into `out`.
 """
 
@@ -27,7 +27,7 @@ RECEIVE_HIGH: Final = 1024
 
 
 class Sink(Protocol):
-    """Who takes what arrives."""
+    """The object that takes what arrives."""
 
     def block_received(self, block: Frame) -> None:
         """Whole lines, each with its end, in one piece; or the remains of a line over the limit."""
@@ -77,7 +77,7 @@ class Transport(ABC):
             sink.connection_lost(self.lost)
 
     def _lose(self, error: ConnectionClosed) -> None:
-        """Nothing more will arrive: tell the sink, once."""
+        """Nothing more will arrive: inform the sink, once."""
         if self.lost is None:
             self.lost = error
             if self.sink is not None:
@@ -93,7 +93,7 @@ class Transport(ABC):
             self.flush()
 
     def gather(self) -> None:
-        """Much will be said within the next turn of the loop: let it leave in one piece, at its end, and nothing of it at once."""
+        """Much will be sent within the next turn of the loop: let it leave in one piece, at its end, and nothing of it at once."""
         if not self.flushing_soon:
             self.flushing_soon = True
             self.loop.call_soon(self._flush_now)
@@ -121,7 +121,7 @@ class Transport(ABC):
         return self.lost is not None
 
     def linger(self) -> None:  # noqa: B027 - an offer; most transports have nothing to gain
-        """A word from the peer may come within microseconds: look out for it, where that is worth it."""
+        """A frame from the peer may come within microseconds: poll for it, where that is worth it."""
 
     @abstractmethod
     def flush(self) -> None:
@@ -161,7 +161,7 @@ class Transport(ABC):
     async def close(self) -> None:
         """Send what is left, within limits, and end. Closing twice is fine."""
 
-    # For people.
+    # The simple methods.
 
     async def send(self, frame: bytes) -> None:
         """Send one frame and wait while the peer is slow."""

@@ -14,7 +14,7 @@ LONG: Final = 256 * 1024
 
 HEAD: Final = 4096
 TAIL: Final = 256
-"""What is kept of a line over the limit: an id stands near its start or its end, and whoever waits should be told."""
+"""What is kept of a line over the limit: an id stands near its start or its end, and what waits for it has to learn of it."""
 
 
 class LineFramer:

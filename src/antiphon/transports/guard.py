@@ -43,7 +43,7 @@ class Child:
         """The process whose descendants are all that the child started; 0 where that cannot be relied on."""
         self.mark = mark
         self.returncode: int | None = None
-        """How it ended, once `ended` has said so: its status, or the negative of a signal; None if nobody knows."""
+        """How it ended, once `ended` has said so: its status, or the negative of a signal; None if that is not known."""
         self._channel: _socket.socket | None = channel
         self._words = b""
         self._ended = False

@@ -33,19 +33,19 @@ READS_PER_TURN: Final = 16
 """Reads in a row, of one long line, before the loop gets a turn: 1 MiB."""
 
 LINGER: Final = 50e-6
-"""Seconds that we look out for the next word after a request or an answer of ours, before we let the kernel put us to sleep.
-A peer that answers at once does so within this time, and going to sleep and being woken costs both of us more than that."""
+"""Seconds that we poll for the next frame after a request or a response of ours, before we let the kernel put us to sleep.
+A peer that responds at once does so within this time, and going to sleep and being woken costs both of us more than that."""
 
 _SPARE_CORE: Final = len(os.sched_getaffinity(0)) > 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) > 1
 
 DEAF_GRACE: Final = 2.0
-"""Seconds after which a peer that has closed its input counts as gone: what it still says is heard, but it can answer nothing."""
+"""Seconds after which a peer that has closed its input counts as gone: what it still sends is received, but it can get no response."""
 
 SET_ASIDE: Final = 256 * 1024
 """Buffers of this size and more are not moved to make room, but sent from where they are."""
 
 CLOSE_GRACE: Final = 2.0
-"""Seconds that a peer may take to read what we still have to say when we close."""
+"""Seconds that a peer may take to read what is left to send when we close."""
 
 
 class InputState(Enum):
@@ -135,11 +135,11 @@ class PipeTransport(Transport):
         self._lingering = False
         self._poll: select.poll | None = None
         self._aside = memoryview(b"")  # what is left of a large frame
-        self._senders: deque[asyncio.Future[None]] = deque()  # who waits for room
+        self._senders: deque[asyncio.Future[None]] = deque()  # senders that wait for room
         self._emptied = asyncio.Event()  # all is sent
         # A file or /dev/null is always ready and cannot be polled.
         self._pollable = not _is_plain_file(read_fd)
-        # The mode belongs to everybody who has the descriptor. A terminal is shared with a shell, so it keeps its own.
+        # The mode belongs to every process that has the descriptor. A terminal is shared with a shell, so it keeps its own.
         self._unblocked = [fd for fd in (read_fd, write_fd) if not _is_plain_file(fd) and os.get_blocking(fd)]
         self._unblocked = [fd for fd in self._unblocked if not os.isatty(fd)]
         for fd in self._unblocked:
@@ -312,7 +312,7 @@ class PipeTransport(Transport):
     async def drain(self) -> None:
         self.flush()
         if self.unsent < OUTPUT_HIGH:
-            await asyncio.sleep(0)  # even if all was sent: a sender that never waits would never hear `session/cancel`
+            await asyncio.sleep(0)  # even if all was sent: a sender that never waits would never receive a cancellation
         elif self._output not in _GONE:
             turn: asyncio.Future[None] = self.loop.create_future()
             self._senders.append(turn)

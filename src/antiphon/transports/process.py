@@ -1,4 +1,4 @@
-"""Another program as the peer: started, listened to, and ended with everything it started.
+"""Another program as the peer: started, read, and ended with everything that it started.
 
 The ladder, for every child and always to the end: close its stdin, wait; TERM to the whole group, wait; KILL; then whatever
 left the group. Wrappers (npx, uv, shells) are groups like any other. If we are killed, the watcher does it for us.
@@ -100,7 +100,7 @@ EXIT_GRACE: Final = 0.5
 
 STDERR_LINES: Final = 50
 STDERR_LINE_BYTES: Final = 4096
-"""The last words we keep of a child: enough for a traceback, bounded for a chatterbox."""
+"""Lines of stderr that are kept of a child: enough for a traceback, and bounded."""
 
 
 class ProcessTransport(PipeTransport):
@@ -184,7 +184,7 @@ class ProcessTransport(PipeTransport):
             await _wait(self._output_over, EXIT_GRACE)
 
     def _is_held_up(self) -> bool:
-        """Whether it is us who do not read, because a consumer is slow. When we close, nobody is waited for."""
+        """Whether it is us who do not read, because a consumer is slow. When we close, no consumer is waited for."""
         return self._input not in (InputState.READING, InputState.READING_ON) and self._closing is None
 
     def _take_status(self) -> int | None:
@@ -192,10 +192,10 @@ class ProcessTransport(PipeTransport):
             self.status = self._child.returncode
         return self.status
 
-    # How others find out how it ends by itself.
+    # For callers that let it end by itself.
 
     async def end_input(self) -> None:
-        """Close its stdin and go on listening: what it still says is heard, and it has all the time it is given to end by itself."""
+        """Close its stdin and read on: what it still sends is received, and it has all the time that it is given to end by itself."""
         await self._send_the_rest()
         self._output_does(OutputEvent.BREAK)  # by us: the peer does not count as gone because of it
         self._close_output()

@@ -1,4 +1,4 @@
-"""Our own stdin and stdout as a transport, for a program that somebody else started."""
+"""Our own stdin and stdout as a transport, for a program that a client has started."""
 
 import os
 import sys
@@ -13,8 +13,8 @@ __all__ = ["open_stdio"]
 def open_stdio(*, limit: int = MAX_FRAME, already_read: bytes = b"") -> PipeTransport:
     """Take stdin and stdout for the protocol alone.
 
-    From here on whatever a library prints to stdout lands on stderr, and whoever reads stdin finds it empty, child
-    processes included: a stray `print` must not break the conversation. `already_read` is what somebody took from stdin before.
+    From here on whatever a library prints to stdout lands on stderr, and what reads stdin finds it empty, child
+    processes included: a stray `print` must not break the connection. `already_read` is what was taken from stdin before.
     """
     if sys.stdout is not None:
         sys.stdout.flush()

@@ -101,7 +101,7 @@ else:
 
 
 class EmbeddedResource(Model, frozen=True, tag_field="type", tag="resource"):
-    """A resource sent along whole, so nobody has to fetch it."""
+    """A resource sent along whole, so that it need not be fetched."""
 
     resource: ResourceContents
     annotations: Annotations | None = None

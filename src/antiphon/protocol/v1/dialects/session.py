@@ -1,7 +1,7 @@
 """Sessions in other words: how they are opened, what they offer, how they are prompted.
 
 The OpenCode dialect asks for a model and a mode when it opens a session, may load one without a directory, and lists
-the modes flat. Whoever asks that way is answered that way.
+the modes flat. A request of that dialect gets a response of that dialect.
 """
 
 import re

@@ -139,7 +139,7 @@ TOOL_CALL_RULES: Final = tuple(_rules())
 
 # Permission requests without options, and responses with a decision.
 # A decision that answers a question of ours arrives as the choice of an option named like a kind of option: `allow_once`,
-# `allow_always` or `reject_once`. Whoever reads an answer alone does not know the options that were offered, so the
+# `allow_always` or `reject_once`. A reader of the response alone does not know the options that were offered, so the
 # caller who does know them looks first for the option with that id and then for one of that kind.
 
 PERMISSION_ID: Final = "antiphon/permissionId"
