@@ -240,7 +240,7 @@ def test_on_ask_fail_ends_the_turn_with_1(place: Place) -> None:
     assert done.status == 1 and not (place.cwd / "notes.txt").exists()
     assert done.err.splitlines() == [
         "✗ Edit notes.txt (denied)",
-        f"error: `{place.cwd / 'notes.txt'}` had to be asked, and nobody was there",
+        f"error: `{place.cwd / 'notes.txt'}` needs permission, and there is no terminal to ask in",
         "hint: `--allow 'Edit(notes.txt)'` allows it",
     ]
 

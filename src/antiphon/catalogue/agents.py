@@ -57,7 +57,7 @@ class UnknownAgent(AcpError):
 
 
 class AgentMissing(AcpError):
-    """The agent is known by name, and its program is not here."""
+    """The agent is known, but its program is not installed."""
 
 
 class FoundAgent(msgspec.Struct, frozen=True):
@@ -81,7 +81,7 @@ class FoundAgent(msgspec.Struct, frozen=True):
     """The program behind it, where it is an engine of ours: its version counts."""
 
     def environment(self, ours: Mapping[str, str] = os.environ) -> dict[str, str]:
-        """Its whole environment: ours without the keys of other engines, and what the user's config file gives it."""
+        """Return its environment: ours without the keys of other engines, plus its own variables."""
         return environment_for(self.keys, ours, self.env)
 
     @property
@@ -91,12 +91,12 @@ class FoundAgent(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """Its command, as somebody would type it."""
+        """Its command, as it is typed."""
         return shlex.join((os.path.basename(self.where), *self.command[1:]))
 
 
 class MissingAgent(msgspec.Struct, frozen=True):
-    """An agent that has a name here and no program."""
+    """A known agent whose program is not installed."""
 
     name: str
     title: str
@@ -109,7 +109,7 @@ class MissingAgent(msgspec.Struct, frozen=True):
 def find(
     name: str, settings: Settings = _NO_SETTINGS, *, path: str | None = None, registry: Registry = _NO_REGISTRY
 ) -> FoundAgent | MissingAgent:
-    """Look for one agent. `path` is where programs are looked for, unless told otherwise our PATH.
+    """Find one agent. `path` is where to look for programs (default: our PATH).
 
     Raises:
         UnknownAgent: nobody has heard of it.
@@ -134,19 +134,19 @@ def find(
 
 
 def names(settings: Settings = _NO_SETTINGS, registry: Registry = _NO_REGISTRY) -> list[str]:
-    """The names there are: the user's own, the known ones, those of the registry."""
+    """Return all names: the user's own, the known ones, those of the registry."""
     return list(dict.fromkeys(("demo", *settings.agents, *KNOWN, *sorted(registry.agents))))
 
 
 def find_all(
     settings: Settings = _NO_SETTINGS, *, path: str | None = None, registry: Registry = _NO_REGISTRY
 ) -> list[FoundAgent | MissingAgent]:
-    """Look for every agent."""
+    """Find all agents."""
     return [find(name, settings, path=path, registry=registry) for name in names(settings, registry)]
 
 
 def start_of(name: str, settings: Settings | None = None, *, path: str | None = None) -> FoundAgent:
-    """How to start an agent, by its name. Without settings those of the user's config file hold.
+    """Return how to start an agent by name. Without settings, the user's config file is read.
 
     Raises:
         UnknownAgent: there is none of that name.
@@ -163,7 +163,7 @@ def start_of(name: str, settings: Settings | None = None, *, path: str | None = 
 
 
 def command_for(name: str, settings: Settings | None = None) -> list[str]:
-    """The words that start an agent, by its name.
+    """Return the command of an agent, by name.
 
     Raises:
         UnknownAgent: there is none of that name.
@@ -173,7 +173,7 @@ def command_for(name: str, settings: Settings | None = None) -> list[str]:
 
 
 def user_settings() -> Settings:
-    """The settings of the user's config file alone. What is wrong with it is logged: the policy is not asked here."""
+    """Return the settings of the user's config file alone. Its problems are logged."""
     from antiphon.config.reader import read_file, user_file
     from antiphon.config.settings import Sources, settle
 
@@ -212,7 +212,7 @@ def _own(name: str, agent: OwnAgent, path: str | None) -> FoundAgent | MissingAg
 
 
 def _given(env: Mapping[str, str], ours: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The variables of an agent. One that is `$NAME` is the user's own of that name, and left out where there is none."""
+    """Return the variables of an agent. `$NAME` is replaced by the user's variable, or left out if there is none."""
     known = {name: ours.get(value[1:]) if _REFERENCE.fullmatch(value) else value for name, value in env.items()}
     return {name: value for name, value in known.items() if value is not None}
 
@@ -247,7 +247,7 @@ def _of_registry(entry: RegistryEntry, path: str | None) -> FoundAgent | Missing
 
 
 def _platform() -> str:
-    """This machine, as registries call it."""
+    """Return this platform, as registries call it."""
     machine = os.uname().machine.lower()
     return f"{sys.platform}-{ {'arm64': 'aarch64', 'amd64': 'x86_64'}.get(machine, machine) }"
 
@@ -262,7 +262,7 @@ def _unknown(name: str, settings: Settings, registry: Registry) -> UnknownAgent:
     return UnknownAgent(f"there is no agent named `{name[:80]}`", hint=f"{guess}there are {listed}")
 
 
-# --- The versions of agents that are installed: each program is asked, all at once, and none for long
+# --- versions of installed agents ------------------------------------------------------------------------------------
 
 PATIENCE: Final = 2.0
 """Seconds a program may take to tell its version. Some start a whole runtime for it; people wait for a list."""
@@ -280,7 +280,7 @@ _RUNNERS: Final = re.compile(
 
 
 async def with_versions(agents: Sequence[FoundAgent], limit: float = PATIENCE) -> list[FoundAgent]:
-    """The same agents, with the versions that their programs told in time."""
+    """Return the agents with the versions that their programs printed in time."""
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def ask(agent: FoundAgent) -> FoundAgent:
@@ -295,7 +295,7 @@ async def with_versions(agents: Sequence[FoundAgent], limit: float = PATIENCE) -
 
 
 def version_in(output: str) -> str | None:
-    """The first thing in a program's output that looks like a version."""
+    """Return the first text in a program's output that looks like a version."""
     found = _VERSION.search(output)
     return None if found is None else found[1][:40]
 

@@ -176,7 +176,7 @@ _AGENTS: Final = (
 
 
 def keys_for(words: Iterable[str]) -> tuple[str, ...]:
-    """Whose variables a command gets: those of each known agent whose program or package is one of its words."""
+    """Return the owners of the keys that a command gets: known agents whose program or package it names."""
     named = {os.path.basename(word).partition("@")[0] for word in words}
     every = [(agent, {agent.name, *(command[0] for command in agent.commands)}) for agent in _AGENTS]
     return tuple(dict.fromkeys(key for agent, programs in every if programs & named for key in agent.keys))
@@ -186,7 +186,7 @@ KNOWN: Final = {agent.name: agent for agent in _AGENTS}
 """Name → agent, in the order in which they are listed. The demo is not among them: it is built in."""
 
 
-# --- Which engines there are. Asked before `initialize` is answered, so it looks at the disk and starts nothing
+# --- installed engines. Needed before `initialize` is answered, so it starts nothing ---------------------------------
 
 DEMO: Final = "demo"
 """What answers where nothing else is."""
@@ -204,7 +204,7 @@ class PresentEngines(msgspec.Struct, frozen=True):
 
 
 def installed(named: Sequence[str] | None = None, environment: Mapping[str, str] = os.environ) -> PresentEngines:
-    """The engines that somebody named, in this order; without a name those that are installed; without any of them the demo.
+    """Return the engines with these names, in order; without names, the installed ones, or the demo.
 
     Of those named only the ones with a program that we know are looked for. The others tell when they are started.
     """
@@ -216,7 +216,7 @@ def installed(named: Sequence[str] | None = None, environment: Mapping[str, str]
 
 
 def named_by_user() -> tuple[str, ...] | None:
-    """The engines that the user's own config file names. Reads the file only as far as it has to: somebody waits."""
+    """Return the engines of the user's config file. Reads as little as it can: an editor is waiting."""
     from antiphon.config.reader import read_file, user_file
 
     file = read_file(user_file(), digest=False)
@@ -241,5 +241,5 @@ def _why_not(name: str, environment: Mapping[str, str]) -> Advice | None:
 
 
 def default_agent(settings: "Settings", environment: Mapping[str, str] = os.environ) -> str:
-    """Our own agent, where it has an engine; else the demo, which costs nothing and changes nothing unasked."""
+    """Return the joint agent if it has an engine, else the demo."""
     return OURS if settings.duet.engines or installed(None, environment).engines != (DEMO,) else DEMO

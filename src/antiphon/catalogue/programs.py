@@ -84,11 +84,11 @@ class CliProblem(RequestError):
 
 
 class CliMissing(CliProblem):
-    """It is not here, or what is here does not start."""
+    """The program is not installed, or does not start."""
 
 
 def find_cli(cli: Cli, environment: Mapping[str, str] = os.environ) -> FoundProgram:
-    """Look for the program: the variable, the user's config file, the PATH, the package.
+    """Find the program: by variable, the user's config file, the PATH, the package.
 
     Raises:
         CliMissing: it is nowhere; or what the variable or the config file names cannot be run.
@@ -123,7 +123,7 @@ def _chosen(cli: Cli, chosen: str, source: Source, where: str, path: str) -> Fou
 
 
 def _configured(name: str) -> str | None:
-    """What the user's own config file says. A project's does not count: it would choose a program to run."""
+    """Return the program of the user's config file. A project may not choose a program to run."""
     if not (config_dir() / "config.toml").exists():
         return None
     from antiphon.config.reader import read_file, user_file
@@ -140,7 +140,7 @@ def _configured(name: str) -> str | None:
 
 
 def _on_path(program: str, path: str) -> str | None:
-    """Not in relative folders of the PATH: we are started in projects, and they may hold anything."""
+    """Find a program on the PATH, without relative directories: a project may contain anything."""
     for folder in path.split(os.pathsep):
         place = os.path.join(folder, program)
         if folder.startswith("/") and _runs(place):

@@ -29,7 +29,7 @@ MAX_PROBLEMS: Final = 10
 
 
 class RegistryProblem(AcpError):
-    """A registry cannot be had or is none."""
+    """A registry cannot be read, or has a wrong format."""
 
 
 class PackageRun(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ class BinaryTarget(msgspec.Struct, frozen=True):
 
 
 class Distribution(msgspec.Struct, frozen=True):
-    """The ways in which an agent can be had."""
+    """The ways to install an agent."""
 
     binary: dict[str, BinaryTarget] = {}
     npx: PackageRun | None = None
@@ -79,7 +79,7 @@ class Registry(msgspec.Struct, frozen=True):
 
 
 class RegistryLaunch(msgspec.Struct, frozen=True):
-    """How to start an entry here; without a command, why it cannot be."""
+    """How to start an entry here, or why that is not possible."""
 
     command: tuple[str, ...] = ()
     env: Mapping[str, str] = {}

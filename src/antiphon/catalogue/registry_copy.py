@@ -33,24 +33,24 @@ MAX_REDIRECTS: Final = 5
 
 
 class KeptRegistry(msgspec.Struct, frozen=True, rename="camel"):
-    """The copy of a registry: where it is from, when it was read, and what it said."""
+    """The stored copy of a registry, with its source and time."""
 
     source: str
     read_at: str
     registry: msgspec.Raw
 
     def read(self) -> Registry:
-        """Its agents."""
+        """Return its agents."""
         return read(bytes(self.registry))
 
 
 def cache_file() -> Path:
-    """Where the copy is."""
+    """Return the path of the copy."""
     return state_dir() / "registry.json"
 
 
 def fetch(source: str) -> bytes:
-    """What a file or an address holds. Over a network only https; http is for this machine.
+    """Read a registry from a file or an address: https, or http on this machine.
 
     Raises:
         RegistryProblem: it cannot be had.
@@ -59,7 +59,7 @@ def fetch(source: str) -> bytes:
 
 
 def keep(source: str, data: bytes) -> Registry:
-    """Keep a copy, in place of an earlier one, if it is a registry.
+    """Store a copy of a registry, in place of an earlier one.
 
     Raises:
         RegistryProblem: it is none; an earlier copy stays.
@@ -76,7 +76,7 @@ def keep(source: str, data: bytes) -> Registry:
 
 
 def kept() -> KeptRegistry | None:
-    """The copy, if there is one.
+    """Return the copy, if there is one.
 
     Raises:
         RegistryProblem: it is damaged.
@@ -118,7 +118,7 @@ def _from_file(path: Path) -> bytes:
 
 
 def _from_url(url: str) -> bytes:
-    """In a thread of its own, so that a server that sends one byte a second cannot hold us for ever."""
+    """Download in a thread, so that a slow server cannot block for ever."""
     _check(url)
     outcome: list[bytes | Exception] = []
 
@@ -157,7 +157,7 @@ def _request(url: str) -> "tuple[Request, OpenerDirector]":
     from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
     class CheckedRedirects(HTTPRedirectHandler):
-        """Each step has to be an address that we would have taken in the first place."""
+        """Follows redirects only to addresses that are allowed themselves."""
 
         max_redirections = MAX_REDIRECTS
 
@@ -178,7 +178,7 @@ def _request(url: str) -> "tuple[Request, OpenerDirector]":
 
 
 def _check(url: str) -> None:
-    """That it is an address we fetch from."""
+    """Raise RegistryProblem if an address is not https, or http on this machine."""
     try:
         parts = urlsplit(url)
         allowed = parts.scheme == "https" or (parts.scheme == "http" and _is_here(url))
@@ -203,7 +203,7 @@ def _is_here(url: str) -> bool:
 
 
 def _shown(url: str) -> str:
-    """An address without what may be a secret: user, password, query."""
+    """Return an address without user, password and query, which may be secret."""
     try:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port else ""

@@ -1,4 +1,4 @@
-"""`antiphon agent`: the agent an editor starts, on stdin and stdout.
+"""`antiphon agent`: serve ACP on stdin and stdout, for editors.
 
 An editor waits for this, so the usual command line is read by hand and argparse is only imported for the unusual one.
 """

@@ -1,4 +1,4 @@
-"""`antiphon agents`: which agents there are, what one can do, and agents of the user's own."""
+"""`antiphon agents`: list, check, add and remove agents."""
 
 import argparse
 import asyncio
@@ -162,7 +162,7 @@ def _kept_registry(*, quiet: bool) -> Registry:
     return Registry({}) if kept is None else kept.read()
 
 
-# --- The list of agents: a table for people, or one JSON object per line
+# --- the list of agents ----------------------------------------------------------------------------------------------
 
 HEADER = ("NAME", "STATE", "VERSION", "COMMAND, OR HOW TO GET IT")
 
@@ -228,7 +228,7 @@ def _row(agent: FoundAgent | MissingAgent, version: str | None) -> AgentRow:
     return AgentRow(agent.name, agent.title, agent.origin, _state(agent), version, command, hint)
 
 
-# --- A handshake with one agent, and what it says it can do, in words
+# --- `antiphon agents check` -----------------------------------------------------------------------------------------
 
 
 class AuthMethodReport(msgspec.Struct, frozen=True):
@@ -355,7 +355,7 @@ def _what_to_do(found: FoundAgent) -> str:
     return f"{start}; to sign in, {found.login}" if found.login else start
 
 
-# --- Agents of the user's own, written into `config.toml` and taken out again. Everything else in the file stays as it is
+# --- `antiphon agents add` and `remove` ------------------------------------------------------------------------------
 
 
 def add(name: str, command: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""The options of `run` and `chat`: defined once, for both, for their help and for shell completion."""
+"""The parser of every command line, its errors and values, and the options that `run` and `chat` share."""
 
 import argparse
 import os
@@ -35,7 +35,7 @@ __all__ = [
     "working_directory",
 ]
 
-# --- The grammar of every command line: one parser, one voice for its errors, one form of usage, times and counts
+# --- the parser ------------------------------------------------------------------------------------------------------
 # Looks at no file, starts nothing, and never exits but for `--help`: what cannot be understood is `Misused`.
 
 UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -83,10 +83,18 @@ class Parser(argparse.ArgumentParser):
     used: "Parser | None" = None
     """The one that read the last command line: of a subcommand, if there is one."""
 
-    def __init__(self, *words: Any, **options: Any) -> None:
-        options.setdefault("formatter_class", Paragraphs)
-        options |= {"allow_abbrev": False, "exit_on_error": False, "add_help": False}
-        super().__init__(*words, **options)
+    def __init__(
+        self,
+        prog: str | None = None,
+        usage: str | None = None,
+        description: str | None = None,
+        epilog: str | None = None,
+        formatter_class: type[argparse.HelpFormatter] = Paragraphs,
+    ) -> None:
+        super().__init__(
+            prog, usage, description, epilog,
+            formatter_class=formatter_class, allow_abbrev=False, exit_on_error=False, add_help=False,
+        )  # fmt: skip
         self.add_argument("-h", "--help", action="help", help="show this help")
 
     # Reading.
@@ -126,7 +134,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise _Missing(_whole_sentence(message))
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
+    def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
             if action.dest == "command":  # it may be the value of an option that does not exist
                 self._refuse_unknown(self._given[: self._given.index(value)] if value in self._given else ())

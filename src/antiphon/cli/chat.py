@@ -1,4 +1,4 @@
-"""`antiphon chat`: a conversation in the terminal. Reads the arguments and opens the running; the room behind it is `tui`."""
+"""`antiphon chat`: read the arguments, start the agent, and run the chat of `antiphon.tui`."""
 
 import argparse
 import os

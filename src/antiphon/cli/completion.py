@@ -1,4 +1,4 @@
-"""`antiphon completion`: a script for bash, zsh or fish, made from the same definitions that read the command line."""
+"""`antiphon completion`: a script for bash, zsh or fish, generated from the parsers of the commands."""
 
 import argparse
 import re
@@ -44,7 +44,7 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
-# --- What can stand on the command line, as completion needs it: read off the parsers of the commands, so that it is never a second list
+# --- the tree of commands --------------------------------------------------------------------------------------------
 
 Value: TypeAlias = Literal["file", "directory", "agent", "anything"] | tuple[str, ...]
 """What can stand for a value: something of this kind, or one of these words."""
@@ -138,7 +138,7 @@ def _sentence(help: str | None) -> str:
     return (help or "").replace("%%", "%").partition("; ")[0]
 
 
-# --- The scripts: the same walk over the words in three shells' languages. Pure text; knows no parser
+# --- the scripts -----------------------------------------------------------------------------------------------------
 # Each walks from `antiphon` to the command that the words lead to, steps over the values of options, and then offers options, values or
 # commands. Names of agents are asked of the program when they are needed; everything else stands in the script.
 

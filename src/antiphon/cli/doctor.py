@@ -1,4 +1,4 @@
-"""`antiphon doctor`: what is installed, signed in and reachable, in which version; what is wrong, and what to do about it."""
+"""`antiphon doctor`: run the checks of `antiphon.doctor`, and print the report."""
 
 import argparse
 import asyncio
@@ -7,7 +7,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
@@ -157,7 +157,7 @@ def _meant(word: str, context: "DoctorContext") -> str:
     return f"{did_you_mean(word, known)}name a part ({', '.join(PARTS)}), an engine or an agent"
 
 
-# --- What the doctor reports: one JSON object with a schema, or lines for people, as wide as their terminal
+# --- the report ------------------------------------------------------------------------------------------------------
 
 _MARKS: "Final[Mapping[Status, tuple[str, Style]]]" = {
     "ok": ("✓", "green"),
@@ -216,7 +216,7 @@ def encode(report: DoctorReport) -> bytes:
     return msgspec.json.encode(report)
 
 
-def schema() -> dict[str, Any]:
+def schema() -> dict[str, object]:
     """Return the JSON schema of the report."""
     from inspect import cleandoc  # Python 3.13 does it by itself
 

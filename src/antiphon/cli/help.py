@@ -1,4 +1,4 @@
-"""`antiphon help`: the help of all, or of one command and its subcommands."""
+"""`antiphon help`: the help of the program, or of one command."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""What Ctrl-C does: while a command is loaded it ends us at once, while it works it is a `KeyboardInterrupt`, at the end it does nothing.
+"""Ctrl-C: ends the process at once while a command is loaded, is a `KeyboardInterrupt` while it works, and is ignored at the end.
 
 Imported before everything else by the program, and by nothing else: a library must not touch the signals of its user.
 A `KeyboardInterrupt` in the middle of an import would be a traceback, or be lost in a callback of the import system.

@@ -1,4 +1,4 @@
-"""The log file of our commands, for the day after: what was started, what went wrong, what was odd. No prompts, and no secrets.
+"""The log file of the commands: what was started, what went wrong, what was unusual. No prompts, and no secrets.
 
 One file in the state directory, for its owner alone, set aside when it has grown. A command that cannot write it works without.
 """

@@ -1,4 +1,4 @@
-"""The front door: reads the first words of the command line, runs one command, and ends as every command ends.
+"""The entry point: reads the first words of the command line, and runs one command.
 
 Nothing here, nor anything it imports at the top, may need a POSIX system: the refusal on Windows has to be readable.
 """

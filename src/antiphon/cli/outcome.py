@@ -1,4 +1,4 @@
-"""How every command begins and ends: the standard streams, the exit status, and one sentence with a hint for whatever fails.
+"""What every command runs in: exit statuses, errors with hints, and the standard streams.
 
 A command returns its status or raises. Nothing it raises becomes a traceback, and nothing it wrote is lost in silence.
 """
@@ -49,7 +49,7 @@ __all__ = [
     "status_of",
 ]
 
-# --- How every command speaks: data on stdout, words on stderr, an error and then a hint, in colour where that is wanted
+# --- errors and exit statuses ----------------------------------------------------------------------------------------
 # Imported before anything else, so it loads nothing heavy and nothing that only POSIX has.
 
 DONE = 0

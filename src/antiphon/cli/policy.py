@@ -1,4 +1,4 @@
-"""`antiphon policy`: what would be decided and why, what is remembered, what was decided, and which projects are trusted."""
+"""`antiphon policy`: explain permissions, list and revoke remembered answers, show the log, trust projects."""
 
 import argparse
 import asyncio
@@ -130,7 +130,7 @@ async def _do(options: Options) -> int:
             return await distrust(options.directory)
 
 
-# --- `antiphon policy explain`: asks the gate what it would decide, without doing or remembering anything
+# --- `antiphon policy explain` ---------------------------------------------------------------------------------------
 
 
 class Explained(msgspec.Struct, frozen=True):
@@ -300,7 +300,7 @@ def _show(explained: Explained, *, as_json: bool) -> None:
     sys.stdout.write("".join(f"{one_line(line)}\n" for line in lines))
 
 
-# --- `antiphon policy` and the store: remembered answers, the audit, trusted projects
+# --- remembered answers, the log, trusted projects -------------------------------------------------------------------
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 

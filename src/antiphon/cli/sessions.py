@@ -1,4 +1,4 @@
-"""`antiphon sessions`: the conversations with the joint agent, looked at from outside: listed, shown, searched, exported, deleted, resumed."""
+"""`antiphon sessions`: list, show, search, export, delete and resume the stored sessions of the joint agent."""
 
 import argparse
 import asyncio
@@ -177,7 +177,7 @@ def _format(path: str | None) -> str:
     return known[ending]
 
 
-# --- What the commands of `antiphon sessions` do: the stored on one side, stdout and stderr on the other
+# --- the subcommands -------------------------------------------------------------------------------------------------
 
 
 class SessionFilter(msgspec.Struct, frozen=True):

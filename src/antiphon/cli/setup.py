@@ -1,4 +1,4 @@
-"""`antiphon setup`: Antiphon in an editor's settings, shown first, written on yes, and taken out again."""
+"""`antiphon setup`: show and make the change that adds Antiphon to an editor's settings, and undo it."""
 
 import argparse
 import os
@@ -132,7 +132,7 @@ def _name(given: str | None, engine: str | None) -> str:
     return given.strip()
 
 
-# --- Shows what `antiphon setup` would change in a file, asks, changes it at one stroke, and remembers how to undo it
+# --- changing and restoring a settings file --------------------------------------------------------------------------
 
 CONTEXT: Final = 3
 """Lines shown around a change."""

@@ -1,4 +1,4 @@
-"""Two streams that may be one terminal: the agent's words on stdout, everything else on stderr, and neither in the other's way.
+"""The terminal: messages on stdout, everything else on stderr, live lines, and yes-or-no questions.
 
 On a terminal some lines are live: they stand at the bottom and are drawn again when they change, until something else is written.
 Without one (a pipe, `TERM=dumb`) there is not a single control code. Knows columns and colours, nothing of agents.
@@ -223,7 +223,7 @@ def stdout_paint() -> Paint:
     return Paint(coloured=coloured(sys.stdout), columns=columns)
 
 
-# --- The answers that a question at a terminal lists, and what a typed line means. Pure
+# --- answers to a question -------------------------------------------------------------------------------------------
 # Rule 1: a whole line is an answer, or it is none. The first letter of a word says nothing: "exit" is not "e".
 # Rule 2: text that goes on behind the line was pasted or typed ahead, and is no answer.
 # Rule 3: the end of the input is not the end of a line. "y" and then nothing is no answer.
@@ -255,7 +255,7 @@ class TypedAnswers(Generic[T]):
 YES_OR_NO: Final = TypedAnswers({"y": True, "yes": True, "n": False, "no": False})
 
 
-# --- A question that is answered with yes or no, before something is changed
+# --- yes-or-no questions ---------------------------------------------------------------------------------------------
 
 
 def terminal_of(screen: Screen) -> int | None:
@@ -313,7 +313,7 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
-# --- What every command says about the settings that hold here, on stderr
+# --- problems with the settings --------------------------------------------------------------------------------------
 
 
 def warn_about_settings(loaded: "Loaded") -> None:

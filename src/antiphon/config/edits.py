@@ -15,11 +15,11 @@ __all__ = ["EditRefused", "with_agent", "without_agent"]
 
 
 class EditRefused(AcpError):
-    """The config file cannot be changed like this; nothing was."""
+    """The config file cannot be changed like this; nothing was changed."""
 
 
 class WrongAgent(EditRefused):
-    """What is to be added can be no agent of the user's own: its name, or its command."""
+    """The name or the command of an agent to add is not valid."""
 
 
 class NoSuchAgent(EditRefused):
@@ -27,7 +27,7 @@ class NoSuchAgent(EditRefused):
 
 
 def with_agent(text: str, name: str, command: Sequence[str]) -> str:
-    """The text with `[agents.NAME]` at its end.
+    """Return the text with `[agents.NAME]` at its end.
 
     Raises:
         EditRefused: it is no TOML, has such an agent already, or is written in a way that cannot be added to.
@@ -51,7 +51,7 @@ def with_agent(text: str, name: str, command: Sequence[str]) -> str:
 
 
 def without_agent(text: str, name: str) -> str:
-    """The text without the agent, and with every comment that does not stand between its lines.
+    """Return the text without the agent, with all comments outside of its lines.
 
     Raises:
         EditRefused: it is no TOML, has no such agent, or is written in a way that cannot be taken apart.
@@ -90,14 +90,14 @@ def _parsed(text: str) -> dict[str, Any]:
         raise EditRefused(f"the config file is not TOML: {error}", hint="correct it first") from error
 
 
-def _agents(document: dict[str, Any]) -> dict[str, Any]:
+def _agents(document: dict[str, object]) -> dict[str, object]:
     agents = document.get("agents", {})
     if not isinstance(agents, dict):
         raise EditRefused("`agents` in the config file is not a table", hint="correct it first")
     return agents
 
 
-def _checked(text: str, expected: dict[str, Any]) -> str:
+def _checked(text: str, expected: dict[str, object]) -> str:
     try:
         found = tomllib.loads(text)
     except (ValueError, RecursionError):
@@ -109,8 +109,8 @@ def _checked(text: str, expected: dict[str, Any]) -> str:
     return text
 
 
-def _without_nothing(document: dict[str, Any]) -> dict[str, Any]:
-    """A table without agents says what no table says."""
+def _without_nothing(document: dict[str, object]) -> dict[str, object]:
+    """Remove an empty table of agents."""
     return {key: value for key, value in document.items() if key != "agents" or value}
 
 

@@ -34,24 +34,24 @@ HOMES: Final = ("CLAUDE_CONFIG_DIR", "CODEX_HOME")
 
 
 def says_auto_resume(environment: Mapping[str, str]) -> bool:
-    """Whether an environment says anything about that."""
+    """Whether an environment sets auto-resume."""
     return any(environment.get(name, "").strip() for name in (AUTO_RESUME, AUTO_RESUME.replace("ANTIPHON_", "BANJO_")))
 
 
 def with_new_sessions(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The environment of an agent whose new sessions are to be new, unless the user has said otherwise."""
+    """Return an environment with auto-resume turned off, unless the user has set it."""
     return {**environment} if says_auto_resume(environment) else {**environment, AUTO_RESUME: "false"}
 
 
 def owner_of(variable: str) -> str | None:
-    """Whose a variable is; None: it is not one of an engine."""
+    """Return the engine that a variable belongs to; None if it belongs to none."""
     return next((owner for owner, words in OWNERS.items() if variable.startswith(words)), None)
 
 
 def environment_for(
     owners: str | Collection[str], environment: Mapping[str, str] = os.environ, own: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The environment of a program that may have the keys of these owners, with what the user's config file gives it in addition."""
+    """Return the environment of a program with the keys of these owners, and its own variables."""
     owners = (owners,) if isinstance(owners, str) else owners
     kept = {name: value for name, value in environment.items() if (owner_of(name) or "") in ("", *owners)}
     # Programs are started in the home directory or in a session's, where a relative path would mean another directory.
@@ -60,7 +60,7 @@ def environment_for(
 
 
 def harmless_git(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment with those settings of git added. They count above every file of git's own."""
+    """Return the environment with safe settings for git, which override git's own files."""
     count = environment.get("GIT_CONFIG_COUNT", "")
     first = int(count) if count.isascii() and count.isdigit() else 0
     changed = dict(environment)

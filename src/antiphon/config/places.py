@@ -74,7 +74,7 @@ def make_private_file(path: str | os.PathLike[str]) -> None:
 
 
 def private_opener(path: str, flags: int) -> int:
-    """For `open(…, opener=private_opener)`: a file that is made is for the user alone."""
+    """Open a file for `open(…, opener=private_opener)`: a new one is for the user alone."""
     return os.open(path, flags, 0o600)
 
 

@@ -38,7 +38,7 @@ UNREADABLE: Final = ""
 
 
 class ProjectFileKinds(msgspec.Struct, frozen=True):
-    """What one engine reads from a project."""
+    """The files that one engine reads from a project."""
 
     paths: tuple[str, ...]
     """Files, and directories of which every file counts."""
@@ -73,14 +73,14 @@ NAMES: Final = (*ANY.paths, *CLAUDE.instructions)
 
 
 class ProjectFile(msgspec.Struct, frozen=True):
-    """One file that is there, and the SHA-256 of its bytes."""
+    """A file of a project, and the SHA-256 of its bytes."""
 
     path: str
     digest: str = UNREADABLE
 
 
 def directories_above(start: str | os.PathLike[str]) -> list[str]:
-    """A directory and all above it, nearest first, without the user's home: what is there is the user's own."""
+    """Yield a directory and its parents, nearest first, without the user's home, whose files are trusted."""
     directory = os.path.realpath(start)
     home = os.path.realpath(os.path.expanduser("~"))
     found = []
@@ -94,7 +94,7 @@ def directories_above(start: str | os.PathLike[str]) -> list[str]:
 
 
 def project_files(family: ProjectFileKinds, starts: Iterable[str | os.PathLike[str]]) -> list[ProjectFile]:
-    """What an engine of this family would read for sessions in these directories. Takes its time where there is something: use a thread."""
+    """Return the files that an engine reads for sessions in these directories. Blocks: use a thread."""
     found: dict[str, ProjectFile] = {}
     working = {os.path.realpath(start) for start in starts}
     for start in sorted(working):
@@ -158,5 +158,5 @@ def main_repository(directory: str) -> str | None:
 
 
 def untrusted(found: Iterable[ProjectFile], trusted: Mapping[str, str]) -> list[ProjectFile]:
-    """Those that are not trusted as they are. `trusted` has the digest of each trusted path."""
+    """Return the files that are not trusted as they are. `trusted` has the digest of each trusted path."""
     return [file for file in found if not file.digest or trusted.get(file.path) != file.digest]

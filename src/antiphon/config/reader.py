@@ -41,7 +41,7 @@ __all__ = [
     "user_file",
 ]
 
-# --- The config files of this machine: found and read. Never writes, and understands nothing of what they say
+# --- finding and reading files ---------------------------------------------------------------------------------------
 
 MAX_FILE: Final = 128 * 1024
 """Bytes of a config file. A thousand rules take half of it; what is larger was not written by hand."""
@@ -52,7 +52,7 @@ _OPEN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class ConfigFile(msgspec.Struct, frozen=True):
-    """A config file that is there: its text, or why there is none."""
+    """A config file: its text, or why it cannot be read."""
 
     path: Path
     text: str = ""
@@ -62,12 +62,12 @@ class ConfigFile(msgspec.Struct, frozen=True):
 
 
 def user_file() -> Path:
-    """Where the user's config file is, or would be."""
+    """Return the path of the user's config file."""
     return config_dir() / CONFIG_NAME
 
 
 def project_file(cwd: str | os.PathLike[str]) -> ConfigFile | None:
-    """The config file of the project that a directory is in: its own, or that of the nearest parent that has one.
+    """Return the config file of a project: in the directory itself, or in the nearest parent.
 
     Neither the home directory nor the root makes a project of everything below it; the directory itself may be either.
     """
@@ -83,7 +83,7 @@ def project_file(cwd: str | os.PathLike[str]) -> ConfigFile | None:
 
 
 def read_file(path: Path, *, digest: bool = True) -> ConfigFile | None:
-    """The file, if there is one. One that is there and cannot be read is not none. Without `digest` it is read sooner."""
+    """Return a config file; None if it does not exist. An unreadable one is returned with its error."""
     try:
         fd = os.open(path, _OPEN)
     except OSError as error:
@@ -120,7 +120,7 @@ def _read(fd: int) -> bytes:
     return data
 
 
-# --- Where things stand in a TOML text: its statements with their keys and lines. Judges nothing: the text has been parsed already
+# --- statements and line numbers of a TOML text ----------------------------------------------------------------------
 # The standard library's parser tells what a file says but not where, and people want to be told the line.
 
 KeyPath = tuple[str, ...]
@@ -173,7 +173,7 @@ def statement_of(among: Iterable[Statement], path: KeyPath) -> Statement | None:
 
 
 def line_of(text: str, statement: Statement | None, value: str | None = None) -> int:
-    """The line on which a statement begins, or a string in its value. 1 if nobody knows."""
+    """Return the line of a statement, or of a string in its value; 1 if it is not known."""
     if statement is None:
         return 1
     inside = -1 if value is None else text.find(value, statement.start, statement.end)
@@ -223,7 +223,7 @@ Check: TypeAlias = Callable[[object], Value]
 
 
 class ConfigProblem(msgspec.Struct, frozen=True):
-    """Something in a file that was not understood."""
+    """A problem in a config file."""
 
     line: int
     sentence: str
@@ -232,12 +232,12 @@ class ConfigProblem(msgspec.Struct, frozen=True):
     """Whether the policy may be another one than was meant."""
 
     def shown(self, file: str) -> Advice:
-        """Return it as people read it, with its place."""
+        """Return the problem as a text, with file and line."""
         return Advice(f"{file}, line {self.line}: {self.sentence}", self.hint)
 
 
 class ConfigValues(msgspec.Struct, frozen=True):
-    """One file's values by path, as far as they were understood."""
+    """The valid values of one config file, by path."""
 
     values: Mapping[KeyPath, Value] = MappingProxyType({})
     lines: Mapping[tuple[KeyPath, str], int] = MappingProxyType({})
@@ -427,7 +427,7 @@ _NAMED: Final = {table.removesuffix(".NAME") for table in _TABLES if table.endsw
 
 
 def read(text: str) -> ConfigValues:
-    """What a config file says."""
+    """Read a config file."""
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -454,7 +454,7 @@ def _broken(error: Exception, text: str) -> ConfigProblem:
 
 
 class _Reader:
-    """Walks through one document and collects."""
+    """Walks through one document and collects values and problems."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -498,7 +498,7 @@ class _Reader:
                 self.lines[path, rule] = line_of(self.text, here, rule)
 
     def check_whole(self) -> None:
-        """What no key can see alone."""
+        """Check what concerns several keys."""
         for path in self._named:
             remote = (*path, "url") in self.values or (*path, "url") in self._wrong
             kind = self.values.get((*path, "type"), "http" if remote else "stdio")
@@ -521,7 +521,7 @@ class _Reader:
 
 
 def _shown(path: KeyPath) -> str:
-    """A path for people: whatever is in the file, nothing of it moves the cursor."""
+    """Return a path of keys for people, without control characters."""
     return ".".join(key if NAME.fullmatch(key) else ascii(key)[:60] for key in path)
 
 

@@ -42,7 +42,7 @@ RuleProblem: TypeAlias = Callable[[str], str | None]
 
 
 class Sources(msgspec.Struct, frozen=True):
-    """The files that there are, read once: what is asked about, trusted and used is the same text."""
+    """The config files, read once, so that what is trusted is what is used."""
 
     user: ConfigFile | None = None
     project: ConfigFile | None = None
@@ -54,7 +54,7 @@ class Sources(msgspec.Struct, frozen=True):
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """Settings, and what has to be said about them."""
+    """Settings, with their problems and notes."""
 
     settings: Settings
     problems: tuple[Advice, ...] = ()
@@ -72,7 +72,7 @@ def find(cwd: str | os.PathLike[str]) -> Sources:
 
 
 def load(cwd: str | os.PathLike[str], trusted: Trusted, *, rule_problem: RuleProblem = lambda _: None) -> Loaded:
-    """The settings that hold in a directory. Who has to wait for the answer about trust uses `find` and `settle`."""
+    """Return the settings in a directory. Use `find` and `settle` if the answer about trust comes later."""
     sources = find(cwd)
     directory, project = sources.directory, sources.project
     trust = (
@@ -82,7 +82,7 @@ def load(cwd: str | os.PathLike[str], trusted: Trusted, *, rule_problem: RulePro
 
 
 def settle(sources: Sources, *, trusted: bool, rule_problem: RuleProblem = lambda _: None) -> Loaded:
-    """The settings that follow from the files. Pure."""
+    """Return the settings that follow from the files. Pure."""
     files: dict[Source, ConfigFile | None] = {"user config": sources.user, "project config": sources.project}
     parts = {source: ConfigValues() if file is None else read(file.text) for source, file in files.items()}
     problems: list[Advice] = []
@@ -139,7 +139,7 @@ def _notes(sources: Sources, keys: list[str]) -> tuple[Advice, ...]:
 
 
 def _of_programs(sources: Sources, project: ConfigValues) -> tuple[Advice, ...]:
-    """An engine is asked for by editors, which ask nobody for trust: which program it runs is the user's to say."""
+    """Return problems with programs in a project's file: only the user's own file may name them."""
     keys = [".".join(path) for path in project.values if only_users(path)]
     if not keys or sources.project is None:
         return ()
@@ -147,7 +147,7 @@ def _of_programs(sources: Sources, project: ConfigValues) -> tuple[Advice, ...]:
     return (Advice(f"{sources.project.path} sets {listed}, which counts only in your own config file"),)
 
 
-# --- The user's file and the project's, put together. Pure: whether the project is trusted is told, not asked
+# --- merging the user's file and the project's. Pure -----------------------------------------------------------------
 # A project comes from somewhere else, often with code that was never read. Until it is trusted only that counts which tightens: `deny`,
 # `ask`, a stricter permission mode, `on_ask` that denies. Agents, MCP servers, models, modes and `allow` wait.
 
@@ -172,7 +172,7 @@ def merge(
     broken: bool,
     where: Callable[[Source, int], str] = lambda *_: "",
 ) -> Settings:
-    """The settings that hold. `broken`: a file was not understood, so nothing may be allowed by either."""
+    """Return the merged settings. `broken`: a file has errors, so neither may allow anything."""
 
     def rules(list_name: str, *, loosens: bool = False) -> tuple[RuleText, ...]:
         if loosens and broken:
@@ -206,7 +206,7 @@ def merge(
 
 
 def waiting(user: ConfigValues, project: ConfigValues) -> list[str]:
-    """The keys of an untrusted project that do not count until it is trusted."""
+    """Return the keys of an untrusted project that are ignored until it is trusted."""
     held = []
     for path in project.values:
         if path in _TIGHTENING or only_users(path):  # trust changes nothing for either
@@ -220,19 +220,19 @@ def waiting(user: ConfigValues, project: ConfigValues) -> list[str]:
 
 
 def only_users(path: tuple[str, ...]) -> bool:
-    """Whether a key counts in the user's own file alone: it names a program, and editors that start an engine ask nobody for trust."""
+    """Whether a key is valid in the user's own file only, because it names a program to run."""
     return path[0] == "engines" or path in _PROGRAMS
 
 
 def duet_of(user: ConfigValues, project: ConfigValues) -> DuetConfig:
-    """What the two files say about the agent with every engine behind it, the project before the user."""
+    """Return the settings of the joint agent, the project's before the user's."""
     said = {path[1]: value for path, value in user.values.items() if path[0] == "duet"}
     said |= {path[1]: value for path, value in project.values.items() if path[0] == "duet" and not only_users(path)}
     return msgspec.convert(said, DuetConfig)
 
 
 def agents_of(part: ConfigValues) -> dict[str, OwnAgent]:
-    """The agents that a file describes, those that have a command."""
+    """Return the agents of a file that have a command."""
     return {
         name: OwnAgent(
             part.texts("agents", name, "command"),
@@ -246,7 +246,7 @@ def agents_of(part: ConfigValues) -> dict[str, OwnAgent]:
 
 
 def mcp_of(part: ConfigValues) -> dict[str, McpServerConfig]:
-    """The MCP servers that a file describes, those that can be reached."""
+    """Return the MCP servers of a file that have a command or an address."""
     found = {}
     for name in part.names("mcp"):
         command, url = part.texts("mcp", name, "command"), part.text("mcp", name, "url")

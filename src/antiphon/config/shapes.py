@@ -1,4 +1,4 @@
-"""What settings are, once read and understood. Plain values; secrets are not shown."""
+"""Settings as plain values, whose secrets are not shown, and the clients of our own."""
 
 import re
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ MODES: Final = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"
 """The permission modes by name; what they mean is the policy's to say."""
 
 ON_ASK: Final = ("deny", "fail", "allow")
-"""What becomes of a question when nobody is there."""
+"""What happens to a permission request without a terminal."""
 
 REVIEWS: Final = ("report", "fix")
 """What becomes of a reviewer's findings: they are shown, or handed back to who did the work."""
@@ -79,7 +79,7 @@ class McpServerConfig(msgspec.Struct, frozen=True):
 
 
 class DuetConfig(msgspec.Struct, frozen=True):
-    """The agent with every engine behind it: `[duet]`. None: the files do not say."""
+    """The settings of the joint agent: `[duet]`. None means not set."""
 
     engines: tuple[str, ...] | None = None
     """Names, or command lines."""
@@ -103,7 +103,7 @@ class DuetConfig(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What the config files say, put together. An empty `agent` means that nobody chose one."""
+    """The merged config files. An empty `agent` means that none is set."""
 
     agent: str = ""
     mode: str | None = None
@@ -119,11 +119,11 @@ class Settings(msgspec.Struct, frozen=True):
     duet: DuetConfig = DuetConfig()
 
 
-# --- The clients that are ours, by the names that they introduce themselves with, and which of all clients are scripts. Pure
+# --- clients of our own ----------------------------------------------------------------------------------------------
 
 
 class OwnClient(NamedTuple):
-    """A client of ours: its name in `clientInfo`, and how people call it."""
+    """A client of our own: its name in `clientInfo`, and its title."""
 
     name: str
     title: str

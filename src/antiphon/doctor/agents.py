@@ -1,4 +1,4 @@
-"""The agents there are: which of them are here, and how to get the others."""
+"""Checks of agents: the joint agent, installed and missing agents, and a real start."""
 
 import asyncio
 import shlex

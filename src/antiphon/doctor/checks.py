@@ -1,4 +1,4 @@
-"""All checks there are, as a table: of this machine, of each engine, of each agent, of each editor."""
+"""The table of all checks, and the context that they read."""
 
 import os
 from collections.abc import Sequence
@@ -122,7 +122,7 @@ def _is_engine(name: str, context: DoctorContext) -> bool:
     return name not in context.loaded.settings.agents and name in KNOWN and KNOWN[name].drives is not None
 
 
-# --- Takes somebody in: reads what every check needs to know, and says what could not be read. Opens nothing for writing
+# --- the context -----------------------------------------------------------------------------------------------------
 
 
 def read_context(named: Sequence[str], limit: float, start_limit: float) -> DoctorContext:

@@ -1,4 +1,4 @@
-"""The config files: whether they are there and understood, whether a project's is trusted, and whether what they name exists."""
+"""Checks of config files and of environment variables."""
 
 import difflib
 import os
@@ -85,7 +85,7 @@ def _troubles(file: ConfigFile, context: DoctorContext) -> list[Finding]:
     return found
 
 
-# --- The environment: names of ours that we do not know, variables that point nowhere, proxies. Values are not shown: they may be secret
+# --- environment variables; their values may be secret and are not shown ---------------------------------------------
 
 OURS: Final = (STATE_DIR, CONFIG_DIR, MIRROR, ROUTE, PRIMARY, AUTO_RESUME)
 """The variables that people set for us."""

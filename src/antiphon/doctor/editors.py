@@ -1,4 +1,4 @@
-"""Editors whose settings mention us: whether what they start is there. Files that do not mention us are not our business."""
+"""Checks of editors whose settings mention Antiphon: whether the program that they start exists."""
 
 import os
 import re
@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from antiphon.doctor.findings import DoctorContext, Finding, note, ok, problem
 from antiphon.editors.jsonc import NotJsonc, parse
@@ -84,7 +84,7 @@ def _text(path: Path) -> str | None:
         return None
 
 
-def _commands(part: Any) -> Iterator[list[str]]:
+def _commands(part: object) -> Iterator[list[str]]:
     """Yield every command in a document that starts Antiphon: an object with `command` and perhaps `args`."""
     if isinstance(part, list):
         for each in part:
@@ -97,7 +97,7 @@ def _commands(part: Any) -> Iterator[list[str]]:
             yield from _commands(each)
 
 
-def _words(part: dict[str, Any]) -> list[str]:
+def _words(part: dict[str, object]) -> list[str]:
     """Return the words of a command: a string with `args`, an object, or a list."""
     command = part.get("command")
     if isinstance(command, dict):

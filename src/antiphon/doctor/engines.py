@@ -1,4 +1,4 @@
-"""The programs that our engines drive: where each was found, its version, and whether somebody is signed in. Sees no secret.
+"""Checks of the `claude` and `codex` programs: where each is, its version, and its login. Reads no secret.
 
 Whatever a program says about the account, only known words of it are passed on.
 """
@@ -7,7 +7,7 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -147,7 +147,7 @@ def _as_note(finding: Finding) -> Finding:
     return msgspec.structs.replace(finding, status="note") if finding.status == "problem" else finding
 
 
-def codex_config(context: DoctorContext) -> Mapping[str, Any]:
+def codex_config(context: DoctorContext) -> Mapping[str, object]:
     """Return the user's Codex config; empty if it cannot be read."""
     place = Path(os.path.expanduser(context.environment.get("CODEX_HOME") or "~/.codex")) / "config.toml"
     try:

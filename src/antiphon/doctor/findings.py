@@ -1,4 +1,4 @@
-"""What a check is, and what it finds. Plain values; nothing here looks at anything."""
+"""What a check is, and what it finds. Plain values."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal, TypeAlias

@@ -1,4 +1,4 @@
-"""This Python, this machine, how Antiphon got here, and which of its optional parts did."""
+"""Checks of Python, the system, this installation and its extras."""
 
 import os
 import platform

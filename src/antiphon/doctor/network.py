@@ -1,9 +1,9 @@
-"""Whether the address of a model answers. Only if the user asks: it is the one part of the doctor that uses a network. Sends no key."""
+"""Checks whether the address of a model responds. Only with `--network`; sends no key."""
 
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -47,7 +47,7 @@ async def codex(context: DoctorContext) -> Sequence[Finding]:
     config = codex_config(context)
     provider = config.get("model_provider", "openai")
     if provider != "openai":
-        table: Any = config.get("model_providers")
+        table = config.get("model_providers")
         entry = table.get(provider) if isinstance(table, dict) else None
         address = entry.get("base_url") if isinstance(entry, dict) else None
         if not isinstance(address, str):

@@ -1,4 +1,4 @@
-"""Runs checks side by side. None waits for another, none can hold up the report, and one that fails is only a finding itself."""
+"""Runs checks side by side, each with a time limit; a check that fails is a finding itself."""
 
 import asyncio
 import inspect

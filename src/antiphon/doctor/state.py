@@ -1,4 +1,4 @@
-"""The state directory and the database in it. Looks without making or changing anything: the doctor may come before the first use."""
+"""Checks of the state directory and its database. Reads only: the doctor may run before the first use."""
 
 import os
 import shutil

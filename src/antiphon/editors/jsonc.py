@@ -5,7 +5,7 @@ For who wants to change a value without touching the rest: the tree knows where 
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -127,7 +127,7 @@ class _Reader:
         return Value(place, at + 1, {member.key: member.value.data for member in members}, tuple(members))
 
     def _list(self, place: int, depth: int) -> Value:
-        items: list[Any] = []
+        items: list[object] = []
         at = self.blanks(place + 1)
         comma = True
         while not self._text.startswith("]", at):
@@ -166,7 +166,7 @@ class _Reader:
 
 
 class JsoncEdit(msgspec.Struct, frozen=True):
-    """The text with the entry, and what has to be known to take it out of a text that has changed since."""
+    """The text with the entry, and what is needed to remove it from a text that has changed since."""
 
     text: str
     made_group: bool = False
@@ -175,7 +175,7 @@ class JsoncEdit(msgspec.Struct, frozen=True):
     """The text of the value that stood there before, if there was one."""
 
 
-def put_entry(text: str, group: str, name: str, value: dict[str, Any]) -> JsoncEdit:
+def put_entry(text: str, group: str, name: str, value: Mapping[str, object]) -> JsoncEdit:
     """The text with `{group: {name: value}}` in it. What stands there under that name is replaced.
 
     Raises:
@@ -243,7 +243,7 @@ def take_entry(text: str, group: str, name: str, *, made_group: bool = False, re
     return _first_right(_without(new, root, holder), expected)
 
 
-def _insert(text: str, root: Value, where: Value, key: str, data: Any) -> str:
+def _insert(text: str, root: Value, where: Value, key: str, data: object) -> str:
     """The text with one more member behind the others of an object."""
     newline, unit = _newline(text), _unit(text, root)
     outer = _indent(text, where.start)
@@ -278,14 +278,14 @@ def _without(text: str, where: Value, member: Member) -> Iterator[str]:
         yield f"{head}{text[member.end :]}"
 
 
-def _checked(put: JsoncEdit, root: Value | None, group: str, name: str, value: dict[str, Any]) -> JsoncEdit:
+def _checked(put: JsoncEdit, root: Value | None, group: str, name: str, value: Mapping[str, object]) -> JsoncEdit:
     expected = {} if root is None else dict(root.data)
     expected[group] = {**expected.get(group, {}), name: value}
     _first_right([put.text], expected)
     return put
 
 
-def _first_right(texts: "Iterator[str] | list[str]", expected: dict[str, Any]) -> str:
+def _first_right(texts: "Iterator[str] | list[str]", expected: dict[str, object]) -> str:
     """The first of the texts that says what is expected."""
     for text in texts:
         try:
@@ -320,12 +320,12 @@ def _object(member: Member) -> Value:
     return member.value
 
 
-def _data(text: str) -> Any:
+def _data(text: str) -> object:
     value = parse(text)
     return None if value is None else value.data
 
 
-def _written(data: Any, newline: str, pad: str, unit: str) -> str:
+def _written(data: object, newline: str, pad: str, unit: str) -> str:
     """JSON as people write settings: an object has a line for each member, a list is on one line."""
     if not isinstance(data, dict) or not data:
         return json.dumps(data, ensure_ascii=False)

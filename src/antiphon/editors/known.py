@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -148,14 +148,14 @@ NAME: Final = "Antiphon"
 
 
 class EditorEntry(msgspec.Struct, frozen=True):
-    """How an editor is to call us, and how it starts us."""
+    """The name of the entry in an editor, and the command that it starts."""
 
     name: str
     command: tuple[str, ...]
 
 
 class JsonEditor(msgspec.Struct, frozen=True):
-    """An editor whose settings are JSON with comments: one entry goes into an object of them."""
+    """An editor whose settings are JSON with comments, which get an entry."""
 
     title: str
     group: str
@@ -166,8 +166,8 @@ class JsonEditor(msgspec.Struct, frozen=True):
     """What stands in the entry besides the command."""
 
     def put(self, text: str | None, entry: EditorEntry) -> JsoncEdit:
-        """The settings with the entry."""
-        value: dict[str, Any] = {
+        """Return the settings with the entry."""
+        value: dict[str, object] = {
             **dict(self.fixed),
             "command": entry.command[0],
             "args": [*entry.command[1:]],
@@ -176,18 +176,18 @@ class JsonEditor(msgspec.Struct, frozen=True):
         return put_entry(text or "", self.group, entry.name, value)
 
     def take(self, text: str, name: str, *, made_group: bool, replaced: str | None) -> str | None:
-        """The settings, which have changed since, without the entry; None if it is not there any more."""
+        """Return changed settings without the entry; None if it is gone."""
         if not has_entry(text, self.group, name):
             return None
         return take_entry(text, self.group, name, made_group=made_group, replaced=replaced)
 
     def told(self, path: Path, entry: EditorEntry) -> list[str]:
-        """What to do next."""
+        """Return what the user has to do next."""
         return [step.format(name=entry.name) for step in self.steps]
 
 
 class CodeEditor(msgspec.Struct, frozen=True):
-    """An editor whose settings are a program: we write a file of our own, and the user adds a line that loads it."""
+    """An editor whose settings are a program: a file is written, and the user adds a line that loads it."""
 
     title: str
     sign: str
@@ -198,17 +198,17 @@ class CodeEditor(msgspec.Struct, frozen=True):
     """The file and our name → what the user does next."""
 
     def put(self, text: str | None, entry: EditorEntry) -> JsoncEdit:
-        """Our file."""
+        """Return our file."""
         if text is not None and self.sign not in text:
             raise EditRefused("it is there already, and is not ours", hint="choose another --name, or move it away")
         return JsoncEdit(self.write(entry.name, entry.command))
 
     def take(self, text: str, name: str, *, made_group: bool, replaced: str | None) -> str | None:
-        """Our file, which has changed since: somebody made it theirs."""
+        """Raise EditRefused: the user has changed the file."""
         raise EditRefused("it was changed after it was written", hint="delete it yourself if you do not need it")
 
     def told(self, path: Path, entry: EditorEntry) -> list[str]:
-        """The line to add, and what to do then."""
+        """Return the line to add, and what to do then."""
         return self.tell(path, entry.name)
 
 
@@ -288,7 +288,7 @@ def editors_here(environment: Mapping[str, str] = os.environ, platform: str = sy
 
 
 def place_of(editor: str, name: str, environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
-    """Where the file is that `setup` changes or writes.
+    """Return the file that `setup` changes or writes.
 
     Raises:
         EditRefused: the name cannot be the name of a file there.
@@ -316,7 +316,7 @@ def place_of(editor: str, name: str, environment: Mapping[str, str] = os.environ
 
 
 def _emacs_home(home: Path, config: Path) -> Path:
-    """As Emacs decides: the old places win, the new one counts only if it is there."""
+    """Return the home of Emacs, as Emacs chooses it."""
     old = any((home / place).exists() for place in (".emacs.d", ".emacs", ".emacs.el"))
     return config / "emacs" if not old and (config / "emacs").is_dir() else home / ".emacs.d"
 

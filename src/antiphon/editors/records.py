@@ -19,7 +19,7 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One change."""
+    """One change that setup has made."""
 
     editor: str
     name: str
@@ -36,7 +36,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 def digest(text: str) -> str:
-    """What tells one text from another."""
+    """Return the digest of a text."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -63,7 +63,7 @@ def keep(record: Record) -> Path:
 
 
 def records(editor: str) -> Iterator[tuple[Path, Record]]:
-    """What was done for this editor, the latest first. What cannot be read is passed over."""
+    """Yield the changes for an editor, the latest first. Unreadable records are skipped."""
     try:
         paths = sorted(_folder().glob("*.json"), reverse=True)
     except OSError:
@@ -76,7 +76,7 @@ def records(editor: str) -> Iterator[tuple[Path, Record]]:
 
 
 def forget(path: Path) -> None:
-    """It is undone, or was never done."""
+    """Delete the record of a change."""
     path.unlink(missing_ok=True)
 
 

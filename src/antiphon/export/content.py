@@ -1,4 +1,4 @@
-"""What a call shows and what is no text, in pieces that every way of telling a session can use. Pure."""
+"""The parts of messages and calls that every export format shows. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _FENCE: Final = re.compile(r"`{3,}|~{3,}")
 
 
 class ContentPart(msgspec.Struct, frozen=True):
-    """A part of what was said or shown."""
+    """A part of a message or a call."""
 
     kind: Literal["prose", "output", "diff", "note", "picture"]
     text: str
@@ -31,7 +31,7 @@ class ContentPart(msgspec.Struct, frozen=True):
 
 
 def pieces_of(writing: Writing, text: str) -> Iterator[ContentPart]:
-    """A message: its words, then what else is in it where there is no text alone. `text` are its words as they are to be told."""
+    """Yield the parts of a message: its text, then other content."""
     blocks = writing.blocks
     if all(isinstance(block, v1.TextBlock) for block in blocks):
         yield ContentPart("prose", text)
@@ -48,7 +48,7 @@ def pieces_of(writing: Writing, text: str) -> Iterator[ContentPart]:
 
 
 def pieces_of_call(call: CallEntry, cwd: str) -> Iterator[ContentPart]:
-    """What a call shows."""
+    """Yield the parts of a call."""
     for item in call.content:
         match item:
             case v1.ContentItem(content=v1.TextBlock(text=text)):
@@ -64,7 +64,7 @@ def pieces_of_call(call: CallEntry, cwd: str) -> Iterator[ContentPart]:
 
 
 def _unfenced(text: str) -> str:
-    """What a call printed, without the fence that some engines put around all of it."""
+    """Return the output of a call without a fence around all of it."""
     lines = text.strip().split("\n")
     fence = _FENCE.match(lines[0])
     whole = fence is not None and len(lines) > 1 and lines[-1].strip() == fence.group()
@@ -91,7 +91,7 @@ def _other(block: v1.ContentBlock) -> ContentPart:
 
 
 def size(number: int) -> str:
-    """Bytes, as people say it."""
+    """Return a number of bytes as text: `3 KiB`."""
     if number < 1024:
         return f"{number} bytes"
     return f"{number / 1024:.0f} KiB" if number < 1024 * 1024 else f"{number / 1024 / 1024:.1f} MiB"

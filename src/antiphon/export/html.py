@@ -31,12 +31,12 @@ _LINK: Final = re.compile(r"\[([^\[\]\n]{1,300})\]\((https?://[^\s()<>]{1,2000})
 
 
 def safe(text: str) -> str:
-    """Text that is only text: escaped, and what is invisible or turns the writing around shown."""
+    """Return escaped text, with invisible characters and direction marks shown."""
     return escape(prose(text.encode("utf-8", "replace").decode()))
 
 
 def html_of_markdown(text: str, depth: int = 0) -> str:
-    """The HTML of a message."""
+    """Return a message in Markdown as HTML."""
     return "\n".join(_blocks(text.replace("\r\n", "\n").split("\n"), depth))
 
 
@@ -226,7 +226,7 @@ _BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
 def page(told: ExportedSession) -> str:
-    """The whole file."""
+    """Return the whole page."""
     title = safe(told.about.title or "Session").replace("\n", " ")
     parts = [
         "<!DOCTYPE html>",
@@ -255,7 +255,7 @@ def _facts(told: ExportedSession) -> str:
 
 
 def _articles(told: ExportedSession) -> Iterator[str]:
-    """What one says is one article, until somebody else speaks."""
+    """Yield an article for each run of entries of one speaker."""
     engines = list(dict.fromkeys(line.engine for line in told.lines if line.engine))
     heard: str | None = None
     opened = False

@@ -1,6 +1,6 @@
 """A session as one JSON object, in the shape that docs/sessions.md promises."""
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -27,7 +27,7 @@ def document(told: ExportedSession, *, indent: int = 2) -> bytes:
     return msgspec.json.format(encode(whole), indent=indent) + b"\n"
 
 
-def _entry(line: ExportedLine) -> dict[str, Any]:
+def _entry(line: ExportedLine) -> dict[str, object]:
     entry = line.entry
     common = {"engine": line.engine or None, "at": line.when.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
     return {"type": _type(entry), **common, **_facts(line)}
@@ -47,7 +47,7 @@ def _type(entry: Entry) -> str:
             return "thought"
 
 
-def _facts(line: ExportedLine) -> dict[str, Any]:
+def _facts(line: ExportedLine) -> dict[str, object]:
     entry = line.entry
     match entry:
         case Message():

@@ -21,7 +21,7 @@ _BOXES: Final = {v1.PlanStatus.PENDING: "[ ]", v1.PlanStatus.IN_PROGRESS: "[~]",
 
 
 def markdown(told: ExportedSession, *, thoughts: bool = False, calls: bool = True) -> str:
-    """The whole page. Nothing in it that a terminal would obey."""
+    """Return a session as Markdown, without control characters."""
     blocks = [*_head(told)]
     heard = None
     for line in told.lines:
@@ -97,7 +97,7 @@ def _quoted(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """On one line, as code, whatever backticks are in it."""
+    """Return a text as inline code, whatever backticks it contains."""
     text = one_line(text)
     ticks = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
     room = " " if text.startswith("`") or text.endswith("`") else ""
@@ -105,7 +105,7 @@ def _code(text: str) -> str:
 
 
 def _closed(text: str) -> str:
-    """With the fence closed that was open when somebody was cut short: it would take the rest of the page along."""
+    """Return a text with an open fence closed: it would swallow the rest of the page."""
     fence = None
     for line in text.split("\n"):
         found = _FENCE.match(line)

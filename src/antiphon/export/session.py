@@ -1,4 +1,4 @@
-"""A joint session's history as people read it: folded once, told in several ways elsewhere. Pure."""
+"""The history of a joint session folded into entries for export. Pure."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class SessionFacts(msgspec.Struct, frozen=True, rename="camel"):
-    """What is known of a session besides what was said. This is how `--json` tells it, too."""
+    """The facts about a session besides its history, as `--json` prints them."""
 
     id: str
     title: str | None
@@ -48,7 +48,7 @@ class SessionFacts(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ExportedLine(msgspec.Struct, frozen=True):
-    """An entry, whose it is, and when it began."""
+    """An entry of a session, with its engine and the time when it began."""
 
     entry: Entry
     engine: str = ""
@@ -58,12 +58,12 @@ class ExportedLine(msgspec.Struct, frozen=True):
 
     @property
     def when(self) -> datetime:
-        """When it began, with its zone."""
+        """The time when it began, in UTC."""
         return datetime.fromtimestamp(self.at, UTC)
 
 
 class ExportedSession(msgspec.Struct, frozen=True):
-    """A session with all that is told of it."""
+    """A session with everything that is exported."""
 
     about: SessionFacts
     lines: list[ExportedLine]
@@ -71,7 +71,7 @@ class ExportedSession(msgspec.Struct, frozen=True):
 
 
 class _SessionFolder:
-    """Folds events into entries and remembers whose each is."""
+    """Folds events into entries, each with its engine."""
 
     def __init__(self) -> None:
         self.transcript = Transcript()
@@ -114,14 +114,14 @@ class _SessionFolder:
 
 
 def _announced(update: v1.Update) -> str:
-    """The engine whose name these words of ours put before its own: the label of a message."""
+    """Return the engine that a label announces."""
     ours = (getattr(update, "meta", None) or {}).get("antiphon")
     name = ours.get("engine") if isinstance(ours, dict) else None
     return name if isinstance(name, str) else ""
 
 
 def read_lines(history: Iterable[bytes]) -> tuple[list[ExportedLine], list[v1.PlanEntry]]:
-    """The entries of a history, and the plan as it is at the end. What stood before the user began afresh is not told."""
+    """Return the entries of a history since the last `/clear`, and the last plan."""
     folded = _SessionFolder()
     for step in HistoryView(unpack(history)):
         folded.take(*step)
@@ -129,13 +129,13 @@ def read_lines(history: Iterable[bytes]) -> tuple[list[ExportedLine], list[v1.Pl
 
 
 def read_session(about: SessionFacts, history: Iterable[bytes]) -> ExportedSession:
-    """The whole session."""
+    """Return the whole session."""
     lines, plan = read_lines(history)
     return ExportedSession(about, lines, plan)
 
 
 def about(row: "SessionRow", state: bytes, engines: Sequence[str], turns: int) -> SessionFacts:
-    """What is known of a stored session; `state` is what the agent keeps with it."""
+    """Return the facts about a stored session; `state` is what the agent stores with it."""
     return SessionFacts(
         row.id,
         row.title,
@@ -152,19 +152,19 @@ def about(row: "SessionRow", state: bytes, engines: Sequence[str], turns: int) -
 
 
 def title_of(engine: str) -> str:
-    """An engine's name for people."""
+    """Return the name of an engine for people."""
     return KNOWN[engine].title if engine in KNOWN else engine or "Antiphon"
 
 
 def speaker(line: ExportedLine) -> str:
-    """Who says this, for people."""
+    """Return the speaker of a line, for people."""
     if isinstance(line.entry, Message) and line.entry.speaker == "user":
         return f"You (by {line.by})" if line.by else "You"
     return title_of(line.engine)
 
 
 def text_of(line: ExportedLine) -> str:
-    """The words of an entry: what was written, or a call's title. Without the engine's name in front, which stands above it already."""
+    """Return the text of an entry, or the title of a call, without the engine's name."""
     entry = line.entry
     match entry:
         case Message() | Thought():

@@ -1,4 +1,4 @@
-"""The joint sessions there are, and which one somebody means by a few letters. Looks; makes and changes nothing."""
+"""Finds stored sessions of the joint agent by the first letters of their id, and searches in them. Changes nothing."""
 
 import os
 import re
@@ -42,7 +42,7 @@ class SessionNotFound(AcpError):
 
 
 class StoredSessions:
-    """The sessions of the joint agent in which anything was said, the last used first."""
+    """The stored sessions of the joint agent that are not empty, the last used first."""
 
     def __init__(self, database: Database, rows: Sequence[SessionRow], engines: dict[str, tuple[str, ...]]) -> None:
         self.store = SessionStore(database)
@@ -52,7 +52,7 @@ class StoredSessions:
         self._shown = shortened([row.id for row in rows])
 
     def in_directory(self, directory: str) -> list[SessionRow]:
-        """Those of a directory, by whatever name it is reached."""
+        """Return the sessions of a directory, whatever links lead to it."""
         wanted, real = os.path.realpath(directory), dict[str, str]()
         for row in self.rows:
             if row.cwd not in real:
@@ -60,11 +60,11 @@ class StoredSessions:
         return [row for row in self.rows if real[row.cwd] == wanted]
 
     def short(self, id: str) -> str:
-        """As many letters of an id as it takes to tell it from the others."""
+        """Return the first letters of an id that no other session has."""
         return self._shown.get(id, id)
 
     def find(self, word: str) -> SessionRow:
-        """The session that is meant: by its id, the beginning of it, or `last`.
+        """Return a session by its id, its first letters, or `last`.
 
         Raises:
             SessionNotFound: there is none, or there are several.
@@ -93,13 +93,13 @@ class StoredSessions:
         return found[0]
 
     async def about(self, row: SessionRow) -> SessionFacts:
-        """What is known of a session; one without a title is called after what was asked first."""
+        """Return the facts about a session. The first prompt replaces a missing title."""
         turns = await self._search.count(row.id, _PROMPTED)
         known = about(row, await self.store.state(row.id), self._engines.get(row.id, ()), turns)
         return known if row.title else _titled(known, await self._first_prompt(row.id))
 
     async def told(self, row: SessionRow) -> ExportedSession:
-        """A session with its history."""
+        """Return a session with its history."""
         return read_session(await self.about(row), await self.store.history(row.id))
 
     async def _first_prompt(self, id: str) -> str | None:
@@ -117,7 +117,7 @@ class StoredSessions:
 
 @asynccontextmanager
 async def open_stored() -> AsyncIterator[StoredSessions]:
-    """The shelf of this user. Where there is no database yet it is empty, and none is made."""
+    """Open the stored sessions of this user. Without a database there are none, and none is created."""
     database = open_database()
     try:
         if not database.path.exists():
@@ -149,7 +149,7 @@ def _titled(known: SessionFacts, title: str | None) -> SessionFacts:
     return msgspec.structs.replace(known, title=title)
 
 
-# --- Finds words in what people see of a session: what was said, the titles of calls. Pure; histories are folded elsewhere
+# --- search ----------------------------------------------------------------------------------------------------------
 
 MOST_HITS: Final = 3
 """Of one session: enough to know it again."""
@@ -159,7 +159,7 @@ WINDOW: Final = 300
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A line with one of the words in it, and its neighbours."""
+    """A line that contains one of the words, and its neighbours."""
 
     who: str
     line: str
@@ -168,13 +168,13 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 def pattern_of(words: Sequence[str]) -> "re.Pattern[str]":
-    """Any of these words, whatever their case."""
+    """Return a pattern for any of these words, in any case."""
     longest_first = sorted(words, key=len, reverse=True)
     return re.compile("|".join(re.escape(word) for word in longest_first), re.IGNORECASE)
 
 
 def hits_in(title: str, lines: Sequence[ExportedLine], words: Sequence[str]) -> list[Hit] | None:
-    """Where the words stand; None: not all of them are there. The list is empty if all are in the title alone."""
+    """Return lines with the words; None if not all words are there, empty if all are in the title."""
     missing = {word.casefold() for word in words}
     missing -= {word for word in missing if word in title.casefold()}
     pattern = pattern_of(words)

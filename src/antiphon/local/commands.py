@@ -20,7 +20,7 @@ from antiphon.transports.process import all_gone, release, when_exited
 
 __all__ = ["KILL_GRACE", "OUTPUT_LIMIT", "TERM_GRACE", "Exit", "LocalCommand", "Ring"]
 
-# --- The last bytes of an output, always whole characters. Pure; knows no process
+# --- the last bytes of an output, in whole characters ----------------------------------------------------------------
 
 _Decoder = codecs.getincrementaldecoder("utf-8")
 
@@ -43,19 +43,19 @@ class Ring:
         return self.written > len(self._kept)
 
     def add(self, chunk: bytes) -> None:
-        """Output as it came, cut anywhere."""
+        """Add output, cut anywhere."""
         if self._split or not chunk.isascii():
             chunk = self._decoder.decode(chunk).encode()
             self._split = self._decoder.getstate()[0] != b""
         self._keep(chunk)
 
     def end(self) -> None:
-        """No more comes: half a character stays half."""
+        """Note the end of the output."""
         self._keep(self._decoder.decode(b"", final=True).encode())
         self._split = False
 
     def text(self, since: int = 0) -> str:
-        """What is kept, from this place in the output on."""
+        """Return what is kept, from a place in the output on."""
         gone = self.written - len(self._kept)
         start = self._boundary(max(since - gone, 0))
         return self._kept[start:].decode()
@@ -180,7 +180,7 @@ class LocalCommand:
         return self._ring.truncated
 
     def output(self, since: int = 0) -> str:
-        """What is kept of its output, all of it or from a place on."""
+        """Return the kept output, all of it or from a place on."""
         return self._ring.text(since)
 
     async def more(self, seen: int | None = None) -> int:
@@ -223,7 +223,7 @@ class LocalCommand:
     # How it ends by itself.
 
     async def wait(self) -> Exit:
-        """Until it ends. What it wrote is in `output` then; what it left running may go on writing."""
+        """Wait until it ends. Processes that it left running may go on writing."""
         while self.exit is None:
             await self._exited.wait()
         return self.exit
@@ -245,7 +245,7 @@ class LocalCommand:
     # How we end it.
 
     async def kill(self) -> None:
-        """End it and everything it started: TERM, a moment, KILL. Its output stays. Does nothing to what has ended."""
+        """Kill it and everything it started: SIGTERM, a moment, SIGKILL. Its output stays."""
         if self._closing is not None:
             await asyncio.shield(self._closing)
             return
@@ -255,7 +255,7 @@ class LocalCommand:
         await asyncio.shield(self._ending)
 
     async def close(self) -> None:
-        """Kill it and give back what the system holds for it. Its output and `exit` can still be looked at."""
+        """Kill it and release its resources. Its output and `exit` stay available."""
         if self._closing is None:
             self._closing = self._loop.create_task(self._free(self._ending), name=f"close {self.name}")
         await asyncio.shield(self._closing)

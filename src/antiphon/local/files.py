@@ -130,7 +130,7 @@ def _must_be_regular(found: os.stat_result, asked: str) -> None:
 
 
 def _pass_over(fd: int, lines: int, asked: str) -> bytes:
-    """Read past so many lines: what was read beyond them."""
+    """Skip lines, and return what was read after them."""
     passed = 0
     while lines and (chunk := os.read(fd, CHUNK)):
         here = chunk.count(b"\n")
@@ -147,7 +147,7 @@ def _pass_over(fd: int, lines: int, asked: str) -> bytes:
 
 
 def _take(fd: int, chunk: bytes, lines: int | None, asked: str) -> bytes:
-    """So many lines, or all that is left, from `chunk` on."""
+    """Return a number of lines, or the rest, from `chunk` on."""
     taken = bytearray()
     while True:
         here = 0 if lines is None else chunk.count(b"\n")
@@ -195,7 +195,7 @@ def _decoded(data: bytes, asked: str, from_start: bool) -> str:
         ) from error
 
 
-# --- Replacing a file at one stroke: a new one beside it, written out to the disk, then renamed over it
+# --- replacing a file ------------------------------------------------------------------------------------------------
 # Works below an open folder, so that nothing put in the way can lead it elsewhere.
 
 

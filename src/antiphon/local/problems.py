@@ -1,4 +1,4 @@
-"""What can be wrong with a file that somebody asked for, one type each, so that a caller can tell them apart without reading words.
+"""What can be wrong with a file, one error type each, so that callers need not read the text.
 
 FileProblem
 ├── OutsideRoots      the path leads out of the folders that may be used
@@ -33,7 +33,7 @@ class FileProblem(AcpError):
 
 
 class OutsideRoots(FileProblem):
-    """The path leads out of the folders that may be used."""
+    """The path leads out of the directories that may be used."""
 
     def __init__(self, path: str, target: str, roots: Iterable[str]) -> None:
         self.path, self.target, self.roots = path, target, tuple(roots)
@@ -50,11 +50,11 @@ class NotThere(FileProblem, FileNotFoundError):
 
 
 class NotPermitted(FileProblem, PermissionError):
-    """The system does not let us."""
+    """The system denies access."""
 
 
 class NotAFile(FileProblem):
-    """A folder, a pipe, a device, or no usable path."""
+    """A directory, a pipe, a device, or no usable path."""
 
 
 class NotText(FileProblem):
@@ -69,7 +69,7 @@ _CALLERS_FAULT = (OutsideRoots, NotPermitted, NotAFile, NotText, TooLarge)
 
 
 def code_of(error: FileProblem) -> int:
-    """The code to tell a peer, whichever side it is that has the files."""
+    """Return the error code for a peer."""
     if isinstance(error, NotThere):
         return Code.RESOURCE_NOT_FOUND
     return Code.INVALID_PARAMS if isinstance(error, _CALLERS_FAULT) else Code.INTERNAL_ERROR
@@ -88,7 +88,7 @@ _NO_FILE = (errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.
 
 
 def problem(verb: str, path: str, error: OSError) -> FileProblem:
-    """The system's error in our words. `verb` is what was tried: `read` or `write`."""
+    """Return the error type for an error of the system. `verb` is what was tried: `read` or `write`."""
     why = (error.strerror or str(error)).lower()
     if isinstance(error, FileNotFoundError) or (verb == "read" and error.errno == errno.ENOTDIR):
         return NotThere(f"cannot {verb} `{path}`: there is no such file", hint="check the path")

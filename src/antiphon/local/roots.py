@@ -49,7 +49,7 @@ class Workspace:
 
 
 class Roots:
-    """Folders that may be used, with everything below them. `folders` are their real paths, in the order given."""
+    """Directories that may be used, with everything below them. `folders` are their real paths, in the order given."""
 
     def __init__(self, roots: Iterable[AnyPath]) -> None:
         if isinstance(roots, str):
@@ -79,7 +79,7 @@ class Roots:
         return Path(real)
 
     def way_to(self, place: Path) -> "DirectoryChain":
-        """The way down to the folder of a place that `resolve` gave."""
+        """Return the chain of directories to a path of `resolve`."""
         root = self._root_of(str(place))
         if root is None:
             raise OutsideRoots(str(place), str(place), self._real)
@@ -136,7 +136,7 @@ def _follow(path: str) -> str:
 
 
 class RealPaths:
-    """Follows every link of paths, for those who judge them. `lost` are those of which it cannot be told which file they name."""
+    """Resolves links of paths for the policy. `lost` are paths whose file is not known."""
 
     def __init__(self) -> None:
         self.lost: list[str] = []
@@ -159,7 +159,7 @@ _PASS: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PA
 
 
 class DirectoryChain:
-    """The folders from a root down to a file, one descriptor after the other. `folder` is the file's, `name` its name there."""
+    """The directories from a root down to a file, one descriptor each. `folder` is the file's, `name` its name."""
 
     def __init__(self, root: str, parts: tuple[str, ...]) -> None:
         *self._folders, self.name = parts or (".",)  # `.`: the root itself, which nobody can read or write as a file
@@ -180,7 +180,7 @@ class DirectoryChain:
         os.close(self.folder)
 
     def go_down(self, *, make: bool = False) -> None:
-        """Open folder after folder; `make` those that are missing. They are removed again if the `with` block fails."""
+        """Open the directories one by one; `make` creates missing ones, which are removed if the block fails."""
         for name in self._folders:
             if make and _make(name, self.folder):
                 self._made.append((os.dup(self.folder), name))

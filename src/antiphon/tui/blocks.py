@@ -1,4 +1,4 @@
-"""Cuts streaming Markdown into blocks that are finished and one that is still open. Pure; knows lines, not how they look.
+"""Tool calls and diffs as lines, and streamed Markdown split into finished blocks and an open one. Pure.
 
 Rule 1: nothing is lost and nothing is said twice: the blocks, one after the other, are the text.
 Rule 2: a block is finished when no later text can change how it looks: at a blank line, a closing fence, the next item of a list.
@@ -37,7 +37,7 @@ __all__ = [
     "diff_texts",
 ]
 
-# --- What changed in a file, as lines to show. Pure; knows two texts and no file
+# --- diffs -----------------------------------------------------------------------------------------------------------
 
 LARGEST: Final = 4_000
 """Lines of a file beyond which its parts are not matched up: comparing takes time that grows with the square."""
@@ -103,7 +103,7 @@ def bounded(texts: Sequence[Text], most: int | None, *, tail: bool = False) -> l
     return [more, *texts[-kept:]] if tail else [*texts[:kept], more]
 
 
-# --- A tool call as lines: what it is, how far, what came of it. Pure; what a terminal has written is given to it
+# --- tool calls ------------------------------------------------------------------------------------------------------
 
 DIFF_LINES: Final = 24
 """Lines of a diff in the conversation. `/diff` shows more."""

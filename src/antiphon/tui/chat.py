@@ -1,4 +1,4 @@
-"""The conversation: what is typed becomes turns, one after the other, and what comes of them goes to the screen.
+"""The chat: typed lines become turns, one after the other, and updates go to the screen.
 
 Rule 1: the line can be typed on at any time. What is sent while a turn runs waits, in order, and is shown as waiting.
 Rule 2: Ctrl-C ends one thing: the question, else the turn, else the line, else (twice) the chat. What waited comes back to the line.
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Begin", "Chat", "ChatFrontend", "Open", "Reopen", "StartedAgent"]
 
-# --- What a chat needs from whoever starts agents, and what it offers them: the seam to the command line. Starts nothing itself
+# --- what a chat needs to start agents -------------------------------------------------------------------------------
 
 Begin: TypeAlias = Callable[[OnUpdate], Awaitable[ClientSession]]
 Reopen: TypeAlias = Callable[[str, OnUpdate], Awaitable[ClientSession]]

@@ -1,4 +1,4 @@
-"""The chat's own commands. What stands here is done here; any other `/word` is the agent's, and `//word` always is."""
+"""The commands of the chat itself. Any other `/word` goes to the agent, and `//word` always does."""
 
 import base64
 from collections.abc import Awaitable, Callable, Iterator

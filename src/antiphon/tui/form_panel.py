@@ -1,4 +1,4 @@
-"""A form, asked field by field on the line that is typed. Pure: reads what was typed, checks it, and says what is wrong with it."""
+"""A form, asked field by field on the input line. Pure: reads and checks what was typed."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Which key does what. Decides nothing: it tells the window, the panel or the owner."""
+"""Key bindings and completion of the chat."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ChatCompleter", "bindings", "paths_for"]
 
-# --- What a word on the line may become: a command, one of its values, a path behind an `@`. Reads directories, and nothing else
+# --- completion ------------------------------------------------------------------------------------------------------
 
 MOST_PATHS: Final = 200
 """Names of one directory that are offered. Nobody reads more; they type another letter."""

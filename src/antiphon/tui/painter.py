@@ -1,4 +1,4 @@
-"""Turns text, Markdown and code into lines for a terminal of some width. Pure: writes into memory, never to the terminal.
+"""Renders text, Markdown and code as lines of some width, safe to show. Pure: never writes to the terminal.
 
 Colour says nothing that the characters do not say too: without it every line reads the same.
 """
@@ -23,7 +23,7 @@ from antiphon.transcript.presentation import written_lines
 
 __all__ = ["Painter", "clean", "exact", "one_line", "output_lines"]
 
-# --- Makes text safe to show. What an agent, a file or a command says never reaches the terminal as an instruction to it
+# --- text that is safe to show ---------------------------------------------------------------------------------------
 # Rule 1: a control character is shown as a picture of itself, not obeyed and not dropped.
 # Rule 2: a character that shows nothing is kept where it is needed to write something (an emoji, a script that joins letters), else
 # shown by its number. Where a person decides by what is shown (a command, a path, an address), nothing is invisible.

@@ -1,4 +1,4 @@
-"""Questions to the user as panels: what to show, and what a key or a typed line means. Pure: fed keys and times, asked for lines and answers.
+"""Questions to the user as panels: what to show, and what a key or a typed line means. Pure: time is an argument.
 
 Rule 1: only the keys that are shown answer. Anything else changes nothing; escape is always a no.
 Rule 2: a key that says yes counts alone. One that has another key close before or behind it is a letter of a word or of a paste.

@@ -1,4 +1,4 @@
-"""The question for permission: shows exactly what is about to happen, and takes one key. Pure."""
+"""The agent's questions in the chat: permission, forms, pages and sign-in."""
 
 import asyncio
 import webbrowser
@@ -201,7 +201,7 @@ class PermissionPanel(KeyPanel[PermissionAnswer]):
             self.give(PermissionAnswer(allow=False))
 
 
-# --- Signing in from the chat: which way, and where the user does it. Keeps no secret and sees none
+# --- sign-in ---------------------------------------------------------------------------------------------------------
 
 Show = Callable[[Panel], Awaitable[None]]
 RunInTerminal = Callable[[list[str], dict[str, str]], Awaitable[int]]
@@ -267,7 +267,7 @@ def _row(method: v1.AuthMethod) -> tuple[str, str, str | None]:
     return method.id, one_line(method.name), method.description
 
 
-# --- Puts the agent's questions before the user: permission, forms, pages, signing in. Shows panels; the panels read the keys
+# --- the questions of a chat -----------------------------------------------------------------------------------------
 
 WRITTEN_LINES: Final = 400
 """Lines of a file about to be written that are shown."""

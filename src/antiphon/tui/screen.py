@@ -1,4 +1,4 @@
-"""What the conversation looks like: lines that are final, and below them a few that still change. Pure: fed updates, asked for lines.
+"""The conversation as lines: final ones, and below them a few that still change. Pure.
 
 Rule 1: a line that was given out as final never changes and is never given out again.
 Rule 2: what is open (the block being written, calls that run, the plan of this turn) is drawn again as a whole, and never higher than

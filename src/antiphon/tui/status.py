@@ -1,4 +1,4 @@
-"""How things stand with a session: its mode and model, what there is to choose from, the line that says so. Changes nothing by itself."""
+"""The settings of a session (mode, model, options), and the status line."""
 
 from typing import TYPE_CHECKING, Final
 

@@ -1,4 +1,4 @@
-"""The agent's terminals, and the end of what each has written, kept to be shown after the terminal is gone."""
+"""The agent's terminals; the end of each one's output stays available after its release."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

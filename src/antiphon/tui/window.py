@@ -1,4 +1,4 @@
-"""The part of the terminal that is ours: what is open, questions, the line that is typed, the state. Keys come in here, decisions do not.
+"""The live part of the terminal below the scrollback: open lines, questions, the input line and the status.
 
 While a question is open that one key answers, keys answer it; but not in the middle of a word. Whoever is typing when a question
 comes up goes on typing, and answers when they have stopped.
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ChatWindow", "HeldOutput", "InlineApplication", "WindowOwner"]
 
-# --- Draws below the scrollback: final lines go up and stay, the rest is drawn again in place. Knows prompt_toolkit's renderer, and no chat
+# --- drawing below the scrollback ------------------------------------------------------------------------------------
 # Rule 1: one redraw is one write. Between erasing and drawing the terminal has nothing to show, so it must not show that.
 # Rule 2: the cursor's place is never asked for: the answer would have to come over ssh, and some terminals give none.
 

@@ -1,10 +1,10 @@
-"""`antiphon check`: whether an agent is correct, found out by talking to it and to nothing else."""
+"""`antiphon check` and `antiphon check-client`: their arguments, and what they start."""
 
 import argparse
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from antiphon.cli.arguments import Parser, duration, number_from, shown_time
 from antiphon.cli.outcome import Misused
@@ -115,13 +115,13 @@ def run(arguments: list[str]) -> int:
 
     def check(
         only: "Sequence[str]", progress: "Callable[[ScenarioRecord], None]", waits: "Waits"
-    ) -> "Coroutine[Any, Any, ConformanceReport]":
+    ) -> "Coroutine[None, None, ConformanceReport]":
         return check_agent(place, settings, only=only, jobs=options.jobs, progress=progress, waits=waits)
 
     return doing.reported(check, SUITE, options, words)
 
 
-# --- `antiphon check-client`: whether a client is correct, found out by being the agent that it starts
+# --- `antiphon check-client` -----------------------------------------------------------------------------------------
 
 CLIENT_EPILOG: Final = """\
 {agent} in CMD is replaced by the path of the agent that the client has to start. CMD has to make the client open a session, send any
@@ -182,7 +182,7 @@ def run_client(arguments: list[str]) -> int:
 
     def check(
         only: "Sequence[str]", progress: "Callable[[ScenarioRecord], None]", _: object
-    ) -> "Coroutine[Any, Any, ConformanceReport]":
+    ) -> "Coroutine[None, None, ConformanceReport]":
         return check_client(place, settings, only=only, jobs=options.jobs, progress=progress)
 
     return doing.reported(check, SUITE, options, words)

@@ -1,4 +1,4 @@
-"""What `check` and `check-client` do alike: which command, which scenarios, progress on stderr, and the reports."""
+"""What `check` and `check-client` share: selecting scenarios, progress on stderr, and the reports."""
 
 import argparse
 import asyncio
@@ -234,7 +234,7 @@ def _write_recording(path: Path, wire: "PeerWire") -> None:
             file.write(line_of(entry.t, entry.dir.value, entry.raw))
 
 
-def _checked(check: "Coroutine[Any, Any, ConformanceReport]") -> "ConformanceReport":
+def _checked(check: "Coroutine[None, None, ConformanceReport]") -> "ConformanceReport":
     """Run the check. A signal ends it like Ctrl-C: processes are ended and temporary files removed."""
 
     async def cancellable() -> "ConformanceReport":
@@ -251,7 +251,7 @@ def _checked(check: "Coroutine[Any, Any, ConformanceReport]") -> "ConformanceRep
 
 
 def reported(
-    check: "Callable[[Sequence[str], Callable[[ScenarioRecord], None], Waits], Coroutine[Any, Any, ConformanceReport]]",
+    check: "Callable[[Sequence[str], Callable[[ScenarioRecord], None], Waits], Coroutine[None, None, ConformanceReport]]",
     suite: "Suite[Any]",
     options: argparse.Namespace,
     words: Sequence[str],
@@ -299,7 +299,7 @@ def _written(path: Path, text: str) -> None:
         raise Misused(f"{path} cannot be written: {error.strerror}") from error
 
 
-# --- The report of `check` and `check-client` for people: a table of what was looked at, then what is wrong, proved, with what to change
+# --- the report for people -------------------------------------------------------------------------------------------
 
 LEVELS: Final = {"must": "must", "capability": "if offered", "should": "should", "advice": "advice"}
 """Level → the head of its column."""

@@ -1,4 +1,4 @@
-"""`antiphon inspect`: what a recording says, in the terminal, as data, as a page, and while it is still being written."""
+"""`antiphon inspect`: show a recording as text, JSON or a page, or follow it while it is written."""
 
 import argparse
 import os
@@ -94,7 +94,7 @@ def run(arguments: list[str]) -> int:
     return work.follow() if options.follow else work.show()
 
 
-# --- What `antiphon inspect` does: reads a recording once, and shows it in the form that was asked for
+# --- reading and showing a recording ---------------------------------------------------------------------------------
 
 BESIDE: Final = ""
 """Where a page goes when nobody says where."""

@@ -1,4 +1,4 @@
-"""`antiphon record`: a tap that an editor starts in place of an agent, and that writes down what was said.
+"""`antiphon record`: start an agent, forward its traffic, and write a copy to a file.
 
 An editor waits for this, so the usual command line is read by hand and argparse is only imported for the unusual one.
 """

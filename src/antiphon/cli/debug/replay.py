@@ -1,4 +1,4 @@
-"""`antiphon replay`: a recording as a stand-in for an agent or a client.
+"""`antiphon replay`: play a recording as agent or client.
 
 An editor may wait for this, so the usual command line is read by hand and argparse is only imported for the unusual one.
 """
@@ -220,7 +220,7 @@ def _player(script: "Script", wishes: ReplayOptions) -> "Player":
     return StrictPlayer(script, names, speed=wishes.speed, ignored=Ignored(wishes.ignore))
 
 
-# --- `antiphon replay --as client`: starts the agent, plays the client, and tells what differed
+# --- `antiphon replay --as client` -----------------------------------------------------------------------------------
 
 
 def play_client(script: "Script", wishes: "ReplayOptions") -> int:

@@ -1,4 +1,4 @@
-"""`antiphon run`: one prompt, a policy instead of a person where there is none, a result and an exit status."""
+"""`antiphon run`: read the arguments and the prompt, handle signals, and start the run."""
 
 import os
 import select
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CANCELLED", "STDIN_PATIENCE", "RunPrompt", "StopSignal", "parser", "read_prompt", "run", "stop_signals"]
 
-# --- How a run is stopped from outside: Ctrl-C and other signals, and the time that it may take
+# --- signals and the time limit --------------------------------------------------------------------------------------
 # The first signal is polite: the turn is cancelled. The second ends the agent with everything it started, and us, at once. Plain
 # signal handlers, not the loop's: they run also while a write waits for somebody who does not read.
 
@@ -123,7 +123,7 @@ def _prepared(options: Options) -> "tuple[RunPrompt, str]":
         raise Misused(error.sentence, hint=error.hint) from error
 
 
-# --- Where the prompt of `antiphon run` comes from: arguments, a file, stdin. Read before anything is started
+# --- the prompt: arguments, a file, stdin ----------------------------------------------------------------------------
 # Rule 1: what the user writes as a prompt may mention files (`@path`). What comes on stdin beside it is only data, and an `@` in it
 # only an @: it may be anybody's text.
 # Rule 2: nobody waits for ever. Beside a prompt, a stdin on which nothing comes is left alone after a moment; `-` waits for it.

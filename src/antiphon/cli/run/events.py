@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 __all__ = [
+    "CallEvent",
     "ChangedPath",
     "ContentEvent",
     "DeniedAction",
@@ -29,11 +30,14 @@ __all__ = [
     "StartEvent",
     "ThoughtEvent",
     "TokenCounts",
-    "ToolCallEvent",
     "UsageEvent",
     "encode_event",
     "schema",
 ]  # fmt: skip
+
+
+JsonValue: TypeAlias = Any
+"""Any JSON value: msgspec makes no schema for `object`."""
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -81,12 +85,12 @@ class ContentEvent(_Event, frozen=True, kw_only=True, tag="content"):
     """Something other than text in a message or a thought: a content block of ACP."""
 
     place: Literal["message", "thought"]
-    block: Any
+    block: JsonValue
     message_id: str | None = None
     engine: str | None = None
 
 
-class ToolCallEvent(_Event, frozen=True, kw_only=True, tag="tool_call"):
+class CallEvent(_Event, frozen=True, kw_only=True, tag="tool_call"):
     """The state of a call: the last event with an `id` counts. `content` and `output` come when it has ended.
 
     `denied`: it failed because it was not allowed.
@@ -98,9 +102,9 @@ class ToolCallEvent(_Event, frozen=True, kw_only=True, tag="tool_call"):
     status: str
     name: str | None = None
     paths: list[str] = []
-    input: Any = None
-    output: Any = None
-    content: list[Any] = []
+    input: JsonValue = None
+    output: JsonValue = None
+    content: list[JsonValue] = []
     engine: str | None = None
     denied: bool = False
 
@@ -181,7 +185,7 @@ class NoticeEvent(_Event, frozen=True, kw_only=True, tag="notice"):
 class OtherUpdateEvent(_Event, frozen=True, kw_only=True, tag="update"):
     """Any other update of the session, as ACP has it."""
 
-    update: Any
+    update: JsonValue
 
 
 class ChangedPath(_Part, frozen=True, kw_only=True):
@@ -263,7 +267,7 @@ Event: TypeAlias = (
     | MessageEvent
     | ThoughtEvent
     | ContentEvent
-    | ToolCallEvent
+    | CallEvent
     | PlanEvent
     | UsageEvent
     | PermissionEvent
@@ -282,7 +286,7 @@ def encode_event(event: Event) -> bytes:
     return _encoder.encode(event) + b"\n"
 
 
-def schema() -> dict[str, Any]:
+def schema() -> dict[str, JsonValue]:
     """Return the JSON schema of a line."""
     from inspect import cleandoc  # Python 3.13 does it by itself
 

@@ -1,4 +1,4 @@
-"""Asks the person at the terminal, by plain lines: may the agent do this, and what else the agent wants to know.
+"""Asks the person at the terminal, line by line: for permission, and for answers to the agent's questions.
 
 One question at a time, and nothing else is shown meanwhile. What was typed before a question came does not answer it, and only the
 answers that it lists do. The end of the input is a no. When the turn is cancelled the question goes without an answer.

@@ -1,11 +1,11 @@
-"""A run as people read it: the agent's words on stdout as they come; thoughts, calls, changes, plan and usage on stderr.
+"""Prints a run: as text, as the last message only, or as JSON events.
 
 On a terminal a call is one line that is drawn again as it goes on. In a pipe it is one line when it has ended.
 """
 
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, cast
 
 import msgspec
 
@@ -317,8 +317,8 @@ class JsonPrinter:
         self._write_line = write
         self._word_of = word_of
         self._session: ClientSession | None = None
-        self._inputs: dict[str, Any] = {}
-        self._calls: dict[str, events.ToolCallEvent] = {}
+        self._inputs: dict[str, object] = {}
+        self._calls: dict[str, events.CallEvent] = {}
 
     def opened(self, session: "ClientSession", agent: str, version: str | None, how: str) -> None:
         self._session = session
@@ -420,9 +420,9 @@ def _step(entry: v1.PlanEntry) -> events.PlannedStep:
     return events.PlannedStep(content=entry.content, status=str(entry.status), priority=str(entry.priority))
 
 
-def _call_event(call: "CallEntry", engine: str | None, *, with_input: bool, denied: bool) -> events.ToolCallEvent:
+def _call_event(call: "CallEntry", engine: str | None, *, with_input: bool, denied: bool) -> events.CallEvent:
     ended = call.finished
-    return events.ToolCallEvent(
+    return events.CallEvent(
         id=call.id,
         title=call.title,
         kind=str(call.kind),
@@ -437,10 +437,10 @@ def _call_event(call: "CallEntry", engine: str | None, *, with_input: bool, deni
     )
 
 
-def _plain(part: object) -> Any:
+def _plain(part: object) -> object:
     """Return a part of a message as plain JSON values."""
     return msgspec.json.decode(encode(part))
 
 
-def _plain_list(parts: "Sequence[object]") -> list[Any]:
+def _plain_list(parts: "Sequence[object]") -> list[object]:
     return [_plain(part) for part in parts]

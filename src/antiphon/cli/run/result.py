@@ -1,4 +1,4 @@
-"""What came of a run: the last message of each engine, the files that changed, what failed or was denied, and the exit status."""
+"""The result of a run: the last message of each engine, changed files, denials, failures and the exit status."""
 
 import os
 import shlex
@@ -184,7 +184,7 @@ def changed_files(transcript: "Transcript", begin: int, written: "dict[str, How]
     return changed
 
 
-# --- What to do about things that were denied because nobody was there: the rule that would allow them, or what is in its way
+# --- what would have allowed a denied action -------------------------------------------------------------------------
 
 _OTHERWISE: Final = (
     (BROKEN, "mend the config file that the warning names"),
@@ -205,7 +205,7 @@ def denied_line(denials: "Sequence[Denial]", count: int) -> str:
     """Return how many things were denied for lack of a terminal, and what would allow them."""
     unasked = [denial for denial in denials if denial.unattended]
     what = "one thing was" if count == 1 else f"{count} things were"
-    return f"{what} denied because nobody was there to ask (exit status 5); {advice_for(unasked)}"
+    return f"{what} denied because there is no terminal to ask in (exit status 5); {advice_for(unasked)}"
 
 
 def advice_for(denials: "Sequence[Denial]") -> str:

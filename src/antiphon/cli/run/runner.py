@@ -1,4 +1,4 @@
-"""One run from start to end: the agent is started, the prompt sent, what comes is shown, and the end is summed up.
+"""One run: starts the agent, sends the prompt, prints the updates and the result.
 
 However it is stopped (Ctrl-C, a timeout, a reader that goes away), the turn is cancelled first and the agent ended with all it started.
 """
@@ -256,7 +256,9 @@ class Runner:
         gate = self._running.gate if self._running is not None else None
         if error is None and gate is not None and gate.failed is not None and self._stop.why is None:
             what = gate.failed.subject
-            error = AcpError(f"`{what}` had to be asked, and nobody was there", hint=f"{advice_for([gate.failed])}")
+            error = AcpError(
+                f"`{what}` needs permission, and there is no terminal to ask in", hint=f"{advice_for([gate.failed])}"
+            )
         if error is None and stopped is not None and stopped.stop_reason.value == "tool_error":
             error = AcpError("the agent stopped because a tool failed", hint="what it said before tells which one")
         failure = _failure(error) if self._stop.why is None else None

@@ -1,4 +1,4 @@
-"""The session that was asked for: a new one, one by its name, the last one or one by its id; set as was asked.
+"""Opens the session that the options name (new, by name, the last, or by id), and applies its settings.
 
 Names are ours, sessions are the agent's. A name whose session the agent has forgotten gets a new one, and that is said.
 """
@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
+from typing import TYPE_CHECKING, Final, Literal, NoReturn
 
 import msgspec
 
@@ -312,7 +312,7 @@ def _reason(error: RequestRefused | NotSupported) -> str:
     return sentence_and_hint(error)[0]
 
 
-# --- The session that `--continue` means: the one that was used last in this directory, here or in an editor
+# --- `--continue` ----------------------------------------------------------------------------------------------------
 # The agent's own list says when each was used last, and we note when we open and leave one: the later of the two counts. So a session that
 # was only looked at is gone on with, too, and one that an editor has used since comes before it.
 
@@ -369,11 +369,11 @@ def _time(text: str | None) -> datetime:
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
-# --- MCP servers from a file, in the form that other tools have made usual: `{"mcpServers": {"name": {…}}}`
+# --- MCP servers from a file -----------------------------------------------------------------------------------------
 # A server has `command`, `args` and `env`, or `url` and `headers` with `type` `http` (as without one) or `sse`. `${VAR}` and
 # `${VAR:-otherwise}` in the values are variables of the environment. Whether the agent reaches such a server is asked elsewhere.
 
-HINT: Final = 'hint: it is JSON such as {"mcpServers": {"files": {"command": "mcp-files", "args": ["."]}}}'
+HINT: Final = 'write JSON such as {"mcpServers": {"files": {"command": "mcp-files", "args": ["."]}}}'
 _VARIABLE: Final = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 
@@ -405,26 +405,26 @@ def read_servers(path: str, environment: Mapping[str, str] = os.environ) -> list
             f"cannot read `{path}`: {(error.strerror or str(error)).lower()}", hint="check the path"
         ) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ServersError(f"`{path}` is not JSON: {error}\n{HINT}") from error
+        raise ServersError(f"`{path}` is not JSON: {error}", hint=HINT) from error
     return [_server_of_file(path, name, server, environment) for name, server in _named(path, told)]
 
 
-def _named(path: str, told: Any) -> list[tuple[str, Any]]:
+def _named(path: str, told: object) -> list[tuple[str, object]]:
     if isinstance(told, dict):
         told = told.get("mcpServers", told.get("servers", told))
     if isinstance(told, dict):
         return list(told.items())
     if isinstance(told, list):
         return [(server.get("name", "") if isinstance(server, dict) else "", server) for server in told]
-    raise ServersError(f"`{path}` lists no MCP servers\n{HINT}")
+    raise ServersError(f"`{path}` lists no MCP servers", hint=HINT)
 
 
-def _server_of_file(path: str, name: str, told: Any, environment: Mapping[str, str]) -> v1.McpServer:
+def _server_of_file(path: str, name: str, told: object, environment: Mapping[str, str]) -> v1.McpServer:
     try:
         server = msgspec.convert(_filled(told, environment), _Server)
     except (msgspec.ValidationError, KeyError) as error:
         why = f"the variable `{error.args[0]}` is not set" if isinstance(error, KeyError) else str(error)
-        raise ServersError(f"the MCP server `{name}` in `{path}` makes no sense: {why}\n{HINT}") from None
+        raise ServersError(f"the MCP server `{name}` in `{path}` is not valid: {why}", hint=HINT) from None
     if server.command is not None:
         env = [v1.EnvVariable(key, value) for key, value in server.env.items()]
         return v1.StdioServer(name, server.command, server.args, env)
@@ -432,10 +432,10 @@ def _server_of_file(path: str, name: str, told: Any, environment: Mapping[str, s
         headers = [v1.HttpHeader(key, value) for key, value in server.headers.items()]
         kind = v1.SseServer if server.type == "sse" else v1.HttpServer
         return kind(name, server.url, headers)
-    raise ServersError(f"the MCP server `{name}` in `{path}` has neither `command` nor `url`\n{HINT}")
+    raise ServersError(f"the MCP server `{name}` in `{path}` has neither `command` nor `url`", hint=HINT)
 
 
-def _filled(value: Any, environment: Mapping[str, str]) -> Any:
+def _filled(value: object, environment: Mapping[str, str]) -> object:
     if isinstance(value, str):
         return _VARIABLE.sub(lambda match: environment.get(match[1], match[2]) or _missing(match), value)
     if isinstance(value, list):
