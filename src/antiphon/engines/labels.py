@@ -3,7 +3,7 @@
 import posixpath
 import re
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from msgspec import UNSET
 
@@ -63,7 +63,7 @@ def title(verb: str, what: str | None, *more: str) -> str:
     return one_line(f"{verb} {one_line(what, room)}{tail}" if what else f"{verb}{tail}")
 
 
-def as_object(raw: Any, name: str = "output") -> Any:
+def as_object(raw: object, name: str = "output") -> object:
     """Return a raw output as an object: clients of an older schema drop an update in which it is text or a list."""
     if raw is None or raw is UNSET:
         return UNSET
