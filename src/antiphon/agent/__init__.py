@@ -1,4 +1,19 @@
-"""For people who write agents: an agent, its sessions, a turn with verbs, tool calls. Never imports `client`."""
+"""The SDK for agents: an agent, its sessions, a turn with methods, tool calls. Never imports `client`.
+
+Files in reading order:
+
+    agent.py       the agent: hooks to fill in, capabilities computed from them, and serving over stdio or a transport
+    service.py     one client that is served: which request goes where
+    sessions.py    the sessions of one client: opened, prompted, changed, closed; what was not advertised is refused
+    prompts.py     the prompts of one session, one at a time, and how they end; additions to a turn that runs
+    session.py     a session as its agent sees it
+    settings.py    its modes, models and config options
+    turn.py        a turn: what an agent does between a prompt and its response
+    questions.py   requests that wait for the user: permission, forms, pages, and what their answers mean
+    tools.py       a tool call while it happens
+    commands.py    a command while it runs, in a terminal of the client or on this machine
+    client.py      the client at the other end, and what it can do
+"""
 
 from typing import TYPE_CHECKING
 

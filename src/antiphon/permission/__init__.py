@@ -1,1 +1,11 @@
-"""What an agent may do: policy, remembered decisions and grants, and a person who is asked. Knows neither SDK."""
+"""Whether an agent may do something: policy, remembered decisions and grants, and a person who is asked. Knows neither SDK.
+
+Files in reading order:
+
+    gate.py            the gate: decides each permission request, read, write and command
+    actions.py         what a request is about, in the terms of the policy
+    grants.py          what a decision about one call allows besides it
+    memory.py          decisions that are remembered, in a store or without one
+    settings.py        rules and mode as the config files say
+    project_trust.py   whether the settings of a project may run programs
+"""
