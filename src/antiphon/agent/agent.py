@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CONTENT_KINDS", "MCP_KINDS", "VERSION", "Agent", "Hooks", "capabilities", "run"]
 
-# --- What an agent tells a client that it can do, computed from what it does. Knows no event loop: an editor waits for this
+# What an agent tells a client that it can do, computed from what it does. Knows no event loop: an editor waits for this.
 
 VERSION: Final = 1
 """The version of the protocol that agents speak here. Whatever a client asks for, this is the answer."""
@@ -93,7 +93,7 @@ def _check(name: str, given: "Collection[str]", known: "Collection[str]") -> Non
             raise LocalProtocolError(f"`{name}` has no `{word}`", hint=f"it may hold {', '.join(known)}")
 
 
-# --- What an agent may do: the questions of a client, as functions to fill in. Knows no connection and no event loop
+# What an agent may do: the questions of a client, as functions to fill in. Knows no connection and no event loop.
 # Every hook may be `def` or `async def`. Only `prompt` is needed; which of the others are filled in is what the client is told.
 # Raise `RequestError` in any of them to refuse with a code and a message of your own.
 
@@ -306,7 +306,7 @@ def _possible(method: "AuthMethod", asked: "Initialize") -> bool:
     return said.get("terminal-auth") is True and "terminal-auth" in (method.meta or {})
 
 
-# --- An agent on stdin and stdout: the handshake before the event loop, the rest after it
+# An agent on stdin and stdout: the handshake before the event loop, the rest after it.
 
 EXIT_GRACE: Final = 2.0
 """Seconds that what still runs may take to end after the client is gone and everything was cancelled."""

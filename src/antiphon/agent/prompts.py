@@ -188,7 +188,7 @@ async def _end(work: "asyncio.Future[PromptResult]", turn: "AgentTurn") -> None:
         turn.end()
 
 
-# --- Adding to a turn that runs: the extension that editors use for it. The protocol itself has no word for it yet
+# Adding to a turn that runs: the extension that editors use for it. The protocol itself has no word for it yet.
 
 STEERING: Final = "_session/steering"
 """The method. Its params are those of a prompt."""

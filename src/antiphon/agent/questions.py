@@ -52,7 +52,7 @@ __all__ = [
     "why_refused",
 ]
 
-# --- What to offer when permission is asked, and what the answer means. Nothing that is not understood is ever an approval
+# What to offer when permission is asked, and what the answer means. Nothing that is not understood is ever an approval.
 
 QUESTION: "Final[JsonObject]" = {"antiphon": {"question": True}}
 """The `_meta` of what is shown like a question for permission and is none: no policy may answer it in the user's place."""
@@ -301,7 +301,7 @@ class UserQuestions:
         return PageVisit(self, id, isinstance(answer, v1.Accepted))
 
 
-# --- Whether answers fit the form that was asked for. Pure; what a client sends is not believed
+# Whether answers fit the form that was asked for. Pure; what a client sends is not believed.
 
 
 def misfits(answers: Mapping[str, ContentValue], form: Form) -> Iterator[str]:

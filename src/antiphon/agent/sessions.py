@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CLOSE_GRACE", "AgentSessions", "check_content", "check_place", "check_servers", "wait_for_ends"]
 
-# --- Whether a client asks for what was advertised. A refusal says what was wrong and what would be right
+# Whether a client asks for what was advertised. A refusal says what was wrong and what would be right.
 
 
 def check_content(prompt: "Iterable[v1.ContentBlock]", takes: Collection[str]) -> None:

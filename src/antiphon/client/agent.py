@@ -291,7 +291,7 @@ class ConnectedAgent:
             await self._terminals.close()
 
 
-# --- Find a session by the beginning of its id, among those that an agent lists
+# Find a session by the beginning of its id, among those that an agent lists.
 
 SHORTEST: Final = 8
 """Letters of an id that are shown at least."""

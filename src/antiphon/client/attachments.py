@@ -34,7 +34,7 @@ __all__ = [
     "prompt_blocks",
 ]
 
-# --- What kind of file this is: by its first bytes where they say so, else by its name. Opens nothing
+# What kind of file this is: by its first bytes where they say so, else by its name. Opens nothing.
 # Only what prompts care about: the pictures and sounds that agents may take, and text by the names that people give it.
 
 SUFFIXES: Final = {

@@ -136,7 +136,7 @@ def _chosen(options: Sequence[v1.PermissionOption], kinds: Sequence[Kind]) -> v1
     return v1.Cancelled()
 
 
-# --- What the agent asks of us: permission, answers from the user, files, terminals. Routed only if there is somebody to do it
+# What the agent asks of us: permission, answers from the user, files, terminals. Routed only if there is somebody to do it.
 
 _CANCELLED: Final[PermissionAnswer] = v1.Cancelled()
 

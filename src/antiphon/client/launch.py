@@ -63,7 +63,7 @@ __all__ = [
     "set_mode",
 ]
 
-# --- Files and terminals behind the policy: each read, write and command is decided before it is done, whether the agent asked or not
+# Files and terminals behind the policy: each read, write and command is decided before it is done, whether the agent asked or not.
 # A path outside the session's roots is refused without a question, and a path that leads elsewhere after the question is not used.
 
 

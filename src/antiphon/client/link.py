@@ -44,7 +44,7 @@ __all__ = [
     "VERSION", "Link", "ProgramTarget", "Retry", "Target", "TransportTarget", "Tries", "Words", "target_of",
 ]  # fmt: skip
 
-# --- Whom to connect to: a program that we start (by its words, or an agent's name), or a transport that somebody has made already
+# Whom to connect to: a program that we start (by its words, or an agent's name), or a transport that somebody has made already.
 # Knows how to reach an agent, and whether it can be reached again. Says nothing to it.
 
 Words: TypeAlias = Sequence[str | os.PathLike[str]]
@@ -182,7 +182,7 @@ def _named(name: str, cwd: str | os.PathLike[str] | None, env: Mapping[str, str]
     return ProgramTarget(found.command, name, found.cwd if cwd is None else cwd, env)
 
 
-# --- When a request is worth asking again. Knows errors and patience; sends nothing
+# When a request is worth asking again. Knows errors and patience; sends nothing.
 # Asked again: what failed because the connection was lost (if the agent can be started again), because it took too long (-32001),
 # because the session had expired (-32003, once it is open again), or because the agent itself has lost a connection (-32000 that says
 # so): the second time that happens the agent is started again, if it can be. After a sign-in, what was refused for the lack of one (-32000), once;

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ClientSession", "Said", "SessionWorkspace", "open_earlier", "reopen"]
 
-# --- Where a session works and with what: said to the agent when it is opened, and again when it has to be opened again
+# Where a session works and with what: said to the agent when it is opened, and again when it has to be opened again.
 
 
 @dataclass(frozen=True)
@@ -292,7 +292,7 @@ def _no_prompt(said: object) -> LocalProtocolError:
     )
 
 
-# --- Opening a session again after it expired or its agent was lost: resumed, else loaded, else a new one in its place
+# Opening a session again after it expired or its agent was lost: resumed, else loaded, else a new one in its place.
 
 _log = logging.getLogger(__name__)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EARLY_LIMIT", "ClientSessions", "EarlyUpdates", "OnUpdate", "OpenQuestions", "SessionInbox"]
 
-# --- What the agent has asked the user and waits for. When the turn is cancelled every open question is answered at once
+# What the agent has asked the user and waits for. When the turn is cancelled every open question is answered at once.
 
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ def _forget(work: "asyncio.Future[T]") -> None:
         _log.error("a handler failed after its question was released", exc_info=error)
 
 
-# --- Updates of sessions that we do not know yet: several agents tell of a session before they answer the request that opens it
+# Updates of sessions that we do not know yet: several agents tell of a session before they answer the request that opens it.
 
 EARLY_LIMIT: Final = 16 * 1024 * 1024
 """Bytes that may wait for their sessions to become known. Forks replay a whole history first; a session that never becomes known costs
@@ -240,7 +240,7 @@ class SessionInbox:
                 _log.exception("`on_update` failed")
 
 
-# --- The sessions of one agent by their ids: who gets an update, and whose directories count
+# The sessions of one agent by their ids: who gets an update, and whose directories count.
 
 
 class ClientSessions:

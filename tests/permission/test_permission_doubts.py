@@ -17,7 +17,7 @@ from antiphon.protocol.v1.permission import PermissionOptionKind as Kind
 from antiphon.redaction import redact
 from antiphon.store.decisions import DecisionStore
 from antiphon.store.schema import FILE_NAME, open_database
-from tests.client.keeping import NO, ONCE, OPTIONS, Deeds, User, audited, names_in, rules, staged, stores
+from tests.permission.keeping import NO, ONCE, OPTIONS, Deeds, User, audited, names_in, rules, staged, stores
 
 YES, REJECTED = v1.Selected("y"), v1.Selected("n")
 

@@ -21,7 +21,7 @@ from antiphon.policy import PolicyMode, Rule, Rules, Scope, Verdict, decide
 from antiphon.protocol import v1
 from antiphon.store.decisions import DecisionStore
 from antiphon.store.schema import open_database
-from tests.client.keeping import NO, OPTIONS, Deeds, User, staged
+from tests.permission.keeping import NO, OPTIONS, Deeds, User, staged
 from tests.policy.corpus import lines
 
 WORK = Workspace.at("/work")

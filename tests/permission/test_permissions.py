@@ -16,8 +16,8 @@ from antiphon.policy import PolicyMode, Verdict
 from antiphon.protocol import v1
 from antiphon.store.schema import open_database
 from tests.client.agents import AT_ONCE
-from tests.client.keeping import NO, ONCE, Deeds, User, audited, names_in, rules, staged, stores
 from tests.limits import limit
+from tests.permission.keeping import NO, ONCE, Deeds, User, audited, names_in, rules, staged, stores
 
 ALWAYS = Choice(Verdict.ALLOW, "project")
 

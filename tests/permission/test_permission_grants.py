@@ -6,7 +6,7 @@ import pytest
 
 from antiphon.permission.gate import PermissionGate
 from antiphon.protocol import v1
-from tests.client.keeping import NO, ONCE, Deeds, User, names_in, staged
+from tests.permission.keeping import NO, ONCE, Deeds, User, names_in, staged
 
 
 async def test_an_allowed_edit_is_one_write_of_what_was_shown(tmp_path: Path) -> None:
