@@ -1,4 +1,4 @@
-"""Two real processes in conversation, every frame shown: `python examples/conversation.py [words …]`."""
+"""Two real processes, a client and an agent, every frame shown: `python examples/conversation.py [words …]`."""
 
 import asyncio
 import sys

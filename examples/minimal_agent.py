@@ -1,4 +1,4 @@
-"""The smallest correct agent on the core: it says back what it is told, word by word."""
+"""The smallest correct agent on the core: it repeats each prompt, word by word."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from antiphon.protocol.v1.version import V1
 
 
 async def main() -> None:
-    """Serve whoever started this program until they close our stdin."""
+    """Serve the client that started this program until it closes our stdin."""
     router = Router()
     connection = Connection(open_stdio(), router, version=V1)
     sessions: set[str] = set()

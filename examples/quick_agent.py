@@ -26,7 +26,7 @@ def main() -> None:
 
 
 async def serve(already_read: bytes) -> None:
-    """Serve whoever started this program until they close our stdin."""
+    """Serve the client that started this program until it closes our stdin."""
     import os
     import uuid
 
