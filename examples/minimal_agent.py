@@ -32,11 +32,11 @@ async def main() -> None:
     async def prompt(asked: v1.Prompt) -> v1.PromptResult:
         if asked.session_id not in sessions:
             raise RequestError(Code.RESOURCE_NOT_FOUND, "there is no such session")
-        voice = connection.voice(asked.session_id)
+        sender = connection.sender(asked.session_id)
         for block in asked.prompt:
             if isinstance(block, v1.TextBlock):
                 for word in block.text.split():
-                    await voice.say(word + " ")
+                    await sender.say(word + " ")
         return v1.PromptResult(v1.StopReason.END_TURN)
 
     router.on_request(m.INITIALIZE, initialize)

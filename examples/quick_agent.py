@@ -51,7 +51,7 @@ async def serve(already_read: bytes) -> None:
     async def prompt(asked: v1.Prompt) -> v1.PromptResult:
         if asked.session_id not in sessions:
             raise RequestError(Code.RESOURCE_NOT_FOUND, "there is no such session")
-        await connection.voice(asked.session_id).say("That was quick.")
+        await connection.sender(asked.session_id).say("That was quick.")
         return v1.PromptResult(v1.StopReason.END_TURN)
 
     router.on_request(m.INITIALIZE, initialize)

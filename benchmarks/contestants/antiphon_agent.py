@@ -56,7 +56,7 @@ class BenchAgent:
             case "permission":
                 await self._ask(session)
             case "big_update":
-                await client.voice(session).say(big_text(self._task.kind, self._task.size))
+                await client.sender(session).say(big_text(self._task.kind, self._task.size))
             case "big_read" | "big_read_lines":
                 answer = await client.request(m.READ_TEXT_FILE, ReadTextFile(session, "/big.txt"))
                 if len(answer.content) != self._task.size:
@@ -66,12 +66,12 @@ class BenchAgent:
                     update = AgentMessageChunk(TextBlock(what.text)) if isinstance(what, Text) else built(what)
                     await client.notify(m.SESSION_UPDATE, SessionUpdate(session, update))
             case _:
-                voice = client.voice(session)
+                sender = client.sender(session)
                 for what in news:
                     if isinstance(what, Text):
-                        await voice.say(what.text)
+                        await sender.say(what.text)
                     else:
-                        await voice.update(built(what))
+                        await sender.update(built(what))
         self._probe.lap()
         return PromptResult(StopReason.END_TURN)
 

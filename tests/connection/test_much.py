@@ -34,15 +34,15 @@ async def main():
 
     async def prompt(asked):
         verb, number = asked.prompt[0].text.split()
-        voice = connection.voice(asked.session_id)
+        sender = connection.sender(asked.session_id)
         if verb == "count":
             for n in range(int(number)):
-                await voice.say(f"{n} of {asked.session_id}")
+                await sender.say(f"{n} of {asked.session_id}")
         elif verb == "shout":
-            await voice.say("x" * int(number))
+            await sender.say("x" * int(number))
         elif verb == "read":
             content = (await connection.request(m.READ_TEXT_FILE, v1.ReadTextFile(asked.session_id, number))).content
-            await voice.say(f"{len(content)} {content[:3]}")
+            await sender.say(f"{len(content)} {content[:3]}")
         return v1.PromptResult(v1.StopReason.END_TURN)
 
     router.on_request(m.PROMPT, prompt)

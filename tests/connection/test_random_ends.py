@@ -250,7 +250,7 @@ class Collecting(v1.Unknown):
 ODD = b'{"type":"odd","text":"' + b"o" * 5000 + b'"}'
 
 
-@pytest.mark.parametrize("sent_by", ["notify", "voice", "request", "stream"])
+@pytest.mark.parametrize("sent_by", ["notify", "sender", "request", "stream"])
 async def test_a_turn_that_is_collected_while_a_frame_is_encoded_is_cancelled_and_the_frame_is_whole(
     sent_by: str,
 ) -> None:
@@ -264,8 +264,8 @@ async def test_a_turn_that_is_collected_while_a_frame_is_encoded_is_cancelled_an
         match sent_by:
             case "notify":
                 connection.post(m.SESSION_UPDATE, v1.SessionUpdate("s", v1.AgentMessageChunk(odd)))
-            case "voice":
-                await connection.voice("s").update(v1.AgentMessageChunk(odd))
+            case "sender":
+                await connection.sender("s").update(v1.AgentMessageChunk(odd))
             case "request":
                 rest.append(asyncio.create_task(connection.request(m.PROMPT, v1.Prompt("s", [odd]))))
             case _:

@@ -50,7 +50,7 @@ async def test_each_frame_is_handed_over_with_its_session_and_the_request_that_i
     async with asyncio.timeout(limit()), Connection(near, router, version=V1) as connection:
         await raw.ask("logout", {}, "a")
         await raw.ask("session/fork", {"sessionId": "s", "cwd": "/"}, 1.5)
-        await connection.voice("v").say("text")
+        await connection.sender("v").say("text")
         await connection.notify(m.SESSION_UPDATE, v1.SessionUpdate("n", v1.AgentMessageChunk(v1.TextBlock("x"))))
         waiting = asyncio.ensure_future(connection.request(m.READ_TEXT_FILE, v1.ReadTextFile("r", "/x")))
         while (await raw.hear()).get("method") != "fs/read_text_file":

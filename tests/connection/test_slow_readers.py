@@ -10,7 +10,7 @@ import pytest
 from antiphon.connection.connection import Connection
 from antiphon.connection.outbox import ANSWERS_LIMIT
 from antiphon.connection.router import Router
-from antiphon.connection.updates import Voice
+from antiphon.connection.updates import UpdateSender
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.session import (
@@ -269,9 +269,9 @@ async def test_many_senders_at_a_full_pipe_all_get_their_turn() -> None:
         client.router.on_notice(m.SESSION_UPDATE, lambda update: heard.append(text_of(update)))
 
         async def talk(n: int) -> None:
-            voice = agent.voice(f"s{n}")
+            sender = agent.sender(f"s{n}")
             for each in range(50):
-                await voice.say(f"{n}/{each} " + "x" * 500)
+                await sender.say(f"{n}/{each} " + "x" * 500)
 
         await asyncio.gather(*(talk(n) for n in range(50)))
         agent.router.on_request(m.LIST_SESSIONS, lambda _: ListSessionsResult([]))
@@ -287,8 +287,8 @@ async def test_a_sender_that_is_cancelled_while_it_waits_does_not_hold_up_the_ot
     agent = Connection(PipeTransport(far_read, far_write), version=V1)
     reader = PipeTransport(near_read, near_write)
     async with asyncio.timeout(limit()), agent:
-        voice = agent.voice("s")
-        senders = [asyncio.create_task(_talk_until_full(voice)) for _ in range(5)]
+        sender = agent.sender("s")
+        senders = [asyncio.create_task(_talk_until_full(sender)) for _ in range(5)]
         for _ in range(20):
             await asyncio.sleep(0)
         assert not any(sender.done() for sender in senders)  # nobody reads
@@ -299,9 +299,9 @@ async def test_a_sender_that_is_cancelled_while_it_waits_does_not_hold_up_the_ot
     await reader.close()
 
 
-async def _talk_until_full(voice: Voice) -> None:
+async def _talk_until_full(sender: UpdateSender) -> None:
     for _ in range(300):
-        await voice.say("x" * 1000)
+        await sender.say("x" * 1000)
 
 
 async def test_a_voice_says_what_notify_would_say() -> None:
@@ -309,10 +309,10 @@ async def test_a_voice_says_what_notify_would_say() -> None:
         said = SessionUpdate('odd "id"', AgentMessageChunk(TextBlock('say "hi"\n é')))
         await agent.notify(m.SESSION_UPDATE, said)
         first = await client.hear()
-        voice = agent.voice('odd "id"')
-        await voice.say('say "hi"\n é')
+        sender = agent.sender('odd "id"')
+        await sender.say('say "hi"\n é')
         assert await client.hear() == first
-        await voice.update(said.update)
+        await sender.update(said.update)
         assert await client.hear() == first
-        await voice.think("hm")
+        await sender.think("hm")
         assert (await client.hear())["params"]["update"]["sessionUpdate"] == "agent_thought_chunk"

@@ -23,7 +23,7 @@ def speaking(connection: list[Connection], answer: object, form: str) -> Router:
     """A `session/new` that is answered with this, and then by a word."""
 
     def say() -> None:
-        _ = connection[0].voice("s").say("hello")
+        _ = connection[0].sender("s").say("hello")
 
     async def later(_: NewSession) -> object:
         await asyncio.sleep(0)

@@ -1,6 +1,6 @@
 """A session as its agent sees it: where it works, what the user can change, and news that belong to no turn.
 
-A session that is being opened has no voice yet. What is said in it is kept, and its voice is given to it by the same step that sends
+A session that is being opened has no sender yet. What is sent in it is kept, and its sender is given to it by the same step that sends
 the answer; so nothing can reach the client before it knows the session.
 """
 
@@ -17,7 +17,7 @@ from antiphon.protocol import v1
 
 if TYPE_CHECKING:
     from antiphon.agent.client import ConnectedClient
-    from antiphon.connection.updates import Voice
+    from antiphon.connection.updates import UpdateSender
     from antiphon.policy import Rules
     from antiphon.protocol.base import JsonObject
     from antiphon.protocol.methods import Call, Notice
@@ -70,7 +70,7 @@ class AgentSession:
         self.watch: Callable[[v1.Update], None] | None = None
         """Sees every update that leaves, for those who keep a history."""
         self._held: list[v1.Update | _Told] | None = []
-        self._voice: Voice | None = None
+        self._sender: UpdateSender | None = None
 
     @property
     def id(self) -> str:
@@ -79,7 +79,7 @@ class AgentSession:
 
     @id.setter
     def id(self, id: str) -> None:
-        if self._voice is not None:
+        if self._sender is not None:
             raise LocalProtocolError("the client knows this session by its id already: it cannot change")
         self._id = id
 
@@ -124,24 +124,24 @@ class AgentSession:
         """Tell any update. Await it: it waits while the client is slow."""
         if self.watch is not None:
             self.watch(update)
-        if self._voice is None:
+        if self._sender is None:
             if self._held is None:
                 raise LocalProtocolError("the session is closed")
             self._held.append(update)
             return NO_WAIT
-        return self._voice.update(update)
+        return self._sender.update(update)
 
     def say(self, text: str) -> Awaitable[None]:
         """A piece of text of the agent: the quick way of `update`."""
-        if self._voice is None or self.watch is not None:
+        if self._sender is None or self.watch is not None:
             return self.update(v1.AgentMessageChunk(v1.TextBlock(text)))
-        return self._voice.say(text)
+        return self._sender.say(text)
 
     def think(self, text: str) -> Awaitable[None]:
         """A piece of thought of the agent: the quick way of `update`."""
-        if self._voice is None or self.watch is not None:
+        if self._sender is None or self.watch is not None:
             return self.update(v1.AgentThoughtChunk(v1.TextBlock(text)))
-        return self._voice.think(text)
+        return self._sender.think(text)
 
     def offer(self, *commands: "v1.Command") -> Awaitable[None]:
         """Say which slash commands there are, all of them."""
@@ -194,7 +194,7 @@ class AgentSession:
 
     def notify(self, notice: "Notice[P]", params: P) -> Awaitable[None]:
         """Tell something that is no update, in its order. Await it. Params that name the session have to name it by our `id`."""
-        if self._voice is None:
+        if self._sender is None:
             if self._held is None:
                 raise LocalProtocolError("the session is closed")
             self._held.append(_Told(notice, params))
@@ -227,18 +227,18 @@ class AgentSession:
     def _open(self) -> None:
         """The client knows it now: what was said so far leaves, and what comes leaves at once."""
         held, self._held = self._held, None
-        self._voice = self.client.connection.voice(self._id)
+        self._sender = self.client.connection.sender(self._id)
         for told in held or ():
             try:
-                _ = self.notify(*told) if isinstance(told, _Told) else self._voice.update(told)
+                _ = self.notify(*told) if isinstance(told, _Told) else self._sender.update(told)
             except Exception:  # it has no JSON form; whoever said it is long gone, and the rest must not suffer
                 _log.exception("an update of a new session could not be sent")
 
     @property
     def closed(self) -> bool:
         """Whether nothing can be said in it any more."""
-        return self._voice is None and self._held is None
+        return self._sender is None and self._held is None
 
     def close(self) -> None:
         """Nothing more can be said in it."""
-        self._voice = self._held = None
+        self._sender = self._held = None
