@@ -10,7 +10,7 @@ import pytest
 from antiphon.connection.connection import Connection
 from antiphon.connection.outbox import ANSWERS_LIMIT
 from antiphon.connection.router import Router
-from antiphon.connection.updates import UpdateSender
+from antiphon.connection.updates import SessionSender
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.session import (
@@ -299,7 +299,7 @@ async def test_a_sender_that_is_cancelled_while_it_waits_does_not_hold_up_the_ot
     await reader.close()
 
 
-async def _talk_until_full(sender: UpdateSender) -> None:
+async def _talk_until_full(sender: SessionSender) -> None:
     for _ in range(300):
         await sender.say("x" * 1000)
 

@@ -17,7 +17,7 @@ from antiphon.protocol import v1
 
 if TYPE_CHECKING:
     from antiphon.agent.client import ConnectedClient
-    from antiphon.connection.updates import UpdateSender
+    from antiphon.connection.updates import SessionSender
     from antiphon.policy import Rules
     from antiphon.protocol.base import JsonObject
     from antiphon.protocol.methods import Call, Notice
@@ -70,7 +70,7 @@ class AgentSession:
         self.watch: Callable[[v1.Update], None] | None = None
         """Sees every update that leaves, for those who keep a history."""
         self._held: list[v1.Update | _Told] | None = []
-        self._sender: UpdateSender | None = None
+        self._sender: SessionSender | None = None
 
     @property
     def id(self) -> str:

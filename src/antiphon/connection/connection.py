@@ -23,7 +23,7 @@ from antiphon.connection.outbox import Direction, Outbox, RoutedOutbox, Tap
 from antiphon.connection.reports import Mended, Observer, Unheard
 from antiphon.connection.router import Router
 from antiphon.connection.stream import CANCEL_GRACE, AnyBacklog, Backlog, Stream
-from antiphon.connection.updates import Updates, UpdateSender
+from antiphon.connection.updates import SessionSender, Updates
 from antiphon.errors import (
     AcpError,
     ConnectionClosed,
@@ -295,9 +295,9 @@ class Connection:
         """
         return self._outbox.put(notice.head or _head_of(notice), b"}\n", params)
 
-    def sender(self, session_id: str) -> UpdateSender:
+    def sender(self, session_id: str) -> SessionSender:
         """For an agent that sends much in one session: the same as `notify`, at half the price."""
-        return UpdateSender(self.version, self._outbox, session_id)
+        return SessionSender(self.version, self._outbox, session_id)
 
     def post(self, notice: Notice[P], params: P) -> None:
         """Send a notification without waiting, for places that cannot: what the peer does not take yet is kept in memory.

@@ -22,7 +22,7 @@ from antiphon.transports.framing import lines_of
 if TYPE_CHECKING:
     from msgspec.json import Decoder
 
-__all__ = ["UpdateSender", "Updates"]
+__all__ = ["SessionSender", "Updates"]
 
 _MARK_WITHIN: Final = 64
 """The method stands this near to the start of a frame in every peer we know that sends many."""
@@ -193,7 +193,7 @@ def _pieces(block: Line) -> Iterator[Line]:
 # The updates that we send in one session, with everything encoded beforehand that does not change from one to the next.
 
 
-class UpdateSender:
+class SessionSender:
     """What an agent sends in one session. Await each; like `Connection.notify`, they wait while the client is slow.
 
     A streaming agent does little else, so the methods are partial applications of one function and build no message objects.
