@@ -219,4 +219,4 @@ def test_ctrl_c_ends_it_and_what_it_asked(clinic: Clinic) -> None:
 
 def test_the_help_tells_the_exit_status(clinic: Clinic) -> None:
     done = clinic.visit("--help")
-    assert done.status == 0 and "exit status: 0 all is well, 1 there is a problem" in " ".join(done.out.split())
+    assert done.status == 0 and "exit status: 0 no problem, 1 a problem" in " ".join(done.out.split())
