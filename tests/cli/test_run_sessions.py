@@ -113,7 +113,7 @@ def test_servers_of_a_file_reach_the_session(place: Place) -> None:
 def test_servers_that_make_no_sense_are_an_error(text: str, place: Place) -> None:
     (place.cwd / "mcp.json").write_text(text, encoding="utf-8")
     done = place.run("hi", "--mcp-config", "mcp.json")
-    assert done.status == 2 and "mcp.json" in done.err and "hint: it is JSON such as" in done.err
+    assert done.status == 2 and "mcp.json" in done.err and "hint: write JSON such as" in done.err
 
 
 def test_servers_and_mode_of_the_config_file_hold_for_new_sessions(place: Place) -> None:
