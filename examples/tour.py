@@ -11,7 +11,7 @@ from pathlib import Path
 
 from antiphon import AcpError, ResponseError, connect, v1
 from antiphon.client import ClientSession, Files, Terminals
-from antiphon.transcript.entries import CallEntry, Entry, Message, Notice, Thought
+from antiphon.transcript.entries import CallEntry, Entry, Message, NoticeEntry, Thought
 
 TOUR = ("Where are we?", "/plan", "/edit notes.txt Sing the second voice", "/read notes.txt", "/run ls -l", "/usage")
 MARKS = {v1.PlanStatus.COMPLETED: "✓", v1.PlanStatus.IN_PROGRESS: "▸", v1.PlanStatus.PENDING: "·"}
@@ -37,7 +37,7 @@ def show(entry: Entry, place: Path) -> None:
             line("agent", text)
         case Thought(text=text):
             line("thinks", text)
-        case Notice(title=title, description=description):
+        case NoticeEntry(title=title, description=description):
             line("notice", f"{title}: {description}")
         case CallEntry(label=label, status=status, content=content):
             line("tool", f"{label} ({status})")

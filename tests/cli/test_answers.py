@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from antiphon.cli.run.person import Person
 from antiphon.cli.terminal import YES_OR_NO, Screen, TypedAnswers, answered_yes
-from antiphon.permission.gate import Choice, Question
+from antiphon.permission.gate import PermissionChoice, Question
 from antiphon.policy import Action, Rule, Ruling, Verdict
 from antiphon.protocol import v1
 
@@ -108,7 +108,7 @@ def test_a_line_means_something_only_if_all_of_it_is_a_listed_word(text: bytes) 
 def test_only_a_listed_answer_gives_permission_in_run(runner: asyncio.Runner, text: str) -> None:
     choice = asked_by_run(runner, "permission", text)
     word = word_of(text)
-    assert isinstance(choice, Choice)
+    assert isinstance(choice, PermissionChoice)
     assert (choice.verdict is Verdict.ALLOW) == (word in LISTED)
     scope = SCOPES.get((word or "")[:1]) if choice.verdict is Verdict.ALLOW else None
     assert choice.scope == scope

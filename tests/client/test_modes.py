@@ -11,7 +11,7 @@ from antiphon.client.launch import ORDER, keep_agent_to, mode_in_force, set_mode
 from antiphon.client.session import ClientSession
 from antiphon.errors import AcpError
 from antiphon.local.roots import Workspace
-from antiphon.permission.gate import Choice, PermissionGate, Question
+from antiphon.permission.gate import PermissionChoice, PermissionGate, Question
 from antiphon.policy import PolicyMode, Verdict
 from antiphon.tui.status import status_text
 from tests.cli.agents import HasModes, KeepsItsMode
@@ -29,9 +29,9 @@ class Yes:
 
     asked = 0
 
-    def __call__(self, question: Question) -> Choice:
+    def __call__(self, question: Question) -> PermissionChoice:
         self.asked += 1
-        return Choice(Verdict.ALLOW)
+        return PermissionChoice(Verdict.ALLOW)
 
 
 async def what_happens(session: ClientSession, user: Yes, folder: Path) -> tuple[bool, bool]:

@@ -12,7 +12,7 @@ from antiphon.client.session import ClientSession
 from antiphon.client.terminals import Terminals
 from antiphon.connection.connection import Connection
 from antiphon.errors import RequestRefused
-from antiphon.permission.gate import Choice, PermissionGate, Question
+from antiphon.permission.gate import PermissionChoice, PermissionGate, Question
 from antiphon.policy import Rules, Verdict
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
@@ -25,8 +25,8 @@ from tests.client.talker import END, Talker
 P = TypeVar("P")
 R = TypeVar("R")
 
-ONCE = Choice(Verdict.ALLOW)
-NO = Choice(Verdict.DENY)
+ONCE = PermissionChoice(Verdict.ALLOW)
+NO = PermissionChoice(Verdict.DENY)
 
 OPTIONS = [
     v1.PermissionOption("A", "Always", Kind.ALLOW_ALWAYS),
@@ -47,11 +47,11 @@ def names_in(folder: Path) -> list[str]:
 class User:
     """Answers questions with these, one after the other; whoever asks more often is told off."""
 
-    def __init__(self, *answers: Choice) -> None:
+    def __init__(self, *answers: PermissionChoice) -> None:
         self.asked: list[Question] = []
         self._answers = list(answers)
 
-    async def __call__(self, question: Question) -> Choice:
+    async def __call__(self, question: Question) -> PermissionChoice:
         self.asked.append(question)
         await asyncio.sleep(0)
         assert self._answers, f"asked too often: {question.action}"

@@ -9,7 +9,7 @@ import pytest
 from antiphon.client.files import Files
 from antiphon.client.launch import GuardedFiles
 from antiphon.errors import RequestRefused
-from antiphon.permission.gate import Choice, OnAsk, PermissionGate, Question, allowing, rejecting
+from antiphon.permission.gate import OnAsk, PermissionChoice, PermissionGate, Question, allowing, rejecting
 from antiphon.permission.memory import Memory, forget_closed
 from antiphon.policy import PolicyMode, Verdict
 from antiphon.protocol import v1
@@ -44,7 +44,7 @@ async def test_a_store_that_cannot_be_used_means_ask_and_nothing_is_remembered(
     work = tmp_path / "work"
     work.mkdir()
     database = open_database(tmp_path)
-    user = User(Choice(Verdict.ALLOW, "everywhere"), NO)
+    user = User(PermissionChoice(Verdict.ALLOW, "everywhere"), NO)
     gate = PermissionGate(mode=PolicyMode.BYPASS, ask=user, decisions=stores(database)["decisions"])
     assert await outcome_of_editing(gate, work) == YES  # "always" could not be remembered, so it is none
     assert await outcome_of_editing(gate, work) == REJECTED
@@ -128,13 +128,13 @@ async def test_a_denial_by_a_rule_is_no_failure_for_lack_of_somebody(tmp_path: P
     assert gate.failed is None and [denial.unattended for denial in gate.denials] == [False]
 
 
-@pytest.mark.parametrize("answer", [None, True, "allow", Choice(Verdict.ASK), Choice("perhaps")])  # type: ignore[arg-type]
+@pytest.mark.parametrize("answer", [None, True, "allow", PermissionChoice(Verdict.ASK), PermissionChoice("perhaps")])  # type: ignore[arg-type]
 async def test_an_answer_that_is_none_allows_nothing(tmp_path: Path, answer: Any) -> None:
     assert await outcome_of_editing(PermissionGate(ask=lambda _: answer), tmp_path) == REJECTED
 
 
 async def test_a_screen_that_fails_allows_nothing(tmp_path: Path) -> None:
-    def ask(question: Question) -> Choice:
+    def ask(question: Question) -> PermissionChoice:
         raise RuntimeError("no screen")
 
     assert await outcome_of_editing(PermissionGate(ask=ask), tmp_path) == REJECTED
@@ -160,7 +160,7 @@ async def test_a_question_about_a_write_is_released_when_the_turn_is_cancelled(t
     asked = asyncio.Event()
     told: list[str | None] = []
 
-    async def ask(question: Question) -> Choice:
+    async def ask(question: Question) -> PermissionChoice:
         asked.set()
         await asyncio.Event().wait()
         raise AssertionError
@@ -185,7 +185,7 @@ async def test_a_cancelled_question_for_permission_is_written_down(tmp_path: Pat
     asked = asyncio.Event()
     outcomes: list[object] = []
 
-    async def ask(question: Question) -> Choice:
+    async def ask(question: Question) -> PermissionChoice:
         asked.set()
         await asyncio.Event().wait()
         raise AssertionError
@@ -207,7 +207,7 @@ async def test_a_cancelled_question_for_permission_is_written_down(tmp_path: Pat
 async def test_a_link_that_is_put_in_the_way_while_the_user_thinks_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("old", encoding="utf-8")
 
-    def ask(question: Question) -> Choice:
+    def ask(question: Question) -> PermissionChoice:
         (tmp_path / "a").symlink_to("precious")
         return ONCE
 

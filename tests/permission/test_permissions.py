@@ -11,7 +11,7 @@ from antiphon.client.connect import connect
 from antiphon.client.files import Files
 from antiphon.client.launch import GuardedFiles, GuardedTerminals
 from antiphon.client.terminals import Terminals
-from antiphon.permission.gate import Choice, PermissionGate, Question
+from antiphon.permission.gate import PermissionChoice, PermissionGate, Question
 from antiphon.policy import PolicyMode, Verdict
 from antiphon.protocol import v1
 from antiphon.store.schema import open_database
@@ -19,7 +19,7 @@ from tests.client.agents import AT_ONCE
 from tests.limits import limit
 from tests.permission.keeping import NO, ONCE, Deeds, User, audited, names_in, rules, staged, stores
 
-ALWAYS = Choice(Verdict.ALLOW, "project")
+ALWAYS = PermissionChoice(Verdict.ALLOW, "project")
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ async def test_without_anybody_to_ask_a_question_is_rejected_and_the_turn_goes_o
 async def test_an_agent_that_was_told_always_does_not_ask_and_is_decided_about_all_the_same(
     tmp_path: Path, demo: dict[str, Any]
 ) -> None:
-    user = User(Choice(Verdict.ALLOW, "session", option_id="allow_always"), NO)
+    user = User(PermissionChoice(Verdict.ALLOW, "session", option_id="allow_always"), NO)
     gate = PermissionGate(ask=user)
     async with asyncio.timeout(limit()), connect("demo", **demo, **handlers(gate)) as agent:
         session = await agent.new_session(tmp_path)
@@ -287,7 +287,7 @@ async def test_always_survives_a_restart_within_its_scope(tmp_path: Path) -> Non
 
 
 async def test_never_is_remembered_too_and_told_with_the_option_that_says_so(tmp_path: Path) -> None:
-    user = User(Choice(Verdict.DENY, "everywhere"))
+    user = User(PermissionChoice(Verdict.DENY, "everywhere"))
     outcomes: list[object] = []
 
     async def play(agent: Deeds) -> None:
@@ -311,7 +311,9 @@ async def test_a_remembered_answer_expires(tmp_path: Path) -> None:
     for place in (tmp_path / "state", None):
         outcomes.clear()
         user = User(
-            Choice(Verdict.ALLOW, "project", "2000-01-01T00:00:00Z"), Choice(Verdict.ALLOW, "project", "soon"), NO
+            PermissionChoice(Verdict.ALLOW, "project", "2000-01-01T00:00:00Z"),
+            PermissionChoice(Verdict.ALLOW, "project", "soon"),
+            NO,
         )
         async with open_database(place or tmp_path) as database:
             kept = {} if place is None else stores(database)
@@ -338,7 +340,7 @@ async def test_what_no_rule_can_say_is_allowed_once(tmp_path: Path) -> None:
 async def test_questions_come_one_by_one_and_an_always_answers_those_that_wait(tmp_path: Path) -> None:
     open_questions = 0
 
-    async def ask(question: Question) -> Choice:
+    async def ask(question: Question) -> PermissionChoice:
         nonlocal open_questions
         open_questions += 1
         assert open_questions == 1
@@ -349,7 +351,7 @@ async def test_questions_come_one_by_one_and_an_always_answers_those_that_wait(t
 
     asked = 0
 
-    async def counted(question: Question) -> Choice:
+    async def counted(question: Question) -> PermissionChoice:
         nonlocal asked
         asked += 1
         return await ask(question)

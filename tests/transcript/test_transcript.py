@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from antiphon.protocol import v1
 from antiphon.protocol.base import Unknown
 from antiphon.transcript.entries import lines_of
-from antiphon.transcript.transcript import CallEntry, CompactionEntry, Message, Notice, Thought, Transcript, fold
+from antiphon.transcript.transcript import CallEntry, CompactionEntry, Message, NoticeEntry, Thought, Transcript, fold
 from tests.protocol.strategies import messages
 
 IMAGE = v1.ImageBlock(data="", mime_type="image/png")
@@ -52,7 +52,7 @@ def only_call(*updates: v1.Update) -> CallEntry:
 
 def look(transcript: Transcript) -> Any:
     """Everything there is to see, as values that can be compared."""
-    slots = [name for kind in (Message, Thought, CallEntry, Notice, CompactionEntry) for name in kind.__slots__]
+    slots = [name for kind in (Message, Thought, CallEntry, NoticeEntry, CompactionEntry) for name in kind.__slots__]
     shown = [
         [type(entry), getattr(entry, "blocks", None), *(getattr(entry, name, None) for name in slots)]
         for entry in transcript.entries

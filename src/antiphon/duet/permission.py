@@ -28,7 +28,7 @@ import msgspec
 from antiphon.agent.questions import Permission, is_question, refusal, why_refused
 from antiphon.errors import Advice, Code, RequestError
 from antiphon.local.roots import Workspace
-from antiphon.permission.gate import DOUBT, USER, Choice, Denial, PermissionGate, Question, rejecting
+from antiphon.permission.gate import DOUBT, USER, Denial, PermissionChoice, PermissionGate, Question, rejecting
 from antiphon.permission.memory import forget_closed
 from antiphon.permission.settings import BROKEN, rules_in, settings_here
 from antiphon.policy import PolicyMode, Rules, Verdict
@@ -152,17 +152,17 @@ def shown_to_user(
     return msgspec.structs.replace(request, tool_call=call, options=[*options[:at], *ours, *options[at:]], meta=meta)
 
 
-def choice_of(shown: v1.RequestPermission, result: v1.PermissionResult) -> Choice:
+def choice_of(shown: v1.RequestPermission, result: v1.PermissionResult) -> PermissionChoice:
     """The decision of the client, and who made it. A response that is not understood is never an approval."""
     option = Permission(result.outcome, shown.options).option
     by = _decided_by(result)
     if option is None:
-        return Choice(Verdict.DENY, by=by)
+        return PermissionChoice(Verdict.DENY, by=by)
     if option.option_id in _SCOPES and option.kind == _Kind.ALLOW_ALWAYS:
-        return Choice(Verdict.ALLOW, _SCOPES[option.option_id][0], by=by)
+        return PermissionChoice(Verdict.ALLOW, _SCOPES[option.option_id][0], by=by)
     # An option of a kind from tomorrow may be anything; it is the user who has chosen it.
     denies = option.kind.known and option.kind in (_Kind.REJECT_ONCE, _Kind.REJECT_ALWAYS)
-    return Choice(Verdict.DENY if denies else Verdict.ALLOW, option_id=option.option_id, by=by)
+    return PermissionChoice(Verdict.DENY if denies else Verdict.ALLOW, option_id=option.option_id, by=by)
 
 
 def _decided_by(result: v1.PermissionResult) -> str:
@@ -421,7 +421,7 @@ class _Asker:
         self._engines_own = engines_own
         self._ask = ask
 
-    async def __call__(self, question: Question) -> Choice:
+    async def __call__(self, question: Question) -> PermissionChoice:
         self.asked = True
         request, own = self._request, self._engines_own
         if isinstance(request, tuple):

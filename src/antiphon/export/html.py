@@ -11,7 +11,7 @@ from antiphon.export.session import ExportedLine, ExportedSession, speaker, text
 from antiphon.protocol import v1
 from antiphon.text import prose
 from antiphon.transcript.presentation import MARKS
-from antiphon.transcript.transcript import CallEntry, CompactionEntry, Message, Notice, Thought
+from antiphon.transcript.transcript import CallEntry, CompactionEntry, Message, NoticeEntry, Thought
 
 __all__ = ["STYLE", "html_of_markdown", "page", "safe"]
 
@@ -287,7 +287,7 @@ def _body(line: ExportedLine, cwd: str) -> Iterator[str]:
             yield f'<details class="thought"><summary>Thought</summary>{inner}</details>'
         case CallEntry():
             yield _call(entry, text_of(line), cwd)
-        case Notice():
+        case NoticeEntry():
             more = f"<p>{safe(entry.description)}</p>" if entry.description else ""
             yield f'<aside class="{entry.severity.meaning}"><strong>{safe(entry.title)}</strong>{more}</aside>'
         case CompactionEntry():

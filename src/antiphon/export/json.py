@@ -6,7 +6,7 @@ import msgspec
 
 from antiphon.export.session import ExportedLine, ExportedSession, text_of
 from antiphon.protocol.base import encode
-from antiphon.transcript.transcript import CallEntry, CompactionEntry, Entry, Message, Notice
+from antiphon.transcript.transcript import CallEntry, CompactionEntry, Entry, Message, NoticeEntry
 
 __all__ = ["FORMAT", "VERSION", "document"]
 
@@ -39,7 +39,7 @@ def _type(entry: Entry) -> str:
             return "message"
         case CallEntry():
             return "call"
-        case Notice():
+        case NoticeEntry():
             return "notice"
         case CompactionEntry():
             return "compaction"
@@ -69,7 +69,7 @@ def _facts(line: ExportedLine) -> dict[str, object]:
                 "locations": entry.locations,
                 **{name: None if value is msgspec.UNSET else value for name, value in raw.items()},
             }
-        case Notice():
+        case NoticeEntry():
             return {"severity": entry.severity, "title": entry.title, "description": entry.description}
         case CompactionEntry():
             return {"status": entry.status, "error": entry.error, "text": entry.text}

@@ -9,7 +9,7 @@ from antiphon.export.session import ExportedLine, ExportedSession, speaker, text
 from antiphon.protocol import v1
 from antiphon.text import fenced, one_line, prose
 from antiphon.transcript.presentation import MARKS
-from antiphon.transcript.transcript import CallEntry, CompactionEntry, Message, Notice, Thought
+from antiphon.transcript.transcript import CallEntry, CompactionEntry, Message, NoticeEntry, Thought
 
 __all__ = ["markdown"]
 
@@ -28,7 +28,7 @@ def markdown(told: ExportedSession, *, thoughts: bool = False, calls: bool = Tru
         if (isinstance(line.entry, Thought) and not thoughts) or (isinstance(line.entry, CallEntry) and not calls):
             continue
         who, mine = speaker(line), isinstance(line.entry, Message) and line.entry.speaker == "user"
-        if mine or (who != heard and not isinstance(line.entry, Notice)):
+        if mine or (who != heard and not isinstance(line.entry, NoticeEntry)):
             blocks.append(f"## {one_line(who)} · {line.when.astimezone():%Y-%m-%d %H:%M}")
             heard = None if mine else who
         blocks += _body(line, told.about.cwd)
@@ -65,7 +65,7 @@ def _body(line: ExportedLine, cwd: str) -> Iterator[str]:
             ended = "" if status is v1.ToolStatus.COMPLETED else f", {word}"
             yield f"{MARKS[status]} {_code(text_of(line))} ({entry.kind}{ended})"
             yield from (_piece(piece) for piece in pieces_of_call(entry, cwd) if piece.text)
-        case Notice():
+        case NoticeEntry():
             more = f": {prose(entry.description).strip()}" if entry.description else ""
             yield _quoted(f"**{entry.severity}: {one_line(entry.title)}**{more}")
         case CompactionEntry():

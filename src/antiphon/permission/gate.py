@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Ask",
-    "Choice",
     "Denial",
     "OnAsk",
+    "PermissionChoice",
     "PermissionGate",
     "Question",
     "allowing",
@@ -142,7 +142,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PermissionChoice:
     """The user's answer. With a scope it is remembered; `expires_at` is a time in ISO 8601 with its zone."""
 
     verdict: Verdict
@@ -171,7 +171,7 @@ class Denial:
         return subject_of(self.action)
 
 
-Ask: TypeAlias = Callable[[Question], Choice | Awaitable[Choice]]
+Ask: TypeAlias = Callable[[Question], PermissionChoice | Awaitable[PermissionChoice]]
 
 
 @dataclass(frozen=True, slots=True)

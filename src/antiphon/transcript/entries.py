@@ -21,7 +21,7 @@ from antiphon.protocol.v1.tools import (
 )
 from antiphon.protocol.v1.updates import CompactionStatus, CompactionUpdate, NoticeSeverity, NoticeUpdate
 
-__all__ = ["CallEntry", "CompactionEntry", "Entry", "Message", "Notice", "Speaker", "Thought"]
+__all__ = ["CallEntry", "CompactionEntry", "Entry", "Message", "NoticeEntry", "Speaker", "Thought"]
 
 Speaker: TypeAlias = Literal["user", "agent"]
 
@@ -228,7 +228,7 @@ def _streamed(content: list[ToolContent]) -> Any:
         return UNSET
 
 
-class Notice:
+class NoticeEntry:
     """Something the user should know that belongs to no message."""
 
     __slots__ = ("description", "key", "severity", "title")
@@ -261,7 +261,7 @@ class CompactionEntry(Writing):
             self.error = news.error
 
 
-Entry: TypeAlias = Message | Thought | CallEntry | Notice | CompactionEntry
+Entry: TypeAlias = Message | Thought | CallEntry | NoticeEntry | CompactionEntry
 
 
 def lines_of(entry: Entry) -> Iterator[str]:
@@ -274,7 +274,7 @@ def lines_of(entry: Entry) -> Iterator[str]:
             yield from (f"… {line}" for line in _shown(entry).splitlines())
         case CallEntry():
             yield f"[{entry.status}] {entry.label}"
-        case Notice():
+        case NoticeEntry():
             yield f"! {entry.severity}: {entry.title}" + (f": {entry.description}" if entry.description else "")
         case CompactionEntry():
             yield f"~ compaction {entry.status}" + (f": {entry.error}" if entry.error else "")

@@ -52,7 +52,7 @@ from antiphon.transcript.entries import (
     CompactionEntry,
     Entry,
     Message,
-    Notice,
+    NoticeEntry,
     Speaker,
     Thought,
     lines_of,
@@ -61,7 +61,7 @@ from antiphon.transcript.entries import (
 if TYPE_CHECKING:
     from antiphon.protocol.v1.updates import Update
 
-__all__ = ["CallEntry", "CompactionEntry", "Entry", "Message", "Notice", "Thought", "Transcript", "fold"]
+__all__ = ["CallEntry", "CompactionEntry", "Entry", "Message", "NoticeEntry", "Thought", "Transcript", "fold"]
 
 CALLS_KEPT: Final = 1000
 """Calls that are known by their ids though a limit has dropped their entries, and that are not finished."""
@@ -230,7 +230,7 @@ class Transcript:
             case ToolCall():
                 return self._announced(update)
             case NoticeUpdate():
-                notice = Notice(self._next_key, update)
+                notice = NoticeEntry(self._next_key, update)
                 self._enter(notice)
                 return notice
             case CompactionUpdate():

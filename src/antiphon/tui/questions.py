@@ -14,7 +14,7 @@ from rich.text import Text
 from antiphon.catalogue.known import keys_for
 from antiphon.client.handlers import Elicitation, Elicited
 from antiphon.config.environment import environment_for
-from antiphon.permission.gate import Choice, Question
+from antiphon.permission.gate import PermissionChoice, Question
 from antiphon.policy import Verdict
 from antiphon.protocol import v1
 from antiphon.transcript.presentation import shown_path
@@ -293,7 +293,7 @@ class ChatQuestions:
         self._pages: dict[str, str] = {}
         self.elicitation = Elicitation(self._form, self._page, self._completed)
 
-    async def permission(self, question: Question) -> Choice:
+    async def permission(self, question: Question) -> PermissionChoice:
         """Ask for permission."""
         subject = self._subject(question)
         panel = PermissionPanel(subject, view=lambda things: self._screen.note(things, "view"))
@@ -305,7 +305,7 @@ class ChatQuestions:
         if permit.scope is not None or not permit.allow:  # what was allowed once shows by itself
             self._screen.note([_answered(subject, permit)], "call")
         verdict = Verdict.ALLOW if permit.allow else Verdict.DENY
-        return Choice(verdict, permit.scope, option_id=permit.option_id)
+        return PermissionChoice(verdict, permit.scope, option_id=permit.option_id)
 
     def _subject(self, question: Question) -> PermissionSubject:
         cwd, why = question.action.cwd, question.ruling.why

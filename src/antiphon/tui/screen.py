@@ -15,7 +15,7 @@ from rich.text import Text
 
 from antiphon.protocol import v1
 from antiphon.protocol.v1.updates import MessageChunk
-from antiphon.transcript.entries import CallEntry, CompactionEntry, Entry, Message, Notice, Thought
+from antiphon.transcript.entries import CallEntry, CompactionEntry, Entry, Message, NoticeEntry, Thought
 from antiphon.transcript.transcript import Transcript
 from antiphon.tui.blocks import Block, Splitter, TailOf, WordOf, call_texts, content_word
 from antiphon.tui.painter import Painter, clean, one_line
@@ -100,7 +100,7 @@ class ChatScreen:
             self._settle(except_for=entry.key)
         if isinstance(update, MessageChunk):
             self._talked(entry, update.content)
-        elif isinstance(entry, Notice):
+        elif isinstance(entry, NoticeEntry):
             mark, style = SEVERITIES[entry.severity.meaning]
             words = one_line(entry.title) + (f": {clean(entry.description)}" if entry.description else "")
             self._write("notice", self.painter.paint(Text.assemble((mark, style), " ", words)))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from antiphon.protocol.v1.content import TextBlock
-from antiphon.transcript.transcript import CallEntry, Entry, Message, Notice, Thought, Transcript
+from antiphon.transcript.transcript import CallEntry, Entry, Message, NoticeEntry, Thought, Transcript
 from tests.duet.e2e.editors import Place
 from tests.engines.driving import Client
 from tests.engines.model.steps import wait_limit
@@ -98,7 +98,7 @@ class Line(NamedTuple):
 
 def folded(transcript: Transcript) -> list[Line]:
     """What the user sees, without notices: they are about the moment, and not part of what was said."""
-    return [_line(entry) for entry in transcript.entries if not isinstance(entry, Notice)]
+    return [_line(entry) for entry in transcript.entries if not isinstance(entry, NoticeEntry)]
 
 
 def shown(client: Client) -> list[Line]:
@@ -114,7 +114,7 @@ def _line(entry: Entry) -> Line:
             return Line("thought", _text(entry.blocks))
         case CallEntry():
             return Line("call", entry.title, str(entry.status), f"{entry.kind} {entry.content} {entry.raw_output}")
-        case Notice():
+        case NoticeEntry():
             return Line("notice", entry.title)
         case _:
             return Line("compaction", _text(entry.blocks), str(entry.status))

@@ -19,7 +19,7 @@ from antiphon.transcript.presentation import describe_action, diffs_in
 if TYPE_CHECKING:
     from antiphon.cli.terminal import Screen
     from antiphon.client.handlers import Elicited
-    from antiphon.permission.gate import Choice, Question
+    from antiphon.permission.gate import PermissionChoice, Question
     from antiphon.store.decisions import Scope
 
 __all__ = ["Person"]
@@ -50,19 +50,19 @@ class Person:
 
     # Permission.
 
-    async def decide(self, question: "Question") -> "Choice":
+    async def decide(self, question: "Question") -> "PermissionChoice":
         """Ask whether the agent may do this."""
-        from antiphon.permission.gate import Choice
+        from antiphon.permission.gate import PermissionChoice
         from antiphon.policy import Verdict
 
-        once, no = Choice(Verdict.ALLOW), Choice(Verdict.DENY)
+        once, no = PermissionChoice(Verdict.ALLOW), PermissionChoice(Verdict.DENY)
         words = {"y": once, "yes": once, "n": no, "no": no}
         rules = ", ".join(rule.text for rule in question.always)
         offered = "y yes, n no"
         if rules:
             offered += ", always in this s session, p project, e everywhere"
             for scope in _SCOPES:
-                words[scope[0]] = words[scope] = Choice(Verdict.ALLOW, scope=scope)
+                words[scope[0]] = words[scope] = PermissionChoice(Verdict.ALLOW, scope=scope)
         async with self._floor():
             self._show(question)
             if rules:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from antiphon.duet.history.events import EndEvent, GivenEvent, HistoryView, PromptEvent, UpdateEvent
 from antiphon.protocol import v1
-from antiphon.transcript.entries import CallEntry, CompactionEntry, Entry, Message, Notice, Thought
+from antiphon.transcript.entries import CallEntry, CompactionEntry, Entry, Message, NoticeEntry, Thought
 from antiphon.transcript.transcript import Transcript
 
 __all__ = [
@@ -64,13 +64,13 @@ class HistoryTurn:
     @property
     def empty(self) -> bool:
         """Whether it has nothing but notices."""
-        return all(isinstance(each, Notice) for each in self.transcript.entries)
+        return all(isinstance(each, NoticeEntry) for each in self.transcript.entries)
 
 
 def key_of(entry: Entry) -> Key | None:
     """The key by which an entry is found in both histories. What the user said has other ids in each of them."""
     match entry:
-        case Message(speaker="user") | Notice():
+        case Message(speaker="user") | NoticeEntry():
             return None
         case Message() | Thought():
             return None if entry.message_id is None else (type(entry), entry.message_id)
