@@ -6,8 +6,7 @@ Files in reading order:
     agent.py          an agent that we are connected to: sessions opened, listed, deleted, found by the beginning of an id
     session.py        a session: prompts, settings, its end, and how it is opened again
     turn.py           a turn: one prompt, its updates, its result
-    updates.py        where updates go outside of turns, sessions by their ids, and open questions
-    settings.py       modes, models and config options of a session, followed through its updates
+    updates.py        where updates go outside of turns, settings that follow them, sessions by their ids, and open questions
     link.py           the link to an agent: target, start, handshake, sign-in, retries
     capabilities.py   what each side can do
     handlers.py       what the agent asks of us: permission, questions, extensions, and the answers of users of this SDK

@@ -18,8 +18,8 @@ from antiphon.catalogue.known import JOINT, OURS, default_agent, keys_for
 from antiphon.client.connect import ElicitationHandler, connect
 from antiphon.client.files import Files, refusal
 from antiphon.client.link import Retry
-from antiphon.client.settings import of_category
 from antiphon.client.terminals import Terminals
+from antiphon.client.updates import of_category
 from antiphon.config.environment import environment_for, with_new_sessions
 from antiphon.config.shapes import OwnClient
 from antiphon.connection.reports import ReportLog

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
 from msgspec import UNSET
 
-from antiphon.client import settings
 from antiphon.client.turn import ClientTurn
-from antiphon.client.updates import OnUpdate, OpenQuestions, SessionInbox
+from antiphon.client.updates import Offer, OnUpdate, OpenQuestions, SessionInbox, of_category, take_settings, with_value
 from antiphon.errors import AcpError, Code, ConnectionClosed, LocalProtocolError, NotSupported, RequestRefused
 from antiphon.local.roots import AnyPath, Workspace
 from antiphon.protocol import v1
@@ -176,7 +175,7 @@ class ClientSession:
         if self.modes is not None:
             await self._ask(m.SET_MODE, lambda: v1.SetMode(self.id, mode_id), timeout)
             self._inbox.follow(v1.CurrentModeUpdate(mode_id))
-        elif (option := settings.of_category(self, v1.ConfigCategory.MODE)) is not None:
+        elif (option := of_category(self, v1.ConfigCategory.MODE)) is not None:
             await self.set_config_option(option.id, mode_id, timeout=timeout)
         else:
             raise NotSupported(f"{self._link.name} has no modes in this session")
@@ -186,7 +185,7 @@ class ClientSession:
         if self.models is not None:
             await self._ask(m.SET_MODEL, lambda: v1.SetModel(self.id, model_id), timeout)
             self._inbox.follow(v1.CurrentModelUpdate(model_id))
-        elif (option := settings.of_category(self, v1.ConfigCategory.MODEL)) is not None:
+        elif (option := of_category(self, v1.ConfigCategory.MODEL)) is not None:
             await self.set_config_option(option.id, model_id, timeout=timeout)
         else:
             raise NotSupported(f"{self._link.name} has no choice of models in this session")
@@ -196,7 +195,7 @@ class ClientSession:
         if self.config_options is None:
             raise NotSupported(f"{self._link.name} has no settings in this session")
         answer = await self._ask(m.SET_CONFIG_OPTION, lambda: v1.SetConfigOption(self.id, config_id, value), timeout)
-        options = answer.config_options or settings.with_value(self.config_options, config_id, value)
+        options = answer.config_options or with_value(self.config_options, config_id, value)
         self._inbox.follow(v1.ConfigOptionUpdate(options))
 
     async def close(self, *, timeout: Timeout = UNSET) -> None:
@@ -244,10 +243,10 @@ class ClientSession:
         home = self._open_on
         return home if home is not None and not home.closed and self._link.is_current(home) else None
 
-    def _opened(self, home: "Connection", offer: settings.Offer) -> None:
+    def _opened(self, home: "Connection", offer: Offer) -> None:
         """It is open there, and this is what it offers."""
         self._open_on = home
-        settings.take(self, offer)
+        take_settings(self, offer)
 
     def _expire(self) -> None:
         """It is open no longer; the next use opens it again."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import msgspec
 
-from antiphon.client import settings
+from antiphon.client.updates import follow_settings
 from antiphon.errors import (
     AcpError,
     Code,
@@ -310,7 +310,7 @@ class ClientTurn:
         if kind is v1.ToolCallPatch:
             return False
         if entry is None:
-            settings.follow(self._session, update)
+            follow_settings(self._session, update)
         else:
             if kind is v1.AgentMessageChunk and isinstance(entry, Message) and id(entry) not in self._messages:
                 chunk = cast("v1.AgentMessageChunk", update).content

@@ -8,14 +8,15 @@ import asyncio
 import logging
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
+import msgspec
+
 from antiphon.aio import maybe_await
-from antiphon.client import settings
 from antiphon.errors import Code, LocalProtocolError, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.base import encode
@@ -29,7 +30,99 @@ if TYPE_CHECKING:
     from antiphon.protocol.v1.updates import Update
     from antiphon.transcript.transcript import Transcript
 
-__all__ = ["EARLY_LIMIT", "ClientSessions", "EarlyUpdates", "OnUpdate", "OpenQuestions", "SessionInbox"]
+__all__ = [
+    "EARLY_LIMIT",
+    "ClientSessions",
+    "EarlyUpdates",
+    "Followed",
+    "Offer",
+    "OnUpdate",
+    "OpenQuestions",
+    "SessionInbox",
+    "follow_settings",
+    "of_category",
+    "take_settings",
+    "with_value",
+]
+
+# --- settings: taken from the responses that open a session, followed through its updates. Sends nothing
+
+Offer: TypeAlias = v1.NewSessionResult | v1.LoadSessionResult | v1.ResumeSessionResult | v1.ForkSessionResult
+"""The answers that say what a session offers."""
+
+
+class Followed(Protocol):
+    """Something that keeps up with a session's settings."""
+
+    modes: v1.ModeState | None
+    config_options: list[v1.ConfigOption] | None
+    models: v1.ModelState | None
+    commands: list[v1.Command] | None
+    title: str | None
+
+
+def take_settings(session: Followed, offer: Offer) -> None:
+    """What an answer offers; what it leaves out stays as it was: some agents answer `session/resume` with nothing at all."""
+    if offer.modes is not None:
+        session.modes = offer.modes
+    if offer.config_options is not None:
+        session.config_options = offer.config_options
+    if offer.models is not None:
+        session.models = offer.models
+
+
+def follow_settings(session: Followed, update: "Update") -> None:
+    """Keep up with an update."""
+    if not isinstance(update, v1.SettingsUpdate):  # nearly all of them: pieces of text
+        return
+    match update:
+        case v1.CurrentModeUpdate(current_mode_id=mode):
+            modes = session.modes or v1.ModeState(mode, [])
+            session.modes = msgspec.structs.replace(modes, current_mode_id=mode)
+        case v1.CurrentModelUpdate(current_model_id=model):
+            models = session.models or v1.ModelState([], model)
+            session.models = msgspec.structs.replace(models, current_model_id=model)
+        case v1.ConfigOptionUpdate(config_options=options):
+            session.config_options = options
+            _keep_in_step(session)
+        case v1.AvailableCommandsUpdate(available_commands=commands):
+            session.commands = commands
+        case v1.SessionInfoUpdate(title=title) if not isinstance(title, v1.UnsetType):
+            session.title = title
+        case _:
+            pass
+
+
+def _keep_in_step(session: Followed) -> None:
+    """Modes and models are the older view of two settings: where an agent has both, they say the same."""
+    mode, model = of_category(session, v1.ConfigCategory.MODE), of_category(session, v1.ConfigCategory.MODEL)
+    if mode is not None and session.modes is not None:
+        session.modes = msgspec.structs.replace(session.modes, current_mode_id=mode.current_value)
+    if model is not None and session.models is not None:
+        session.models = msgspec.structs.replace(session.models, current_model_id=model.current_value)
+
+
+def of_category(session: Followed, category: v1.ConfigCategory) -> v1.SelectConfig | None:
+    """The setting that is about this, if there is one."""
+    for option in session.config_options or ():
+        if isinstance(option, v1.SelectConfig) and option.category == category:
+            return option
+    return None
+
+
+def with_value(options: Sequence[v1.ConfigOption], config_id: str, value: str | bool) -> list[v1.ConfigOption]:
+    """The settings with one changed, for agents that do not say how they stand now."""
+    changed: list[v1.ConfigOption] = []
+    for option in options:
+        kind = str if isinstance(option, v1.SelectConfig) else bool
+        if isinstance(option, v1.ConfigBase) and option.id == config_id and isinstance(value, kind):
+            changed.append(msgspec.structs.replace(option, current_value=value))
+        else:
+            changed.append(option)
+    return changed
+
+
+# --- updates
 
 # What the agent has asked the user and waits for. When the turn is cancelled every open question is answered at once.
 
@@ -127,7 +220,7 @@ LATE_WEIGHT: Final = 1024
 """Bytes that an update counts for while it waits behind a turn that is over and not read. Enough of them slow the wire."""
 
 
-class Listener(settings.Followed, Protocol):
+class Listener(Followed, Protocol):
     """Who keeps up: a session."""
 
     id: str
@@ -179,7 +272,7 @@ class SessionInbox:
     def heard(self, update: "Update") -> None:
         """An update that no turn was waiting for."""
         if self.replaying:
-            settings.follow(self._session, update)
+            follow_settings(self._session, update)
             return
         for turn in reversed(self.turns):
             if turn._sent:  # answered, or the update would have gone there; but not read to its end
@@ -190,7 +283,7 @@ class SessionInbox:
     def follow(self, update: "Update") -> None:
         """Keep up with an update."""
         self._session.transcript.apply(update)
-        settings.follow(self._session, update)
+        follow_settings(self._session, update)
 
     def asked(self, patch: v1.ToolCallPatch) -> v1.ToolCallPatch:
         """Permission is asked for a call: note it, in its place, and return it with all that we know about it.

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from antiphon.client import settings
 from antiphon.client.launch import mode_in_force, set_mode
+from antiphon.client.updates import of_category
 from antiphon.policy import PolicyMode
 from antiphon.protocol import v1
 from antiphon.tui.painter import one_line
@@ -54,7 +54,7 @@ def values_in(option: v1.SelectConfig) -> list[v1.SelectOption]:
 
 
 def _of_option(session: "ClientSession", category: v1.ConfigCategory) -> Offered:
-    option = settings.of_category(session, category)
+    option = of_category(session, category)
     if option is None:
         return []
     return [
