@@ -218,7 +218,7 @@ OTHERWISE: dict[str, dict[int, list[str]]] = {
 def expected(path: tuple[str, ...], words: tuple[str, ...], wrong: str) -> int:
     """Return the exit status that a command has to end with."""
     name = " ".join(path)
-    if words[-1] == "--help":
+    if words[-1:] == ("--help",):
         return 1 if wrong == "a full disk on stdout" else 0
     found = [status for status, names in OTHERWISE.get(wrong, {}).items() if name in names]
     return found[0] if found else USUALLY.get(name, 0)
