@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from antiphon import Agent, AgentSession, AgentTurn, LocalProtocolError, RequestRefused, connect
+from antiphon import Agent, AgentSession, AgentTurn, LocalProtocolError, RequestRefused, connect, v1
 
 
 def echo() -> Agent:
@@ -101,3 +101,36 @@ async def test_meta_of_a_session_and_of_a_prompt_reaches_the_agent() -> None:
         await session.prompt("hi", meta={"trace": "1"})
         await session.prompt("hi")
     assert found == [{"who": "me"}, {"trace": "1"}, {}]
+
+
+def asks() -> Agent:
+    """An agent that asks for permission in the middle of each tool call."""
+    agent = Agent("asks")
+
+    @agent.on
+    async def prompt(turn: AgentTurn) -> None:
+        for number in range(3):
+            async with turn.tool(f"Write {number}", v1.ToolKind.EDIT, name="Write", input={}) as call:
+                await call.show("to be written")
+                assert await call.permitted()
+                await call.show(f"{number} is written")
+
+    return agent
+
+
+@pytest.mark.parametrize("slow", [False, True])
+async def test_a_permission_request_is_no_update_for_the_consumer_of_a_turn(slow: bool) -> None:
+    asked = asyncio.Event()
+
+    def permit(request: v1.RequestPermission) -> str:
+        asked.set()
+        return "allow_once"
+
+    async with connect(asks(), permission=permit) as agent:
+        session = await agent.new_session("/")
+        turn = session.prompt("write")
+        updates = [await anext(turn)]
+        if slow:
+            await asked.wait()
+        updates += [update async for update in turn]
+    assert {type(update) for update in updates} == {v1.ToolCall, v1.ToolCallUpdate}

@@ -316,7 +316,8 @@ class ClientTurn:
                 chunk = cast("v1.AgentMessageChunk", update).content
                 piece = len(chunk.text) if isinstance(chunk, v1.TextBlock) else 0
                 self._messages[id(entry)] = (entry, len(entry.text) - piece, None)
-            self._entry = entry
+            if kind is not v1.ToolCall and kind is not v1.ToolCallUpdate:
+                self._entry = entry  # the patch of a permission request belongs to a call, and is looked at each time
         return True
 
     async def _more(self) -> bool:
