@@ -34,7 +34,7 @@ class Home:
     """The old home in a directory of the test, and the program of today in it."""
 
     def __init__(self, root: Path) -> None:
-        self.root, self.work, self.state = root, root / "work", root / "state"
+        self.root, self.work, self.state = root, root / "project", root / "state"
         self.database = self.state / "antiphon.sqlite3"
         self.settings = root / "home" / ".config" / "zed" / "settings.json"
         self.recording = self.state / "recordings" / "demo.jsonl"

@@ -183,7 +183,7 @@ async def test_a_tail_begins_after_a_number(journal: Journal) -> None:
 
 async def test_a_tail_may_begin_before_the_session(journal: Journal, place: Place) -> None:
     tail = asyncio.create_task(taken(journal, 1, session="t"))
-    await asyncio.sleep(0.01)
+    await journal.read("s", 0, 1)  # behind the first read of the tail
     await place.begin("t")
     await journal.append(await journal.claim("t"), [b"1"])
     assert await tail == numbered(1)
@@ -254,7 +254,7 @@ async def test_a_tail_that_ends_takes_nothing_from_the_others(journal: Journal) 
 
 async def test_a_tail_that_is_cancelled_leaves_nothing_behind(journal: Journal) -> None:
     tail = asyncio.create_task(taken(journal, 1))
-    await asyncio.sleep(0.01)
+    await journal.read("s", 0, 1)  # behind the first read of the tail
     tail.cancel()
     with pytest.raises(asyncio.CancelledError):
         await tail

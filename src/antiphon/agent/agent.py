@@ -81,7 +81,7 @@ def capabilities(does: Callable[[str], bool], takes: "Collection[str]", mcp: "Co
             fork=support(ForkSupport, "fork_session"),
             delete=support(DeleteSupport, "delete_session"),
             close=CloseSupport(),  # ending the turn and forgetting the session needs no help
-            additional_directories=DirectoriesSupport(),  # they are in `session.directories` for whoever looks
+            additional_directories=DirectoriesSupport(),  # every agent finds them in `session.directories`
         ),
         auth=AgentAuthCapabilities(logout=support(LogoutSupport, "logout")),
     )

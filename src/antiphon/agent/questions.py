@@ -55,7 +55,7 @@ __all__ = [
 # What to offer when permission is asked, and what the answer means. Nothing that is not understood is ever an approval.
 
 QUESTION: "Final[JsonObject]" = {"antiphon": {"question": True}}
-"""The `_meta` of what is shown like a question for permission and is none: no policy may answer it in the user's place."""
+"""The `_meta` of a question that only looks like a permission request: no policy may answer it in the user's place."""
 
 OPTIONS: Final = (
     PermissionOption("allow", "Allow", PermissionOptionKind.ALLOW_ONCE),
@@ -99,7 +99,7 @@ def is_question(request: "RequestPermission") -> bool:
 
 
 def refusal(why: str) -> "JsonObject":
-    """The `_meta` of an answer that a policy gave in the user's place, so that nobody says that the user did."""
+    """The `_meta` of an answer that a policy gave in the user's place, so that it is not taken for the user's own."""
     return {"antiphon": {"refused": why}}
 
 
@@ -332,7 +332,7 @@ def _wrong(value: ContentValue, field: Property) -> str | None:
         case MultiSelectProperty():
             return _wrong_choices(value, field)
         case _:
-            return None  # a kind from tomorrow: whoever asks for it knows what to expect
+            return None  # of a later version: the caller that offered it knows what it means
 
 
 def _wrong_text(value: ContentValue, field: StringProperty) -> str | None:

@@ -97,10 +97,10 @@ def run(arguments: list[str]) -> int:
 # --- reading and showing a recording ---------------------------------------------------------------------------------
 
 BESIDE: Final = ""
-"""Where a page goes when nobody says where."""
+"""Where a page is written by default."""
 
 SHORT: Final = 40
-"""Arrows that are drawn though nobody asked for a diagram."""
+"""Arrows that are drawn by default."""
 
 
 class UnusableRecording(AcpError):

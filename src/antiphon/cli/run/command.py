@@ -25,7 +25,7 @@ __all__ = ["CANCELLED", "STDIN_PATIENCE", "RunPrompt", "StopSignal", "parser", "
 
 # --- signals and the time limit --------------------------------------------------------------------------------------
 # The first signal is polite: the turn is cancelled. The second ends the agent with everything it started, and us, at once. Plain
-# signal handlers, not the loop's: they run also while a write waits for somebody who does not read.
+# signal handlers, not the loop's: they run also while a write waits for a reader that does not read.
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
