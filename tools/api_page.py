@@ -23,6 +23,9 @@ GROUPS: Final = {
 }  # fmt: skip
 """The names by subject; the others are errors."""
 
+UNFOLDED: Final = ("Hooks", "UserQuestions")
+"""Base classes that are no public names: their methods are listed with the class that has them."""
+
 HEAD: Final = """# Public names
 
 Everything that `antiphon` promises: the names of `antiphon.__all__` and of `antiphon.testing`. Anything else may change in any version.
@@ -54,7 +57,11 @@ def _entry(name: str, value: object) -> str:
 
 
 def _methods(kind: type) -> Iterator[tuple[str, object]]:
-    for name, value in vars(kind).items():
+    own = vars(kind)
+    bases = {
+        name: value for base in kind.__bases__ if base.__qualname__ in UNFOLDED for name, value in vars(base).items()
+    }
+    for name, value in {**own, **{name: value for name, value in bases.items() if name not in own}}.items():
         if name.startswith("_"):
             continue
         function = getattr(value, "__func__", value)

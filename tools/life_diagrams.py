@@ -20,6 +20,7 @@ LIVES: Final[tuple[str, ...]] = (
     "antiphon.connection.connection:CONNECTION_LIFE",
     "antiphon.connection.bridge:BRIDGE_LIFE",
     "antiphon.agent.prompts:AGENT_TURN_LIFE",
+    "antiphon.client.link:LINK_LIFE",
     "antiphon.client.turn:CLIENT_TURN_LIFE",
     "antiphon.engines.process:KEPT_PROCESS_LIFE",
     "antiphon.engines.tool_calls:TOOL_CALL_LIFE",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from antiphon.agent.agent import Agent
-from antiphon.agent.session import AgentSession
+from antiphon.agent.session import AgentSession, watch_updates
 from antiphon.errors import Code, LocalProtocolError, RequestError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
@@ -210,7 +210,7 @@ async def test_what_a_session_watches_is_everything_that_leaves() -> None:
     seen: list[v1.Update] = []
 
     async def watch(session: AgentSession) -> None:
-        session.watch = seen.append
+        watch_updates(session, seen.append)
         await session.say("one")
         await session.think("two")
 

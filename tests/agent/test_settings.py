@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from antiphon.agent.agent import Agent
-from antiphon.agent.session import AgentSession
+from antiphon.agent.session import AgentSession, send_model
 from antiphon.errors import Code, RequestError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
@@ -110,10 +110,10 @@ async def test_another_model_is_told_in_the_old_way_only_to_who_chooses_in_the_o
     async with playing(agent, FULL) as editor:
         s = await editor.open()
         assert agent.session is not None
-        await agent.session.tell_model("big")
+        await send_model(agent.session, "big")
         assert editor.updates() == []  # no schema knows this update
         await editor.connection.request(m.SET_MODEL, v1.SetModel(s, "big"))
-        await agent.session.tell_model("small")
+        await send_model(agent.session, "small")
         await editor.until("current_model_update")
         assert editor.updates()[-1]["currentModelId"] == "small"
 

@@ -11,7 +11,7 @@ from antiphon.agent.turn import AgentTurn as ServedTurn
 from antiphon.client.agent import ConnectedAgent
 from antiphon.client.connect import DEFAULT_RETRY
 from antiphon.client.handlers import ClientService, Elicitation
-from antiphon.client.link import VERSION, Link, LinkOptions
+from antiphon.client.link import Link, LinkOptions
 from antiphon.client.relay import LiveAgent
 from antiphon.client.session import ClientSession
 from antiphon.client.updates import ClientSessions, EarlyUpdates
@@ -114,12 +114,12 @@ async def connected(world: World, agents: Agents) -> AsyncIterator[ConnectedAgen
     link = Link(
         agents,  # type: ignore[arg-type]  # a program, but in this process
         service.router,
-        v1.Initialize(VERSION, client_capabilities=capabilities),
+        v1.Initialize(V1.number, client_capabilities=capabilities),
         LinkOptions(None, DEFAULT_RETRY, None, 2),
     )
     agent = ConnectedAgent(link, sessions)
     try:
-        await link.alive()
+        await link.connected()
         world.offer("close", agent.close)
         yield agent
     finally:

@@ -18,13 +18,13 @@ from tests.limits import limit
 
 
 async def test_an_agent_that_echoes_another_version_is_refused_with_both_versions_named(tmp_path: Path) -> None:
-    with pytest.raises(RemoteProtocolError, match=r"version 99 of ACP; we speak and asked for version 1"):
+    with pytest.raises(RemoteProtocolError, match=r"version 99 of ACP; this client asked for version 1"):
         async with Scripted(t.EchoesVersion, tmp_path).connect():
             pass
 
 
 async def test_an_agent_that_refuses_our_version_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RemoteProtocolError, match=r"does not speak version 1 of ACP: "):
+    with pytest.raises(RemoteProtocolError, match=r"does not support version 1 of ACP: "):
         async with Scripted(t.RefusesVersion, tmp_path).connect():
             pass
 

@@ -33,7 +33,7 @@ class Guarded(Host):
         from antiphon.store.schema import open_database
 
         guard = await Guard.open(session.cwd, session.directories, open_database())
-        session.rules = guard.rules
+        session.host.rules = guard.rules
         ask = session.request
 
         async def request(call: Any, params: Any, *, timeout: Any = UNSET) -> Any:

@@ -140,7 +140,7 @@ ENDING_ROWS = [
     ),
     ClientRow(
         "a version that the agent does not speak is an error that says so", "notes", ["-32001", "unsupported version"],
-        hello=error(-32001, "Unsupported protocol version"), status=1, says=["does not speak version 1"], heard={"initialize": 1},
+        hello=error(-32001, "Unsupported protocol version"), status=1, says=["does not support version 1"], heard={"initialize": 1},
     ),
     ClientRow(
         "an answer with another version is an error that says so", "spec", ["version negotiation"],

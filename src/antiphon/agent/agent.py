@@ -47,12 +47,9 @@ if TYPE_CHECKING:
     from antiphon.protocol.v1.auth import AuthMethod
     from antiphon.transports.base import Transport
 
-__all__ = ["CONTENT_KINDS", "MCP_KINDS", "VERSION", "Agent", "Hooks", "capabilities", "run"]
+__all__ = ["CONTENT_KINDS", "MCP_KINDS", "Agent", "Hooks", "capabilities", "run"]
 
 # What an agent tells a client that it can do, computed from what it does. Knows no event loop: an editor waits for this.
-
-VERSION: Final = 1
-"""The version of the protocol that agents speak here. Whatever a client asks for, this is the answer."""
 
 CONTENT_KINDS: Final = ("image", "audio", "resource")
 """Kinds of content that a prompt may hold besides text and links."""
@@ -203,7 +200,7 @@ class Agent(Hooks):
     """Other ids of ways to sign in, which clients know from elsewhere → those on offer."""
     ahead: "Callable[[], Maybe[None]] | None" = None
     """What to do once a client is there, before it asks for anything. Nobody waits for it or hears that it failed."""
-    clients = 0
+    _clients = 0
     """How many are being served."""
 
     def __init__(
@@ -223,7 +220,7 @@ class Agent(Hooks):
             self.mcp = mcp
         if auth_methods is not None:
             self.auth_methods = auth_methods
-        self.extensions: dict[str, Callable[[Any], object]] = {}
+        self._extensions: dict[str, Callable[[Any], object]] = {}
         """Method → handler, of methods that are not the protocol's."""
         self.capabilities = capabilities(self.does, self.takes, self.mcp)
 
@@ -250,7 +247,7 @@ class Agent(Hooks):
         check_extension(method)
 
         def register(handler: F) -> F:
-            self.extensions[method] = handler
+            self._extensions[method] = handler
             return handler
 
         return register
@@ -261,8 +258,10 @@ class Agent(Hooks):
 
     def initialize(self, asked: "Initialize") -> InitializeResult:
         """The answer to `initialize`."""
+        from antiphon.protocol.v1.version import V1
+
         return InitializeResult(
-            VERSION,
+            V1.number,  # whatever version the client asks for
             agent_capabilities=self.capabilities,
             auth_methods=[each for each in self.auth_methods if _possible(each, asked)],
             agent_info=self.info,

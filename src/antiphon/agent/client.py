@@ -1,4 +1,4 @@
-"""The client at the other end, as an agent sees it: who it is and what it can do."""
+"""The client at the other end of a connection, as an agent sees it: its name and its capabilities."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -18,27 +18,26 @@ __all__ = ["ConnectedClient"]
 
 
 class ConnectedClient:
-    """What the client said about itself. What it did not say, it cannot do."""
+    """What the client sent about itself with `initialize`. What it did not send, it cannot do."""
 
     def __init__(self, connection: "Connection", asked: "Initialize | None" = None) -> None:
         self.connection = connection
-        self.chooses_models = False
-        """Whether it has used `session/set_model`. No schema has that any more, so only who does can be told news in that way."""
-        self.introduce(asked)
+        self._chooses_models = False
+        self._introduce(asked)
 
-    def introduce(self, asked: "Initialize | None") -> None:
-        """What it says in `initialize`."""
-        self.introduced = asked is not None
+    def _introduce(self, asked: "Initialize | None") -> None:
+        """Take what the client sends with `initialize`."""
+        self._introduced = asked is not None
         self.info: Implementation | None = asked.client_info if asked is not None else None
         self.capabilities = asked.client_capabilities if asked is not None else ClientCapabilities()
 
     def gather(self) -> None:
-        """Send what is written in this turn of the event loop together, at its end: each write wakes the client."""
+        """Send all that is written in this step of the event loop together, at its end: each write wakes the client."""
         self.connection.transport.gather()
 
     @property
     def name(self) -> str:
-        """What it calls itself; empty if it does not say."""
+        """The name of the client; empty if it sent none."""
         return self.info.name if self.info is not None else ""
 
     async def request_extension(self, method: str, params: object = None, *, timeout: "Timeout" = UNSET) -> Any:
@@ -55,45 +54,50 @@ class ConnectedClient:
 
     @property
     def reads_files(self) -> bool:
-        """`fs/read_text_file`."""
+        """Whether it reads files for the agent: `fs/read_text_file`."""
         return self.capabilities.fs.read_text_file
 
     @property
     def writes_files(self) -> bool:
-        """`fs/write_text_file`."""
+        """Whether it writes files for the agent: `fs/write_text_file`."""
         return self.capabilities.fs.write_text_file
 
     @property
     def runs_commands(self) -> bool:
-        """The `terminal/…` methods."""
+        """Whether it runs commands for the agent: the `terminal/…` methods."""
         return self.capabilities.terminal
 
     @property
     def shows_forms(self) -> bool:
-        """Questions to the user, as forms."""
+        """Whether it shows the user forms with questions."""
         elicitation = self.capabilities.elicitation
         return elicitation is not None and elicitation.form is not None
 
     @property
     def opens_pages(self) -> bool:
-        """Questions to the user, on pages that it opens."""
+        """Whether it opens web pages with questions for the user."""
         elicitation = self.capabilities.elicitation
         return elicitation is not None and elicitation.url is not None
 
     @property
     def shows_notices(self) -> bool:
-        """Notices."""
+        """Whether it shows notices."""
         session = self.capabilities.session
         return session is not None and session.notices is not None
 
     @property
     def shows_compaction(self) -> bool:
-        """Compactions of the context."""
+        """Whether it shows compactions of the context."""
         session = self.capabilities.session
         return session is not None and session.compaction is not None
 
     @property
     def shows_booleans(self) -> bool:
-        """Settings that are on or off."""
+        """Whether it shows options that are on or off."""
         session = self.capabilities.session
         return session is not None and session.config_options is not None and session.config_options.boolean is not None
+
+    @property
+    def chooses_models(self) -> bool:
+        """Whether it has sent `session/set_model`. No schema has that any more, so other clients do not know the update about it."""
+        return self._chooses_models

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from antiphon.agent.questions import end_turn
 from antiphon.aio import ignore_result
 from antiphon.errors import Code, RequestError
 from antiphon.life import Life
@@ -152,7 +153,7 @@ class PromptQueue:
                 return PromptResult(StopReason.CANCELLED)
             return await _perform(turn, play, place.cancelled)
         finally:
-            turn.end()
+            end_turn(turn)
             self._line.remove(place)
             place.answer()
             if self._line and self._line[0].state is AgentTurnState.WAITING:
@@ -185,7 +186,7 @@ async def _end(work: "asyncio.Future[PromptResult]", turn: "AgentTurn") -> None:
             await asyncio.shield(grace)
     if not work.done():
         _log.error("the prompt's handler ignores its cancellation; the turn is answered without it")
-        turn.end()
+        end_turn(turn)
 
 
 # Adding to a turn that runs: the extension that editors use for it. The protocol itself has no word for it yet.

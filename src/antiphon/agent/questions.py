@@ -46,6 +46,7 @@ __all__ = [
     "PageVisit",
     "Permission",
     "UserQuestions",
+    "end_turn",
     "is_question",
     "misfits",
     "refusal",
@@ -138,8 +139,7 @@ class UserQuestions:
 
     def __init__(self, session: "AgentSession") -> None:
         self.session = session
-        self.over = False
-        """Whether the turn has been answered."""
+        self._over = False
         self._requests: set[asyncio.Task[Any]] = set()
 
     def update(self, update: "v1.Update") -> Awaitable[None]:
@@ -148,7 +148,7 @@ class UserQuestions:
         Raises:
             TurnOver: the turn has been answered.
         """
-        self._still_on()
+        self._check_running()
         return self.session.update(update)
 
     async def request(self, call: "Call[P, R]", params: P, *, timeout: "Timeout" = UNSET) -> R:
@@ -159,7 +159,7 @@ class UserQuestions:
         Raises:
             RequestTimeout: there was no response in time.
         """
-        self._still_on()
+        self._check_running()
         import asyncio  # here, as in all of this: an agent imports its turns before it answers `initialize`
 
         request = asyncio.get_running_loop().create_task(
@@ -177,18 +177,17 @@ class UserQuestions:
 
     def next_id(self, what: str) -> str:
         """A name for a part of this turn that no other turn of the session uses."""
-        session = self.session
-        session.numbers += 1
-        return f"{what}-{session.series}{session.numbers}"
+        host = self.session.host
+        host.id_count += 1
+        return f"{what}-{host.id_prefix}{host.id_count}"
 
-    def end(self) -> None:
-        """The turn is about to be answered."""
-        self.over = True
-        for request in tuple(self._requests):
-            request.cancel()
+    @property
+    def over(self) -> bool:
+        """Whether the turn has been answered."""
+        return self._over
 
-    def _still_on(self) -> None:
-        if self.over:
+    def _check_running(self) -> None:
+        if self._over:
             raise TurnOver("this turn has been answered", hint="updates between turns go through `turn.session`")
 
     async def ask_permission(
@@ -299,6 +298,13 @@ class UserQuestions:
         )
         answer = await self.request(m.CREATE_ELICITATION, question, timeout=timeout)
         return PageVisit(self, id, isinstance(answer, v1.Accepted))
+
+
+def end_turn(turn: UserQuestions) -> None:
+    """Let nothing more be sent in a turn, and cancel its requests: it is about to be answered. For those who make turns."""
+    turn._over = True
+    for request in tuple(turn._requests):
+        request.cancel()
 
 
 # Whether answers fit the form that was asked for. Pure; what a client sends is not believed.

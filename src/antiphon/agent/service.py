@@ -35,7 +35,7 @@ MOMENT: Final = 0.05
 async def serve(agent: "Agent", transport: "Transport", asked: v1.Initialize | None = None) -> None:
     """Serve one client until it is gone. `asked` is its `initialize`, if that has been answered already."""
     service = AgentService(agent, transport, asked)
-    agent.clients += 1
+    agent._clients += 1
     ahead = asyncio.ensure_future(_get_ahead(agent))
     ahead.add_done_callback(ignore_result)
     try:
@@ -47,8 +47,8 @@ async def serve(agent: "Agent", transport: "Transport", asked: v1.Initialize | N
     finally:
         await service.sessions.end()  # those that were being opened until the connection was closed
         ahead.cancel()
-        agent.clients -= 1
-        if not agent.clients:
+        agent._clients -= 1
+        if not agent._clients:
             await wait_for_ends([asyncio.ensure_future(_close(agent))], "what sessions share")
 
 
@@ -75,7 +75,7 @@ class AgentService:
     def _router(self) -> Router:
         router = Router()
         router.other_request = self._extension
-        if self._agent.extensions:
+        if self._agent._extensions:
             router.other_notice = self._extension_notice
         router.on_request(m.INITIALIZE, self._initialize)
         router.on_request(m.AUTHENTICATE, self._authenticate)
@@ -104,7 +104,7 @@ class AgentService:
             router.on_request(m.DELETE_SESSION, sessions.delete)
 
     def _initialize(self, asked: v1.Initialize) -> v1.InitializeResult:
-        self.client.introduce(asked)
+        self.client._introduce(asked)
         return self._agent.initialize(asked)
 
     async def _authenticate(self, asked: v1.Authenticate) -> v1.AuthenticateResult:
@@ -127,13 +127,13 @@ class AgentService:
             return {}
         if method == STEERING and self._agent.does("steer"):
             return await self.sessions.steer(read_steering(params))
-        handler = self._agent.extensions.get(method)
+        handler = self._agent._extensions.get(method)
         if handler is None:
             raise RequestError(Code.METHOD_NOT_FOUND, "Method not found", method)
         return await maybe_await(handler(msgspec.json.decode(params)))
 
     def _extension_notice(self, method: str, params: Raw) -> None:
-        if (handler := self._agent.extensions.get(method)) is None:
+        if (handler := self._agent._extensions.get(method)) is None:
             _log.debug("a notification `%s` has no handler", method)
         else:
             _ = background(_handle(method, handler, msgspec.json.decode(params)))

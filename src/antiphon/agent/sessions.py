@@ -9,7 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from antiphon.agent.prompts import INJECTED, PromptQueue, too_late
-from antiphon.agent.session import AgentSession
+from antiphon.agent.questions import end_turn
+from antiphon.agent.session import AgentSession, close_session, open_session
 from antiphon.agent.turn import AgentTurn
 from antiphon.aio import maybe_await
 from antiphon.connection.router import Then
@@ -130,12 +131,12 @@ class AgentSessions:
         session = self._make(_new_id(), asked)
         await self._begin(session, self._agent.new_session)
         await self._choose_as_asked(session, asked)
-        return Then(v1.NewSessionResult(session.id, *self._choices(session)), session._open)
+        return Then(v1.NewSessionResult(session.id, *self._choices(session)), partial(open_session, session))
 
     async def load(self, asked: v1.LoadSession) -> v1.LoadSessionResult:
         """An earlier one, with its history: the only kind that speaks before its answer, because the client knows it already."""
         session = await self._again(asked)
-        session._open()
+        open_session(session)
         await self._begin(session, self._agent.load_session)
         return v1.LoadSessionResult(*self._choices(session))
 
@@ -143,14 +144,14 @@ class AgentSessions:
         """An earlier one, without its history."""
         session = await self._again(asked)
         await self._begin(session, self._agent.resume_session)
-        return Then(v1.ResumeSessionResult(*self._choices(session)), session._open)
+        return Then(v1.ResumeSessionResult(*self._choices(session)), partial(open_session, session))
 
     async def fork(self, asked: v1.ForkSession) -> "Then[v1.ForkSessionResult]":
         """A new one that begins where another stands."""
         session = self._make(_new_id(), asked)
-        session.series = f"{os.urandom(2).hex()}-"
+        session.host.id_prefix = f"{os.urandom(2).hex()}-"
         await self._begin(session, self._agent.fork_session, asked.session_id)
-        return Then(v1.ForkSessionResult(session.id, *self._choices(session)), session._open)
+        return Then(v1.ForkSessionResult(session.id, *self._choices(session)), partial(open_session, session))
 
     def _make(self, id: str, asked: "Asked", cwd: str | None = None) -> AgentSession:
         self._introduced()
@@ -181,7 +182,7 @@ class AgentSessions:
     async def _again(self, asked: v1.LoadSession | v1.ResumeSession) -> AgentSession:
         own = not asked.cwd and (asked.meta or {}).get(OWN_DIRECTORY) is True
         session = self._make(asked.session_id, asked, await self._directory_of(asked.session_id) if own else None)
-        session.series = f"{os.urandom(2).hex()}-"
+        session.host.id_prefix = f"{os.urandom(2).hex()}-"
         await self._end(asked.session_id)  # opened twice is not open twice: what the first one holds is freed
         return session
 
@@ -216,7 +217,7 @@ class AgentSessions:
         return None
 
     def _introduced(self) -> None:
-        if not self._client.introduced:
+        if not self._client._introduced:
             raise RequestError(Code.INVALID_REQUEST, "Invalid request", "send `initialize` first")
         if self._over:
             raise _stopping()
@@ -225,7 +226,7 @@ class AgentSessions:
         try:
             await maybe_await(hook(session, *more))
         except BaseException:
-            session.close()  # tasks that the hook left running can send nothing any more
+            close_session(session)  # tasks that the hook left running can send nothing any more
             raise
         # From here on the agent holds something for it, so it is closed however this ends.
         opened = _Open(session)
@@ -242,7 +243,7 @@ class AgentSessions:
     def _choices(
         self, session: AgentSession
     ) -> "tuple[v1.ModeState | None, list[v1.ConfigOption] | None, v1.ModelState | None]":
-        options = session.settings.shown(self._client.shows_booleans) or None
+        options = session.host.settings.shown(self._client.shows_booleans) or None
         return session.modes, options, session.models
 
     # Working.
@@ -261,7 +262,7 @@ class AgentSessions:
         try:
             taken = found.turns.busy and await maybe_await(self._agent.steer(addition))
         finally:
-            addition.end()
+            end_turn(addition)
         return INJECTED if taken else too_late(asked)
 
     def _wait(self, turn: AgentTurn, before: int) -> None:
@@ -327,29 +328,29 @@ class AgentSessions:
         return Then(v1.SetModeResult(), partial(_tell_options, session, changed))
 
     async def _choose_mode(self, session: AgentSession, mode_id: str) -> bool:
-        session.settings.check_mode(mode_id)
+        session.host.settings.check_mode(mode_id)
         await maybe_await(self._agent.set_mode(session, mode_id))
-        return session.settings.choose_mode(mode_id)
+        return session.host.settings.choose_mode(mode_id)
 
     async def set_model(self, asked: v1.SetModel) -> "Then[v1.SetModelResult]":
         """Another model, in the way of older clients."""
         session = self._find(asked.session_id).session
-        self._client.chooses_models = True
+        self._client._chooses_models = True
         changed = await self._choose_model(session, asked.model_id)
         return Then(v1.SetModelResult(), partial(_tell_options, session, changed))
 
     async def _choose_model(self, session: AgentSession, model_id: str) -> bool:
-        session.settings.check_model(model_id)
+        session.host.settings.check_model(model_id)
         await maybe_await(self._agent.set_model(session, model_id))
-        return session.settings.choose_model(model_id)
+        return session.host.settings.choose_model(model_id)
 
     async def set_config_option(self, asked: v1.SetConfigOption) -> "Then[v1.SetConfigOptionResult]":
         """Another value of a setting."""
         session = self._find(asked.session_id).session
-        value = session.settings.meant(asked.config_id, asked.value)
+        value = session.host.settings.meant(asked.config_id, asked.value)
         await maybe_await(self._agent.set_config_option(session, asked.config_id, value))
-        mode_too = session.settings.choose_option(asked.config_id, value)
-        shown = session.settings.shown(self._client.shows_booleans)
+        mode_too = session.host.settings.choose_option(asked.config_id, value)
+        shown = session.host.settings.shown(self._client.shows_booleans)
         return Then(v1.SetConfigOptionResult(shown), partial(_tell_mode, session, mode_too))
 
     # Listing and ending.
@@ -409,7 +410,7 @@ class AgentSessions:
             await found.turns.cancel_and_wait()
             await maybe_await(self._agent.close_session(found.session))
         finally:
-            found.session.close()
+            close_session(found.session)
             if self._open.get(found.session.id) is found:
                 del self._open[found.session.id]
 
@@ -424,7 +425,7 @@ def _new_id() -> str:
 
 def _tell_options(session: AgentSession, changed: bool) -> None:
     if changed and not session.closed:
-        _ = session.tell_options()
+        _ = session.send_options()
 
 
 def _tell_mode(session: AgentSession, changed: bool) -> None:

@@ -57,15 +57,15 @@ class AgentTurn(UserQuestions):
 
     def say(self, content: "str | v1.ContentBlock") -> Awaitable[None]:
         """A piece of the answer: text, which is Markdown, or any other content."""
-        if self.over:  # spelt out, because agents that stream do little else
-            self._still_on()
+        if self._over:  # spelt out, because agents that stream do little else
+            self._check_running()
         if isinstance(content, str):
             return self.session.say(content)
         return self.session.update(v1.AgentMessageChunk(_block(content)))
 
     def think(self, content: "str | v1.ContentBlock") -> Awaitable[None]:
         """A piece of the thinking behind it."""
-        self._still_on()
+        self._check_running()
         if isinstance(content, str):
             return self.session.think(content)
         return self.session.update(v1.AgentThoughtChunk(_block(content)))
@@ -119,7 +119,7 @@ class AgentTurn(UserQuestions):
             RequestRefused: it cannot be read.
             RequestTimeout: the client did not respond within `timeout` seconds, by default `APPROVAL_TIMEOUT`.
         """
-        self._still_on()
+        self._check_running()
         place = self.path(path)
         if self.session.client.reads_files:
             question = v1.ReadTextFile(self.session.id, place, line, limit)
@@ -140,7 +140,7 @@ class AgentTurn(UserQuestions):
             RequestRefused: it cannot be written.
             RequestTimeout: the client did not respond within `timeout` seconds, by default `APPROVAL_TIMEOUT`.
         """
-        self._still_on()
+        self._check_running()
         place = self.path(path)
         if self.session.client.writes_files:
             await self.request(m.WRITE_TEXT_FILE, v1.WriteTextFile(self.session.id, place, text), timeout=timeout)
@@ -175,7 +175,7 @@ class AgentTurn(UserQuestions):
         """
         from antiphon.agent.commands import InTerminal, OnThisMachine
 
-        self._still_on()
+        self._check_running()
         words = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
         if not words:
             raise LocalProtocolError(

@@ -313,14 +313,14 @@ def in_words(capabilities: "v1.AgentCapabilities") -> dict[str, list[str]]:
 
 
 def _report(found: FoundAgent, agent: "ConnectedAgent") -> AgentReport:
-    from antiphon.client.link import VERSION
+    from antiphon.protocol.v1.version import V1
 
     info = agent.info
     return AgentReport(
         found.name,
         agent.name if info is not None else found.title,
         info.version if info is not None else None,
-        VERSION,
+        V1.number,
         found.command,
         agent.capabilities,
         _methods(agent.auth_methods),

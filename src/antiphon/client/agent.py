@@ -47,7 +47,7 @@ class ConnectedAgent:
         self._terminals = terminals
         self._cwd = cwd
         self._transcript = transcript
-        link.lost = self._forget
+        link.on_lost = self._forget
         if terminals is not None:
             if terminals in _IN_USE:
                 raise LocalProtocolError(
@@ -63,17 +63,17 @@ class ConnectedAgent:
     @property
     def info(self) -> v1.Implementation | None:
         """Its name and version, if it told them."""
-        return self._link.welcome.agent_info
+        return self._link.initialized.agent_info
 
     @property
     def capabilities(self) -> v1.AgentCapabilities:
         """What it said that it can do."""
-        return self._link.welcome.agent_capabilities
+        return self._link.initialized.agent_capabilities
 
     @property
     def auth_methods(self) -> Sequence[v1.AuthMethod]:
         """The ways to sign in that it offers."""
-        return self._link.welcome.auth_methods
+        return self._link.initialized.auth_methods
 
     @property
     def connection(self) -> "Connection":
@@ -190,7 +190,7 @@ class ConnectedAgent:
         cursor: str | None = None
         seen: set[str] = set()
         while True:
-            page = await self._link.ask(m.LIST_SESSIONS, v1.ListSessions(cwd=directory, cursor=cursor), timeout)
+            page = await self._link.request(m.LIST_SESSIONS, v1.ListSessions(cwd=directory, cursor=cursor), timeout)
             for info in page.sessions:
                 yield info
             cursor = page.next_cursor
@@ -201,7 +201,7 @@ class ConnectedAgent:
     async def delete_session(self, session_id: str, *, timeout: Timeout = UNSET) -> None:
         """Remove a session from the list for good."""
         self._link.abilities.need_method("session/delete")
-        await self._link.ask(m.DELETE_SESSION, v1.DeleteSession(session_id), timeout)
+        await self._link.request(m.DELETE_SESSION, v1.DeleteSession(session_id), timeout)
 
     # Methods that are not the protocol's.
 
@@ -211,11 +211,11 @@ class ConnectedAgent:
         Raises:
             RequestRefused: the agent does not know it, or refuses.
         """
-        return await self._link.ask(extension_call(method), {} if params is None else params, timeout)
+        return await self._link.request(extension_call(method), {} if params is None else params, timeout)
 
     async def notify_extension(self, method: str, params: object = None) -> None:
         """Send an extension notification."""
-        await (await self._link.alive()).notify(extension_notice(method), {} if params is None else params)
+        await (await self._link.connected()).notify(extension_notice(method), {} if params is None else params)
 
     # The account.
 
@@ -230,7 +230,7 @@ class ConnectedAgent:
     async def logout(self, *, timeout: Timeout = UNSET) -> None:
         """Sign out."""
         self._link.abilities.need_method("logout")
-        await self._link.ask(m.LOGOUT, v1.Logout(), timeout)
+        await self._link.request(m.LOGOUT, v1.Logout(), timeout)
 
     async def close(self) -> None:
         """End the conversation, the agent if we started it, and every terminal that it left."""

@@ -19,11 +19,12 @@ from antiphon.client.handlers import (
     SignInHandler,
     reject,
 )
-from antiphon.client.link import VERSION, Link, LinkOptions, Retry, Target, target_of
+from antiphon.client.link import Link, LinkOptions, Retry, Target, target_of
 from antiphon.client.updates import ClientSessions
 from antiphon.connection.stream import CANCEL_GRACE
 from antiphon.protocol import v1
 from antiphon.protocol.timeouts import Timeout
+from antiphon.protocol.v1.version import V1
 
 if TYPE_CHECKING:
     from antiphon.client.terminals import Terminals
@@ -53,7 +54,7 @@ class Connecting:
     async def _open(self) -> ConnectedAgent:
         agent = self._agent = self._make()
         try:
-            await agent._link.alive()
+            await agent._link.connected()
         except BaseException:
             await agent.close()
             raise
@@ -112,7 +113,7 @@ def connect(
         asking = _elicitation(elicitation)
         service = ClientService(sessions, permission or reject, asking, files, terminals, extensions)
         hello = v1.Initialize(
-            VERSION,
+            V1.number,
             client_capabilities=our_capabilities(files, terminals, asking, terminal_login=terminal_login),
             client_info=info or v1.Implementation("antiphon", __version__),
         )

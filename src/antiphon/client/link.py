@@ -1,7 +1,7 @@
-"""The live end of a connection to an agent: started, introduced, started again when it is lost, ended when it hangs.
+"""The link of a client to one agent, over as many connections as that takes.
 
-Knows the handshake, signing in and retries. Knows nothing of sessions: whoever holds one sees by the connection whether it is still
-open there.
+A link starts the agent, sends `initialize`, starts the agent again when it is lost, kills it when it hangs, signs in, and repeats
+requests where that helps. It knows nothing of sessions: a session compares its connection with the current one.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from msgspec import UNSET
@@ -31,6 +32,7 @@ from antiphon.errors import (
     RequestRefused,
     RequestTimeout,
 )
+from antiphon.life import Life
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
 from antiphon.protocol.timeouts import Timeout
@@ -41,11 +43,11 @@ from antiphon.transports.memory import memory_pair
 from antiphon.transports.process import ProcessTransport, spawn
 
 __all__ = [
-    "VERSION", "Link", "ProgramTarget", "Retry", "Target", "TransportTarget", "Tries", "Words", "target_of",
+    "LINK_LIFE", "Link", "LinkEvent", "LinkState", "ProgramTarget", "Retry", "Target", "TransportTarget", "Tries", "Words", "target_of",
 ]  # fmt: skip
 
-# Whom to connect to: a program that we start (by its words, or an agent's name), or a transport that somebody has made already.
-# Knows how to reach an agent, and whether it can be reached again. Says nothing to it.
+# Targets of a connection: a program that we start (by its command or by the agent's name), an agent of this program, or a transport
+# that exists already. A target opens a transport, and has whether it can do so again. It sends nothing.
 
 Words: TypeAlias = Sequence[str | os.PathLike[str]]
 Target: TypeAlias = "str | Words | Transport | Servable"
@@ -57,7 +59,7 @@ _SCHEMES: Final = ("http://", "https://", "ws://", "wss://", "unix://", "tcp://"
 
 
 class ProgramTarget:
-    """A command: it can be started as often as needed."""
+    """A program that is started by its command, as often as needed."""
 
     restartable = True
 
@@ -70,7 +72,7 @@ class ProgramTarget:
         self._env = env
 
     async def open(self) -> Transport:
-        """Start it.
+        """Start the program.
 
         Raises:
             SpawnFailed: there is no such program, or it may not be run.
@@ -82,7 +84,7 @@ class ProgramTarget:
 
 
 class TransportTarget:
-    """One end of a conversation that somebody else has set up: when it is over, it is over."""
+    """A transport that the caller has opened. It cannot be opened again."""
 
     restartable = False
     name = "the agent"
@@ -107,7 +109,7 @@ class Servable(Protocol):
 
 
 class AgentTarget:
-    """An agent of this program, served over memory. It can be served again and again."""
+    """An agent of this program, served over memory, as often as needed."""
 
     restartable = True
     name = "the agent"
@@ -117,7 +119,7 @@ class AgentTarget:
         self._serving: set[asyncio.Task[None]] = set()
 
     async def open(self) -> Transport:
-        """Serve it to us."""
+        """Serve the agent to us over a new pair of transports."""
         ours, theirs = memory_pair()
         serving = asyncio.get_running_loop().create_task(self._agent.serve(theirs), name="serve an agent")
         self._serving.add(serving)
@@ -126,7 +128,7 @@ class AgentTarget:
         return ours
 
     async def close(self) -> None:
-        """Wait until it is served no more. Its own limits bound the wait."""
+        """Wait until the agent is served no more. Its own limits bound the wait."""
         if self._serving:
             await asyncio.wait(tuple(self._serving))
 
@@ -134,7 +136,7 @@ class AgentTarget:
 def target_of(
     target: object, cwd: str | os.PathLike[str] | None, env: Mapping[str, str] | None
 ) -> ProgramTarget | TransportTarget | AgentTarget:
-    """What `connect` was given, understood.
+    """Return the target for what `connect` was given.
 
     Raises:
         AcpError: it is an address, which nothing here can reach yet; or an agent that is not known or not installed.
@@ -169,10 +171,10 @@ def _named(name: str, cwd: str | os.PathLike[str] | None, env: Mapping[str, str]
         # The host alone: the rest of an address may hold secrets anywhere.
         address = name.partition("://")[2].partition("/")[0].partition("?")[0].partition("#")[0].rpartition("@")[2]
         raise AcpError(
-            f"`{address}` cannot be reached: this version talks to programs that it starts, not over a network",
+            f"`{address}` cannot be reached: this version connects to programs that it starts, not over a network",
             hint="give the agent's command as a list of words",
         )
-    from antiphon.catalogue.agents import AgentMissing, UnknownAgent, start_of  # only who asks by name pays for it
+    from antiphon.catalogue.agents import AgentMissing, UnknownAgent, start_of  # late: most targets are commands
 
     try:
         found = start_of(name)
@@ -182,24 +184,26 @@ def _named(name: str, cwd: str | os.PathLike[str] | None, env: Mapping[str, str]
     return ProgramTarget(found.command, name, found.cwd if cwd is None else cwd, env)
 
 
-# When a request is worth asking again. Knows errors and patience; sends nothing.
-# Asked again: what failed because the connection was lost (if the agent can be started again), because it took too long (-32001),
-# because the session had expired (-32003, once it is open again), or because the agent itself has lost a connection (-32000 that says
-# so): the second time that happens the agent is started again, if it can be. After a sign-in, what was refused for the lack of one (-32000), once;
-# that is no failure to be patient with, so it is never repeated otherwise. Whatever else an agent refuses it will refuse again.
+# When a request is sent again. Nothing here sends it.
+# - The connection was lost, and the agent can be started again.
+# - The agent took too long (-32001).
+# - The session had expired (-32003): once it is open again.
+# - The agent itself has lost a connection (-32000 with such a message). The second time the agent is started again, if it can be.
+# - The user had to sign in (-32000): once, after the sign-in.
+# An agent that refuses for another reason would refuse again.
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How patient to be: the seconds before each further try. `Retry(())` asks once."""
+    """When to send a failed request again: the seconds before each further try. `Retry(())` sends it once."""
 
     delays: Sequence[float] = (1, 2, 4, 8)
     start_over: bool = True
-    """Whether a new session may take the place of one that the agent has forgotten. It says so, but it knows nothing of before."""
+    """Whether a new session may take the place of one that the agent has forgotten. A notice says so; its history is lost."""
 
 
 class Tries:
-    """The tries of one request."""
+    """The tries of one request: how many are left, and whether the user has signed in for it."""
 
     def __init__(
         self,
@@ -217,11 +221,11 @@ class Tries:
         self._closed = 0
 
     async def another(self, error: AcpError, expire: Callable[[], None] | None = None) -> None:
-        """Return when it is time to ask again. `expire` marks the session that the request is about as no longer open.
+        """Return when it is time to send the request again. `expire` marks the session of the request as no longer open.
 
         Raises:
-            AcpError: the error itself, if asking again would not help or has been done often enough.
-            AuthRequired: somebody has to sign in, and nobody here did.
+            AcpError: the error itself, if another try would not help or there were enough.
+            AuthRequired: the user has to sign in, and did not.
         """
         if isinstance(error, RequestRefused) and error.wants_sign_in:
             await self._sign_in(error, self._signed_in)
@@ -247,7 +251,7 @@ class Tries:
             return True
         if error.says_closed:
             return True
-        # By its meaning: some agents say "unsupported protocol version" with this code.
+        # By its meaning: some agents send this code for "unsupported protocol version".
         return error.code == Code.REQUEST_TIMEOUT and error.meaning == "request timeout"
 
 
@@ -255,22 +259,17 @@ P = TypeVar("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-VERSION: Final = 1
-"""The version of the protocol that we speak. Newer ones are drafts, and some agents answer with any version they are asked for."""
-
-LAST_WORDS: Final = 5
+SHOWN_LINES: Final = 5
 """Lines of what an agent printed that an error shows."""
 
-_HOW_TO_START: Final = (
-    "check that its command speaks the Agent Client Protocol on stdin and stdout; many agents need an option for it"
-)
+_HOW_TO_START: Final = "check that its command starts an agent with the Agent Client Protocol on stdin and stdout; many agents need an option for it"
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class LinkOptions:
-    """How to keep the link to an agent: who signs in, when to try again, what sees reports, and for how long to wait."""
+    """The options of a link: how to sign in, when to try again, where reports go, and how long to wait."""
 
     authenticate: SignInHandler | None
     retry: Retry
@@ -279,122 +278,179 @@ class LinkOptions:
     timeout: Timeout = UNSET
 
 
+class LinkState(Enum):
+    """How far a link is."""
+
+    NEW = "new"
+    STARTING = "starting"
+    """The agent is being started, or has not answered `initialize` yet."""
+    OPEN = "open"
+    LOST = "lost"
+    """The agent is gone, or hung, or could not be started. The next use starts it again if it can be."""
+    CLOSED = "closed"
+
+
+class LinkEvent(Enum):
+    """What can happen to a link."""
+
+    START = "start"
+    INTRODUCE = "be introduced"
+    FAIL = "fail to start"
+    LOSE = "lose its agent"
+    CLOSE = "close"
+
+
+_S, _E = LinkState, LinkEvent
+LINK_LIFE: Final = Life(
+    "link of a client",
+    _S.NEW,
+    {
+        _S.NEW: {_E.START: _S.STARTING, _E.CLOSE: _S.CLOSED},
+        _S.STARTING: {_E.INTRODUCE: _S.OPEN, _E.FAIL: _S.LOST, _E.CLOSE: _S.CLOSED},
+        _S.OPEN: {_E.LOSE: _S.LOST, _E.CLOSE: _S.CLOSED},
+        _S.LOST: {_E.LOSE: _S.LOST, _E.START: _S.STARTING, _E.CLOSE: _S.CLOSED},
+        _S.CLOSED: {_E.FAIL: _S.CLOSED, _E.LOSE: _S.CLOSED, _E.CLOSE: _S.CLOSED},
+    },
+    "A link that is open notices at its next use that its agent is gone. One that is closed while it starts ends what it started.",
+)
+
+
 class Link:
-    """One agent, over as many connections as it takes."""
+    """The link to one agent, over as many connections as that takes."""
 
     def __init__(
         self,
         target: ProgramTarget | TransportTarget | AgentTarget,
         router: Router,
-        hello: v1.Initialize,
-        how: "LinkOptions",
+        initialize: v1.Initialize,
+        options: "LinkOptions",
     ) -> None:
-        self._timeout = how.timeout
-        self.cancel_grace = how.cancel_grace
-        self.closed = False
-        self.lost: Callable[[], Awaitable[None]] | None = None
-        """Called before a lost agent is started again: what belonged to it is of no use any more."""
+        self._timeout = options.timeout
+        self.cancel_grace = options.cancel_grace
+        self.on_lost: Callable[[], Awaitable[None]] | None = None
+        """Called before a lost agent is started again, to release what belonged to it."""
         self._target = target
         self._router = router
-        self._hello = hello
-        self._authenticate = how.authenticate
-        self.retry = how.retry
-        self._observer = how.observer
+        self._initialize = initialize
+        self._authenticate = options.authenticate
+        self.retry = options.retry
+        self._observer = options.observer
+        self._state = LINK_LIFE.start
         self._connection: Connection | None = None
-        self._newborn: Connection | None = None
-        self._welcome: v1.InitializeResult | None = None
-        self._usable = False
+        self._starting_connection: Connection | None = None
+        self._initialized: v1.InitializeResult | None = None
         self._starting = asyncio.Lock()
         self._signing_in = asyncio.Lock()
         self._sign_ins = 0
-        self._chores: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    # Who is there.
+    # The agent at the other end.
 
     @property
     def connection(self) -> Connection:
-        """The connection of now, or the last one."""
+        """The current connection, or the last one."""
         if self._connection is None:
             raise LocalProtocolError("not connected yet: use `async with connect(…)`")
         return self._connection
 
     @property
-    def welcome(self) -> v1.InitializeResult:
-        """How the agent introduced itself."""
-        if self._welcome is None:
+    def initialized(self) -> v1.InitializeResult:
+        """The agent's answer to `initialize`."""
+        if self._initialized is None:
             raise LocalProtocolError("not connected yet: use `async with connect(…)`")
-        return self._welcome
+        return self._initialized
 
     @property
     def name(self) -> str:
-        """What to call it."""
-        info = self._welcome.agent_info if self._welcome is not None else None
+        """The name of the agent: its own, or that of its program."""
+        info = self._initialized.agent_info if self._initialized is not None else None
         return (info.title or info.name) if info is not None else self._target.name
 
     @property
     def abilities(self) -> Abilities:
-        """What it said that it can do."""
-        return Abilities(f"`{self.name}`", self.welcome.agent_capabilities)
+        """What the agent has advertised."""
+        return Abilities(f"`{self.name}`", self.initialized.agent_capabilities)
 
     @property
     def stderr(self) -> str:
-        """The last lines that it wrote to stderr, if it is a program that we started."""
+        """The last lines that the agent wrote to stderr, if it is a program that we started."""
         transport = self._connection.transport if self._connection is not None else None
         return transport.stderr if isinstance(transport, ProcessTransport) else ""
 
-    # Life.
+    # Its life.
 
-    async def alive(self) -> Connection:
-        """The connection, with the agent started (again) and introduced if need be.
+    @property
+    def state(self) -> LinkState:
+        """How far its life is."""
+        return self._state
+
+    def _enter(self, event: LinkEvent) -> None:
+        self._state = LINK_LIFE.next(self._state, event)
+
+    async def connected(self) -> Connection:
+        """Return the connection; the agent is started (again) and introduced first if need be.
 
         Raises:
-            ConnectionClosed: it is gone and cannot be started again.
+            ConnectionClosed: the agent is gone and cannot be started again.
         """
-        if self._connection is not None and self._usable and not self._connection.closed:
-            return self._connection
+        if (connection := self._usable) is not None:
+            return connection
         async with self._starting:
-            if self._connection is None or not self._usable or self._connection.closed:
+            if self._usable is None:
                 await self._start()
             return self.connection
 
+    @property
+    def _usable(self) -> Connection | None:
+        connection = self._connection
+        return connection if self._state is _S.OPEN and connection is not None and not connection.closed else None
+
     def is_current(self, connection: Connection) -> bool:
         """Whether this is the connection that is in use."""
-        return connection is self._connection and self._usable
+        return connection is self._connection and self._state is _S.OPEN
 
     async def _start(self) -> None:
         self._check_open()
         if self._connection is not None:
-            self._usable = False
-            if self.lost is not None:
-                await self.lost()
+            self._enter(_E.LOSE)
+            if self.on_lost is not None:
+                await self.on_lost()
             await self._connection.close()
             self._check_open()  # it may have been closed meanwhile, here and below
             if not self._target.restartable:
                 raise ConnectionClosed(f"the connection to {self.name} is lost and was not made here: connect anew")
             _log.info("starting %s again", self.name)
-        connection = self._newborn = Connection(
+        self._enter(_E.START)
+        try:
+            self._connection = await self._connect()
+        except BaseException:
+            self._enter(_E.FAIL)
+            raise
+        self._enter(_E.INTRODUCE)
+
+    async def _connect(self) -> Connection:
+        connection = self._starting_connection = Connection(
             await self._target.open(), self._router, version=V1, observer=self._observer, timeout=self._timeout
         )
         try:
             self._check_open()
             connection.start()
-            self._welcome = await self._introduce(connection)
+            self._initialized = await self._introduce(connection)
             self._check_open()
         except BaseException:
             await connection.close()
             raise
         finally:
-            self._newborn = None
-        self._connection = connection
-        self._usable = True
+            self._starting_connection = None
+        return connection
 
     def _check_open(self) -> None:
-        if self.closed:
+        if self._state is _S.CLOSED:
             raise ConnectionClosed("the connection to this agent was closed")
 
     async def _introduce(self, connection: Connection) -> v1.InitializeResult:
         try:
-            welcome = await connection.request(m.INITIALIZE, self._hello)
+            result = await connection.request(m.INITIALIZE, self._initialize)
         except RequestTimeout as error:
             raise RequestTimeout(error.method, error.timeout, _HOW_TO_START, self.name, _printed(connection)) from None
         except ProcessDied as error:
@@ -402,53 +458,54 @@ class Link:
                 raise
             raise RemoteProtocolError(
                 f"{error.sentence}{_printed(connection)}",
-                hint="this is not the Agent Client Protocol; many agents need an option to speak it",
+                hint="this is not the Agent Client Protocol; many agents need an option for it",
             ) from error
         except RequestRefused as error:
             if error.meaning == "unsupported protocol version":
-                wrong = f"{self.name} does not speak version {VERSION} of ACP: {error.sentence}"
+                wrong = f"{self.name} does not support version {V1.number} of ACP: {error.sentence}"
                 raise RemoteProtocolError(wrong, hint=error.hint) from error
             if error.wants_sign_in:
                 raise AuthRequired(error.code, error.message, error.data) from error
             raise
-        if welcome.protocol_version != VERSION:
+        # Newer versions are drafts, and some agents answer with any version that they are asked for.
+        if result.protocol_version != V1.number:
             raise RemoteProtocolError(
-                f"{self.name} answered with version {welcome.protocol_version} of ACP; we speak and asked for version {VERSION}",
-                hint="use a version of the agent that speaks it",
+                f"{self.name} answered with version {result.protocol_version} of ACP; this client asked for version {V1.number}",
+                hint="use a version of the agent that supports it",
             )
-        return welcome
+        return result
 
-    async def end(self, connection: Connection) -> None:
-        """End an agent that does not listen, with the ladder but its first wait. The next use starts it again."""
-        if connection is self._connection:
-            self._usable = False
+    async def kill(self, connection: Connection) -> None:
+        """Kill an agent that does not respond: close its connection without the first wait. The next use starts it again."""
+        if self.is_current(connection):
+            self._enter(_E.LOSE)
         connection.transport.hasten()
         async with self._starting:
             await connection.close()
 
     async def close(self) -> None:
-        """End it for good."""
-        self.closed = True
-        for connection in (self._newborn, self._connection):
+        """Close the link for good, and end the agent if we started it."""
+        self._enter(_E.CLOSE)
+        for connection in (self._starting_connection, self._connection):
             if connection is not None:
                 await connection.close()
         async with self._starting:  # a start that was under way has noticed, and has ended what it started
             pass
-        if self._chores:
-            await asyncio.wait(tuple(self._chores))
+        if self._tasks:
+            await asyncio.wait(tuple(self._tasks))
         await self._target.close()
 
-    def do(self, chore: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
-        """Work that outlives its caller and ends with the link."""
-        task = asyncio.get_running_loop().create_task(chore, name=name)
-        self._chores.add(task)
-        task.add_done_callback(self._chores.discard)
+    def run(self, work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
+        """Run work that outlives its caller and ends with the link."""
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         return task
 
-    # Asking.
+    # Requests.
 
     def tries(self) -> Tries:
-        """The patience for one request."""
+        """Return the tries of one request."""
         before = self._sign_ins
 
         async def sign_in(refusal: RequestRefused, again: bool) -> None:
@@ -458,10 +515,10 @@ class Link:
 
         async def reconnect() -> None:
             if self._connection is not None:
-                await self.end(self._connection)
+                await self.kill(self._connection)
 
         def can_reconnect() -> bool:
-            return self._target.restartable and not self.closed
+            return self._target.restartable and self._state is not _S.CLOSED
 
         return Tries(self.retry, can_reconnect=can_reconnect, sign_in=sign_in, reconnect=reconnect)
 
@@ -472,7 +529,7 @@ class Link:
         ready: Callable[[], Awaitable[Connection]] | None = None,
         expire: Callable[[], None] | None = None,
     ) -> T:
-        """Do something with the connection, again where that helps.
+        """Do work with the connection, again where that helps.
 
         Raises:
             AcpError: what the last try raised.
@@ -480,43 +537,43 @@ class Link:
         tries = self.tries()
         while True:
             try:
-                return await work(await (ready or self.alive)())
+                return await work(await (ready or self.connected)())
             except AcpError as error:
-                self._add_last_words(error)
+                self._add_stderr(error)
                 await tries.another(error, expire)
 
-    async def ask(self, call: Call[P, R], params: P, timeout: Timeout = UNSET) -> R:
-        """Send a request that is about no open session."""
+    async def request(self, call: Call[P, R], params: P, timeout: Timeout = UNSET) -> R:
+        """Send a request that is about no open session, again where that helps."""
         return await self.attempt(lambda connection: connection.request(call, params, timeout=timeout))
 
     # Signing in.
 
     async def sign_in(self, method_id: str, timeout: Timeout = UNSET) -> None:
-        """Sign in one of the agent's ways."""
-        await (await self.alive()).request(m.AUTHENTICATE, v1.Authenticate(method_id), timeout=timeout)
+        """Sign in by one of the agent's methods."""
+        await (await self.connected()).request(m.AUTHENTICATE, v1.Authenticate(method_id), timeout=timeout)
         self._sign_ins += 1
 
     def explained(self, error: AcpError) -> AcpError:
-        """The error; if it is the lack of a sign-in, with the ways to sign in."""
+        """Return the error with what helps: the methods to sign in, or the last lines on stderr."""
         if isinstance(error, RequestRefused) and error.wants_sign_in:
             return self._auth_required(error)
-        self._add_last_words(error)
+        self._add_stderr(error)
         return error
 
-    def _add_last_words(self, error: AcpError) -> None:
-        """An agent that failed says why in its log, not in its answer."""
-        if isinstance(error, RequestRefused) and error.code == Code.INTERNAL_ERROR and (said := self.stderr):
-            last = "\n".join(said.splitlines()[-LAST_WORDS:])
-            error.add_note(f"the last words of {self.name} on stderr:\n{last}")
+    def _add_stderr(self, error: AcpError) -> None:
+        """Add the last lines on stderr to an internal error: agents give the reason there, not in the response."""
+        if isinstance(error, RequestRefused) and error.code == Code.INTERNAL_ERROR and (stderr := self.stderr):
+            last = "\n".join(stderr.splitlines()[-SHOWN_LINES:])
+            error.add_note(f"the last lines of {self.name} on stderr:\n{last}")
 
     def _auth_required(self, refusal: RequestRefused) -> AuthRequired:
-        return AuthRequired(refusal.code, refusal.message, refusal.data, self.welcome.auth_methods)
+        return AuthRequired(refusal.code, refusal.message, refusal.data, self.initialized.auth_methods)
 
     async def _ask_to_sign_in(self, ask: SignInHandler, refusal: RequestRefused, before: int) -> None:
         async with self._signing_in:  # one at a time: the user is asked once, however many requests were refused
             if self._sign_ins != before:
                 return
-            method_id = await maybe_await(ask(self.welcome.auth_methods))
+            method_id = await maybe_await(ask(self.initialized.auth_methods))
             if method_id is None:
                 raise self._auth_required(refusal) from refusal
             try:
@@ -526,6 +583,6 @@ class Link:
 
 
 def _printed(connection: Connection) -> str:
-    """What came on stdout instead of the protocol."""
+    """What the agent wrote to stdout instead of the protocol, for an error."""
     lines = [bytes(line).decode("utf-8", "replace").strip()[:200] for line in connection.noise]
-    return "; it printed:\n" + "\n".join(lines[:LAST_WORDS]) if lines else ""
+    return "; it printed:\n" + "\n".join(lines[:SHOWN_LINES]) if lines else ""

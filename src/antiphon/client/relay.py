@@ -196,7 +196,7 @@ class LiveAgent:
 
     async def end(self, link: Link) -> None:
         """End it, with the whole ladder."""
-        await link.end(self._connection)
+        await link.kill(self._connection)
 
 
 class Relay:
@@ -245,11 +245,11 @@ class Relay:
             ConnectionClosed: it ended before it responded; with its last output.
             RemoteProtocolError: it does not speak our version of the protocol.
         """
-        connection = await self._link.alive()
+        connection = await self._link.connected()
         if self._agent is None or not self._agent.is_over(connection):
             self._early.clear()  # of sessions of an earlier process
-            self._agent = LiveAgent(connection, self._link.welcome, self._link.name, self._early)
-            _ = self._link.do(self._watch(self._agent), f"watch {self._link.name}")
+            self._agent = LiveAgent(connection, self._link.initialized, self._link.name, self._early)
+            _ = self._link.run(self._watch(self._agent), f"watch {self._link.name}")
         return self._agent
 
     async def _watch(self, agent: LiveAgent) -> None:

@@ -205,7 +205,7 @@ class ClientSession:
         """
         if self._closing is None:
             self._closed = True
-            self._closing = self._link.do(self._close(timeout), f"close {self.id}")
+            self._closing = self._link.run(self._close(timeout), f"close {self.id}")
             self._closing.add_done_callback(_seen)
         if not self._closing.done():
             await asyncio.shield(self._closing)
@@ -254,10 +254,10 @@ class ClientSession:
 
     async def _ready(self) -> "Connection":
         """The connection, with the session open on it: again if need be, which is said in the turn or to `on_update`."""
-        connection = await self._link.alive()
+        connection = await self._link.connected()
         if connection is not self._open_on:
             async with self._opening_lock:
-                connection = await self._link.alive()
+                connection = await self._link.connected()
                 if connection is not self._open_on:
                     self._inbox.tell(await reopen(self, connection, self._sessions))
         return connection

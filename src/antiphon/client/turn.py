@@ -446,7 +446,7 @@ class ClientTurn:
             self._end(result=CANCELLED)
             return None
         self._does(_E.CANCEL)
-        self._cancelling = self._session._link.do(self._read_out(), "cancel a turn")
+        self._cancelling = self._session._link.run(self._read_out(), "cancel a turn")
         self._session._questions.release()
         with suppress(ConnectionClosed):  # that ends it too
             self._connection.post(m.CANCEL, v1.Cancel(self._session.id))
@@ -474,7 +474,7 @@ class ClientTurn:
             _log.warning("%s ignores a cancelled turn for %g s and is ended", link.name, link.cancel_grace)
             self._end(result=CANCELLED)
             if self._connection is not None:
-                await link.end(self._connection)
+                await link.kill(self._connection)
 
 
 def _expire(turn: "weakref.ref[ClientTurn]") -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 import msgspec
 from msgspec import UNSET
 
-from antiphon.agent.session import AgentSession
+from antiphon.agent.session import AgentSession, SessionHost, close_session
 from antiphon.aio import NO_WAIT, maybe_await
 from antiphon.duet.history.catch_up import missed_updates
 from antiphon.duet.history.events import EndEvent, now
@@ -144,9 +144,8 @@ class InnerSession(AgentSession):
 
     def __init__(self, sessions: "EngineSessions", outer: AgentSession, name: str, engine: "Engine") -> None:
         reached, self.unreached = _sorted(outer.mcp_servers, engine.mcp)
-        super().__init__(os.urandom(16).hex(), outer.cwd, outer.client, outer.directories, reached)
-        self.series = outer.series
-        self.rules = sessions.rules
+        host = _InnerHost(self, sessions, outer.host.id_prefix)
+        super().__init__(os.urandom(16).hex(), outer.cwd, outer.client, outer.directories, reached, host=host)
         self.name = name
         """The engine's name in this session."""
         self.title = engine.title or name
@@ -194,12 +193,6 @@ class InnerSession(AgentSession):
     async def notify(self, notice: "Notice[P]", params: P) -> None:
         await self._sessions.settled()
         await self._outer.notify(notice, self.under(self._outer.id, params))
-
-    async def lost_conversation(self, id: str) -> str:
-        return await self._sessions.forgot(self, id)
-
-    async def admit(self, call: "Call[P, R]", params: P) -> None:
-        await self._sessions.host.admitted(self, call, params)
 
     def begins(self, spend: Callable[[v1.UsageUpdate], None]) -> None:
         """Begin a turn. `spend` is called with each update about what it uses."""
@@ -266,6 +259,23 @@ class InnerSession(AgentSession):
     def has_mode(self, mode: str | None) -> bool:
         """Whether the engine offers a mode."""
         return self.modes is not None and any(each.id == mode for each in self.modes.available_modes)
+
+
+class _InnerHost(SessionHost):
+    """The joint session, as the host of one engine's session."""
+
+    def __init__(self, inner: InnerSession, sessions: "EngineSessions", id_prefix: str) -> None:
+        super().__init__()
+        self.rules = sessions.rules
+        self.id_prefix = id_prefix
+        self._inner = inner
+        self._sessions = sessions
+
+    async def lost_session(self, id: str) -> str:
+        return await self._sessions.forgot(self._inner, id)
+
+    async def admit(self, call: "Call[P, Any]", params: P) -> None:
+        await self._sessions.host.admitted(self._inner, call, params)
 
 
 def _sorted(servers: Sequence[v1.McpServer], kinds: Collection[str]) -> tuple[list[v1.McpServer], list[str]]:
@@ -456,13 +466,13 @@ class EngineSessions:
         if inner.modes is not None and inner.modes.available_modes and quiet is None:
             why = f"{inner.title} has no mode in which it only looks: let another engine review"
             raise RequestError(Code.INVALID_REQUEST, "Invalid request", why)
-        inner.looking = True
+        inner.host.read_only = True
         try:
             if quiet is not None and quiet != before:
                 await self.set_mode(inner, quiet)
             yield
         finally:
-            inner.looking = False
+            inner.host.read_only = False
             if before and before != inner.mode and not inner.closed:
                 try:
                     await self.set_mode(inner, before)
@@ -474,22 +484,22 @@ class EngineSessions:
         inner.changing_mode = True
         try:
             await maybe_await(_engine_session(inner).set_mode(mode))
-            inner.settings.choose_mode(mode)
+            inner.host.settings.choose_mode(mode)
         finally:
             inner.changing_mode = False
         self.host.show_settings()
 
     async def set_model(self, inner: InnerSession, model: str) -> None:
         """Change the model of one engine."""
-        inner.settings.check_model(model)
+        inner.host.settings.check_model(model)
         await maybe_await(_engine_session(inner).set_model(model))
-        inner.settings.choose_model(model)
+        inner.host.settings.choose_model(model)
 
     async def set_option(self, inner: InnerSession, option: str, value: bool | str) -> None:
         """Change one of an engine's own settings."""
-        inner.settings.check_option(option, value)
+        inner.host.settings.check_option(option, value)
         await maybe_await(_engine_session(inner).set_config_option(option, value))
-        inner.settings.choose_option(option, value)
+        inner.host.settings.choose_option(option, value)
 
     # The end.
 
@@ -514,7 +524,7 @@ async def _opened(inner: InnerSession, open: "Callable[[], Awaitable[EngineSessi
     try:
         inner.engine_session = await open()
     except BaseException:
-        inner.close()  # what the engine left running has no session any more
+        close_session(inner)  # what the engine left running has no session any more
         raise
     return inner
 
@@ -526,7 +536,7 @@ async def _close(inner: InnerSession) -> None:
     except Exception:
         _log.exception("closing %s failed", inner.name)
     finally:
-        inner.close()
+        close_session(inner)
 
 
 def _engine_session(inner: InnerSession) -> "EngineSession":

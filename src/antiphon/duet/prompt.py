@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from antiphon.agent.questions import end_turn
 from antiphon.agent.turn import AgentTurn
 from antiphon.aio import maybe_await
 from antiphon.duet.commands import (
@@ -96,7 +97,7 @@ class PromptHandler:
                         taken.append(inner.name)
                         history.note(GivenEvent(now(), inner.name, addition.text))
                 finally:
-                    own.end()
+                    end_turn(own)
                     waits = joint.release(inner)
                 for wait in waits:
                     await wait

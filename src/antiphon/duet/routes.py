@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from antiphon.agent.questions import end_turn
 from antiphon.agent.turn import AgentTurn
 from antiphon.aio import NO_WAIT, maybe_await
 from antiphon.duet.history.events import COMMAND, UNSIGNED, EndEvent, GivenEvent, now
@@ -262,7 +263,7 @@ class RoutedPrompt:
                 raise
             outcome = self._spent.stop_reason
         finally:
-            turn.end()
+            end_turn(turn)
             inner.ends()
         return outcome if isinstance(outcome, v1.PromptResult) else v1.PromptResult(outcome or v1.StopReason.END_TURN)
 

@@ -192,7 +192,7 @@ class JointSession:
         """Follow an engine that changed its mode itself. In its turn that is by the user's consent (a plan was approved, say), and the
         session's mode follows; but never to the one without permission requests, and never for a third-party agent, which need not have
         asked."""
-        if inner.changing_mode or inner.looking:
+        if inner.changing_mode or inner.host.read_only:
             return NO_WAIT
         if inner.working and inner.name == self.settings.lead and not inner.engine.guarded and mode != BYPASS:
             self.settings.choose_mode(mode, for_all=False)
@@ -204,7 +204,7 @@ class JointSession:
         return self._do(save_after(self.send_settings()))
 
     def _titled(self, inner: InnerSession, update: v1.SessionInfoUpdate) -> Awaitable[None]:
-        if inner.name != self.settings.lead or inner.looking or not isinstance(update.title, str):
+        if inner.name != self.settings.lead or inner.host.read_only or not isinstance(update.title, str):
             return NO_WAIT
         if self.history.title is not None and (inner.briefed or not inner.working):
             return NO_WAIT  # ours is the first thing that the user said
@@ -228,7 +228,7 @@ class JointSession:
                 inner.title,
                 ours,
                 partial(self._ask, timeout=timeout),
-                looking=inner.looking,
+                looking=inner.host.read_only,
                 trusted_marks=not inner.engine.guarded,
                 known=None if known is None else inner.labels.call(known),
             )
@@ -239,9 +239,9 @@ class JointSession:
 
     async def admitted(self, inner: InnerSession, call: "Call[P, R]", params: P) -> None:
         """Let the policy decide about what an engine does by way of us. Raises if it may not."""
-        if call in _GUARDED and (inner.engine.guarded or inner.looking):
+        if call in _GUARDED and (inner.engine.guarded or inner.host.read_only):
             ours: Any = inner.under(self.outer.id, params)
-            await self.guard.admit(ours, self._ask, inner.title, looking=inner.looking)
+            await self.guard.admit(ours, self._ask, inner.title, looking=inner.host.read_only)
 
     async def _ask(self, request: v1.RequestPermission, timeout: "Timeout" = UNSET) -> v1.PermissionResult:
         return await self.outer.request(m.REQUEST_PERMISSION, request, timeout=timeout)
@@ -266,7 +266,7 @@ class JointSession:
 
     def _settings_updates(self) -> list[v1.Update]:
         outer = self.outer
-        updates: list[v1.Update] = [v1.ConfigOptionUpdate(outer.settings.shown(outer.client.shows_booleans))]
+        updates: list[v1.Update] = [v1.ConfigOptionUpdate(outer.host.settings.shown(outer.client.shows_booleans))]
         if outer.modes is not None:
             updates.append(v1.CurrentModeUpdate(outer.modes.current_mode_id))
         if outer.models is not None and outer.client.chooses_models:
@@ -306,7 +306,9 @@ class JointSession:
             await engines.set_mode(lead, mode)
         self.settings.choose_mode(mode)
         for inner in tuple(engines.opened.values()):
-            if inner is lead or inner.looking:  # a reviewer goes on only reading; its next turn is in the new mode
+            if (
+                inner is lead or inner.host.read_only
+            ):  # a reviewer goes on only reading; its next turn is in the new mode
                 continue
             try:
                 await engines.align(inner)
@@ -352,7 +354,7 @@ class JointSession:
         name, own = found
         inner = await self.engine_sessions.get(name)
         if own == MODE:  # of this engine alone
-            inner.settings.check_mode(str(value))
+            inner.host.settings.check_mode(str(value))
             await self.engine_sessions.set_mode(inner, str(value))
             self.settings.of(name).mode = str(value)
         else:

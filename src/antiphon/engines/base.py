@@ -73,7 +73,7 @@ class Engine:
     unique_ids: bool = False
     """Whether the ids of its tool calls and messages are unique in the world, and not only in a session."""
     guarded: bool = False
-    """Whether all that it reads, writes and runs passes through `session.request` or `session.admit`."""
+    """Whether all that it reads, writes and runs passes through `session.request` or `session.host.admit`."""
     read_only: str | None = None
     """The mode in which it changes nothing, by its id."""
 
@@ -226,7 +226,9 @@ class Host(Agent):
 
     async def set_model(self, session: "AgentSession", model_id: str) -> None:
         await _awaited(_at_work(session).set_model(model_id))
-        await session.tell_model(model_id)  # as the agents do from whose time this way of choosing is
+        from antiphon.agent.session import send_model  # here: the engines are imported before `initialize` is answered
+
+        await send_model(session, model_id)  # as the agents do from whose time this way of choosing is
 
     def set_config_option(self, session: "AgentSession", config_id: str, value: bool | str) -> "Maybe[None]":
         return _at_work(session).set_config_option(config_id, value)

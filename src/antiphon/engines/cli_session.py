@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from antiphon.agent.session import send_model
 from antiphon.engines.base import EngineSession
 from antiphon.protocol import v1
 
@@ -96,12 +97,12 @@ class SettingsSync:
         modes, models, options = session.modes, session.models, list(session.config_options)
         self._show()
         if session.config_options != options:
-            await session.tell_options()
+            await session.send_options()
         mode, model = _current_mode(session.modes), _current_model(session.models)
         if modes is not None and mode is not None and mode != modes.current_mode_id:
             await session.update(v1.CurrentModeUpdate(mode))
         if models is not None and model is not None and model != models.current_model_id:
-            await session.tell_model(model)
+            await send_model(session, model)
 
 
 def _current_mode(modes: v1.ModeState | None) -> str | None:
@@ -141,18 +142,18 @@ class CliSession(EngineSession):
 
     async def set_mode(self, mode_id: str) -> None:
         await self.choose(MODE, mode_id)
-        await self.session.tell_options()
+        await self.session.send_options()
 
     async def set_model(self, model_id: str) -> None:
         await self.choose(MODEL, model_id)
-        await self.session.tell_options()
+        await self.session.send_options()
 
     async def set_config_option(self, config_id: str, value: bool | str) -> None:
         await self.choose(config_id, str(value))
         if config_id == MODE:
             await self.session.update(v1.CurrentModeUpdate(str(value)))
         elif config_id == MODEL:
-            await self.session.tell_model(str(value))
+            await send_model(self.session, str(value))
 
     async def close(self) -> None:
         raise NotImplementedError

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 
-from antiphon.agent.questions import QUESTION, Permission, UserQuestions, misfits, why_refused
+from antiphon.agent.questions import QUESTION, Permission, UserQuestions, end_turn, misfits, why_refused
 from antiphon.aio import ignore_result
 from antiphon.engines.labels import prose, sentence
 from antiphon.errors import AcpError, Code, ResponseError
@@ -487,4 +487,4 @@ class CliQuestions(Generic[Q]):
     def close(self) -> None:
         """Cancel all questions: the session is closed."""
         self._open.withdraw_all()
-        self._user.end()
+        end_turn(self._user)

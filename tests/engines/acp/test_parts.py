@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from antiphon.agent.session import AgentSession
+from antiphon.agent.session import AgentSession, SessionHost
 from antiphon.client.agent import ConnectedAgent
 from antiphon.client.connect import connect
 from antiphon.client.handlers import allow_once
@@ -29,7 +29,7 @@ class Part(AgentSession):
     """Takes its time with each update, and has another id than the client's session."""
 
     def __init__(self, outer: AgentSession, book: list[str]) -> None:
-        super().__init__("", outer.cwd, outer.client, outer.directories, outer.mcp_servers)
+        super().__init__("", outer.cwd, outer.client, outer.directories, outer.mcp_servers, host=PartHost(self))
         self.outer = outer
         self.book = book
 
@@ -49,9 +49,17 @@ class Part(AgentSession):
         self.book.append(notice.name)
         await self.outer.notify(notice, {**params, "sessionId": self.outer.id})
 
-    async def lost_conversation(self, id: str) -> str:
-        self.book.append(f"{self.id} is {id} now")
-        self.id = id
+
+class PartHost(SessionHost):
+    """Gives the part the id of the session that took the place of a lost one."""
+
+    def __init__(self, part: Part) -> None:
+        super().__init__()
+        self.part = part
+
+    async def lost_session(self, id: str) -> str:
+        self.part.book.append(f"{self.part.id} is {id} now")
+        self.part.id = id
         return "You were told: la"
 
 

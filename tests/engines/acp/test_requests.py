@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from antiphon.agent.session import AgentSession
+from antiphon.agent.session import SessionHost
 from antiphon.client.files import Files
 from antiphon.client.handlers import Elicitation
 from antiphon.client.terminals import Terminals
@@ -62,12 +62,12 @@ async def test_rules_for_this_machine_come_before_what_is_done_here(
 ) -> None:
     asked: list[str] = []
 
-    async def admit(self: AgentSession, call: Any, params: Any) -> None:
+    async def admit(self: SessionHost, call: Any, params: Any) -> None:
         asked.append(call.name)
         if call.name != "fs/read_text_file":
             raise RequestError(Code.INVALID_REQUEST, "your rules forbid it")
 
-    monkeypatch.setattr(AgentSession, "admit", admit)
+    monkeypatch.setattr(SessionHost, "admit", admit)
     async with through(StandIn(s.AsksForFiles, tmp_path).engine, files=None) as agent:
         session = await agent.new_session(workspace)
         assert "your rules forbid it" in await session.prompt("write new.txt hello").text()

@@ -13,7 +13,7 @@ from antiphon.policy import Rules
 
 def session(cwd: str, *, deny: list[str] | None = None, ask: list[str] | None = None, also: str | None = None) -> Any:
     made = AgentSession("s", cwd, None, [also] if also else [])  # type: ignore[arg-type]  # nobody is asked here
-    made.rules = Rules.parse(deny=deny or [], ask=ask or [])
+    made.host.rules = Rules.parse(deny=deny or [], ask=ask or [])
     return made
 
 
@@ -70,7 +70,7 @@ def test_relative_paths_are_those_of_every_folder_of_the_session(tmp_path: Path)
 def test_without_rules_there_are_no_settings() -> None:
     without = session("/w")
     assert settings_for(without) is None
-    without.rules = None
+    without.host.rules = None
     assert settings_for(without) is None and before_tool(without, {"input": {"tool_name": "Bash"}}) == {}
 
 
@@ -111,8 +111,8 @@ def test_what_cannot_be_judged_is_asked() -> None:
 
 def test_while_it_is_only_to_look_the_hook_lets_nothing_pass_but_reading(tmp_path: Path) -> None:
     here = session(str(tmp_path), deny=["Read(secret/**)"])
-    here.rules = here.rules.merged(Rules.parse(allow=["Bash", "Edit"]))
-    here.looking = True
+    here.host.rules = here.host.rules.merged(Rules.parse(allow=["Bash", "Edit"]))
+    here.host.read_only = True
     changing = {
         "Bash": {"command": "touch x"},
         "Write": {"file_path": str(tmp_path / "x"), "content": "la"},
@@ -131,12 +131,12 @@ def test_while_it_is_only_to_look_the_hook_lets_nothing_pass_but_reading(tmp_pat
     # A sub-agent is asked about each of its own calls; a question is the user's.
     for name, given in looking.items():
         assert told(here, name, **given) is None, name
-    here.looking = False
+    here.host.read_only = False
     assert told(here, "Bash", command="touch x") is None
 
 
 def test_a_read_only_session_is_held_to_it_also_without_rules(tmp_path: Path) -> None:
     here = session(str(tmp_path))
-    here.looking = True
+    here.host.read_only = True
     why = "Who only looks may read and search, and this is `execute`. It did not run, and nothing was changed."
     assert told(here, "Bash", command="touch x") == ("deny", why)

@@ -47,7 +47,7 @@ def begun(mode: str, *, looking: bool, profile: bool) -> dict[str, Any]:
     session = AgentSession("s", "/w", None, ["/also"])  # type: ignore[arg-type]  # nobody is asked here
     choosing = CodexSettings(session)
     choosing.set_option("mode", mode)
-    session.looking, choosing.has_profile = looking, profile
+    session.host.read_only, choosing.has_profile = looking, profile
     return choosing.begin_turn()
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,6 +17,7 @@ from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call, Notice
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.version import V1
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -99,9 +100,6 @@ class AcpSessions:
         return session, given if session is None else {**given, "sessionId": session.session.id}
 
 
-VERSION: Final = 1
-
-
 class AcpHub:
     """The agent's process, and the sessions that are open in it."""
 
@@ -116,7 +114,7 @@ class AcpHub:
         self._know = know
         """Called with the authentication methods as soon as they are known."""
         hello = v1.Initialize(
-            VERSION, client_capabilities=_offered(client), client_info=v1.Implementation("antiphon", __version__)
+            V1.number, client_capabilities=_offered(client), client_info=v1.Implementation("antiphon", __version__)
         )
         self._relay = Relay(start.command, self, hello, name=start.title, cwd=start.cwd, env=start.whole_env())
         self.sessions = AcpSessions()

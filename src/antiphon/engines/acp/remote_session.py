@@ -215,7 +215,7 @@ class RemoteSession:
             await listener.close()
 
     def _opened(self, agent: "LiveAgent", answer: _Answer) -> None:
-        settings = self._session.settings
+        settings = self._session.host.settings
         settings.modes, settings.models = answer.modes, answer.models
         settings.options = list(answer.config_options or ())
         self.agent = agent
@@ -240,18 +240,18 @@ class RemoteSession:
             return agent
 
     async def _reopen(self, agent: "LiveAgent") -> None:
-        chosen = ChosenSettings.of(self._session.settings)
+        chosen = ChosenSettings.of(self._session.host.settings)
         place = await self._place(agent)
         if not await self._reopened(agent, place):
             await self._replaced(await self._new(agent, place))
         try:
-            await chosen.restore(agent, self.id, self._session.settings)
+            await chosen.restore(agent, self.id, self._session.host.settings)
         except ResponseError as error:
             await self._warn("A setting of this session was lost", f"the agent was started again: {error.reason}")
 
     async def _replaced(self, id: str) -> None:
         """Note the new conversation of a session. A client keeps its id of the session; the owner of the conversation gets the new id."""
-        self._summary = await self._session.lost_conversation(id)
+        self._summary = await self._session.host.lost_session(id)
         if self._session.id != id:
             self._hub.sessions.rename(self._session.id, id)
         how = "is told a summary of what was said" if self._summary else "remembers nothing of before"

@@ -1,7 +1,7 @@
 """Requests of an agent in one session: forwarded to the client, and done on this machine where the client cannot.
 
 Rule 1: a request keeps its order: updates before it are forwarded first.
-Rule 2: on this machine files are read and written, and commands started, in the session's directories, and only after `session.admit`.
+Rule 2: on this machine files are read and written, and commands started, in the session's directories, and only after `session.host.admit`.
 Rule 3: a terminal belongs to the side that made it, and is released whatever happens to the agent.
 """
 
@@ -117,7 +117,7 @@ class AgentRequests:
 
     async def _do_locally(self, call: "Call[P, R]", params: P, work: "Coroutine[object, object, R]") -> R:
         try:
-            await self._session.admit(call, params)
+            await self._session.host.admit(call, params)
         except BaseException:
             work.close()
             raise

@@ -68,7 +68,7 @@ class UpdateForwarder:
 
     def _note(self, update: v1.CurrentModeUpdate | v1.ConfigOptionUpdate | v1.CurrentModelUpdate) -> None:
         """Note a setting without the methods of the session: the agent itself reports what changes with it."""
-        settings = self._session.settings
+        settings = self._session.host.settings
         match update:
             case v1.ConfigOptionUpdate():
                 settings.options = list(update.config_options)
@@ -340,7 +340,7 @@ class AcpSession(EngineSession):
             agent = await self._ready()
             answer = await agent.request(m.SET_CONFIG_OPTION, v1.SetConfigOption(self._remote.id, config_id, value))
         if answer.config_options:
-            self.session.settings.options = list(answer.config_options)
+            self.session.host.settings.options = list(answer.config_options)
 
     async def close(self) -> None:
         agent = self._remote.agent

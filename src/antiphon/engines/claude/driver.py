@@ -168,7 +168,7 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
             raise
 
     def _launch_settings(self) -> str | None:
-        if self._session.rules is None:
+        if self._session.host.rules is None:
             return settings_with(self._session.cwd)
         from antiphon.engines.claude.rules import settings_for  # late: most sessions have none
 
@@ -179,7 +179,7 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
         _ = self._questions  # imported now, while the CLI starts
         self._last_error = None
         # Also where there is no rule yet that stops anything: the session may become read-only.
-        hooks = {"hooks": EDIT_HOOKS if self._session.rules is None else HOOKS}
+        hooks = {"hooks": EDIT_HOOKS if self._session.host.rules is None else HOOKS}
         try:
             initialized = await process.control("initialize", {"forwardSubagentText": True, **hooks}, START_LIMIT)
         except BaseException:

@@ -52,11 +52,11 @@ _log = logging.getLogger(__name__)
 
 def settings_for(session: "AgentSession") -> str | None:
     """Return the rules as settings that the CLI is started with, beside the user's own. None if there are no rules to send."""
-    if session.rules is None:
+    if session.host.rules is None:
         return None
     roots = [session.cwd, *session.directories]
     roots = list(dict.fromkeys([*roots, *map(os.path.realpath, roots)]))
-    lists = {"deny": session.rules.deny, "ask": session.rules.ask}
+    lists = {"deny": session.host.rules.deny, "ask": session.host.rules.ask}
     permissions = {name: list(dict.fromkeys(_all_written(rules, roots))) for name, rules in lists.items()}
     sent = {name: written for name, written in permissions.items() if written}
     return json.dumps({"permissions": sent}, ensure_ascii=False) if sent else None
@@ -138,11 +138,11 @@ def before_tool(session: "AgentSession", fields: "JsonObject") -> "JsonObject":
         if not isinstance(name, str):
             raise ValueError("the call has no name")
         action = _action(session, name, hook.get("tool_input"), hook.get("cwd"))
-        ruling = _judged(session, session.rules or Rules(), action, accepts_edits=mode == PolicyMode.ACCEPT_EDITS)
+        ruling = _judged(session, session.host.rules or Rules(), action, accepts_edits=mode == PolicyMode.ACCEPT_EDITS)
     except Exception as error:  # what cannot be judged is asked, and never let through
         _log.exception("a call of Claude Code could not be judged")
         return _decided(
-            "deny" if session.looking else "ask",
+            "deny" if session.host.read_only else "ask",
             f"It could not be told whether a rule denies this ({type(error).__name__}).",
         )
     match ruling.verdict:
@@ -155,7 +155,7 @@ def before_tool(session: "AgentSession", fields: "JsonObject") -> "JsonObject":
 
 
 def _judged(session: "AgentSession", rules: Rules, action: Action, *, accepts_edits: bool) -> "Ruling":
-    if session.looking and action.name != _QUESTION_TOOL:
+    if session.host.read_only and action.name != _QUESTION_TOOL:
         return decide_read_only(action, rules)
     # What no rule of these stops is not for us to decide.
     ruling = decide(action, Rules(deny=rules.deny, ask=rules.ask), PolicyMode.BYPASS)

@@ -129,7 +129,7 @@ class CodexSettings(SettingsSync):
         if isinstance(sandbox, dict) and sandbox.get("type") == "workspaceWrite" and self._workspace is None:
             self._workspace = sandbox  # as the user's own configuration has it
         if MODE not in self._chosen and not self._are_sent(opened.approval_policy, sandbox):
-            self.mode = mode_under(self._session.rules, opened.approval_policy, sandbox, way == "plan")
+            self.mode = mode_under(self._session.host.rules, opened.approval_policy, sandbox, way == "plan")
             self._own = _unasked(opened.approval_policy, sandbox)
         if MODEL not in self._chosen and model:
             self.model = model
@@ -172,12 +172,12 @@ class CodexSettings(SettingsSync):
     @property
     def accepts_edits(self) -> bool:
         """Whether the user is not asked about edits of the workspace."""
-        return not self._session.looking and (self.mode in _ACCEPTING or self._own_mode is not None)
+        return not self._session.host.read_only and (self.mode in _ACCEPTING or self._own_mode is not None)
 
     @property
     def never_asks(self) -> bool:
         """Whether the user is asked about nothing."""
-        return self.mode == "dontAsk" and not self._session.looking
+        return self.mode == "dontAsk" and not self._session.host.read_only
 
     @property
     def also_writable(self) -> "Sequence[str]":
@@ -191,7 +191,7 @@ class CodexSettings(SettingsSync):
     def _setup(self) -> "ModeSetup | None":
         """The setup of the mode, if one was chosen."""
         setup = setup_of(self.mode) if MODE in self._chosen else None
-        return None if setup is None else held(setup, self._session.rules)
+        return None if setup is None else held(setup, self._session.host.rules)
 
     @property
     def _own_mode(self) -> "ModeSetup | None":
@@ -202,7 +202,7 @@ class CodexSettings(SettingsSync):
         """The setup of a turn, also where no mode was chosen: the user's own configuration may let Codex do anything unasked."""
         if self._setup is not None:
             return self._setup
-        rules = self._session.rules
+        rules = self._session.host.rules
         own = setup_of(self.mode) or self._own_mode
         if own is None:
             return held(MODES["default"][1], rules) if is_held(rules) else None
@@ -237,7 +237,7 @@ class CodexSettings(SettingsSync):
         chosen: JsonObject = {"summary": self._summary}
         setup = self._setup_of_turn
         chosen |= self.begin_rights()
-        if self._session.looking:
+        if self._session.host.read_only:
             chosen |= self._read_only(chosen)
         if MODEL in self._chosen:
             chosen["model"] = self.model
@@ -297,7 +297,7 @@ class CodexSettings(SettingsSync):
         self._may_plan |= plans
         approval, sandbox = now.approval_policy, now.sandbox_policy
         if approval is not None and sandbox is not None and not self._are_sent(approval, sandbox):
-            found = mode_under(self._session.rules, approval, sandbox, plans)
+            found = mode_under(self._session.host.rules, approval, sandbox, plans)
             self.mode = found if found != mode else self.mode
             self._own = _unasked(approval, sandbox)
         await self._show_and_send()

@@ -276,7 +276,7 @@ class OpenThread:
         trusts = found.trusts(places)
         self._distrusted = trusts is False
         self._level = level = await self._level_now()
-        self._settings.has_profile = self._session.rules is not None and await asyncio.to_thread(
+        self._settings.has_profile = self._session.host.rules is not None and await asyncio.to_thread(
             has_rules, self._session.cwd
         )
         config: JsonObject = {"projects": {place: {"trust_level": level} for place in places}}

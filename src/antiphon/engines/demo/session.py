@@ -4,6 +4,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from antiphon.agent.session import watch_updates
 from antiphon.engines.base import EngineSession
 from antiphon.engines.demo.commands import all_commands
 from antiphon.engines.demo.store import DemoState
@@ -155,25 +156,25 @@ class DemoSession(EngineSession):
 
     async def replay(self) -> None:
         """Send the history again."""
-        self.session.watch = None
+        watch_updates(self.session, None)
         async for update in self._store.history(self.session.id):
             await self.session.update(update)
-        self.session.watch = self._journal.note
+        watch_updates(self.session, self._journal.note)
 
     async def _begin(self) -> None:
         session, state = self.session, self.state
-        session.numbers = state.numbers
+        session.host.id_count = state.numbers
         session.modes, session.models, session.config_options = MODES, MODELS, OPTIONS
-        session.settings.choose_mode(state.mode)
+        session.host.settings.choose_mode(state.mode)
         for key, value in state.options.items():
-            session.settings.choose_option(key, value)
+            session.host.settings.choose_option(key, value)
         await session.offer(
             *(
                 v1.Command(act.name, act.description, v1.CommandInput(act.hint) if act.hint else None)
                 for act in self._commands.values()
             )
         )
-        session.watch = self._journal.note
+        watch_updates(session, self._journal.note)
 
     # Working.
 
@@ -182,7 +183,7 @@ class DemoSession(EngineSession):
         self.state.prompts += 1
         for block in turn.prompt:  # with an id, or two prompts in a row would be replayed as one
             self._journal.note(
-                v1.UserMessageChunk(block, message_id=f"prompt-{self.session.series}{self.state.prompts}")
+                v1.UserMessageChunk(block, message_id=f"prompt-{self.session.host.id_prefix}{self.state.prompts}")
             )
         try:
             if self.state.title is None:
@@ -268,7 +269,7 @@ class DemoSession(EngineSession):
             for option in self.session.config_options
             if isinstance(option, v1.SelectConfig | v1.BooleanConfig)
         }
-        self.state.numbers = self.session.numbers
+        self.state.numbers = self.session.host.id_count
         if self._is_stored:
             try:
                 await self._store.save(self.session.id, self.state)

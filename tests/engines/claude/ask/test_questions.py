@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from antiphon.agent.questions import is_question
+from antiphon.agent.session import watch_updates
 from antiphon.engines.claude.questions import CLOSED, DECLINED, UNREADABLE
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
@@ -161,7 +162,7 @@ async def test_afterwards_the_call_has_its_own_title_again() -> None:
     told: list[Any] = []
 
     async def ask(asker: Any, turn: Any) -> Any:
-        turn.session.watch = told.append
+        watch_updates(turn.session, told.append)
         return await asker.answer(ONE, turn, CALL)
 
     await heard(ask, chosen("option_1"), NO_FORMS)
