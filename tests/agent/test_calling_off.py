@@ -93,7 +93,7 @@ async def test_one_that_cannot_stop_is_logged_and_the_session_goes_on(
         editor.cancel(session)
         assert await agent.called_off.get() == session
         assert await editor.prompt(session, "next") == DONE
-    assert "cancelling failed" in caplog.text and "no brakes" in caplog.text
+    assert "the hook `cancel` failed" in caplog.text and "no brakes" in caplog.text
 
 
 async def test_the_hook_may_be_a_plain_function() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.agent.commands import FinishedCommand, RunningCommand, news
+from antiphon.agent.commands import FinishedCommand, RunningCommand, added_output
 from antiphon.agent.turn import AgentTurn
 from antiphon.connection.router import Router
 from antiphon.errors import Code, LocalProtocolError, RequestError, RequestRefused
@@ -333,15 +333,15 @@ def test_a_follower_of_a_cut_output_misses_nothing(pieces: list[str], kept: int)
     for piece in numbered:
         whole += piece
         now = whole[-kept:]
-        followed += news(before, now)
+        followed += added_output(before, now)
         before = now
     assert followed == whole
 
 
 def test_an_output_that_repeats_itself_is_compared_in_time() -> None:
     before = "ab" * 500_000
-    assert news(before, before[2:] + "end") == "end"
-    assert news("a" * 1_000_000, "a" * 999_999 + "b").endswith("b")
+    assert added_output(before, before[2:] + "end") == "end"
+    assert added_output("a" * 1_000_000, "a" * 999_999 + "b").endswith("b")
 
 
 async def test_a_client_that_never_says_that_a_terminal_is_released_holds_nothing_up(

@@ -173,7 +173,7 @@ async def test_signing_in_by_a_method_on_offer_and_no_other() -> None:
     async with playing(Locked()) as editor:
         await editor.connection.request(m.AUTHENTICATE, v1.Authenticate("key"))
         assert signed == ["key"]
-        with pytest.raises(RequestRefused, match="no way to sign in called `magic`; on offer: `key`") as refusal:
+        with pytest.raises(RequestRefused, match="no method `magic` to sign in; on offer: `key`") as refusal:
             await editor.connection.request(m.AUTHENTICATE, v1.Authenticate("magic"))
         assert refusal.value.code == Code.INVALID_PARAMS
         await editor.connection.request(m.LOGOUT, v1.Logout())

@@ -67,7 +67,7 @@ def test_a_picture_is_refused_with_a_reason_where_it_is_not_taken(place: Place) 
     assert "9 bytes of `image/png`" in place.run("see @a.png").out
     done = place.run("see @a.png", "--agent", place.agent(agents.TakesTextOnly))
     assert (done.status, done.out) == (1, "")
-    assert "error: `a.png` is image/png, and TakesTextOnly takes no pictures" in done.err
+    assert "error: `a.png` is image/png, and TakesTextOnly takes no images" in done.err
 
 
 @pytest.mark.parametrize(

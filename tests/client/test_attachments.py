@@ -118,8 +118,8 @@ def test_a_range_of_lines_is_all_that_is_sent(word: str, text: str, fragment: st
 @pytest.mark.parametrize(
     ("word", "why"),
     [
-        ("src/main.py#L0", "no lines"),
-        ("src/main.py#L9:3", "no lines"),
+        ("src/main.py#L0", "wrong line numbers"),
+        ("src/main.py#L9:3", "wrong line numbers"),
         ("src/main.py#L31", "no line 31"),
         ("a.png#L1", "has no lines"),
         ("data.bin#L1", "has no lines"),
@@ -151,7 +151,7 @@ def test_a_long_text_is_linked_and_some_of_its_lines_go_along(place: Path) -> No
     (place / "long.txt").write_text("x" * 79 + "\n" + "y\n" * attachments.EMBED_LIMIT, encoding="utf-8")
     [whole, lines] = blocks("see", place, ALL, "long.txt", "long.txt#L1")
     assert isinstance(whole, v1.ResourceLink) and embedded(lines)[1] == "x" * 79 + "\n"
-    with pytest.raises(AttachmentError, match=r"means more than 256 KiB"):
+    with pytest.raises(AttachmentError, match=r"is more than 256 KiB of text"):
         blocks("see", place, ALL, f"long.txt#L1:{attachments.EMBED_LIMIT}")
 
 

@@ -113,8 +113,8 @@ async def test_another_directory_is_refused(terminals: Terminals, tmp_path: Path
     assert caught.value.code == Code.INVALID_PARAMS
 
 
-async def test_without_roots_a_command_has_nowhere_to_run(terminals: Terminals) -> None:
-    with pytest.raises(RequestError, match="nowhere") as caught:
+async def test_without_roots_a_command_has_no_directory_to_run_in(terminals: Terminals) -> None:
+    with pytest.raises(RequestError, match="no directory to run a command in") as caught:
         await terminals.create([], v1.CreateTerminal("s", "true"))
     assert caught.value.code == Code.INVALID_PARAMS
 

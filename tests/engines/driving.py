@@ -17,7 +17,7 @@ from antiphon.client.agent import ConnectedAgent
 from antiphon.client.capabilities import our_capabilities
 from antiphon.client.files import Files
 from antiphon.client.link import Retry
-from antiphon.client.session import ClientSession, Said
+from antiphon.client.session import ClientSession, PromptContent
 from antiphon.client.terminals import Terminals
 from antiphon.connection.connection import Direction
 from tests.engines.model.steps import Json, wait_limit
@@ -148,7 +148,7 @@ class Client:
         self.session = await self.agent.fork_session(session_id, self.at.folder, on_update=self.between.append, **more)
         return self.session
 
-    async def say(self, said: Said, session: ClientSession | None = None) -> Told:
+    async def say(self, said: PromptContent, session: ClientSession | None = None) -> Told:
         """One turn to its end; in the session that was opened last, or a new one if there is none."""
         if session is None and not hasattr(self, "session"):
             await self.open()

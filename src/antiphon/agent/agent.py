@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CONTENT_KINDS", "MCP_KINDS", "Agent", "Hooks", "capabilities", "run"]
 
-# What an agent tells a client that it can do, computed from what it does. Knows no event loop: an editor waits for this.
+# The capabilities of an agent, computed from the hooks that it fills in. No event loop here: an editor waits for this.
 
 CONTENT_KINDS: Final = ("image", "audio", "resource")
 """Kinds of content that a prompt may hold besides text and links."""
@@ -61,7 +61,7 @@ S = TypeVar("S", bound=Support)
 
 
 def capabilities(does: Callable[[str], bool], takes: "Collection[str]", mcp: "Collection[str]") -> AgentCapabilities:
-    """What to advertise: `does` says whether a hook is filled in, `takes` and `mcp` what is accepted."""
+    """Compute what to advertise. `does` returns whether a hook is filled in; `takes` and `mcp` are what is accepted."""
     _check("takes", takes, CONTENT_KINDS)
     _check("mcp", mcp, MCP_KINDS)
 
@@ -77,8 +77,8 @@ def capabilities(does: Callable[[str], bool], takes: "Collection[str]", mcp: "Co
             resume=support(ResumeSupport, "resume_session"),
             fork=support(ForkSupport, "fork_session"),
             delete=support(DeleteSupport, "delete_session"),
-            close=CloseSupport(),  # ending the turn and forgetting the session needs no help
-            additional_directories=DirectoriesSupport(),  # every agent finds them in `session.directories`
+            close=CloseSupport(),  # a session can be closed without a hook
+            additional_directories=DirectoriesSupport(),  # they are in `session.directories`
         ),
         auth=AgentAuthCapabilities(logout=support(LogoutSupport, "logout")),
     )
@@ -90,8 +90,8 @@ def _check(name: str, given: "Collection[str]", known: "Collection[str]") -> Non
             raise LocalProtocolError(f"`{name}` has no `{word}`", hint=f"it may hold {', '.join(known)}")
 
 
-# What an agent may do: the questions of a client, as functions to fill in. Knows no connection and no event loop.
-# Every hook may be `def` or `async def`. Only `prompt` is needed; which of the others are filled in is what the client is told.
+# The hooks of an agent: the requests of a client, as functions to fill in. No connection and no event loop here.
+# Every hook may be `def` or `async def`. Only `prompt` is needed; the others that are filled in are advertised to the client.
 # Raise `RequestError` in any of them to refuse with a code and a message of your own.
 
 
@@ -99,58 +99,58 @@ class Hooks:
     """The base of `Agent`: override what you need."""
 
     def prompt(self, turn: "AgentTurn") -> "Maybe[Outcome]":
-        """Work on what the user says. What it returns is why the turn ended; nothing means that all is well."""
+        """Work on a prompt. Return why the turn ended; None is `end_turn`."""
         raise _missing("session/prompt")
 
     def new_session(self, session: "AgentSession") -> "Maybe[None]":
-        """A session begins. Give it modes, settings or commands here; whatever is said in it leaves after the answer."""
+        """Open a new session. Give it modes, options or commands here; what is sent in it leaves after the response."""
 
     def load_session(self, session: "AgentSession") -> "Maybe[None]":
-        """An earlier session is opened: tell its history with `session.update`, all of it before you return."""
+        """Open an earlier session with its history: send all of that with `session.update` before you return."""
         raise _missing("session/load")
 
     def resume_session(self, session: "AgentSession") -> "Maybe[None]":
-        """An earlier session is opened, and the client does not want to hear its history."""
+        """Open an earlier session without its history."""
         raise _missing("session/resume")
 
     def fork_session(self, session: "AgentSession", source: str) -> "Maybe[None]":
-        """A session begins where the session `source` stands."""
+        """Open a new session that begins with the history of the session `source`."""
         raise _missing("session/fork")
 
     def close_session(self, session: "AgentSession") -> "Maybe[None]":
-        """A session ends, and its turn has: free what it holds. Also when the client is gone."""
+        """Release what a session holds: it is closed, and its turn has ended. Also called when the client is gone."""
 
     def set_mode(self, session: "AgentSession", mode_id: str) -> "Maybe[None]":
-        """The user switches the mode, to one of those on offer. Refuse by raising."""
+        """Change the mode to another one of those on offer. Raise to refuse."""
 
     def set_model(self, session: "AgentSession", model_id: str) -> "Maybe[None]":
-        """The user picks a model, in the way of older clients."""
+        """Change the model to another one of those on offer, for older clients. Raise to refuse."""
 
     def set_config_option(self, session: "AgentSession", config_id: str, value: bool | str) -> "Maybe[None]":
-        """The user changes a setting, to one of the values on offer."""
+        """Change an option to one of the values on offer. Raise to refuse."""
 
     def cancel(self, session: "AgentSession") -> "Maybe[None]":
-        """The user calls off whatever runs in a session, and no prompt does. Prompts are called off by cancelling their hook."""
+        """Cancel what the agent does by itself in a session while no prompt runs. A prompt is cancelled by cancelling its hook."""
 
     def waits(self, turn: "AgentTurn", before: int) -> "Maybe[None]":
-        """A prompt has come while others run or wait, `before` of them: it is its turn when they are over. Say so, if you like."""
+        """Note that a prompt waits for `before` others of its session, which run or wait. A notice to the user can be sent here."""
 
     def steer(self, turn: "AgentTurn") -> "Maybe[bool]":
-        """The user adds something while a turn runs: say it to the one that runs. False: it is too late, and nothing was taken."""
+        """Add what the user sends to the turn that runs. Return False if it is too late and nothing was taken."""
         raise _missing("_session/steering")
 
-    # Those that concern no session that is open.
+    # Hooks that are about no open session.
 
     def list_sessions(self, query: "v1.ListSessions") -> "Maybe[v1.ListSessionsResult | Iterable[v1.SessionInfo]]":
-        """The sessions there are, newest first: a page of them, or all. Of all, those of the directory that is asked for are picked."""
+        """List the sessions, newest first: a page of them, or all. Of all, those in the directory of the query are picked."""
         raise _missing("session/list")
 
     def delete_session(self, session_id: str) -> "Maybe[None]":
-        """Forget a session for good. One that does not exist is no error."""
+        """Delete a session for good. One that does not exist is no error."""
         raise _missing("session/delete")
 
     def session_directory(self, session_id: str) -> "Maybe[str | None]":
-        """The directory of an earlier session, for clients that open it without naming one. None: look into `list_sessions`."""
+        """Return the directory of an earlier session, for clients that open it without naming one. None: look into `list_sessions`."""
         return None
 
     def authenticate(self, method_id: str) -> "Maybe[None]":
@@ -161,7 +161,7 @@ class Hooks:
         raise _missing("logout")
 
     def close(self) -> "Maybe[None]":
-        """The last client is gone, and its sessions are closed: free what they shared. Another client may still come."""
+        """Release what sessions share: the last client is gone, and its sessions are closed. Another client may still come."""
 
 
 def _missing(method: str) -> RequestError:
@@ -177,7 +177,7 @@ _HOOKS = tuple(name for name in vars(Hooks) if not name.startswith("_"))
 
 
 class Agent(Hooks):
-    """Answers prompts. Subclass it, or decorate functions that are named after a hook:
+    """An agent: it answers prompts. Subclass it, or decorate functions that are named after a hook:
 
         agent = Agent("hello")
 
@@ -193,15 +193,15 @@ class Agent(Hooks):
 
     takes: "Collection[str]" = ()
     also_takes: "Collection[str]" = ()
-    """Kinds of content that a prompt may hold though clients are not told so, because only words about them reach the model."""
+    """Kinds of content that a prompt may hold though they are not advertised, because the model gets only a text about them."""
     mcp: "Collection[str]" = ()
     auth_methods: "Sequence[AuthMethod]" = ()
     auth_aliases: "Mapping[str, str]" = MappingProxyType({})
-    """Other ids of ways to sign in, which clients know from elsewhere → those on offer."""
+    """Other ids of methods to sign in, which clients know from elsewhere → the ids on offer."""
     ahead: "Callable[[], Maybe[None]] | None" = None
-    """What to do once a client is there, before it asks for anything. Nobody waits for it or hears that it failed."""
+    """Called once a client is connected, before its first request after `initialize`. Not waited for; its failure is ignored."""
     _clients = 0
-    """How many are being served."""
+    """How many clients are being served."""
 
     def __init__(
         self,
@@ -253,11 +253,11 @@ class Agent(Hooks):
         return register
 
     def does(self, hook: str) -> bool:
-        """Whether a hook is filled in."""
+        """Return whether a hook is filled in."""
         return hook in vars(self) or getattr(type(self), hook) is not getattr(Hooks, hook)
 
     def initialize(self, asked: "Initialize") -> InitializeResult:
-        """The answer to `initialize`."""
+        """Make the response to `initialize`."""
         from antiphon.protocol.v1.version import V1
 
         return InitializeResult(
@@ -275,12 +275,12 @@ class Agent(Hooks):
         await serve(self, transport)
 
     def run(self) -> None:
-        """Serve whoever started this program over its stdin and stdout, until they close it."""
+        """Serve the client that started this program over stdin and stdout, until it closes them."""
         run(self)
 
 
 def _check_arguments(name: str, hook: "Callable[..., Any]") -> None:
-    """A wrong signature would be heard of by the client, with the first request. Not by `inspect`, which takes long to import."""
+    """Refuse a hook with a wrong signature, which would fail at the first request. Without `inspect`, which takes long to import."""
     code = getattr(hook, "__code__", None)
     if code is None or code.co_flags & _TAKES_ANY:
         return
@@ -296,16 +296,16 @@ def _check_arguments(name: str, hook: "Callable[..., Any]") -> None:
 
 
 def _possible(method: "AuthMethod", asked: "Initialize") -> bool:
-    """Signing in by a terminal needs a client that opens one. Some say so in their own way, and want the whole command in theirs."""
+    """Whether the client can sign in by this method: some need a terminal. Some clients have a capability of their own for it."""
     from antiphon.protocol.v1.auth import TerminalAuth
 
     if not isinstance(method, TerminalAuth) or asked.client_capabilities.auth.terminal:
         return True
-    said = asked.client_capabilities.meta or {}
-    return said.get("terminal-auth") is True and "terminal-auth" in (method.meta or {})
+    meta = asked.client_capabilities.meta or {}
+    return meta.get("terminal-auth") is True and "terminal-auth" in (method.meta or {})
 
 
-# An agent on stdin and stdout: the handshake before the event loop, the rest after it.
+# An agent on stdin and stdout: `initialize` before the event loop, the rest after it.
 
 EXIT_GRACE: Final = 2.0
 """Seconds that what still runs may take to end after the client is gone and everything was cancelled."""
@@ -318,17 +318,17 @@ def run(agent: "Agent") -> None:
 
     asked: Initialize | None = None
 
-    def initialize(question: "Initialize") -> "InitializeResult":
+    def initialize(request: "Initialize") -> "InitializeResult":
         nonlocal asked
-        answer = agent.initialize(question)
-        asked = question
-        return answer
+        result = agent.initialize(request)
+        asked = request
+        return result
 
     if not agent.does("prompt"):
         raise LocalProtocolError("an agent needs `prompt`", hint="fill it in, in a subclass or with `@agent.on`")
     if os.isatty(0):
         sys.stderr.write(
-            f"{agent.info.name} speaks ACP and waits for a client on stdin: start it from an editor. Ctrl-D ends it.\n"
+            f"{agent.info.name} is an ACP agent and waits for a client on stdin: start it from an editor. Ctrl-D ends it.\n"
         )
     with suppress(KeyboardInterrupt):
         already_read = answer_initialize(INITIALIZE, initialize)
@@ -338,15 +338,15 @@ def run(agent: "Agent") -> None:
         from antiphon.agent.service import serve
         from antiphon.transports.stdio import open_stdio
 
-        async def converse() -> None:
+        async def serve_stdio() -> None:
             await serve(agent, open_stdio(already_read=already_read), asked)
             await _leave()
 
-        asyncio.run(converse())
+        asyncio.run(serve_stdio())
 
 
 async def _leave() -> None:
-    """The client is gone, and so are we: a task that will not end does not keep the process."""
+    """End all tasks: the client is gone. A task that ignores its cancellation does not keep the process."""
     import asyncio
     import logging
 

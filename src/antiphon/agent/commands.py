@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from antiphon.agent.turn import AgentTurn
     from antiphon.local.commands import LocalCommand
 
-__all__ = ["FinishedCommand", "InTerminal", "OnThisMachine", "RunningCommand", "news"]
+__all__ = ["FinishedCommand", "InTerminal", "OnThisMachine", "RunningCommand", "added_output"]
 
 R = TypeVar("R")
 
 FOLLOW_EVERY: Final = 0.1
-"""Seconds between two looks at a client's terminal: the protocol has no way to be told of new output."""
+"""Seconds between two requests for a terminal's output: the protocol has no notification for it."""
 
 OUTPUT_LIMIT: Final = 1024 * 1024
-"""Bytes of output that are kept unless said otherwise: more is no use to a model, and the end matters most."""
+"""Bytes of output that are kept by default: more is no use to a model, and the end matters most."""
 
 RELEASE_GRACE: Final = 2.0
-"""Seconds that we wait for the client to have released a terminal. Nothing depends on its answer."""
+"""Seconds that we wait for the client to release a terminal. Nothing depends on its response."""
 
 OVERLAP: Final = 256
 """Characters by which a cut output is matched with what was seen before."""
 
 MATCHES: Final = 1000
-"""Places that are tried for that: in an output that repeats itself all over there may be any number."""
+"""Positions that are tried for that: an output that repeats itself may have any number of them."""
 
 
 class FinishedCommand(msgspec.Struct, frozen=True):
@@ -50,12 +50,12 @@ class FinishedCommand(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether it ended with 0."""
+        """Whether the command ended with 0."""
         return self.exit_code == 0
 
 
 class RunningCommand(ABC):
-    """`async with turn.run(…) as running`: it starts on entry and is gone after the block."""
+    """A command that runs: `async with turn.run(…) as running`. It starts on entry and is gone after the block."""
 
     terminal_id: str | None = None
     """The client's terminal, to be shown in a tool call; None where the command runs without one."""
@@ -77,22 +77,22 @@ class RunningCommand(ABC):
 
     @abstractmethod
     def __aiter__(self) -> AsyncIterator[str]:
-        """What it writes, piece by piece, until it ends."""
+        """Iterate over the output, piece by piece, until the command ends."""
 
     @abstractmethod
     async def output(self, *, timeout: Timeout = UNSET) -> v1.TerminalOutputResult:
-        """What it has written so far, and how it ended if it has. `timeout` is that of the client's response."""
+        """Return the output so far, and how the command ended if it has. `timeout` is that of the client's response."""
 
     @abstractmethod
     async def _ended(self) -> v1.ExitStatus:
-        """Until it ends."""
+        """Wait until the command ends."""
 
     @abstractmethod
     async def kill(self, *, timeout: Timeout = UNSET) -> None:
-        """End it now. Its output stays. `timeout` is that of the client's response."""
+        """Kill the command. Its output stays. `timeout` is that of the client's response."""
 
     async def wait(self, *, timeout: float | None = NO_TIMEOUT) -> v1.ExitStatus:
-        """Wait until it ends.
+        """Wait until the command ends.
 
         Raises:
             RequestTimeout: it runs for more than `timeout` seconds from now, and goes on. Leaving the block ends it.
@@ -103,25 +103,25 @@ class RunningCommand(ABC):
         except TimeoutError:
             if timeout is None:
                 raise
-            hint = "give it longer, or end it with `kill()`"
+            hint = "give it longer, or kill it with `kill()`"
             raise RequestTimeout(m.WAIT_FOR_EXIT.name, timeout, hint, f"`{self._words[0]}`") from None
 
     async def finish(self, *, timeout: float | None = NO_TIMEOUT) -> FinishedCommand:
-        """Wait for its end and take everything it wrote. `timeout` is that of `wait`."""
+        """Wait until the command ends, and return all that it wrote. `timeout` is that of `wait`."""
         exit = await self.wait(timeout=timeout)
         last = await self.output()
         return FinishedCommand(last.output, exit.exit_code, exit.signal, last.truncated)
 
 
 class InTerminal(RunningCommand):
-    """A terminal of the client, which the user can watch."""
+    """A command in a terminal of the client, which the user can watch."""
 
     async def __aenter__(self) -> Self:
         command, *args = self._words
         env = [v1.EnvVariable(name, value) for name, value in self._env.items()]
         asked = v1.CreateTerminal(self._session, command, args, env, self._cwd, self._limit)
         self._exit: asyncio.Task[v1.ExitStatus] | None = None
-        # A request that is cancelled may have a response all the same, with a command that runs and that nobody knows. So this one
+        # A request that is cancelled may have a response all the same, with a command that runs and has no owner. So this one
         # is not cancelled, and has no timeout of its own: whatever becomes of us, the terminal that it brings is released.
         creating = background(self._turn.session.request(m.CREATE_TERMINAL, asked, timeout=NO_TIMEOUT))
         try:
@@ -149,7 +149,7 @@ class InTerminal(RunningCommand):
             await asyncio.wait([released], timeout=RELEASE_GRACE)
 
     def _release(self, terminal_id: str) -> "asyncio.Task[v1.ReleaseTerminalResult]":
-        # Not through the turn: a turn that is cancelled must still give its terminal back, and is not held up by the answer.
+        # Not through the turn: a turn that is cancelled must still give its terminal back, and is not held up by the response.
         release = v1.ReleaseTerminal(self._session, terminal_id)
         return background(self._turn.session.request(m.RELEASE_TERMINAL, release))
 
@@ -157,7 +157,7 @@ class InTerminal(RunningCommand):
         so_far, ended = "", False
         while True:
             now = await self.output()
-            if piece := news(so_far, now.output):
+            if piece := added_output(so_far, now.output):
                 yield piece
             so_far = now.output
             if ended or now.exit_status is not None:
@@ -197,12 +197,12 @@ class InTerminal(RunningCommand):
     async def _ends_soon(self) -> bool:
         ended, _ = await asyncio.wait([self._waiting()], timeout=FOLLOW_EVERY)
         for exit in ended:
-            exit.result()  # a client that refuses to wait would otherwise be asked again and again
+            exit.result()  # raises: a client that refuses this request would be sent it again and again
         return bool(ended)
 
 
 class OnThisMachine(RunningCommand):
-    """A process of ours, for a client without terminals."""
+    """A command that runs as a process of ours, for a client without terminals."""
 
     _command: "LocalCommand | None" = None
 
@@ -215,7 +215,7 @@ class OnThisMachine(RunningCommand):
             self._command = await LocalCommand.start(
                 self._words, cwd=self._cwd, env={**os.environ, **self._env}, output_limit=self._limit
             )
-        except SpawnFailed as error:  # as a client would say it, so that there is one error to know
+        except SpawnFailed as error:  # the error that a client would respond with, so that callers handle one only
             raise RequestRefused(Code.INVALID_PARAMS, str(error)) from error
         return self
 
@@ -225,14 +225,14 @@ class OnThisMachine(RunningCommand):
         await self._running.close()
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        command, place = self._running, 0
+        command, position = self._running, 0
         while True:
-            ended, before, place = command.exit is not None, place, command.written
+            ended, before, position = command.exit is not None, position, command.written
             if piece := command.output(before):
                 yield piece
             if ended:
                 return
-            await command.more(place)
+            await command.more(position)
 
     @property
     def _running(self) -> "LocalCommand":
@@ -254,8 +254,8 @@ class OnThisMachine(RunningCommand):
         await self._running.kill()
 
 
-def news(before: str, now: str) -> str:
-    """What `now` has that `before` had not. The beginning may have been cut off since: then the longest part that both share counts."""
+def added_output(before: str, now: str) -> str:
+    """Return what `now` has behind `before`. If its beginning was cut off meanwhile, it is matched by the longest part of both."""
     if now.startswith(before):
         return now[len(before) :]
     head, at = now[:OVERLAP], -1

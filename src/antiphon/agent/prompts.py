@@ -1,6 +1,6 @@
 """The prompts of one session, one at a time, and how they end.
 
-Rule 1: a prompt that comes while another is worked on waits for its turn; nothing that a user typed is lost or mixed.
+Rule 1: a prompt that comes while another runs waits until that has ended; nothing that a user typed is lost or mixed.
 Rule 2: cancelling ends the turn that runs and those that wait. Each is answered `cancelled`, once, whatever its handler does.
 """
 
@@ -38,14 +38,14 @@ __all__ = [
 ]
 
 TURN_GRACE: Final = 3.0
-"""Seconds that a cancelled handler may take to clean up (end a process, say) before the turn is answered without it."""
+"""Seconds that a cancelled handler may take to clean up (to end a process, for example) before the turn is answered without it."""
 
 MAX_WAITING: Final = 32
-"""Prompts that may wait in one session. A person queues a few; a client that queues more has gone wrong."""
+"""Prompts that may wait in one session. A person queues a few; a client that queues more is broken."""
 
 _log = logging.getLogger(__name__)
 
-Play = Callable[["AgentTurn"], Awaitable[PromptResult]]
+Run = Callable[["AgentTurn"], Awaitable[PromptResult]]
 Wait = Callable[["AgentTurn", int], None]
 
 
@@ -110,7 +110,7 @@ class _QueuedPrompt:
 
 
 class PromptQueue:
-    """The line of one session."""
+    """The prompts of one session that run or wait, in order."""
 
     def __init__(self) -> None:
         self._line: list[_QueuedPrompt] = []
@@ -121,52 +121,51 @@ class PromptQueue:
         return bool(self._line)
 
     def cancel(self) -> None:
-        """Call off what runs and what waits."""
-        for place in self._line:
-            place.cancel()
+        """Cancel the prompt that runs and those that wait."""
+        for queued in self._line:
+            queued.cancel()
 
     async def cancel_and_wait(self) -> None:
-        """Call off everything, and come back when all of it has been answered. The handlers' grace bounds the wait."""
+        """Cancel all prompts, and wait until they are answered. The grace of the hooks bounds the wait."""
         self.cancel()
         while self._line:
-            place = self._line[-1]
-            await asyncio.wait([place.over])
+            await asyncio.wait([self._line[-1].over])
 
-    async def take(self, turn: "AgentTurn", play: Play, wait: Wait | None = None) -> PromptResult:
-        """Wait for our turn, play it, and say how it ended. `wait` hears that there is something to wait for, and how much."""
+    async def take(self, turn: "AgentTurn", run: Run, wait: Wait | None = None) -> PromptResult:
+        """Run a prompt when those before it have ended, and return its result. `wait` is called if there are any, with their number."""
         if len(self._line) > MAX_WAITING:
             raise RequestError(
                 Code.INVALID_REQUEST,
                 "Invalid request",
                 f"{MAX_WAITING} prompts wait in this session already: let some be answered, or cancel them",
             )
-        place = _QueuedPrompt()
-        self._line.append(place)
-        if self._line[0] is place:
-            place.begin()
+        queued = _QueuedPrompt()
+        self._line.append(queued)
+        if self._line[0] is queued:
+            queued.begin()
         elif wait is not None:
             wait(turn, len(self._line) - 1)
         try:
-            if not place.front.done():
-                await asyncio.wait([place.front, place.cancelled], return_when=asyncio.FIRST_COMPLETED)
-            if place.cancelled.done():
+            if not queued.front.done():
+                await asyncio.wait([queued.front, queued.cancelled], return_when=asyncio.FIRST_COMPLETED)
+            if queued.cancelled.done():
                 return PromptResult(StopReason.CANCELLED)
-            return await _perform(turn, play, place.cancelled)
+            return await _perform(turn, run, queued.cancelled)
         finally:
             end_turn(turn)
-            self._line.remove(place)
-            place.answer()
+            self._line.remove(queued)
+            queued.answer()
             if self._line and self._line[0].state is AgentTurnState.WAITING:
                 self._line[0].begin()
 
 
-async def _perform(turn: "AgentTurn", play: Play, cancelled: "asyncio.Future[None]") -> PromptResult:
-    work = asyncio.ensure_future(play(turn))
-    work.add_done_callback(ignore_result)  # it may fail in the very step in which we are cancelled
+async def _perform(turn: "AgentTurn", run: Run, cancelled: "asyncio.Future[None]") -> PromptResult:
+    work = asyncio.ensure_future(run(turn))
+    work.add_done_callback(ignore_result)  # it may fail in the very step in which this task is cancelled
     ends: list[asyncio.Future[Any]] = [work, cancelled]
     try:
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-    finally:  # also when the question itself is withdrawn, or the client is gone: then this task is being cancelled
+    finally:  # also when the request is cancelled or the client is gone: then this task is being cancelled
         if not work.done():
             await _end(work, turn)
     if not cancelled.done() and not work.cancelled():
@@ -182,24 +181,24 @@ async def _end(work: "asyncio.Future[PromptResult]", turn: "AgentTurn") -> None:
     while not grace.done():
         with suppress(
             asyncio.CancelledError
-        ):  # told to stop once more: we are stopping, and the next one waits until we have
+        ):  # cancelled once more: the work is ending already, and the next prompt waits for it
             await asyncio.shield(grace)
     if not work.done():
-        _log.error("the prompt's handler ignores its cancellation; the turn is answered without it")
+        _log.error("the hook of a prompt ignores its cancellation; the turn is answered without it")
         end_turn(turn)
 
 
-# Adding to a turn that runs: the extension that editors use for it. The protocol itself has no word for it yet.
+# Additions to a turn that runs: the extension method that editors use. The protocol itself has none yet.
 
 STEERING: Final = "_session/steering"
-"""The method. Its params are those of a prompt."""
+"""The extension method. Its params are those of a prompt."""
 
 INJECTED: Final = {"outcome": "injected"}
 _TOO_LATE: Final = {"outcome": "promptRequired", "reason": "noRunningTurn"}
 
 
 def read_steering(params: msgspec.Raw) -> v1.Prompt:
-    """What the user adds.
+    """Read the params of an addition.
 
     Raises:
         RequestError: the params are something else.
@@ -214,10 +213,10 @@ def read_steering(params: msgspec.Raw) -> v1.Prompt:
 
 
 def too_late(asked: v1.Prompt) -> dict[str, str]:
-    """The answer when no turn runs. A client that says so in advance prompts by itself; another is told, so that nothing is lost unseen.
+    """Return the response to an addition that came when no turn ran, for a client that then sends a prompt by itself.
 
     Raises:
-        RequestError: it did not say so.
+        RequestError: the client did not announce that in `_meta`; without an error the text would be lost unseen.
     """
     wish = (asked.meta or {}).get("steering")
     if isinstance(wish, dict) and wish.get("idleBehavior") == "promptRequired":

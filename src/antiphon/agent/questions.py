@@ -1,4 +1,4 @@
-"""Questions to the user: may I, which one, what is, please look at this page."""
+"""Questions to the user: permission, a choice, a form, a web page."""
 
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -53,10 +53,10 @@ __all__ = [
     "why_refused",
 ]
 
-# What to offer when permission is asked, and what the answer means. Nothing that is not understood is ever an approval.
+# The options of a permission request, and what the answer means. An answer that is not understood never allows.
 
 QUESTION: "Final[JsonObject]" = {"antiphon": {"question": True}}
-"""The `_meta` of a question that only looks like a permission request: no policy may answer it in the user's place."""
+"""The `_meta` of a question that is sent as a permission request and is none: no policy may answer it for the user."""
 
 OPTIONS: Final = (
     PermissionOption("allow", "Allow", PermissionOptionKind.ALLOW_ONCE),
@@ -70,7 +70,7 @@ _LASTING: Final = (PermissionOptionKind.ALLOW_ALWAYS, PermissionOptionKind.REJEC
 
 
 class Permission:
-    """The user's answer; true if it allows. `option` is what was chosen, None if the question was called off."""
+    """The user's answer; true if it allows. `option` is what was chosen, None if the request was cancelled."""
 
     def __init__(self, outcome: PermissionOutcome, options: Sequence[PermissionOption]) -> None:
         self.option = _chosen(outcome.option_id, options) if isinstance(outcome, Selected) else None
@@ -85,7 +85,7 @@ class Permission:
 
 
 def _chosen(option_id: str, options: Sequence[PermissionOption]) -> PermissionOption | None:
-    """By its id; older clients answer with the kind instead."""
+    """Find the chosen option by its id; older clients respond with the kind instead."""
     for option in options:
         if option.option_id == option_id:
             return option
@@ -94,18 +94,18 @@ def _chosen(option_id: str, options: Sequence[PermissionOption]) -> PermissionOp
 
 
 def is_question(request: "RequestPermission") -> bool:
-    """Whether it only looks like a question for permission."""
+    """Whether a permission request is in fact a question, which no policy may answer."""
     ours = (request.meta or {}).get("antiphon")
     return isinstance(ours, dict) and ours.get("question") is True
 
 
 def refusal(why: str) -> "JsonObject":
-    """The `_meta` of an answer that a policy gave in the user's place, so that it is not taken for the user's own."""
+    """Return the `_meta` of a rejection by a policy, so that it is not shown as one by the user."""
     return {"antiphon": {"refused": why}}
 
 
 def why_refused(result: "PermissionResult") -> str | None:
-    """Why a policy refused it; None if it was not a policy that answered."""
+    """Return why a policy rejected a permission request; None if the answer is not from a policy."""
     ours = (result.meta or {}).get("antiphon")
     why = ours.get("refused") if isinstance(ours, dict) else None
     return why if isinstance(why, str) else None
@@ -119,7 +119,7 @@ _NONE_OF_THESE = v1.PermissionOption("_none_of_these", "None of these", v1.Permi
 
 
 class PageVisit:
-    """A page that the user was asked to open; true if they agreed. Say when it has served its purpose."""
+    """A web page that the user was asked to open; true if they agreed. Call `complete` when they are done there."""
 
     def __init__(self, questions: "UserQuestions", id: str, agreed: bool) -> None:
         self._questions = questions
@@ -130,12 +130,12 @@ class PageVisit:
         return self._agreed
 
     async def complete(self) -> None:
-        """The user is done there: the client may stop waiting."""
+        """Send the client that the user is done on the page."""
         await self._questions.session.notify(m.COMPLETE_ELICITATION, v1.CompleteElicitation(self._id))
 
 
 class UserQuestions:
-    """Requests to the client in a session that wait for the user. They are cancelled when it ends; a turn is one of these."""
+    """Requests to the client that wait for the user, in a turn or in a session. They are cancelled when that ends."""
 
     def __init__(self, session: "AgentSession") -> None:
         self.session = session
@@ -160,7 +160,7 @@ class UserQuestions:
             RequestTimeout: there was no response in time.
         """
         self._check_running()
-        import asyncio  # here, as in all of this: an agent imports its turns before it answers `initialize`
+        import asyncio  # here: an agent imports its turns before it answers `initialize`
 
         request = asyncio.get_running_loop().create_task(
             self.session.request(call, params, timeout=timeout), name=call.name
@@ -176,7 +176,7 @@ class UserQuestions:
         ignore_result(request)  # the caller may have been cancelled in the same moment
 
     def next_id(self, what: str) -> str:
-        """A name for a part of this turn that no other turn of the session uses."""
+        """Make an id for a tool call or another part of this turn, unique in the session."""
         host = self.session.host
         host.id_count += 1
         return f"{what}-{host.id_prefix}{host.id_count}"
@@ -197,13 +197,13 @@ class UserQuestions:
         *,
         timeout: "Timeout" = NO_TIMEOUT,
     ) -> Permission:
-        """Ask whether a tool call may run. `call.permitted()` does it for a call that is shown.
+        """Ask the user whether a tool call may run. `call.permitted()` does it for a call that is shown.
 
         Raises:
             RequestTimeout: there was no answer within `timeout` seconds; by default it is waited for without a limit.
         """
-        question = v1.RequestPermission(self.session.id, call, list(options))
-        answer = await self.request(m.REQUEST_PERMISSION, question, timeout=timeout)
+        request = v1.RequestPermission(self.session.id, call, list(options))
+        answer = await self.request(m.REQUEST_PERMISSION, request, timeout=timeout)
         return Permission(answer.outcome, options)
 
     async def ask(
@@ -245,7 +245,7 @@ class UserQuestions:
     async def choose(
         self, message: str, choices: "Mapping[str, str] | Sequence[str]", *, timeout: "Timeout" = NO_TIMEOUT
     ) -> str | None:
-        """Ask the user to pick one; None if they would rather not. A client without forms shows it like a question for permission."""
+        """Ask the user to pick one; None if they would rather not. A client without forms gets it as a permission request."""
         titles = choices if isinstance(choices, Mapping) else {choice: choice for choice in choices}
         if self.session.client.shows_forms:
             field = v1.StringProperty(
@@ -253,7 +253,7 @@ class UserQuestions:
             )
             try:
                 answers = await self.ask(message, timeout=timeout, choice=field)
-            except RemoteProtocolError:  # none of the choices was chosen
+            except RemoteProtocolError:  # the answer is none of the choices
                 answers = None
             picked = None if answers is None else answers.get("choice")
         else:
@@ -270,7 +270,7 @@ class UserQuestions:
         try:
             await self.update(v1.ToolCall(id, message))
             answer = (await self.request(m.REQUEST_PERMISSION, question, timeout=timeout)).outcome
-            # By its id alone: all choices are of one kind, so a client that answers with the kind has chosen none of them.
+            # By its id alone: all choices are of one kind, so a client that responds with the kind has chosen none of them.
             picked = answer.option_id if isinstance(answer, v1.Selected) and answer.option_id in titles else None
             if picked is not None:
                 status = v1.ToolStatus.COMPLETED
@@ -283,14 +283,14 @@ class UserQuestions:
     async def visit(
         self, message: str, url: str, *, about: str | None = None, timeout: "Timeout" = NO_TIMEOUT
     ) -> PageVisit:
-        """Ask the user to open a page. What they do there, we have to find out by ourselves; then call `complete`.
+        """Ask the user to open a web page. The agent finds out by itself what they do there, and then calls `complete`.
 
         Raises:
             NotSupported: the client opens no pages.
         """
         if not self.session.client.opens_pages:
             raise NotSupported(
-                "the client opens no pages", hint="look at `session.client.opens_pages`, or say the address"
+                "the client opens no pages", hint="look at `session.client.opens_pages`, or send the address as text"
             )
         id = f"{self.session.id}-{self.next_id('page')}"
         question = v1.UrlElicitation(
@@ -307,11 +307,11 @@ def end_turn(turn: UserQuestions) -> None:
         request.cancel()
 
 
-# Whether answers fit the form that was asked for. Pure; what a client sends is not believed.
+# Whether answers fit their form. What a client sends is not trusted.
 
 
 def misfits(answers: Mapping[str, ContentValue], form: Form) -> Iterator[str]:
-    """What is wrong with the answers, a sentence each. Answers to what was not asked are wrong too."""
+    """Yield what is wrong with the answers, a sentence each. Answers to fields that the form has not are wrong too."""
     for name in form.required or ():
         if name not in answers:
             yield f"`{name}` is missing"
@@ -338,7 +338,7 @@ def _wrong(value: ContentValue, field: Property) -> str | None:
         case MultiSelectProperty():
             return _wrong_choices(value, field)
         case _:
-            return None  # of a later version: the caller that offered it knows what it means
+            return None  # a kind that this version does not know: the caller has to check it
 
 
 def _wrong_text(value: ContentValue, field: StringProperty) -> str | None:

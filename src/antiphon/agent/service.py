@@ -1,4 +1,4 @@
-"""One client being served: which question goes where."""
+"""The service of one client: which request goes where."""
 
 import asyncio
 import logging
@@ -28,21 +28,21 @@ __all__ = ["AgentService", "serve"]
 
 _log = logging.getLogger(__name__)
 
-MOMENT: Final = 0.05
-"""Seconds that a client has to be there before anything is done ahead: one that only shakes hands is gone by then."""
+AHEAD_DELAY: Final = 0.05
+"""Seconds that a client is connected before `Agent.ahead` is called: one that only sends `initialize` is gone by then."""
 
 
 async def serve(agent: "Agent", transport: "Transport", asked: v1.Initialize | None = None) -> None:
     """Serve one client until it is gone. `asked` is its `initialize`, if that has been answered already."""
     service = AgentService(agent, transport, asked)
     agent._clients += 1
-    ahead = asyncio.ensure_future(_get_ahead(agent))
+    ahead = asyncio.ensure_future(_call_ahead(agent))
     ahead.add_done_callback(ignore_result)
     try:
         async with service.connection:
             try:
                 await service.connection.wait_closed()
-            finally:  # also when we are told to stop while the client is still there
+            finally:  # also when this task is cancelled while the client is still there
                 await service.sessions.end()
     finally:
         await service.sessions.end()  # those that were being opened until the connection was closed
@@ -52,9 +52,9 @@ async def serve(agent: "Agent", transport: "Transport", asked: v1.Initialize | N
             await wait_for_ends([asyncio.ensure_future(_close(agent))], "what sessions share")
 
 
-async def _get_ahead(agent: "Agent") -> None:
+async def _call_ahead(agent: "Agent") -> None:
     if agent.ahead is not None:
-        await asyncio.sleep(MOMENT)
+        await asyncio.sleep(AHEAD_DELAY)
         await maybe_await(agent.ahead())
 
 
@@ -63,7 +63,7 @@ async def _close(agent: "Agent") -> None:
 
 
 class AgentService:
-    """The agent, seen from the wire. A hook that is not filled in has no handler, so its method is refused as unknown."""
+    """The handlers of one client's requests. A hook that is not filled in has none, so its method is refused as unknown."""
 
     def __init__(self, agent: "Agent", transport: "Transport", asked: v1.Initialize | None = None) -> None:
         self._agent = agent
@@ -112,7 +112,7 @@ class AgentService:
         method_id = self._agent.auth_aliases.get(asked.method_id, asked.method_id)
         if method_id not in offered:
             names = ", ".join(f"`{each}`" for each in offered) or "none: there is nothing to sign in to"
-            wrong = f"there is no way to sign in called `{asked.method_id}`; on offer: {names}"
+            wrong = f"there is no method `{asked.method_id}` to sign in; on offer: {names}"
             raise RequestError(Code.INVALID_PARAMS, "Invalid params", wrong)
         await maybe_await(self._agent.authenticate(method_id))
         return v1.AuthenticateResult()
@@ -122,7 +122,7 @@ class AgentService:
         return v1.LogoutResult()
 
     async def _extension(self, method: str, params: Raw) -> object:
-        if method == m.CANCEL.name:  # a notification; some send it as a request, and wait for an answer
+        if method == m.CANCEL.name:  # a notification; some clients send it as a request, and wait for a response
             self.sessions.cancel(m.CANCEL.read_params(params).value)
             return {}
         if method == STEERING and self._agent.does("steer"):
@@ -142,5 +142,5 @@ class AgentService:
 async def _handle(method: str, handler: "Callable[[Any], object]", params: object) -> None:
     try:
         await maybe_await(handler(params))
-    except Exception:  # a notification has no response that could say so
+    except Exception:  # a notification has no response for the error
         _log.exception("the handler of `%s` failed", method)

@@ -40,7 +40,7 @@ class _HeldNotification(NamedTuple):
 
 
 class SessionHost:
-    """What an engine is given with its session by the program around it: rules, limits and a place to ask. Not for users of the SDK."""
+    """What an engine gets with its session from the program around it: settings, rules, limits. Not for users of the SDK."""
 
     def __init__(self) -> None:
         self.settings = SessionSettings()

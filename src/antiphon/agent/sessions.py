@@ -1,4 +1,4 @@
-"""The sessions of one client: opened, prompted, changed, closed. Turns the client's questions into calls of the agent's hooks."""
+"""The sessions of one client: opened, prompted, changed, closed. The client's requests become calls of the agent's hooks."""
 
 import asyncio
 import logging
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
     Asked = v1.NewSession | v1.LoadSession | v1.ResumeSession | v1.ForkSession
 
-__all__ = ["CLOSE_GRACE", "AgentSessions", "check_content", "check_place", "check_servers", "wait_for_ends"]
+__all__ = ["CLOSE_GRACE", "AgentSessions", "check_content", "check_directories", "check_servers", "wait_for_ends"]
 
-# Whether a client asks for what was advertised. A refusal says what was wrong and what would be right.
+# Whether a client asks for what was advertised. The error has what was wrong and what would be right.
 
 
 def check_content(prompt: "Iterable[v1.ContentBlock]", takes: Collection[str]) -> None:
-    """Raises `RequestError` for content of a kind that the agent did not say it takes."""
+    """Raise `RequestError` for content of a kind that the agent has not advertised."""
     for block in prompt:
         kind = _kind(block)
         if kind is not None and kind not in takes:
@@ -40,7 +40,7 @@ def check_content(prompt: "Iterable[v1.ContentBlock]", takes: Collection[str]) -
 
 
 def _kind(block: "v1.ContentBlock") -> str | None:
-    """What it is called; None for what every agent takes."""
+    """The kind of a content block; None for those that every agent takes."""
     match block:
         case v1.TextBlock() | v1.ResourceLink():
             return None
@@ -55,7 +55,7 @@ def _kind(block: "v1.ContentBlock") -> str | None:
 
 
 def check_servers(servers: "Iterable[v1.McpServer]", mcp: Collection[str]) -> None:
-    """Raises `RequestError` for an MCP server of a kind that the agent did not say it reaches."""
+    """Raise `RequestError` for an MCP server of a kind that the agent has not advertised."""
     for server in servers:
         match server:
             case v1.StdioServer():
@@ -73,8 +73,8 @@ def check_servers(servers: "Iterable[v1.McpServer]", mcp: Collection[str]) -> No
             raise _wrong(f"this agent reaches no MCP servers of type `{kind}`, only {reached}")
 
 
-def check_place(cwd: str, directories: Iterable[str]) -> None:
-    """Raises `RequestError` for a directory that is not absolute."""
+def check_directories(cwd: str, directories: Iterable[str]) -> None:
+    """Raise `RequestError` for a directory that is not absolute."""
     for name, path in (("cwd", cwd), *(("additionalDirectories", each) for each in directories)):
         if not os.path.isabs(path):
             raise _wrong(f"`{name}` must be an absolute path, not `{path}`")
@@ -85,27 +85,27 @@ def _wrong(sentence: str) -> RequestError:
 
 
 CLOSE_GRACE: Final = 5.0
-"""Seconds that sessions may take to free what they hold when the client is gone, before we go without them."""
+"""Seconds that sessions may take to release what they hold when the client is gone, before we end without them."""
 
 MOST_PAGES: Final = 1000
-"""Pages of an agent's list in which a session is looked for. One that has more repeats itself."""
+"""Pages of an agent's list in which a session is looked for. A longer list repeats itself."""
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
 async def wait_for_ends(ends: "Sequence[asyncio.Future[None]]", what: str) -> None:
-    """Wait until everything is closed. What fails or takes too long is logged: the client that would hear of it is gone."""
+    """Wait until everything is closed. What fails or takes too long is logged, because the client is gone."""
     done, stuck = await asyncio.wait(ends, timeout=CLOSE_GRACE) if ends else ((), ())
     for each in done:
         if not each.cancelled() and (error := each.exception()) is not None:
             _log.error("closing %s failed", what, exc_info=error)
     if stuck:
-        _log.error("closing %s takes too long (%d times); we go without it", what, len(stuck))
+        _log.error("closing %s takes too long (%d times); ending without it", what, len(stuck))
 
 
 class _Open:
-    """A session that is open: its line of prompts, and its end once that has begun."""
+    """An open session with its queue of prompts, and the task that closes it once that has begun."""
 
     def __init__(self, session: AgentSession) -> None:
         self.session = session
@@ -114,56 +114,56 @@ class _Open:
 
 
 class AgentSessions:
-    """What is open for one client."""
+    """The open sessions of one client."""
 
     def __init__(self, agent: "Agent", client: "ConnectedClient") -> None:
         self._agent = agent
         self._client = client
         self._open: dict[str, _Open] = {}
-        self._chores: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._endings: set[asyncio.Task[None]] = set()
         self._over = False
 
     # Opening.
 
     async def new(self, asked: v1.NewSession) -> "Then[v1.NewSessionResult]":
-        """A session from nothing."""
+        """Open a new session: `session/new`."""
         session = self._make(_new_id(), asked)
         await self._begin(session, self._agent.new_session)
         await self._choose_as_asked(session, asked)
-        return Then(v1.NewSessionResult(session.id, *self._choices(session)), partial(open_session, session))
+        return Then(v1.NewSessionResult(session.id, *self._settings(session)), partial(open_session, session))
 
     async def load(self, asked: v1.LoadSession) -> v1.LoadSessionResult:
-        """An earlier one, with its history: the only kind that speaks before its answer, because the client knows it already."""
+        """Open an earlier session with its history. Its updates are sent before the response, because the client knows it already."""
         session = await self._again(asked)
         open_session(session)
         await self._begin(session, self._agent.load_session)
-        return v1.LoadSessionResult(*self._choices(session))
+        return v1.LoadSessionResult(*self._settings(session))
 
     async def resume(self, asked: v1.ResumeSession) -> "Then[v1.ResumeSessionResult]":
-        """An earlier one, without its history."""
+        """Open an earlier session without its history."""
         session = await self._again(asked)
         await self._begin(session, self._agent.resume_session)
-        return Then(v1.ResumeSessionResult(*self._choices(session)), partial(open_session, session))
+        return Then(v1.ResumeSessionResult(*self._settings(session)), partial(open_session, session))
 
     async def fork(self, asked: v1.ForkSession) -> "Then[v1.ForkSessionResult]":
-        """A new one that begins where another stands."""
+        """Open a new session that begins with the history of another."""
         session = self._make(_new_id(), asked)
         session.host.id_prefix = f"{os.urandom(2).hex()}-"
         await self._begin(session, self._agent.fork_session, asked.session_id)
-        return Then(v1.ForkSessionResult(session.id, *self._choices(session)), partial(open_session, session))
+        return Then(v1.ForkSessionResult(session.id, *self._settings(session)), partial(open_session, session))
 
     def _make(self, id: str, asked: "Asked", cwd: str | None = None) -> AgentSession:
-        self._introduced()
+        self._check_ready()
         cwd = asked.cwd if cwd is None else cwd
-        check_place(cwd, asked.additional_directories)
+        check_directories(cwd, asked.additional_directories)
         check_servers(asked.mcp_servers, self._agent.mcp)
         session = AgentSession(id, cwd, self._client, asked.additional_directories, asked.mcp_servers)
         session.meta = asked.meta or {}
         return session
 
     async def _choose_as_asked(self, session: AgentSession, asked: v1.NewSession) -> None:
-        """Set the mode and the model that some clients ask for with the session. One that is not on offer is told, and not fatal."""
+        """Set the mode and the model that some clients ask for with the session. One that is not on offer becomes a notice."""
         model = asked.model.model_id if asked.model is not None else None
         try:
             for what, wanted, choose in (
@@ -183,16 +183,16 @@ class AgentSessions:
         own = not asked.cwd and (asked.meta or {}).get(OWN_DIRECTORY) is True
         session = self._make(asked.session_id, asked, await self._directory_of(asked.session_id) if own else None)
         session.host.id_prefix = f"{os.urandom(2).hex()}-"
-        await self._end(asked.session_id)  # opened twice is not open twice: what the first one holds is freed
+        await self._end(asked.session_id)  # opened twice is not open twice: what the first one holds is released
         return session
 
     async def _directory_of(self, session_id: str) -> str:
-        """The directory of an earlier session: who opens it need not name one.
+        """Return the directory of an earlier session, for a client that opens it without naming one.
 
         Raises:
             RequestError: the agent does not know such a session.
         """
-        self._introduced()
+        self._check_ready()
         if (found := self._open.get(session_id)) is not None:
             return found.session.cwd
         directory = await maybe_await(self._agent.session_directory(session_id))
@@ -216,7 +216,7 @@ class AgentSessions:
                 break
         return None
 
-    def _introduced(self) -> None:
+    def _check_ready(self) -> None:
         if not self._client._introduced:
             raise RequestError(Code.INVALID_REQUEST, "Invalid request", "send `initialize` first")
         if self._over:
@@ -231,7 +231,7 @@ class AgentSessions:
         # From here on the agent holds something for it, so it is closed however this ends.
         opened = _Open(session)
         try:
-            while session.id in self._open:  # somebody opened it while the hook was at it
+            while session.id in self._open:  # another request opened it while the hook ran
                 await self._end(session.id)
             if self._over:
                 raise _stopping()
@@ -240,22 +240,22 @@ class AgentSessions:
             raise
         self._open[session.id] = opened
 
-    def _choices(
+    def _settings(
         self, session: AgentSession
     ) -> "tuple[v1.ModeState | None, list[v1.ConfigOption] | None, v1.ModelState | None]":
         options = session.host.settings.shown(self._client.shows_booleans) or None
         return session.modes, options, session.models
 
-    # Working.
+    # Prompts.
 
     async def prompt(self, asked: v1.Prompt) -> v1.PromptResult:
-        """A turn."""
+        """Run a prompt: `session/prompt`."""
         found = self._find(asked.session_id)
         check_content(asked.prompt, (*self._agent.takes, *self._agent.also_takes))
-        return await found.turns.take(AgentTurn(found.session, asked.prompt, asked.meta), self._play, self._wait)
+        return await found.turns.take(AgentTurn(found.session, asked.prompt, asked.meta), self._run, self._wait)
 
     async def steer(self, asked: v1.Prompt) -> dict[str, str]:
-        """Something for the turn that runs. If there is none, the client keeps what the user said."""
+        """Add to the turn that runs. If there is none, the client keeps what the user wrote."""
         found = self._find(asked.session_id)
         check_content(asked.prompt, (*self._agent.takes, *self._agent.also_takes))
         addition = AgentTurn(found.session, asked.prompt, asked.meta)
@@ -267,20 +267,20 @@ class AgentSessions:
 
     def _wait(self, turn: AgentTurn, before: int) -> None:
         if self._agent.does("waits"):
-            self._begin_chore(self._tell_waiting(turn, before), "say that a prompt waits")
+            self._begin_task(self._call_waits(turn, before), "call the hook `waits`")
 
-    async def _tell_waiting(self, turn: AgentTurn, before: int) -> None:
+    async def _call_waits(self, turn: AgentTurn, before: int) -> None:
         try:
             await maybe_await(self._agent.waits(turn, before))
-        except Exception:  # the prompt itself is well
-            _log.exception("saying that a prompt waits failed")
+        except Exception:  # the prompt itself can still run
+            _log.exception("the hook `waits` failed")
 
-    def _begin_chore(self, chore: "Coroutine[Any, Any, None]", name: str) -> None:
-        task = asyncio.get_running_loop().create_task(chore, name=name)
-        self._chores.add(task)
-        task.add_done_callback(self._chores.discard)
+    def _begin_task(self, work: "Coroutine[Any, Any, None]", name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    async def _play(self, turn: AgentTurn) -> v1.PromptResult:
+    async def _run(self, turn: AgentTurn) -> v1.PromptResult:
         outcome: Outcome = await maybe_await(self._agent.prompt(turn))
         if isinstance(outcome, v1.PromptResult):
             return outcome
@@ -289,29 +289,29 @@ class AgentSessions:
         raise TypeError(f"`prompt` returned {type(outcome).__name__}, not a StopReason, a PromptResult or None")
 
     def cancel(self, asked: v1.Cancel) -> None:
-        """Call off whatever runs in a session."""
+        """Cancel what runs in a session."""
         found = self._open.get(asked.session_id)
         if found is None:
             return
         if sys.version_info >= (3, 12):
-            self._call_off(found)
-        else:  # a prompt that came just before begins in the next turn of the loop: let it stand in line first
-            asyncio.get_running_loop().call_soon(self._call_off, found)
+            self._cancel_now(found)
+        else:  # a prompt that came just before begins in the next step of the loop: let it be queued first
+            asyncio.get_running_loop().call_soon(self._cancel_now, found)
 
-    def _call_off(self, found: _Open) -> None:
+    def _cancel_now(self, found: _Open) -> None:
         if found.turns.busy or found.ending is not None:
             found.turns.cancel()
         elif self._agent.does("cancel"):  # what an agent does by itself, between prompts
-            self._begin_chore(self._cancel(found.session), "cancel")
+            self._begin_task(self._cancel(found.session), "cancel")
 
     async def _cancel(self, session: AgentSession) -> None:
         try:
             await maybe_await(self._agent.cancel(session))
-        except Exception:  # nobody waits for an answer
-            _log.exception("cancelling failed")
+        except Exception:  # a notification has no response for the error
+            _log.exception("the hook `cancel` failed")
 
     def _find(self, session_id: str) -> _Open:
-        self._introduced()
+        self._check_ready()
         found = self._open.get(session_id)
         if found is None or found.ending is not None:
             raise RequestError(
@@ -319,13 +319,13 @@ class AgentSessions:
             )
         return found
 
-    # Changing.
+    # Changes.
 
     async def set_mode(self, asked: v1.SetMode) -> "Then[v1.SetModeResult]":
-        """Another mode."""
+        """Change the mode: `session/set_mode`."""
         session = self._find(asked.session_id).session
         changed = await self._choose_mode(session, asked.mode_id)
-        return Then(v1.SetModeResult(), partial(_tell_options, session, changed))
+        return Then(v1.SetModeResult(), partial(_send_options, session, changed))
 
     async def _choose_mode(self, session: AgentSession, mode_id: str) -> bool:
         session.host.settings.check_mode(mode_id)
@@ -333,11 +333,11 @@ class AgentSessions:
         return session.host.settings.choose_mode(mode_id)
 
     async def set_model(self, asked: v1.SetModel) -> "Then[v1.SetModelResult]":
-        """Another model, in the way of older clients."""
+        """Change the model, for older clients: `session/set_model`."""
         session = self._find(asked.session_id).session
         self._client._chooses_models = True
         changed = await self._choose_model(session, asked.model_id)
-        return Then(v1.SetModelResult(), partial(_tell_options, session, changed))
+        return Then(v1.SetModelResult(), partial(_send_options, session, changed))
 
     async def _choose_model(self, session: AgentSession, model_id: str) -> bool:
         session.host.settings.check_model(model_id)
@@ -345,19 +345,19 @@ class AgentSessions:
         return session.host.settings.choose_model(model_id)
 
     async def set_config_option(self, asked: v1.SetConfigOption) -> "Then[v1.SetConfigOptionResult]":
-        """Another value of a setting."""
+        """Change an option: `session/set_config_option`."""
         session = self._find(asked.session_id).session
         value = session.host.settings.meant(asked.config_id, asked.value)
         await maybe_await(self._agent.set_config_option(session, asked.config_id, value))
         mode_too = session.host.settings.choose_option(asked.config_id, value)
         shown = session.host.settings.shown(self._client.shows_booleans)
-        return Then(v1.SetConfigOptionResult(shown), partial(_tell_mode, session, mode_too))
+        return Then(v1.SetConfigOptionResult(shown), partial(_send_mode, session, mode_too))
 
-    # Listing and ending.
+    # Lists and ends.
 
     async def list(self, asked: v1.ListSessions) -> v1.ListSessionsResult:
-        """What there is."""
-        self._introduced()
+        """List the sessions: `session/list`."""
+        self._check_ready()
         found: v1.ListSessionsResult | Iterable[v1.SessionInfo] = await maybe_await(self._agent.list_sessions(asked))
         if isinstance(found, v1.ListSessionsResult):
             return found
@@ -366,26 +366,26 @@ class AgentSessions:
         return v1.ListSessionsResult([info for info in found if asked.cwd in (None, info.cwd)])
 
     async def close(self, asked: v1.CloseSession) -> v1.CloseSessionResult:
-        """The client is done with a session."""
+        """Close a session: `session/close`."""
         self._find(asked.session_id)
         await self._end(asked.session_id)
         return v1.CloseSessionResult()
 
     async def delete(self, asked: v1.DeleteSession) -> v1.DeleteSessionResult:
-        """Never to be seen again."""
-        self._introduced()
+        """Delete a session for good: `session/delete`."""
+        self._check_ready()
         await self._end(asked.session_id)
         await maybe_await(self._agent.delete_session(asked.session_id))
         return v1.DeleteSessionResult()
 
     async def end(self) -> None:
-        """The client is gone, or we are told to stop: open nothing more, and close everything.
+        """Open nothing more, and close all sessions: the client is gone, or we are being stopped.
 
-        A hook that opens a session may still be at work. Call it again when no hook is.
+        A hook that opens a session may still run. Call this again when none does.
         """
         self._over = True
-        for chore in self._chores:
-            chore.cancel()
+        for task in self._tasks:
+            task.cancel()
         for found in tuple(self._open.values()):
             _ = self._begin_end(found)
         endings, self._endings = self._endings, set()  # each is waited for once, also one that takes too long
@@ -398,7 +398,7 @@ class AgentSessions:
 
     def _begin_end(self, found: _Open) -> "asyncio.Task[None]":
         if found.ending is None:
-            # A task of its own: whoever asked for it may be gone before it is done, and what the session holds must be freed.
+            # A task of its own: the request may be cancelled before it is done, and what the session holds must be released.
             name = f"close {found.session.id}"
             found.ending = asyncio.get_running_loop().create_task(self._close(found), name=name)
             self._endings.add(found.ending)
@@ -416,18 +416,18 @@ class AgentSessions:
 
 
 def _stopping() -> RequestError:
-    return RequestError(Code.INTERNAL_ERROR, "Internal error", "the agent is about to end and opens no more sessions")
+    return RequestError(Code.INTERNAL_ERROR, "Internal error", "the agent is ending and opens no more sessions")
 
 
 def _new_id() -> str:
     return os.urandom(16).hex()
 
 
-def _tell_options(session: AgentSession, changed: bool) -> None:
+def _send_options(session: AgentSession, changed: bool) -> None:
     if changed and not session.closed:
         _ = session.send_options()
 
 
-def _tell_mode(session: AgentSession, changed: bool) -> None:
+def _send_mode(session: AgentSession, changed: bool) -> None:
     if changed and session.modes is not None and not session.closed:
         _ = session.update(v1.CurrentModeUpdate(session.modes.current_mode_id))

@@ -1,7 +1,7 @@
-"""What the user can change about a session: modes, settings, models. Pure values; the session tells the client of changes.
+"""The settings of a session: modes, models and options. Pure values; the session sends changes to the client.
 
-Older clients know modes and models, newer ones know settings with the categories `mode` and `model`. Where an agent offers both
-they are two views of one choice, so a change of the one changes the other.
+Older clients know modes and models, newer ones know options with the categories `mode` and `model`. Where an agent offers both
+they are two views of one setting, so a change of the one changes the other.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,31 +18,31 @@ if TYPE_CHECKING:
 __all__ = ["SessionSettings"]
 
 _SWITCHES: Final = (("true", "false"), ("on", "off"))
-"""The words for a setting with two values, of which one is yes."""
+"""The two values of an option that is on or off, as clients write them."""
 
 
 class SessionSettings:
-    """The choices of one session and what is chosen."""
+    """The settings of one session: what is on offer, and what is chosen."""
 
     def __init__(self) -> None:
         self.modes: ModeState | None = None
         self.options: list[ConfigOption] = []
         self.models: ModelState | None = None
         self._spelled: dict[str, dict[str, str]] = {}
-        """Settings that the client switches in other words than we do → our word → its word."""
+        """Options whose values the client writes in another way than we do → our value → its value."""
 
-    # Whether a choice is on offer.
+    # Whether a value is on offer.
 
     def check_mode(self, mode_id: str) -> None:
-        """Raises `RequestError` for a mode that is not on offer."""
+        """Raise `RequestError` for a mode that is not on offer."""
         _among("mode", mode_id, _mode_ids(self.modes) if self.modes else [])
 
     def check_model(self, model_id: str) -> None:
-        """Raises `RequestError` for a model that is not on offer."""
+        """Raise `RequestError` for a model that is not on offer."""
         _among("model", model_id, _model_ids(self.models) if self.models else [])
 
     def check_option(self, config_id: str, value: bool | str) -> "ConfigOption":
-        """The setting. Raises `RequestError` if there is none, or if it cannot have this value."""
+        """Return the option. Raise `RequestError` if there is none, or if it cannot have this value."""
         by_id = {option.id: option for option in self.options if isinstance(option, SelectConfig | BooleanConfig)}
         _among("setting", config_id, list(by_id))
         option = by_id[config_id]
@@ -53,44 +53,44 @@ class SessionSettings:
         return option
 
     def meant(self, config_id: str, value: bool | str) -> bool | str:
-        """The value of a setting that is meant: `true` and `false` switch what is `on` or `off`, and the other way round.
+        """Return the value that a client means: `true` and `false` stand for `on` and `off`, and the other way round.
 
         Raises:
-            RequestError: there is no such setting, or it cannot have this value.
+            RequestError: there is no such option, or it cannot have this value.
         """
         option = next((each for each in self.options if getattr(each, "id", None) == config_id), None)
         word = str(value).lower()
-        said = next((pair for pair in _SWITCHES if word in pair), None)
-        if said is not None and isinstance(option, BooleanConfig):
-            value = word == said[0]
-        elif said is not None and isinstance(option, SelectConfig):
+        written = next((pair for pair in _SWITCHES if word in pair), None)
+        if written is not None and isinstance(option, BooleanConfig):
+            value = word == written[0]
+        elif written is not None and isinstance(option, SelectConfig):
             offered = [choice.value for choice in choices(option)]
             ours = next((pair for pair in _SWITCHES if set(pair) == set(offered)), None)
             if ours is not None and value not in offered:
-                self._spelled[config_id] = dict(zip(ours, said, strict=True))
-                value = ours[said.index(word)]
+                self._spelled[config_id] = dict(zip(ours, written, strict=True))
+                value = ours[written.index(word)]
         self.check_option(config_id, value)
         return value
 
-    # Choosing. Each returns whether the settings, which are the other view of the same choice, changed with it.
+    # Changes. Each returns whether the other view of the same setting changed with it.
 
     def choose_mode(self, mode_id: str) -> bool:
-        """Switch the mode."""
+        """Change the mode. Return whether an option changed with it."""
         if self.modes is not None:
             self.modes = msgspec.structs.replace(self.modes, current_mode_id=mode_id)
         return self._follow(ConfigCategory.MODE, mode_id)
 
     def choose_model(self, model_id: str) -> bool:
-        """Pick a model."""
+        """Change the model. Return whether an option changed with it."""
         if self.models is not None:
             self.models = msgspec.structs.replace(self.models, current_model_id=model_id)
         return self._follow(ConfigCategory.MODEL, model_id)
 
     def choose_option(self, config_id: str, value: bool | str) -> bool:
-        """Change a setting. Returns whether the mode changed with it."""
-        for place, option in enumerate(self.options):
+        """Change an option. Return whether the mode changed with it."""
+        for index, option in enumerate(self.options):
             if isinstance(option, SelectConfig | BooleanConfig) and option.id == config_id:
-                self.options[place] = msgspec.structs.replace(option, current_value=value)
+                self.options[index] = msgspec.structs.replace(option, current_value=value)
                 return self._lead(option.category, value)
         return False
 
@@ -113,7 +113,7 @@ class SessionSettings:
         return False
 
     def shown(self, booleans: bool) -> "list[ConfigOption]":
-        """The settings as a client gets them: one that does not know on/off settings is not shown any."""
+        """Return the options as a client gets them: without those that are on or off, if it does not know them."""
         return [
             _spelled(option, self._spelled)
             for option in self.options
@@ -122,7 +122,7 @@ class SessionSettings:
 
 
 def choices(option: SelectConfig) -> Iterator[SelectOption]:
-    """Every value of a setting, grouped or not."""
+    """Yield every value of an option, grouped or not."""
     for entry in option.options:
         if isinstance(entry, SelectGroup):
             yield from entry.options
@@ -131,7 +131,7 @@ def choices(option: SelectConfig) -> Iterator[SelectOption]:
 
 
 def _spelled(option: "ConfigOption", words: "Mapping[str, Mapping[str, str]]") -> "ConfigOption":
-    """A setting in the words of a client that has its own for the values."""
+    """Return an option with the values as the client writes them."""
     if not isinstance(option, SelectConfig) or option.id not in words:
         return option
     own = words[option.id]

@@ -1,4 +1,4 @@
-"""A tool call while it happens. It is shown as pending, then in progress, and always ends as completed or failed."""
+"""A tool call while it runs. It is shown as pending, then in progress, and always ends as completed or failed."""
 
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
@@ -21,7 +21,7 @@ __all__ = ["LiveCall"]
 
 
 class LiveCall:
-    """`async with turn.tool(…) as call`. An exception in the block, cancellation included, makes it failed and goes on its way."""
+    """A tool call that the user sees: `async with turn.tool(…) as call`. An exception in the block, also a cancellation, makes it failed."""
 
     def __init__(self, turn: "AgentTurn", call: v1.ToolCall) -> None:
         self._turn = turn
@@ -30,7 +30,7 @@ class LiveCall:
         self._locations: list[v1.ToolLocation] = list(call.locations)
         self._failed = False
         self._shown = False
-        self._told: dict[str, Any] = {}
+        self._last_changes: dict[str, Any] = {}
         self.status = call.status
         self.id = call.tool_call_id
 
@@ -40,7 +40,7 @@ class LiveCall:
         self._shown = True
         try:
             await self._turn.update(self._call)
-        except CancelledError:  # while the client was slow to read: it is shown, and there is no block to leave
+        except CancelledError:  # while the client was slow to read: the call is shown, and there is no block to leave
             self._fail()
             raise
         return self
@@ -57,36 +57,38 @@ class LiveCall:
             self.fail(_reason(error))
             self._fail(content=list(self._content))
         else:
-            self._fail(**self._told)
+            self._fail(**self._last_changes)
 
     def _fail(self, **changes: Any) -> None:
-        with suppress(AcpError):  # the turn may be over, or the client gone; what is on its way already says more
+        with suppress(
+            AcpError
+        ):  # the turn may be over, or the client gone; the error that is being raised has the reason
             # Not awaited: this may be a cancelled task, and a slow client must not hold it up.
             _ = self._patch(status=v1.ToolStatus.FAILED, **changes)
 
     def _patch(self, **changes: Any) -> Awaitable[None]:
         if not self._shown:
             raise LocalProtocolError("this tool call is not shown yet", hint="async with turn.tool(…) as call")
-        told = self._turn.update(v1.ToolCallUpdate(self.id, **changes))
+        sent = self._turn.update(v1.ToolCallUpdate(self.id, **changes))
         self.status = changes.get("status", self.status)
-        return told
+        return sent
 
     async def start(self) -> None:
-        """It runs now. Showing anything of it says so too."""
+        """Show the call as in progress. To show any content does that too."""
         if self.status == v1.ToolStatus.PENDING:
             await self._patch(status=v1.ToolStatus.IN_PROGRESS)
 
     def fail(self, reason: str | None = None) -> None:
-        """It did not work out: it ends as failed, without an exception, and shows the reason."""
+        """Let the call end as failed, without an exception, and show the reason."""
         self._failed = True
         if reason is not None:
             self._content.append(_text(reason))
-            self._told = {"content": list(self._content)}
+            self._last_changes = {"content": list(self._content)}
 
     async def permitted(
         self, options: "Sequence[v1.PermissionOption]" = OPTIONS, *, timeout: "Timeout" = NO_TIMEOUT
     ) -> Permission:
-        """Ask the user whether it may run. True: it runs. False: it ends as failed; leave the block.
+        """Ask the user whether the call may run. True: it runs. False: it ends as failed; leave the block.
 
         Raises:
             RequestTimeout: there was no answer within `timeout` seconds; by default it is waited for without a limit.
@@ -109,13 +111,13 @@ class LiveCall:
         return permission
 
     async def show(self, *content: "str | v1.ContentBlock | v1.ToolContent", raw: Any = v1.UNSET) -> None:
-        """Add to what it shows: text, any content, diffs, terminals. `raw` is its output as the tool gave it."""
+        """Add to the content of the call: text, any content, diffs, terminals. `raw` is the output of the tool itself."""
         await self.start()
         self._content += [_item(each) for each in content]
         await self._patch(content=list(self._content), raw_output=raw)
 
     def preview(self, *content: "str | v1.ContentBlock | v1.ToolContent") -> Awaitable[None]:
-        """Show what it is going to do, while it waits for permission."""
+        """Add to the content of the call while it waits for permission."""
         self._content += [_item(each) for each in content]
         return self._patch(content=list(self._content))
 
@@ -124,12 +126,12 @@ class LiveCall:
         await self.show(v1.Diff(self._turn.path(path), new_text, old_text))
 
     async def at(self, path: "str | os.PathLike[str]", line: int | None = None) -> None:
-        """Add a place that it works on, so that an editor can follow."""
+        """Add a file that the call works on, so that an editor can follow."""
         self._locations.append(v1.ToolLocation(self._turn.path(path), line))
         await self._patch(locations=list(self._locations))
 
     async def rename(self, title: str) -> None:
-        """Give it a better title."""
+        """Change the title of the call."""
         await self._patch(title=title)
 
     async def run(
@@ -138,7 +140,7 @@ class LiveCall:
         """Run a command, shown live where the client can, and wait for its end. The same arguments as `turn.run`.
 
         Raises:
-            RequestTimeout: it ran for more than `timeout` seconds, and was ended.
+            RequestTimeout: it ran for more than `timeout` seconds, and was killed.
         """
         await self.start()
         async with self._turn.run(command, **how) as running:
@@ -147,7 +149,7 @@ class LiveCall:
             finished = await running.finish(timeout=timeout)
         if running.terminal_id is None and finished.output:
             await self.show(finished.output)
-        # The terminal goes with the session; whoever loads it later has this.
+        # The terminal goes with the session; a client that loads the session later has this.
         raw = {"output": finished.output, "exitCode": finished.exit_code, "signal": finished.signal}
         await self._patch(raw_output=raw)
         return finished
@@ -166,7 +168,7 @@ def _text(text: str) -> v1.ContentItem:
 
 
 def _reason(error: Exception) -> str:
-    """What may be told: our own errors and the system's are made to be read. Others may hold anything, and go to the log alone."""
+    """The text of an error that may be shown: of ours and of the system's. Others may contain anything, so only their type is shown."""
     if isinstance(error, ResponseError):
         return str(error.advice)
     return str(error) if isinstance(error, AcpError | OSError) and str(error) else type(error).__name__

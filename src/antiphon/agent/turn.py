@@ -1,4 +1,4 @@
-"""A turn with verbs: what an agent does between a prompt and its answer."""
+"""A turn of an agent: what it can do between a prompt and its response."""
 
 import os
 from collections.abc import Awaitable, Mapping, Sequence
@@ -24,7 +24,7 @@ __all__ = ["AgentTurn"]
 
 
 class AgentTurn(UserQuestions):
-    """One prompt being worked on. Every verb raises `TurnOver` once it has been answered.
+    """One prompt that the agent works on. Every method raises `TurnOver` once it has been answered.
 
     Besides what is here: `ask_permission`, `ask`, `choose`, `visit` (questions to the user), `read`, `write`, `run` (files and
     commands), `update` and `request` (anything the protocol has).
@@ -37,7 +37,7 @@ class AgentTurn(UserQuestions):
         self.meta: JsonObject = meta or {}
         """The `_meta` of the prompt."""
         self.prompt = tuple(prompt)
-        """What the user said, block by block."""
+        """The content blocks of the prompt."""
 
     @property
     def text(self) -> str:
@@ -56,7 +56,7 @@ class AgentTurn(UserQuestions):
         return name, rest[0] if rest else ""
 
     def say(self, content: "str | v1.ContentBlock") -> Awaitable[None]:
-        """A piece of the answer: text, which is Markdown, or any other content."""
+        """Send a piece of the answer: text, which is Markdown, or any other content."""
         if self._over:  # spelt out, because agents that stream do little else
             self._check_running()
         if isinstance(content, str):
@@ -64,7 +64,7 @@ class AgentTurn(UserQuestions):
         return self.session.update(v1.AgentMessageChunk(_block(content)))
 
     def think(self, content: "str | v1.ContentBlock") -> Awaitable[None]:
-        """A piece of the thinking behind it."""
+        """Send a piece of the thinking behind the answer."""
         self._check_running()
         if isinstance(content, str):
             return self.session.think(content)
@@ -73,7 +73,7 @@ class AgentTurn(UserQuestions):
     def plan(self, *entries: "str | v1.PlanEntry", done: int = 0) -> Awaitable[None]:
         """Show the whole plan as it stands; it replaces the one before. Of plain texts the first `done` are completed and the next is
         being worked on."""
-        return self.update(v1.Plan([_entry(entry, place, done) for place, entry in enumerate(entries)]))
+        return self.update(v1.Plan([_entry(entry, index, done) for index, entry in enumerate(entries)]))
 
     def tool(
         self,
@@ -89,20 +89,20 @@ class AgentTurn(UserQuestions):
 
         `name` is the tool's own name, `input` what it was called with, `at` the files it works on.
         """
-        places = [each if isinstance(each, v1.ToolLocation) else v1.ToolLocation(self.path(each)) for each in at]
+        locations = [each if isinstance(each, v1.ToolLocation) else v1.ToolLocation(self.path(each)) for each in at]
         call = v1.ToolCall(
-            id or self.next_id("call"), title, kind, v1.ToolStatus.PENDING, name, locations=places, raw_input=input
+            id or self.next_id("call"), title, kind, v1.ToolStatus.PENDING, name, locations=locations, raw_input=input
         )
         return LiveCall(self, call)
 
     def usage(self, used: int, size: int, cost: float | None = None, currency: str = "USD") -> Awaitable[None]:
-        """Say how full the context window is, and what the session has cost so far."""
+        """Send how full the context window is, and what the session has cost so far."""
         return self.update(v1.UsageUpdate(used, size, None if cost is None else v1.Cost(cost, currency)))
 
     # Files and commands: through the client where it can, else on this machine. Paths are relative to the session's directory.
 
     def path(self, path: "str | os.PathLike[str]") -> str:
-        """A path as the protocol wants it: absolute."""
+        """Return an absolute path, as the protocol wants it; relative ones start at the session's directory."""
         return os.path.normpath(os.path.join(self.session.cwd, path))
 
     async def read(
@@ -113,23 +113,23 @@ class AgentTurn(UserQuestions):
         limit: int | None = None,
         timeout: "Timeout" = UNSET,
     ) -> str:
-        """The text of a file, or `limit` lines of it from `line` on (counted from 1). An editor gives what is not saved yet, too.
+        """Read the text of a file, or `limit` lines of it from `line` on (counted from 1). From an editor it is the unsaved text.
 
         Raises:
             RequestRefused: it cannot be read.
             RequestTimeout: the client did not respond within `timeout` seconds, by default `APPROVAL_TIMEOUT`.
         """
         self._check_running()
-        place = self.path(path)
+        absolute = self.path(path)
         if self.session.client.reads_files:
-            question = v1.ReadTextFile(self.session.id, place, line, limit)
-            return (await self.request(m.READ_TEXT_FILE, question, timeout=timeout)).content
+            request = v1.ReadTextFile(self.session.id, absolute, line, limit)
+            return (await self.request(m.READ_TEXT_FILE, request, timeout=timeout)).content
         import asyncio
 
         from antiphon.local.files import FileProblem, read_text
 
         try:
-            return await asyncio.to_thread(read_text, place, line, limit, roots=self._roots())
+            return await asyncio.to_thread(read_text, absolute, line, limit, roots=self._roots())
         except FileProblem as error:
             raise _refused(error) from error
 
@@ -141,21 +141,21 @@ class AgentTurn(UserQuestions):
             RequestTimeout: the client did not respond within `timeout` seconds, by default `APPROVAL_TIMEOUT`.
         """
         self._check_running()
-        place = self.path(path)
+        absolute = self.path(path)
         if self.session.client.writes_files:
-            await self.request(m.WRITE_TEXT_FILE, v1.WriteTextFile(self.session.id, place, text), timeout=timeout)
+            await self.request(m.WRITE_TEXT_FILE, v1.WriteTextFile(self.session.id, absolute, text), timeout=timeout)
             return
         import asyncio
 
         from antiphon.local.files import FileProblem, write_text
 
         try:
-            await asyncio.to_thread(write_text, place, text, roots=self._roots())  # a disk may take its time
+            await asyncio.to_thread(write_text, absolute, text, roots=self._roots())  # a disk may be slow
         except FileProblem as error:
             raise _refused(error) from error
 
     def _roots(self) -> "Roots":
-        """Where files may be touched without a client to say so: where it would let us, too."""
+        """The roots of files that are read and written without a client: the directories of the session."""
         from antiphon.local.roots import Roots
 
         return Roots([self.session.cwd, *self.session.directories])
@@ -186,24 +186,24 @@ class AgentTurn(UserQuestions):
 
 
 def _refused(error: "FileProblem") -> RequestRefused:
-    """The same error that a client would answer with, so that callers need to know one only."""
+    """Return the error that a client would respond with, so that callers handle one only."""
     from antiphon.local.problems import code_of, message_of
 
     return RequestRefused(code_of(error), message_of(error), hint=error.hint)
 
 
 def _block(content: object) -> v1.ContentBlock:
-    """What is not even content would be dropped by the client, in silence."""
+    """Refuse what is no content: a client would drop it in silence."""
     if not isinstance(content, v1.ContentBlock | v1.Unknown):
         raise TypeError(f"{content!r:.60} is neither text nor content of a message")
     return content
 
 
-def _entry(entry: "str | v1.PlanEntry", place: int, done: int) -> v1.PlanEntry:
+def _entry(entry: "str | v1.PlanEntry", index: int, done: int) -> v1.PlanEntry:
     if not isinstance(entry, str):
         return entry
-    if place < done:
+    if index < done:
         status = v1.PlanStatus.COMPLETED
     else:
-        status = v1.PlanStatus.IN_PROGRESS if place == done else v1.PlanStatus.PENDING
+        status = v1.PlanStatus.IN_PROGRESS if index == done else v1.PlanStatus.PENDING
     return v1.PlanEntry(entry, v1.PlanPriority.MEDIUM, status)

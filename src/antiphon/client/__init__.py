@@ -2,19 +2,19 @@
 
 Files in reading order:
 
-    connect.py        the way in: `connect`, with a block or without
+    connect.py        `connect`, with a block or without
     agent.py          an agent that we are connected to: sessions opened, listed, deleted, found by the beginning of an id
     session.py        a session: prompts, settings, its end, and how it is opened again
     turn.py           a turn: one prompt, its updates, its result
     updates.py        where updates go outside of turns, settings that follow them, sessions by their ids, and open questions
     link.py           the link to an agent: target, start, handshake, sign-in, retries
     capabilities.py   what each side can do
-    handlers.py       what the agent asks of us: permission, questions, extensions, and the answers of users of this SDK
+    handlers.py       the agent's requests: permission, questions, extensions, and the handlers of users of this SDK
     files.py          files for the agent, inside the session's roots
     terminals.py      terminals for the agent
     attachments.py    files as content of a prompt
     launch.py         an agent started behind config, policy and store; its mode kept to that of the policy
-    relay.py          an agent whose messages are passed on, for the ACP engine
+    relay.py          an agent whose messages are forwarded, for the ACP engine
     sync.py           the same without `async`
     worker.py         the thread with the event loop below `sync`
 """

@@ -32,7 +32,7 @@ _IN_USE: "WeakSet[Terminals]" = WeakSet()
 
 
 class ConnectedAgent:
-    """What `connect` gives. A program that is lost is started again when next needed, and its sessions opened again."""
+    """An agent that `connect` returns. A program that is lost is started again when next needed, and its sessions opened again."""
 
     def __init__(
         self,
@@ -57,32 +57,32 @@ class ConnectedAgent:
 
     @property
     def name(self) -> str:
-        """What to call it: the name that it gave itself, else that of its program."""
+        """The name of the agent: its own, else that of its program."""
         return self._link.name
 
     @property
     def info(self) -> v1.Implementation | None:
-        """Its name and version, if it told them."""
+        """The name and version of the agent, if it sent them."""
         return self._link.initialized.agent_info
 
     @property
     def capabilities(self) -> v1.AgentCapabilities:
-        """What it said that it can do."""
+        """What the agent has advertised."""
         return self._link.initialized.agent_capabilities
 
     @property
     def auth_methods(self) -> Sequence[v1.AuthMethod]:
-        """The ways to sign in that it offers."""
+        """The methods to sign in that the agent offers."""
         return self._link.initialized.auth_methods
 
     @property
     def connection(self) -> "Connection":
-        """The connection below, for taps and for methods that have no verb here. Another one after the agent was started again."""
+        """The connection below, for taps and for requests that have no method here. Another one after the agent was started again."""
         return self._link.connection
 
     @property
     def stderr(self) -> str:
-        """The last lines that its program wrote to stderr: where to look when it fails."""
+        """The last lines that the agent's program wrote to stderr: look here when it fails."""
         return self._link.stderr
 
     def __repr__(self) -> str:
@@ -103,16 +103,16 @@ class ConnectedAgent:
         """Open a session in a directory: the one given, else the one the agent was started in, else ours.
 
         Raises:
-            NotSupported: it does not reach such MCP servers, or knows only one directory.
-            AuthRequired: somebody has to sign in first.
+            NotSupported: the agent does not reach such MCP servers, or works in one directory only.
+            AuthRequired: the user has to sign in first.
             RequestTimeout: the agent did not respond in time: within `timeout` seconds, if given, else those of `connect`.
         """
-        place = self._place(cwd, mcp_servers, additional_directories, meta)
+        workspace = self._workspace_for(cwd, mcp_servers, additional_directories, meta)
 
         async def open_it(connection: "Connection") -> ClientSession:
-            with self._sessions.opening(place):
-                answer = await connection.request(m.NEW_SESSION, place.new(), timeout=timeout)
-            return self._opened(answer, connection, place, on_update)
+            with self._sessions.opening(workspace):
+                answer = await connection.request(m.NEW_SESSION, workspace.new(), timeout=timeout)
+            return self._opened(answer, connection, workspace, on_update)
 
         return await self._link.attempt(open_it)
 
@@ -127,14 +127,14 @@ class ConnectedAgent:
         timeout: Timeout = UNSET,
         meta: JsonObject | None = None,
     ) -> ClientSession:
-        """Open a new session that starts where another stands."""
+        """Open a new session that begins with the history of another."""
         self._link.abilities.need_method("session/fork")
-        place = self._place(cwd, mcp_servers, additional_directories, meta)
+        workspace = self._workspace_for(cwd, mcp_servers, additional_directories, meta)
 
         async def open_it(connection: "Connection") -> ClientSession:
-            with self._sessions.opening(place):
-                answer = await connection.request(m.FORK_SESSION, place.fork(session_id), timeout=timeout)
-            return self._opened(answer, connection, place, on_update)
+            with self._sessions.opening(workspace):
+                answer = await connection.request(m.FORK_SESSION, workspace.fork(session_id), timeout=timeout)
+            return self._opened(answer, connection, workspace, on_update)
 
         return await self._link.attempt(open_it)
 
@@ -149,12 +149,14 @@ class ConnectedAgent:
         timeout: Timeout = UNSET,
         meta: JsonObject | None = None,
     ) -> ClientSession:
-        """Open an earlier session and hear its history: it is in the session's transcript, and `on_update` gets it as it comes."""
+        """Open an earlier session with its history, which goes to the session's transcript and to `on_update`."""
         self._link.abilities.need_method("session/load")
-        session = self._session(session_id, self._place(cwd, mcp_servers, additional_directories, meta), on_update)
+        session = self._session(
+            session_id, self._workspace_for(cwd, mcp_servers, additional_directories, meta), on_update
+        )
 
         async def open_it(connection: "Connection") -> None:
-            session.transcript = Transcript(self._transcript)  # a try that was lost may have told half of it
+            session.transcript = Transcript(self._transcript)  # a try that failed may have replayed half of it
             answer = await connection.request(m.LOAD_SESSION, session._workspace.load(session_id), timeout=timeout)
             session._opened(connection, answer)
 
@@ -171,9 +173,11 @@ class ConnectedAgent:
         timeout: Timeout = UNSET,
         meta: JsonObject | None = None,
     ) -> ClientSession:
-        """Open an earlier session without hearing its history."""
+        """Open an earlier session without its history."""
         self._link.abilities.need_method("session/resume")
-        session = self._session(session_id, self._place(cwd, mcp_servers, additional_directories, meta), on_update)
+        session = self._session(
+            session_id, self._workspace_for(cwd, mcp_servers, additional_directories, meta), on_update
+        )
 
         async def open_it(connection: "Connection") -> None:
             answer = await connection.request(m.RESUME_SESSION, session._workspace.resume(session_id), timeout=timeout)
@@ -194,7 +198,7 @@ class ConnectedAgent:
             for info in page.sessions:
                 yield info
             cursor = page.next_cursor
-            if cursor is None or cursor in seen:  # a cursor that comes again would go round for ever
+            if cursor is None or cursor in seen:  # a cursor that repeats would go on for ever
                 return
             seen.add(cursor)
 
@@ -203,13 +207,13 @@ class ConnectedAgent:
         self._link.abilities.need_method("session/delete")
         await self._link.request(m.DELETE_SESSION, v1.DeleteSession(session_id), timeout)
 
-    # Methods that are not the protocol's.
+    # Extensions.
 
     async def request_extension(self, method: str, params: object = None, *, timeout: Timeout = UNSET) -> Any:
         """Send an extension request, such as `_mine/ping`, and return its result as plain JSON values.
 
         Raises:
-            RequestRefused: the agent does not know it, or refuses.
+            RequestRefused: the agent does not know the method, or refuses.
         """
         return await self._link.request(extension_call(method), {} if params is None else params, timeout)
 
@@ -220,7 +224,7 @@ class ConnectedAgent:
     # The account.
 
     async def authenticate(self, method_id: str, *, timeout: Timeout = UNSET) -> None:
-        """Sign in one of the ways in `auth_methods`. A person may have to do something for it: without `timeout` it has none."""
+        """Sign in by one of the `auth_methods`. A person may have to do something for it, so there is no timeout unless given."""
         ids = [getattr(method, "id", None) for method in self.auth_methods]
         if method_id not in ids:
             offered = ", ".join(f"`{id}`" for id in ids if id) or "none"
@@ -233,7 +237,7 @@ class ConnectedAgent:
         await self._link.request(m.LOGOUT, v1.Logout(), timeout)
 
     async def close(self) -> None:
-        """End the conversation, the agent if we started it, and every terminal that it left."""
+        """Close the connection, and end the agent if we started it and every terminal that it left."""
         try:
             await self._link.close()
         finally:
@@ -243,28 +247,28 @@ class ConnectedAgent:
 
     # Parts of the above.
 
-    def _place(
+    def _workspace_for(
         self,
         cwd: PathLike | None,
         servers: Sequence[v1.McpServer],
         directories: Sequence[PathLike],
         meta: JsonObject | None,
     ) -> SessionWorkspace:
-        place = SessionWorkspace.at(self._cwd if cwd is None else cwd, directories, servers, meta)
-        self._link.abilities.need_place(place.servers, place.directories)
-        return place
+        workspace = SessionWorkspace.at(self._cwd if cwd is None else cwd, directories, servers, meta)
+        self._link.abilities.need_workspace(workspace.servers, workspace.directories)
+        return workspace
 
-    def _session(self, id: str, place: SessionWorkspace, on_update: OnUpdate | None) -> ClientSession:
-        return ClientSession(id, place, self._link, self._sessions, self._terminals, on_update, self._transcript)
+    def _session(self, id: str, workspace: SessionWorkspace, on_update: OnUpdate | None) -> ClientSession:
+        return ClientSession(id, workspace, self._link, self._sessions, self._terminals, on_update, self._transcript)
 
     def _opened(
         self,
         answer: v1.NewSessionResult | v1.ForkSessionResult,
         connection: "Connection",
-        place: SessionWorkspace,
+        workspace: SessionWorkspace,
         on_update: OnUpdate | None,
     ) -> ClientSession:
-        session = self._session(answer.session_id, place, on_update)
+        session = self._session(answer.session_id, workspace, on_update)
         session._opened(connection, answer)
         self._sessions.put(session)
         return session
@@ -272,8 +276,8 @@ class ConnectedAgent:
     async def _reopened(
         self, session: ClientSession, open_it: Callable[["Connection"], Awaitable[None]]
     ) -> ClientSession:
-        """Open a session whose id we know: it hears everything from the start, and steps back if it cannot be opened."""
-        self._sessions.early.claim(session.id)  # what an earlier life of it left behind
+        """Open a session whose id we know: it gets all updates from the start, and is removed if it cannot be opened."""
+        self._sessions.early.claim(session.id)  # what came for the same id before
         before = self._sessions.put(session)
         try:
             await self._link.attempt(open_it)
@@ -285,7 +289,7 @@ class ConnectedAgent:
         return session
 
     async def _forget(self) -> None:
-        """The agent is gone: nobody else knows its terminals, and another one may use the same ids for other sessions."""
+        """Drop what belonged to a lost agent: its terminals, and updates whose ids the next one may use for other sessions."""
         self._sessions.early.clear()
         if self._terminals is not None:
             await self._terminals.close()
@@ -301,15 +305,15 @@ CANDIDATES: Final = 5
 
 
 class AmbiguousId(AcpError):
-    """Several sessions have ids that begin like this."""
+    """Several sessions have ids with this beginning."""
 
 
 async def find_session(agent: "ConnectedAgent", word: str, cwd: str | None = None) -> "v1.SessionInfo | None":
-    """The session with this id, or whose id begins like this: of this directory, else of all. None: the agent lists no such session.
+    """Find the session with this id, or with this beginning of an id: in the directory, else in all. None: the agent lists none.
 
     Raises:
         AmbiguousId: several are meant.
-        AuthRequired: the agent lists its sessions to those who are signed in.
+        AuthRequired: the agent lists its sessions after a sign-in only.
     """
     if not word or agent.capabilities.session_capabilities.list is None:
         return None
@@ -333,32 +337,32 @@ async def find_session(agent: "ConnectedAgent", word: str, cwd: str | None = Non
 
 
 def shortened(ids: "list[str]") -> dict[str, str]:
-    """Id → the shortest beginning that no other of them has, of at least eight letters. In order, an id shares most with its neighbours."""
+    """Map each id to its shortest unique beginning, of at least eight letters. Sorted, an id shares most with its neighbours."""
     order = sorted(set(ids))
     shown = {}
-    for place, id in enumerate(order):
-        neighbours = (*order[max(place - 1, 0) : place], *order[place + 1 : place + 2])
+    for index, id in enumerate(order):
+        neighbours = (*order[max(index - 1, 0) : index], *order[index + 1 : index + 2])
         shared = max((_shared(id, other) for other in neighbours), default=0)
         shown[id] = id[: max(SHORTEST, shared + 1)]
     return shown
 
 
 def _shared(one: str, other: str) -> int:
-    """With how many of the same letters both begin."""
+    """Count the letters that both have in common at their beginning."""
     return next(
-        (place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
+        (index for index, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
         min(len(one), len(other)),
     )
 
 
 def made_by(info: "v1.SessionInfo") -> str:
-    """The client that made a session, if the agent is ours and knows; else nothing."""
+    """Return the client that made a session, if the agent is ours and knows it; else an empty string."""
     client = _marks(info).get("client")
     return client if isinstance(client, str) else ""
 
 
 def is_script(info: "v1.SessionInfo") -> bool:
-    """Whether a script made a session, as far as the agent says so."""
+    """Whether a script made a session, as far as the agent reports it."""
     return _marks(info).get("script") is True
 
 
@@ -368,7 +372,7 @@ def _marks(info: "v1.SessionInfo") -> "dict[str, object]":
 
 
 def _same_directory(found: "list[v1.SessionInfo]", directory: str) -> bool:
-    """Whether all of them are of this directory: some agents list all that they have, whatever they are asked for."""
+    """Whether all of them are of this directory: some agents list all that they have, whatever the request asks for."""
     return bool(found) and all(info.cwd in (directory, os.path.realpath(directory)) for info in found)
 
 

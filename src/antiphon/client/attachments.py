@@ -1,10 +1,10 @@
-"""Files that go along with a prompt: `@path` in its text, or named beside it, as the content blocks that an agent takes.
+"""Files that are attached to a prompt: `@path` in its text, or named beside it, as the content blocks that an agent takes.
 
-Rule 1: what is missing is an error that names it. An `@word` that does not look like a path stays text; `\\@` is always an `@`.
+Rule 1: a missing file is an error that names it. An `@word` that does not look like a path stays text; `\\@` is always an `@`.
 Rule 2: the text stays as it was written, mentions included; what they stand for follows it.
-Rule 3: an agent is sent only what it said that it takes. Text that it does not take whole goes as a link, media is refused.
+Rule 3: an agent is sent only what it has advertised. Text that it does not take as a whole is sent as a link, media is refused.
 
-Reads files, so give it to a thread where the loop must not wait. Knows nothing of policy: the user named these files.
+These functions read files: call them in a thread where the loop must not wait. No policy is applied: the user named these files.
 """
 
 import base64
@@ -34,8 +34,8 @@ __all__ = [
     "prompt_blocks",
 ]
 
-# What kind of file this is: by its first bytes where they say so, else by its name. Opens nothing.
-# Only what prompts care about: the pictures and sounds that agents may take, and text by the names that people give it.
+# The type of a file: by its first bytes where they determine it, else by its name. Nothing is opened here.
+# Only the types that matter in prompts: images and sounds that agents may take, and text by the usual suffixes.
 
 SUFFIXES: Final = {
     ".png": "image/png",
@@ -54,7 +54,7 @@ SUFFIXES: Final = {
     ".zip": "application/zip",
     ".gz": "application/gzip",
 }
-"""Pictures and sounds by their names, with the words that the protocol's guides use, and a few that are linked."""
+"""Images and sounds by their suffixes, with the types of the protocol's guides, and a few types that are linked."""
 
 _PLAIN: Final = (
     "c cc cfg clj cmake conf cpp cs dart dockerfile el env erl ex exs go gradle groovy h hpp hs ini java jl kt kts less lock log lua m "
@@ -81,7 +81,7 @@ TEXT_SUFFIXES: Final = {f".{word}": "text/plain" for word in _PLAIN.split()} | {
     ".yaml": "application/yaml",
     ".yml": "application/yaml",
 }
-"""Text by its name. A name that is not here says nothing: the bytes decide whether it is text."""
+"""Text by its suffix. For other suffixes the bytes decide whether it is text."""
 
 _BEGINNINGS: Final = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -96,7 +96,7 @@ _BEGINNINGS: Final = (
 
 
 def kind_of(name: str, head: bytes) -> str:
-    """The type of a file by its name and its first bytes, or nothing if neither says."""
+    """Return the type of a file by its name and its first bytes; empty if neither determines it."""
     for beginning, mime in _BEGINNINGS:
         if head.startswith(beginning):
             return mime
@@ -107,38 +107,38 @@ def kind_of(name: str, head: bytes) -> str:
 
 
 EMBED_LIMIT: Final = 256 * 1024
-"""Bytes of text that are sent along whole, which is more than most models read at once. A longer file goes as a link, and the agent
-reads what it needs of it; of a range of lines this is the most."""
+"""Bytes of text that are embedded, which is more than most models read at once. A longer file is sent as a link, and the agent
+reads what it needs of it; a range of lines may have this many."""
 
 MEDIA_LIMIT: Final = 20 * 1024 * 1024
-"""Bytes of one picture or sound. The services behind the agents take less."""
+"""Bytes of one image or sound. The services behind the agents take less."""
 
 TOTAL_LIMIT: Final = 40 * 1024 * 1024
-"""Bytes of all that is sent along whole: base64 makes 53 MiB of it, and a frame has 64."""
+"""Bytes of all that is embedded: base64 makes 53 MiB of it, and the limit of a frame is 64."""
 
 _MENTION: Final = re.compile(r"""(?<![^\s(\["'])(\\?)@(?:"([^"\n]+)"(\#L[\d:L-]+)?|([^\s"]+))""")
 _RANGE: Final = re.compile(r"#L(\d+)(?:[:-]L?(\d+))?$")
 _AFTER: Final = ".,;:!?)]}'\""
-"""What ends a sentence and not a path, unless there is such a file."""
+"""Characters that end a sentence and not a path, unless there is such a file."""
 
 
 class AttachmentError(AcpError):
-    """A file cannot go along: it is not there, too large, or of a kind that the agent does not take."""
+    """A file cannot be attached: it does not exist, is too large, or of a type that the agent does not take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file or a folder, or some lines of a file (from 1, both included)."""
+    """A file or a directory, or some lines of a file (from 1, both included)."""
 
     path: Path
     written: str
-    """As the user wrote it, for messages."""
+    """The path as the user wrote it, for errors."""
     first: int | None = None
     last: int | None = None
 
     @property
     def uri(self) -> str:
-        """Its address, with the lines."""
+        """The URI of the file, with the lines."""
         if self.first is None:
             return self.path.as_uri()
         lines = f"{self.first}" if self.last == self.first else f"{self.first}:{self.last}"
@@ -146,23 +146,23 @@ class Attachment:
 
 
 def attached(word: str, cwd: str | os.PathLike[str]) -> Attachment:
-    """What a path stands for, with `#L10:20` behind it or without, relative to `cwd`.
+    """Return the attachment for a path, with `#L10:20` behind it or without, relative to `cwd`.
 
     Raises:
-        AttachmentError: there is no such file, or the lines are none.
+        AttachmentError: there is no such file, or the line numbers are wrong.
     """
     if (found := _find(word, Path(cwd))) is None:
         raise AttachmentError(
-            f"there is no file `{word.partition('#L')[0]}` to attach", hint=f"check the path; it is read from `{cwd}`"
+            f"there is no file `{word.partition('#L')[0]}` to attach", hint=f"check the path; it is relative to `{cwd}`"
         )
     return found
 
 
 def mentioned(text: str, cwd: str | os.PathLike[str]) -> tuple[str, list[Attachment]]:
-    """The text with `\\@` read as `@`, and what its mentions stand for, each once and in order.
+    """Return the text with `\\@` read as `@`, and the attachments that it mentions, each once and in order.
 
     Raises:
-        AttachmentError: a mention that looks like a path leads nowhere.
+        AttachmentError: there is no file for a mention that looks like a path.
     """
     found: dict[str, Attachment] = {}
     for escaped, quoted, lines, bare in _MENTION.findall(text):
@@ -179,7 +179,7 @@ def prompt_blocks(
     agent: str = "the agent",
     attach: Sequence[str] = (),
 ) -> list[v1.ContentBlock]:
-    """A prompt as it is sent: the text, then what it mentions, then what is attached besides."""
+    """Make the blocks of a prompt: the text, then what it mentions, then what is attached besides."""
     text, mentions = mentioned(text, cwd)
     wanted = [*mentions, *(attached(word, cwd) for word in attach)]
     return [v1.TextBlock(text), *blocks_of(wanted, takes, agent)]
@@ -188,10 +188,10 @@ def prompt_blocks(
 def blocks_of(
     attachments: Sequence[Attachment], takes: v1.PromptCapabilities, agent: str = "the agent"
 ) -> list[v1.ContentBlock]:
-    """What is sent for these, by what the agent takes.
+    """Make the blocks of attachments, by what the agent takes.
 
     Raises:
-        AttachmentError: it does not take such a file, or it is too large; or all together are.
+        AttachmentError: the agent does not take such a file, or it is too large, or all together are.
     """
     blocks, total = list[v1.ContentBlock](), 0
     for attachment in {each.uri: each for each in attachments}.values():
@@ -206,7 +206,7 @@ def blocks_of(
     return blocks
 
 
-# Finding.
+# How a path is found.
 
 
 def _mention(quoted: str, lines: str, bare: str, cwd: Path) -> Attachment | None:
@@ -222,13 +222,13 @@ def _mention(quoted: str, lines: str, bare: str, cwd: Path) -> Attachment | None
     if _looks_like_path(word):
         raise AttachmentError(
             f"there is no file `{word.partition('#L')[0]}`, which `@{word}` means",
-            hint=f"check the path, which is read from `{cwd}`, or write `\\@{word}` if it is none",
+            hint=f"check the path, which is relative to `{cwd}`, or write `\\@{word}` if it is none",
         )
     return None
 
 
 def _looks_like_path(word: str) -> bool:
-    """Whether somebody who writes `@word` must mean a file. `@types/node`, `@app.route` and `@Ada` may be anything."""
+    """Whether `@word` must mean a file. `@types/node`, `@app.route` and `@Ada` may be anything."""
     if word.startswith(("./", "../", "/", "~/")) or _RANGE.search(word):
         return True
     suffix = os.path.splitext(word)[1].lower()
@@ -243,7 +243,8 @@ def _find(word: str, cwd: Path) -> Attachment | None:
     first, last = int(lines[1]), int(lines[2] or lines[1])
     if not 1 <= first <= last:
         raise AttachmentError(
-            f"`{word}` means no lines: they are counted from 1, and the first comes first", hint="write `#L10:20`"
+            f"`{word}` has wrong line numbers: they are counted from 1, and the first comes first",
+            hint="write `#L10:20`",
         )
     return Attachment(path, word, first, last)
 
@@ -252,18 +253,18 @@ def _existing(word: str, cwd: Path) -> Path | None:
     try:
         path = Path(os.path.abspath(cwd / Path(word).expanduser()))
         return path if word and path.exists() else None
-    except (OSError, ValueError, RuntimeError):  # too long, a null, or the home of nobody
+    except (OSError, ValueError, RuntimeError):  # too long, a null, or the home of an unknown user
         return None
 
 
-# What is sent.
+# How a block is made.
 
 
 def _block(attachment: Attachment, takes: v1.PromptCapabilities, agent: str) -> tuple[v1.ContentBlock, int]:
     path, name = attachment.path, attachment.written
     if path.is_dir():
         if attachment.first is not None:
-            raise AttachmentError(f"`{name}` has no lines: it is a folder", hint="attach a file of it")
+            raise AttachmentError(f"`{name}` has no lines: it is a directory", hint="attach a file of it")
         return v1.ResourceLink(path.name or "/", path.as_uri().rstrip("/") + "/", mime_type="inode/directory"), 0
     if not path.is_file():
         raise AttachmentError(
@@ -289,14 +290,14 @@ def _media(
     if attachment.first is not None:
         raise AttachmentError(f"`{name}` has no lines: it is {mime}", hint="leave out `#L…`")
     if not (takes.image if is_image else takes.audio):
-        what, word = ("pictures", "image") if is_image else ("sound", "audio")
+        what, word = ("images", "image") if is_image else ("sound", "audio")
         raise AttachmentError(
             f"`{name}` is {mime}, and {agent} takes no {what}: it did not advertise `promptCapabilities.{word}`",
             hint="choose an agent or a model that does, or leave it out",
         )
     if size > MEDIA_LIMIT:
         raise AttachmentError(
-            f"`{name}` has {_shown(size)}, more than the {_shown(MEDIA_LIMIT)} of one picture or sound",
+            f"`{name}` has {_shown(size)}, more than the {_shown(MEDIA_LIMIT)} of one image or sound",
             hint="make it smaller",
         )
     data = base64.b64encode(attachment.path.read_bytes()).decode()
@@ -315,7 +316,7 @@ def _text_or_link(
     length = len(text.encode())
     if length > EMBED_LIMIT:
         raise AttachmentError(
-            f"`{attachment.written}` means more than {_shown(EMBED_LIMIT)}", hint="ask for fewer lines"
+            f"`{attachment.written}` is more than {_shown(EMBED_LIMIT)} of text", hint="attach fewer lines"
         )
     return v1.EmbeddedResource(v1.TextResource(text, attachment.uri, mime or "text/plain")), length
 

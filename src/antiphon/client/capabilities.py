@@ -1,6 +1,6 @@
-"""What each side can do: ours is computed from the handlers that were given, theirs is looked up before we ask.
+"""The capabilities of both sides: ours are computed from the handlers that were given, the agent's are checked before a request.
 
-An omitted capability is an unsupported one. What the agent never said that it can do is refused here, before anything is sent.
+An omitted capability is an unsupported one. A request that the agent has not advertised is refused here, before anything is sent.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ def our_capabilities(
     *,
     terminal_login: bool = False,
 ) -> v1.ClientCapabilities:
-    """What we tell the agent that it may ask of us."""
+    """Compute what we advertise to the agent."""
     asking = None
     if elicitation is not None:
         asking = v1.ElicitationCapabilities(
@@ -34,7 +34,7 @@ def our_capabilities(
     return v1.ClientCapabilities(
         fs=v1.FileCapabilities(read_text_file=files is not None, write_text_file=files is not None and files.can_write),
         terminal=terminals is not None,
-        # The transcript shows all of these, whoever draws it.
+        # The transcript has all of these, however it is drawn.
         session=v1.ClientSessionCapabilities(
             compaction=v1.CompactionSupport(),
             config_options=v1.ConfigCapabilities(boolean=v1.BooleanConfigSupport()),
@@ -54,18 +54,18 @@ _METHODS: Final = {
     "session/close": "sessionCapabilities.close",
     "logout": "auth.logout",
 }
-"""Methods that not every agent answers → the capability that says so."""
+"""Methods that not every agent has → the capability for it."""
 
 
 class Abilities:
-    """What one agent said that it can do."""
+    """What one agent has advertised."""
 
     def __init__(self, name: str, capabilities: v1.AgentCapabilities) -> None:
         self._name = name
         self._capabilities = capabilities
 
     def has(self, method: str) -> bool:
-        """Whether it answers this method."""
+        """Whether the agent has this method."""
         session = self._capabilities.session_capabilities
         match method:
             case "session/load":
@@ -76,16 +76,16 @@ class Abilities:
                 return getattr(session, method.removeprefix("session/")) is not None
 
     def need_method(self, method: str) -> None:
-        """It answers this method.
+        """Check that the agent has this method.
 
         Raises:
-            NotSupported: it did not say so.
+            NotSupported: the agent did not advertise it.
         """
         if not self.has(method):
             raise self._lack(f"answer `{method}`", _METHODS[method])
 
     def need_content(self, blocks: Iterable[v1.ContentBlock]) -> None:
-        """It takes all of this in a prompt."""
+        """Check that the agent takes all of this in a prompt. Raises `NotSupported`."""
         takes = self._capabilities.prompt_capabilities
         for block in blocks:
             match block:
@@ -98,8 +98,8 @@ class Abilities:
                 case _:
                     pass
 
-    def need_place(self, servers: Sequence[v1.McpServer], directories: Sequence[str]) -> None:
-        """It reaches all of these MCP servers and may have these directories besides the one it starts in."""
+    def need_workspace(self, servers: Sequence[v1.McpServer], directories: Sequence[str]) -> None:
+        """Check that the agent reaches these MCP servers and takes additional directories. Raises `NotSupported`."""
         reaches = self._capabilities.mcp_capabilities
         for server in servers:
             match server:

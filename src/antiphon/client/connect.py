@@ -1,4 +1,4 @@
-"""The way in: connect to an agent and have it introduced."""
+"""`connect`: open a connection to an agent, and send `initialize`."""
 
 import os
 from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -35,7 +35,7 @@ __all__ = ["Connecting", "ElicitationHandler", "connect"]
 ElicitationHandler: TypeAlias = (
     Elicitation | Callable[[v1.FormElicitation | v1.UrlElicitation], Elicited | Awaitable[Elicited]]
 )
-"""How the user is asked: by one handler for both kinds of question, or by one for each."""
+"""The handler of questions to the user: one for both kinds of question, or one for each."""
 
 DEFAULT_FILES: Final = Files()
 DEFAULT_RETRY: Final = Retry()
@@ -89,36 +89,36 @@ def connect(
 ) -> Connecting:
     """Connect to an agent: its name, such as `"demo"`, the words of its command, an `Agent` of this program, or a transport.
 
-    `async with connect(…) as agent` ends it when the block is left; `agent = await connect(…)` leaves that to `agent.close()`.
+    `async with connect(…) as agent` closes it when the block is left; `agent = await connect(…)` leaves that to `agent.close()`.
 
     The handlers that are given determine which capabilities are advertised. Without any the agent may read files in the session's
     directories, its permission requests are rejected, and a request that needs a sign-in fails with `AuthRequired`.
 
     `cwd`, `env`: those of the agent's process; it gets our whole environment unless `env` is given. `cancel_grace`: the seconds that it
-    may take to end a cancelled turn before it is ended itself. `terminal_login`: agents may offer ways to sign in that `authenticate`
+    may take to end a cancelled turn before it is killed. `terminal_login`: agents may offer methods to sign in that `authenticate`
     runs in a terminal. `timeout`: the seconds that the agent may take to start, and to respond to each request but a prompt and a
     sign-in; None for no timeout. Each method that sends a request takes a `timeout` of its own. `transcript`: the most entries that a
-    session's transcript keeps; 0 for none, None for all of them. `extensions`: handlers of methods that are not the protocol's, which
+    session's transcript keeps; 0 for none, None for all of them. `extensions`: handlers of extension methods, which
     begin with `_`: given the params as plain JSON values, they return the result, or None for a notification.
 
     Raises (when it is awaited or entered):
         SpawnFailed: there is no such program, or it may not be run.
-        ProcessDied: it ended before it answered; with its last words.
+        ProcessDied: it ended before it responded; with its last lines on stderr.
         RequestTimeout: it did not respond to `initialize` in time.
-        RemoteProtocolError: it does not speak our version of the protocol.
+        RemoteProtocolError: it does not support our version of the protocol.
     """
 
     def make() -> ConnectedAgent:
         sessions = ClientSessions()
         asking = _elicitation(elicitation)
         service = ClientService(sessions, permission or reject, asking, files, terminals, extensions)
-        hello = v1.Initialize(
+        initialize = v1.Initialize(
             V1.number,
             client_capabilities=our_capabilities(files, terminals, asking, terminal_login=terminal_login),
             client_info=info or v1.Implementation("antiphon", __version__),
         )
-        how = LinkOptions(authenticate, retry, observer, cancel_grace, timeout)
-        link = Link(target_of(target, cwd, env), service.router, hello, how)
+        options = LinkOptions(authenticate, retry, observer, cancel_grace, timeout)
+        link = Link(target_of(target, cwd, env), service.router, initialize, options)
         return ConnectedAgent(link, sessions, terminals, cwd, transcript)
 
     return Connecting(make)

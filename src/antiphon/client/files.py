@@ -1,4 +1,4 @@
-"""The client's answers to `fs/read_text_file` and `fs/write_text_file`: the editor's view first, then the disk, inside the roots."""
+"""The client's handlers of `fs/read_text_file` and `fs/write_text_file`: unsaved buffers first, then the disk, inside the roots."""
 
 import asyncio
 import os
@@ -24,11 +24,11 @@ one, of which perhaps only lines far down are wanted, goes to a thread; so does 
 
 
 class Files:
-    """Which files the agent may read, and write if `write` is set, inside the session's roots.
+    """The files that the agent may read, and write if `write` is set, inside the session's roots.
 
-    An editor has its say first. `unsaved(path)` gives the text of a buffer that is not saved, or None; `saved(path, text)` takes a
-    write into a buffer and returns True, or False to have it written to disk. Both may be `def` or `async def`. They are asked
-    with the path in the agent's words and, if they do not know it and it has another one, with the real path.
+    Buffers of an editor come first. `unsaved(path)` gives the text of a buffer that is not saved, or None; `saved(path, text)` takes a
+    write into a buffer and returns True, or False to have it written to disk. Both may be `def` or `async def`. They are called
+    with the path as the agent wrote it and, if they do not know that and the real path is another, with the real path.
     """
 
     def __init__(self, *, write: bool = False, unsaved: Unsaved | None = None, saved: Saved | None = None) -> None:
@@ -37,18 +37,18 @@ class Files:
         self._saved = saved
 
     async def read(self, roots: Roots | Iterable[str], request: v1.ReadTextFile) -> v1.ReadTextFileResult:
-        """The text of a file, or a part of it.
+        """Read the text of a file, or a part of it.
 
         Raises:
-            RequestError: it is not there, not text, or not the agent's to read.
+            RequestError: it does not exist, is no text, or the agent may not read it.
         """
         with _refusing(request.path):
             roots = Roots.of(roots)
-            place = roots.resolve(request.path)
-            for name in _names(request.path, place):
+            real = roots.resolve(request.path)
+            for name in _names(request.path, real):
                 if self._unsaved is not None and (text := await maybe_await(self._unsaved(name))) is not None:
                     return v1.ReadTextFileResult(lines_of(text, request.line, request.limit))
-            return v1.ReadTextFileResult(await _from_disk(roots, place, request))
+            return v1.ReadTextFileResult(await _from_disk(roots, real, request))
 
     async def write(self, roots: Roots | Iterable[str], request: v1.WriteTextFile) -> v1.WriteTextFileResult:
         """Write a whole file.
@@ -62,31 +62,31 @@ class Files:
             )
         with _refusing(request.path):
             roots = Roots.of(roots)
-            place = roots.resolve(request.path)
-            for name in _names(request.path, place):
+            real = roots.resolve(request.path)
+            for name in _names(request.path, real):
                 if self._saved is not None and await maybe_await(self._saved(name, request.content)):
                     return v1.WriteTextFileResult()
             await asyncio.to_thread(write_text, request.path, request.content, roots=roots)
             return v1.WriteTextFileResult()
 
 
-async def _from_disk(roots: Roots, place: Path, request: v1.ReadTextFile) -> str:
+async def _from_disk(roots: Roots, real: Path, request: v1.ReadTextFile) -> str:
     try:
-        small = os.stat(place).st_size <= SMALL
+        small = os.stat(real).st_size <= SMALL
     except OSError:
-        small = True  # the reading will say what is wrong
+        small = True  # the error comes when it is read
     if small:
         return read_text(request.path, request.line, request.limit, roots=roots)
     return await asyncio.to_thread(read_text, request.path, request.line, request.limit, roots=roots)
 
 
-def _names(asked: str, place: Path) -> list[Path]:
+def _names(asked: str, real: Path) -> list[Path]:
     path = Path(asked)
-    return [path] if path == place else [path, place]
+    return [path] if path == real else [path, real]
 
 
 def refusal(error: FileProblem, path: str) -> RequestError:
-    """The error that the agent receives."""
+    """Make the error that the agent receives."""
     data = {"uri": path} if isinstance(error, NotThere) else None
     return RequestError(code_of(error), message_of(error), data, hint=error.hint)
 

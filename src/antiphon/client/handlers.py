@@ -1,7 +1,7 @@
-"""What users of this library decide: permission, questions, signing in. Their answers are read here, and never too generously.
+"""The agent's requests to the client, and the handlers of SDK users: permission, questions, sign-in, files, terminals.
 
 Rule 1: an option is looked for by its id first, then by its kind. The order of the options means nothing.
-Rule 2: what is not understood is a rejection. An option of a kind from tomorrow is chosen by its id alone: it may be anything.
+Rule 2: an answer that is not understood is a rejection. An option of an unknown kind is chosen by its id alone: it may be anything.
 """
 
 import logging
@@ -46,7 +46,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 PermissionAnswer: TypeAlias = v1.PermissionOutcome | v1.PermissionResult | str | bool
-"""An outcome (alone, or in the result that carries it), the id (or the kind) of an option, or yes and no."""
+"""An outcome (alone or in a result), the id or the kind of an option, or a bool."""
 PermissionHandler: TypeAlias = Callable[[v1.RequestPermission], PermissionAnswer | Awaitable[PermissionAnswer]]
 
 Elicited: TypeAlias = v1.Accepted | v1.Declined | v1.Dismissed
@@ -54,11 +54,11 @@ AskForm: TypeAlias = Callable[[v1.FormElicitation], Elicited | Awaitable[Elicite
 AskUrl: TypeAlias = Callable[[v1.UrlElicitation], Elicited | Awaitable[Elicited]]
 
 SignInHandler: TypeAlias = Callable[[Sequence[v1.AuthMethod]], str | None | Awaitable[str | None]]
-"""Given the agent's ways to sign in: the id of the one to use, or None to let the request fail."""
+"""Called with the agent's methods to sign in: returns the id of the one to use, or None to let the request fail."""
 
 
 ExtensionHandler: TypeAlias = Callable[[Any], object]
-"""Handles an extension request or notification. Given the params as plain JSON values; `def` or `async def`."""
+"""Called with the params of an extension request or notification as plain JSON values; `def` or `async def`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Elicitation:
     form: AskForm | None = None
     url: AskUrl | None = None
     completed: Callable[[str], None] | None = None
-    """Told the `elicitation_id` when the user is done on a page."""
+    """Called with the `elicitation_id` when the user is done on a page."""
 
 
 # Ready-made answers for permission.
@@ -80,12 +80,12 @@ def allow_once(request: v1.RequestPermission) -> v1.PermissionOutcome:
 
 
 def allow_always(request: v1.RequestPermission) -> v1.PermissionOutcome:
-    """Allow this call and those like it; where the agent does not offer that, this one."""
+    """Allow this call and those like it; where the agent does not offer that, this one only."""
     return _chosen(request.options, (Kind.ALLOW_ALWAYS, Kind.ALLOW_ONCE, *_REJECTING))
 
 
 def reject(request: v1.RequestPermission) -> v1.PermissionOutcome:
-    """Reject: this call, else all like it, else by giving no answer."""
+    """Reject this call; where the agent does not offer that, all like it, else cancel the request."""
     return _chosen(request.options, _REJECTING)
 
 
@@ -93,14 +93,14 @@ _REJECTING: Final = (Kind.REJECT_ONCE, Kind.REJECT_ALWAYS)
 
 
 def result_of(answer: object, request: v1.RequestPermission) -> v1.PermissionResult:
-    """What a handler said, as the answer to send."""
+    """Make the result to send from what a handler returned."""
     if isinstance(answer, v1.PermissionResult):
         return v1.PermissionResult(outcome_of(answer.outcome, request), meta=answer.meta)
     return v1.PermissionResult(outcome_of(answer, request))
 
 
 def outcome_of(answer: object, request: v1.RequestPermission) -> v1.PermissionOutcome:
-    """What a handler chose."""
+    """Make the outcome from what a handler returned."""
     match answer:
         case v1.Cancelled():
             return answer
@@ -130,30 +130,30 @@ def _chosen(options: Sequence[v1.PermissionOption], kinds: Sequence[Kind]) -> v1
     """The first option of the first of these kinds that is offered at all."""
     for kind in kinds:
         for option in options:
-            # An unknown kind reads as a rejection, but what it would mean to choose it nobody here knows.
+            # An unknown kind is read as a rejection, but its meaning is not known, so it is not chosen.
             if option.kind.known and option.kind == kind:
                 return v1.Selected(option.option_id)
     return v1.Cancelled()
 
 
-# What the agent asks of us: permission, answers from the user, files, terminals. Routed only if there is somebody to do it.
+# The agent's requests: permission, questions, files, terminals. Those without a handler are not routed.
 
 _CANCELLED: Final[PermissionAnswer] = v1.Cancelled()
 
 
 @runtime_checkable
 class Attachable(Protocol):
-    """A handler that wants to know the sessions: where each works, and whether its turn is being cancelled.
+    """A handler that needs the sessions: their directories, and whether a turn is being cancelled.
 
-    It is told before anything is asked of it. For permission it is the object whose method is the handler.
+    `attach` is called before any request. For permission it is the object whose method is the handler.
     """
 
     def attach(self, sessions: ClientSessions) -> None:
-        """These are the sessions of the agent that will ask."""
+        """Take the sessions of the agent that will send requests."""
 
 
 class ClientService:
-    """Answers the agent on behalf of the user."""
+    """Handles the agent's requests for one client."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class ClientService:
         self._sessions = sessions
         self._permission = permission
         self._elicitation = elicitation
-        self.router.on_notice(m.SESSION_UPDATE, sessions.heard)
+        self.router.on_notice(m.SESSION_UPDATE, sessions.receive)
         self.router.on_request(m.REQUEST_PERMISSION, self._permit)
         self.router.on_request(m.CREATE_ELICITATION, self._elicit)
         self.router.on_notice(m.COMPLETE_ELICITATION, self._completed)
@@ -188,11 +188,11 @@ class ClientService:
 
     def _serve_files(self, files: "Files") -> None:
         async def read(request: v1.ReadTextFile) -> v1.ReadTextFileResult:
-            self._worked(request.session_id)
+            self._note_work(request.session_id)
             return await files.read(self._sessions.roots(request.session_id), request)
 
         async def write(request: v1.WriteTextFile) -> v1.WriteTextFileResult:
-            self._worked(request.session_id)
+            self._note_work(request.session_id)
             return await files.write(self._sessions.roots(request.session_id), request)
 
         self.router.on_request(m.READ_TEXT_FILE, read)
@@ -201,7 +201,7 @@ class ClientService:
 
     def _serve_terminals(self, terminals: "Terminals") -> None:
         async def create(request: v1.CreateTerminal) -> v1.CreateTerminalResult:
-            self._worked(request.session_id)
+            self._note_work(request.session_id)
             return await terminals.create(self._sessions.roots(request.session_id), request)
 
         self.router.on_request(m.CREATE_TERMINAL, create)
@@ -210,20 +210,20 @@ class ClientService:
         self.router.on_request(m.KILL_TERMINAL, terminals.kill)
         self.router.on_request(m.RELEASE_TERMINAL, terminals.release)
 
-    def _worked(self, session_id: str | None) -> None:
+    def _note_work(self, session_id: str | None) -> None:
         if (session := self._sessions.get(session_id)) is not None:
-            session._inbox.worked()
+            session._inbox.note_work()
 
     async def _permit(self, request: v1.RequestPermission) -> v1.PermissionResult:
-        self._worked(request.session_id)
+        self._note_work(request.session_id)
         if (session := self._sessions.get(request.session_id)) is not None:
-            request = structs.replace(request, tool_call=session._inbox.asked(request.tool_call))
+            request = structs.replace(request, tool_call=session._inbox.add_request(request.tool_call))
         answer = await self._sessions.ask(request.session_id, lambda: self._permission(request), _CANCELLED)
         return result_of(answer, request)
 
     async def _elicit(self, request: v1.CreateElicitation) -> v1.CreateElicitationResult:
         if isinstance(request, v1.FormElicitation | v1.UrlElicitation):
-            self._worked(request.session_id)
+            self._note_work(request.session_id)
         handlers = self._elicitation or Elicitation()
         answer: object
         match request:
@@ -249,13 +249,13 @@ class ClientService:
         elif isawaitable(handling := handler(json.decode(params))):
             _ = background(_handled(method, handling))
 
-    def _completed(self, news: v1.CompleteElicitation) -> None:
+    def _completed(self, params: v1.CompleteElicitation) -> None:
         if self._elicitation is not None and self._elicitation.completed is not None:
-            self._elicitation.completed(news.elicitation_id)
+            self._elicitation.completed(params.elicitation_id)
 
 
 async def _handled(method: str, handling: Awaitable[object]) -> None:
     try:
         await handling
-    except Exception:  # a notification has no response that could say so
+    except Exception:  # a notification has no response for the error
         _log.exception("the handler of `%s` failed", method)

@@ -1,7 +1,6 @@
-"""Start an agent behind the settings, the policy and the store that hold in a directory.
+"""Start an agent behind the settings, the policy and the store of a directory.
 
-What `run` and `chat` begin with, and what any other front end needs. What the caller asks for counts before what stands in
-a config file.
+`run` and `chat` begin with this, as any other front end does. The options of the caller come before those of config files.
 """
 
 import shlex
@@ -63,12 +62,12 @@ __all__ = [
     "set_mode",
 ]
 
-# Files and terminals behind the policy: each read, write and command is decided before it is done, whether the agent asked or not.
-# A path outside the session's roots is refused without a question, and a path that leads elsewhere after the question is not used.
+# Files and terminals behind the policy: it decides each read, write and command, also without a permission request of the agent.
+# A path outside the session's roots is refused at once, and a path that leads elsewhere after the decision is not used.
 
 
 class GuardedFiles(Files):
-    """Files that a gate lets the agent have."""
+    """The files of a client, behind a permission gate."""
 
     def __init__(self, files: Files, gate: "PermissionGate") -> None:
         super().__init__(write=files.can_write)
@@ -76,30 +75,30 @@ class GuardedFiles(Files):
         self._gate = gate
 
     def attach(self, sessions: "ClientSessions") -> None:
-        """These are the sessions."""
+        """Take the sessions of the agent."""
         self._gate.attach(sessions)
 
     async def read(self, roots: Roots | Iterable[str], request: v1.ReadTextFile) -> v1.ReadTextFileResult:
-        """The text of a file, if the policy lets it be read."""
+        """Read the text of a file, if the policy allows it."""
         roots = Roots.of(roots)
-        place = _resolved(roots, request.path)
+        resolved = _resolved(roots, request.path)
         await self._gate.admit(request)
-        _check(roots, request.path, place)
+        _check(roots, request.path, resolved)
         return await self._files.read(roots, request)
 
     async def write(self, roots: Roots | Iterable[str], request: v1.WriteTextFile) -> v1.WriteTextFileResult:
-        """Write a whole file, if the policy lets it be written."""
+        """Write a whole file, if the policy allows it."""
         if not self.can_write:
             return await self._files.write(roots, request)
         roots = Roots.of(roots)
-        place = _resolved(roots, request.path)
+        resolved = _resolved(roots, request.path)
         await self._gate.admit(request)
-        _check(roots, request.path, place)
+        _check(roots, request.path, resolved)
         return await self._files.write(roots, request)
 
 
 class GuardedTerminals(Terminals):
-    """Terminals that a gate lets the agent have. What runs already is the agent's to watch and to end."""
+    """The terminals of a client, behind a permission gate. A command that runs may be watched and killed without it."""
 
     def __init__(self, terminals: Terminals, gate: "PermissionGate") -> None:
         super().__init__(output_limit=terminals.output_limit, max_open=terminals.max_open)
@@ -107,43 +106,43 @@ class GuardedTerminals(Terminals):
         self._gate = gate
 
     def attach(self, sessions: "ClientSessions") -> None:
-        """These are the sessions."""
+        """Take the sessions of the agent."""
         self._gate.attach(sessions)
 
     def __len__(self) -> int:
         return len(self._terminals)
 
     async def create(self, roots: Roots | Iterable[str], request: v1.CreateTerminal) -> v1.CreateTerminalResult:
-        """Start a command, if the policy lets it run."""
+        """Start a command, if the policy allows it."""
         roots = Roots.of(roots)
-        place = _resolved(roots, request.cwd) if request.cwd is not None else None
+        resolved = _resolved(roots, request.cwd) if request.cwd is not None else None
         await self._gate.admit(request)
-        if request.cwd is not None and place is not None:
-            _check(roots, request.cwd, place)
+        if request.cwd is not None and resolved is not None:
+            _check(roots, request.cwd, resolved)
         return await self._terminals.create(roots, request)
 
     async def output(self, request: v1.TerminalOutput) -> v1.TerminalOutputResult:
-        """The output so far."""
+        """Return the output so far."""
         return await self._terminals.output(request)
 
     async def wait_for_exit(self, request: v1.WaitForExit) -> v1.WaitForExitResult:
-        """Answer when the command ends."""
+        """Wait until the command ends."""
         return await self._terminals.wait_for_exit(request)
 
     async def kill(self, request: v1.KillTerminal) -> v1.KillTerminalResult:
-        """End the command; terminal and output stay."""
+        """Kill the command; terminal and output stay."""
         return await self._terminals.kill(request)
 
     async def release(self, request: v1.ReleaseTerminal) -> v1.ReleaseTerminalResult:
-        """End the command if it runs, and forget the terminal."""
+        """Kill the command if it runs, and release the terminal."""
         return await self._terminals.release(request)
 
     async def release_session(self, session_id: v1.SessionId) -> None:
-        """End and forget whatever a session has left."""
+        """Release all terminals of a session."""
         await self._terminals.release_session(session_id)
 
     async def close(self) -> None:
-        """End and forget everything."""
+        """Release all terminals."""
         await self._terminals.close()
 
 
@@ -154,19 +153,21 @@ def _resolved(roots: Roots, path: str) -> "Path":
         raise refusal(error, path) from error
 
 
-def _check(roots: Roots, path: str, place: "Path") -> None:
-    """The user may have thought for a while: what is used is what was asked about."""
-    if _resolved(roots, path) != place:
-        raise RequestError(Code.INVALID_PARAMS, f"`{path}` has come to lead elsewhere while it was asked about")
+def _check(roots: Roots, path: str, resolved: "Path") -> None:
+    """Refuse a path that leads elsewhere than when it was decided about: the user may have taken a while."""
+    if _resolved(roots, path) != resolved:
+        raise RequestError(
+            Code.INVALID_PARAMS, f"`{path}` has changed while permission for it was requested: it leads elsewhere now"
+        )
 
 
 DELAYS: Final = (1.0, 2.0, 4.0, 8.0)
-"""Seconds before each further try; the last one again for all that follow."""
+"""Seconds before each further try; the last one is used for all that follow."""
 
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """What the caller asks for. None and empty: the settings decide."""
+    """The options of the caller. None and empty: the settings decide."""
 
     agent: str | None = None
     """A name, or a whole command line."""
@@ -183,12 +184,12 @@ class LaunchOptions:
 
 @dataclass
 class Frontend:
-    """The front end that the user sits at: how it introduces itself, and what it can show and ask."""
+    """The front end of the user: its name for the agent, and what it can show and ask."""
 
     client: OwnClient
-    """As which of our clients we introduce ourselves to the agent."""
+    """The client whose name is sent to the agent."""
     ask: Ask | None = None
-    """Asks about permission; None: nobody is there."""
+    """Asks the user for permission; None: there is no user."""
     elicitation: ElicitationHandler | None = None
     authenticate: "SignInHandler | None" = None
     terminal_login: bool = False
@@ -196,7 +197,7 @@ class Frontend:
     files: Files = field(default_factory=lambda: Files(write=True))
     terminals: Terminals = field(default_factory=Terminals)
     refused: set[str] = field(default_factory=set)
-    """Where the ids of the calls go that the agent asked for and did not get."""
+    """The ids of the calls that were rejected."""
     decided: Callable[[AuditEntry], None] | None = None
     warn: Callable[[Advice], None] = lambda advice: None
 
@@ -207,46 +208,46 @@ class RunningAgent:
 
     agent: "ConnectedAgent"
     name: str
-    """As it was asked for; sessions are kept under it."""
+    """The name that was asked for; sessions are stored under it."""
     cwd: str
     gate: PermissionGate
     loaded: "Loaded"
     database: "Database"
     warn: Callable[[Advice], None]
     command: list[str] = field(default_factory=list)
-    """The words that start it, for those who sign in by its own program."""
+    """The command that starts it, for a sign-in by its own program."""
 
 
 def agent_name(options: LaunchOptions, settings: "Settings") -> str:
-    """Return the agent that is to answer: the caller's, that of the settings, or the default."""
+    """Return the name of the agent: the caller's, that of the settings, or the default."""
     if options.agent is not None:
         return options.agent
     return settings.agent or default_agent(settings)
 
 
 def rules_of(options: LaunchOptions, settings: "Settings") -> Rules:
-    """The rules of the command line and of the files.
+    """Return the rules of the command line and of the files.
 
     Raises:
-        RuleError: one on the command line is not a rule.
-        ExtraMissing: one there would allow nothing, because command lines cannot be read here.
+        RuleError: one on the command line is no rule.
+        ExtraMissing: one there would allow nothing, because the shell grammar is not installed.
     """
-    said = Rules.parse(allow=options.allow, deny=options.deny, ask=options.ask, source="command line")
-    bash = next((rule.text for rule in said.allow if rule.command is not None), None)
+    given = Rules.parse(allow=options.allow, deny=options.deny, ask=options.ask, source="command line")
+    bash = next((rule.text for rule in given.allow if rule.command is not None), None)
     if bash is not None and not all(map(find_spec, ("tree_sitter", "tree_sitter_bash"))):
         raise ExtraMissing(
             f"`{bash}` would allow nothing: the shell grammar is not installed", hint="pip install 'antiphon[policy]'"
         )
-    return said.merged(rules_in(settings))
+    return given.merged(rules_in(settings))
 
 
 @asynccontextmanager
 async def launch(options: LaunchOptions, cwd: str, frontend: Frontend) -> AsyncIterator[RunningAgent]:
-    """Start the agent that was asked for, behind the policy that holds here.
+    """Start an agent behind the policy of a directory.
 
     Raises:
-        RuleError: a rule of the caller is not a rule.
-        AcpError: the agent is not there, does not start, or speaks something else.
+        RuleError: a rule of the caller is no rule.
+        AcpError: the agent is not installed, does not start, or has another protocol.
     """
     async with _database() as database:
         loaded = await settings_here(cwd, database)
@@ -255,12 +256,15 @@ async def launch(options: LaunchOptions, cwd: str, frontend: Frontend) -> AsyncI
         settings = loaded.settings
         name = agent_name(options, settings)
         gate = _gate(options, loaded, frontend, database, name)
-        words, env, place = _command(name, settings)
-        if words[: 1 + len(JOINT)] != [sys.executable, *JOINT]:  # our own engines tell what they left out
+        command, env, directory = _command(name, settings)
+        if command[: 1 + len(JOINT)] != [
+            sys.executable,
+            *JOINT,
+        ]:  # our own engines send notices about what they left out
             await _warn_of_project(name, cwd, database, frontend)
         async with connect(
-            words,
-            cwd=place or cwd,
+            command,
+            cwd=directory or cwd,
             env=env,
             permission=_recording_refusals(gate, frontend.refused),
             elicitation=frontend.elicitation,
@@ -273,11 +277,11 @@ async def launch(options: LaunchOptions, cwd: str, frontend: Frontend) -> AsyncI
             cancel_grace=options.cancel_grace,
             terminal_login=frontend.terminal_login,
         ) as agent:
-            yield RunningAgent(agent, name, cwd, gate, loaded, database, frontend.warn, words)
+            yield RunningAgent(agent, name, cwd, gate, loaded, database, frontend.warn, command)
 
 
 async def _warn_of_project(name: str, cwd: str, database: "Database", frontend: Frontend) -> None:
-    """Warn of what an agent may read in a project that is not trusted: what it does with that is not ours to prevent."""
+    """Warn of what an agent may read in a project that is not trusted: we cannot prevent what it does with that."""
     from antiphon.config.project_files import ANY
     from antiphon.permission.project_trust import look, may_read
 
@@ -302,7 +306,7 @@ def _gate(
     return PermissionGate(
         rules,
         PolicyMode(options.permission_mode or settings.permission_mode),
-        ask=frontend.ask if options.on_ask is None else None,  # who says what to do does not want to be asked
+        ask=frontend.ask if options.on_ask is None else None,  # with this option the user is not asked
         on_ask=on_ask,
         decisions=DecisionStore(database),
         audit=_Audit(database, frontend.decided),
@@ -313,7 +317,7 @@ def _gate(
 
 
 def _recording_refusals(gate: PermissionGate, refused: set[str]) -> "PermissionHandler":
-    """The gate's answers; which calls got a no is noted, because an agent says of them only that they failed."""
+    """Return the gate's handler; it notes which calls were rejected, because an agent reports only that they failed."""
 
     async def permission(request: v1.RequestPermission) -> "PermissionAnswer":
         answer = await gate.permission(request)
@@ -329,40 +333,40 @@ def _recording_refusals(gate: PermissionGate, refused: set[str]) -> "PermissionH
 
 
 class _Audit(AuditStore):
-    """Writes decisions down, and tells them."""
+    """Stores decisions, and calls a function with each."""
 
-    def __init__(self, database: "Database", tell: Callable[[AuditEntry], None] | None) -> None:
+    def __init__(self, database: "Database", see: Callable[[AuditEntry], None] | None) -> None:
         super().__init__(database)
-        self._tell = tell
+        self._see = see
 
     def post(self, entry: AuditEntry) -> None:
-        if self._tell is not None:
-            self._tell(entry)
+        if self._see is not None:
+            self._see(entry)
         super().post(entry)
 
 
 @asynccontextmanager
 async def _database() -> AsyncIterator["Database"]:
-    database = open_database()  # touches nothing before its first job
+    database = open_database()  # opens nothing before its first use
     try:
         yield database
     finally:
-        with suppress(StoreError):  # logged where it happened; the turn is over and its answer given
+        with suppress(StoreError):  # logged where it happened; the turn is over
             await database.close()
 
 
 def _command(name: str, settings: "Settings") -> tuple[list[str], Mapping[str, str], str | None]:
-    """The words that start an agent, its whole environment, and its directory."""
+    """Return the command of an agent, its whole environment, and its directory."""
     if name not in settings.agents and (" " in name.strip() or "/" in name):
         try:
             words = shlex.split(name)
             return words, environment_for(keys_for(words)), None
         except ValueError as error:
-            raise UnknownAgent(f"the command `{name}` makes no sense: {str(error).lower()}") from error
+            raise UnknownAgent(f"the command `{name}` cannot be read: {str(error).lower()}") from error
     found = start_of(name, settings)
     env = found.environment()
     if found.origin == "built in" and found.name == OURS:
-        env = with_new_sessions(env)  # we know which session we want: a new one is a new one
+        env = with_new_sessions(env)  # this client names the session that it wants: a new one is a new one
     return list(found.command), env, found.cwd
 
 
@@ -374,18 +378,18 @@ def _retry(options: LaunchOptions) -> Retry:
 
 # The mode of a session.
 #
-# One mode for one session: the agent's own mode and the mode of our policy are kept in step, and one word says what happens.
+# One mode for one session: the agent's own mode and the mode of our policy are kept equal.
 #
-# An agent that has modes of the policy's names does by itself what its mode allows; what it asks is decided by the policy's. Where the two
-# differ, the wider one is what happens. So a mode is changed on both sides, and an agent that comes back in a wider mode than the policy's is
-# set to the policy's: what it says about its own mode never widens anything here.
+# An agent with modes of the policy's names does by itself what its mode allows; the policy's mode decides about its requests. Where the two
+# differ, the wider one applies. So a mode is changed on both sides, and an agent that comes back in a wider mode than the policy's is
+# set to the policy's: the mode that an agent reports never widens anything here.
 
 ORDER: Final = (PolicyMode.PLAN, PolicyMode.DONT_ASK, PolicyMode.DEFAULT, PolicyMode.ACCEPT_EDITS, PolicyMode.BYPASS)
-"""From the mode that lets least happen to the one that lets everything happen."""
+"""From the mode that allows least to the one that allows everything."""
 
 
 def agent_modes(session: "ClientSession") -> list[str]:
-    """The ids of the agent's own modes."""
+    """Return the ids of the agent's own modes."""
     if session.modes is not None:
         return [mode.id for mode in session.modes.available_modes]
     option = of_category(session, v1.ConfigCategory.MODE)
@@ -396,7 +400,7 @@ def agent_modes(session: "ClientSession") -> list[str]:
 
 
 def agent_mode(session: "ClientSession") -> str | None:
-    """The agent's own mode that is in force."""
+    """Return the agent's own current mode."""
     if session.modes is not None:
         return session.modes.current_mode_id
     option = of_category(session, v1.ConfigCategory.MODE)
@@ -408,17 +412,17 @@ def _as_ours(id: str | None) -> PolicyMode | None:
 
 
 def mode_in_force(session: "ClientSession", ours: PolicyMode) -> PolicyMode:
-    """The mode that says what happens."""
+    """Return the mode that applies: of the agent's and the policy's."""
     theirs = _as_ours(agent_mode(session))
     if theirs is None:
         return ours
     if ORDER.index(theirs) < ORDER.index(
         PolicyMode.DEFAULT
-    ):  # it holds itself back, and asks nothing that we could allow
+    ):  # it restricts itself, and requests nothing that we could allow
         return theirs
     if (
         ORDER.index(ours) < ORDER.index(PolicyMode.DEFAULT) and theirs is PolicyMode.DEFAULT
-    ):  # all that it asks is denied
+    ):  # all that it requests is denied
         return ours
     return max(theirs, ours, key=ORDER.index)
 
@@ -447,18 +451,18 @@ def follow_agent(gate: "PermissionGate", chosen: str) -> None:
     """Take over a mode that the user has chosen for the agent."""
     mode = _as_ours(chosen)
     if mode is not None:
-        # An agent that plans asks when the plan is done, and goes on when it is approved: `plan` of ours would still forbid it.
+        # An agent in plan mode requests approval of its plan, and then goes on: `plan` of ours would still forbid it.
         gate.mode = PolicyMode.DEFAULT if mode is PolicyMode.PLAN else mode
 
 
 async def keep_agent_to(session: "ClientSession", ours: PolicyMode) -> PolicyMode | None:
-    """Set an agent that would do more unasked than our mode allows to that mode, or to one that asks. The mode that it was in, or None.
+    """Set an agent whose mode is wider than ours to our mode, or to one that requests permission. Return the mode it was in, or None.
 
     Raises:
         AcpError: it refuses.
     """
     theirs = _as_ours(agent_mode(session))
-    # In `default` and below it does nothing unasked: what it asks is decided here.
+    # In `default` and below it does nothing without a permission request, which is decided here.
     if theirs is None or ORDER.index(theirs) <= max(ORDER.index(ours), ORDER.index(PolicyMode.DEFAULT)):
         return None
     offered = {mode: id for id in agent_modes(session) if (mode := _as_ours(id)) is not None}

@@ -199,7 +199,7 @@ class Retry:
 
     delays: Sequence[float] = (1, 2, 4, 8)
     start_over: bool = True
-    """Whether a new session may take the place of one that the agent has forgotten. A notice says so; its history is lost."""
+    """Whether a new session may take the place of one that the agent has forgotten. The user gets a notice; the history is lost."""
 
 
 class Tries:

@@ -135,22 +135,24 @@ class UpdateListener:
 
 
 class LiveAgent:
-    """The agent from one start to its end."""
+    """An agent from one start to its end."""
 
-    def __init__(self, connection: Connection, welcome: v1.InitializeResult, name: str, early: EarlyUpdates) -> None:
+    def __init__(
+        self, connection: Connection, initialized: v1.InitializeResult, name: str, early: EarlyUpdates
+    ) -> None:
         self._connection = connection
         self._early = early
         self._listeners: dict[str, UpdateListener] = {}
-        self.welcome = welcome
-        self.abilities = Abilities(name, welcome.agent_capabilities)
+        self.initialized = initialized
+        self.abilities = Abilities(name, initialized.agent_capabilities)
 
     @property
     def ended(self) -> bool:
-        """Whether nothing can be sent to it any more."""
+        """Whether nothing can be sent to the agent any more."""
         return self._connection.closed
 
     def is_over(self, connection: Connection) -> bool:
-        """Whether it is the agent of this connection."""
+        """Whether this is the agent of a connection."""
         return connection is self._connection
 
     async def listen(self, session_id: str, forward: ForwardUpdate) -> UpdateListener:
@@ -186,16 +188,16 @@ class LiveAgent:
         """Send a notification.
 
         Raises:
-            ConnectionClosed: it is gone.
+            ConnectionClosed: the agent is gone.
         """
         self._connection.post(notice, params)
 
     async def wait_ended(self) -> None:
-        """Wait until it is gone, and none of its requests is being handled."""
+        """Wait until the agent is gone, and none of its requests is being handled."""
         await self._connection.wait_closed()
 
-    async def end(self, link: Link) -> None:
-        """End it, with the whole ladder."""
+    async def kill(self, link: Link) -> None:
+        """Kill the agent: its connection is closed without the first wait."""
         await link.kill(self._connection)
 
 
@@ -206,7 +208,7 @@ class Relay:
         self,
         command: Sequence[str],
         owner: RelayOwner,
-        hello: v1.Initialize,
+        initialize: v1.Initialize,
         *,
         name: str,
         cwd: str | os.PathLike[str] | None = None,
@@ -218,7 +220,7 @@ class Relay:
         self._link = Link(
             ProgramTarget(command, name, cwd, env),
             self._router(owner),
-            hello,
+            initialize,
             LinkOptions(None, Retry(()), None, CANCEL_GRACE),
         )
 
@@ -243,7 +245,7 @@ class Relay:
         Raises:
             SpawnFailed: there is no such program, or it may not be run.
             ConnectionClosed: it ended before it responded; with its last output.
-            RemoteProtocolError: it does not speak our version of the protocol.
+            RemoteProtocolError: it does not support our version of the protocol.
         """
         connection = await self._link.connected()
         if self._agent is None or not self._agent.is_over(connection):
@@ -258,18 +260,18 @@ class Relay:
 
     async def end(self, agent: LiveAgent) -> None:
         """Kill an agent that does not respond. The next use starts it again."""
-        await agent.end(self._link)
+        await agent.kill(self._link)
 
     async def close(self) -> None:
-        """Close it for good."""
+        """Close the link to the agent for good."""
         await self._link.close()
 
 
 def _forwarding(owner: RelayOwner, call: Call[Any, Any]) -> Callable[[Any], Awaitable[Any]]:
-    def ask(params: Any) -> Awaitable[Any]:
+    def forward(params: Any) -> Awaitable[Any]:
         return owner.handle_request(call, params)
 
-    return ask
+    return forward
 
 
 def _nothing() -> None:

@@ -1,4 +1,4 @@
-"""A session as a client holds it: what it offers, what was said in it, and the turns that run."""
+"""A session of a client: its settings, its transcript, the turns that run, and how it is opened again."""
 
 import asyncio
 import logging
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from antiphon.connection.connection import Connection
     from antiphon.protocol.methods import Call
 
-__all__ = ["ClientSession", "Said", "SessionWorkspace", "open_earlier", "reopen"]
+__all__ = ["ClientSession", "PromptContent", "SessionWorkspace", "open_earlier", "reopen"]
 
-# Where a session works and with what: said to the agent when it is opened, and again when it has to be opened again.
+# The directories and MCP servers of a session: sent to the agent whenever the session is opened.
 
 
 @dataclass(frozen=True)
@@ -54,19 +54,19 @@ class SessionWorkspace(Workspace):
         return replace(super().at(cwd, directories), servers=tuple(servers), meta=meta)
 
     def new(self) -> v1.NewSession:
-        """Open a session here."""
+        """Make the request for a new session."""
         return v1.NewSession(
             self.cwd, list(self.servers), additional_directories=list(self.directories), meta=self.meta
         )
 
     def load(self, session_id: str) -> v1.LoadSession:
-        """Open an earlier one here and hear its history."""
+        """Make the request for an earlier session with its history."""
         return v1.LoadSession(
             session_id, self.cwd, list(self.servers), additional_directories=list(self.directories), meta=self.meta
         )
 
     def resume(self, session_id: str) -> v1.ResumeSession:
-        """Open an earlier one here."""
+        """Make the request for an earlier session without its history."""
         return v1.ResumeSession(
             session_id,
             self.cwd,
@@ -76,7 +76,7 @@ class SessionWorkspace(Workspace):
         )
 
     def fork(self, session_id: str) -> v1.ForkSession:
-        """Open one here that starts where another stands."""
+        """Make the request for a new session that begins with the history of another."""
         return v1.ForkSession(
             session_id,
             self.cwd,
@@ -89,20 +89,20 @@ class SessionWorkspace(Workspace):
 P = TypeVar("P")
 R = TypeVar("R")
 
-Said: TypeAlias = str | v1.ContentBlock | Iterable[str | v1.ContentBlock]
-"""What a prompt may be: text, a block, or several."""
+PromptContent: TypeAlias = str | v1.ContentBlock | Iterable[str | v1.ContentBlock]
+"""The content of a prompt: text, a block, or several of them."""
 
 
 class ClientSession:
-    """One conversation with an agent. Made by `ConnectedAgent.new_session` and its siblings.
+    """One session with an agent, opened by `ConnectedAgent.new_session` and its siblings.
 
-    `modes`, `config_options`, `models`, `commands` and `title` are as the agent last told them, None where it never did.
+    `modes`, `config_options`, `models`, `commands` and `title` are as the agent last sent them, None where it never did.
     """
 
     def __init__(
         self,
         id: str,
-        place: "SessionWorkspace",
+        workspace: "SessionWorkspace",
         link: "Link",
         sessions: "ClientSessions",
         terminals: "Terminals | None",
@@ -116,7 +116,7 @@ class ClientSession:
         self.commands: list[v1.Command] | None = None
         self.title: str | None = None
         self.transcript = Transcript(transcript)
-        self._workspace = place
+        self._workspace = workspace
         self._link = link
         self._questions = OpenQuestions()
         self._inbox = SessionInbox(self, on_update)
@@ -129,13 +129,15 @@ class ClientSession:
 
     @property
     def cwd(self) -> str:
-        """The directory it works in."""
+        """The directory that the session works in."""
         return self._workspace.cwd
 
-    # What we say.
+    # Requests.
 
-    def prompt(self, said: Said, *, timeout: float | None = None, meta: JsonObject | None = None) -> ClientTurn:
-        """Let the agent work on this. Iterate over the turn, or await it. `meta` is the `_meta` of the request.
+    def prompt(
+        self, content: PromptContent, *, timeout: float | None = None, meta: JsonObject | None = None
+    ) -> ClientTurn:
+        """Send a prompt. Iterate over the turn, or await it. `meta` is the `_meta` of the request.
 
         A turn has no timeout unless given: after `timeout` seconds it is cancelled and fails with `RequestTimeout`. The session can
         still be used.
@@ -144,10 +146,10 @@ class ClientSession:
         second prompt while one runs is sent too; what becomes of it is up to the agent.
 
         Raises:
-            NotSupported: the agent did not say that it takes such content.
+            NotSupported: the agent has not advertised that it takes such content.
         """
         self._check_open()
-        blocks = _blocks(said)
+        blocks = _blocks(content)
         self._link.abilities.need_content(blocks)
         for before in self._inbox.turns:
             if before._forgotten:
@@ -158,10 +160,10 @@ class ClientSession:
         return turn
 
     async def cancel(self) -> None:
-        """Cancel whatever runs in this session, and wait until it is over."""
+        """Cancel what runs in this session, and wait until it is over."""
         if self._inbox.turns:
             await self._cancel_turns()
-        elif (home := self._connection) is not None:  # perhaps a turn that somebody else began
+        elif (home := self._connection) is not None:  # perhaps a turn that another client began
             with suppress(ConnectionClosed):
                 home.post(m.CANCEL, v1.Cancel(self.id))
 
@@ -171,7 +173,7 @@ class ClientSession:
             await asyncio.shield(asyncio.gather(*ending))
 
     async def set_mode(self, mode_id: str, *, timeout: Timeout = UNSET) -> None:
-        """Change the way of working."""
+        """Change the mode."""
         if self.modes is not None:
             await self._ask(m.SET_MODE, lambda: v1.SetMode(self.id, mode_id), timeout)
             self._inbox.follow(v1.CurrentModeUpdate(mode_id))
@@ -181,7 +183,7 @@ class ClientSession:
             raise NotSupported(f"{self._link.name} has no modes in this session")
 
     async def set_model(self, model_id: str, *, timeout: Timeout = UNSET) -> None:
-        """Change the model: by the setting for it, or by the older method that some agents have instead."""
+        """Change the model: by the option for it, or by the older method that some agents have instead."""
         if self.models is not None:
             await self._ask(m.SET_MODEL, lambda: v1.SetModel(self.id, model_id), timeout)
             self._inbox.follow(v1.CurrentModelUpdate(model_id))
@@ -191,7 +193,7 @@ class ClientSession:
             raise NotSupported(f"{self._link.name} has no choice of models in this session")
 
     async def set_config_option(self, config_id: str, value: str | bool, *, timeout: Timeout = UNSET) -> None:
-        """Change a setting. Others may change with it."""
+        """Change an option. Others may change with it."""
         if self.config_options is None:
             raise NotSupported(f"{self._link.name} has no settings in this session")
         answer = await self._ask(m.SET_CONFIG_OPTION, lambda: v1.SetConfigOption(self.id, config_id, value), timeout)
@@ -199,7 +201,7 @@ class ClientSession:
         self._inbox.follow(v1.ConfigOptionUpdate(options))
 
     async def close(self, *, timeout: Timeout = UNSET) -> None:
-        """Stop what runs, release what it holds here, and have the agent close it, if it has a way to.
+        """Cancel what runs, release what the session holds here, and have the agent close it, if the agent has a method for that.
 
         A second call waits for the first; a call that is cancelled is carried out all the same.
         """
@@ -235,42 +237,42 @@ class ClientSession:
         if self._closed:
             raise LocalProtocolError(f"session `{self.id}` is closed")
 
-    # Where it lives.
+    # The connection that it is open on.
 
     @property
     def _connection(self) -> "Connection | None":
-        """The connection that it is open on, if it is."""
+        """The connection that the session is open on, if it is."""
         home = self._open_on
         return home if home is not None and not home.closed and self._link.is_current(home) else None
 
     def _opened(self, home: "Connection", offer: Offer) -> None:
-        """It is open there, and this is what it offers."""
+        """Note that the session is open on a connection, and take its settings."""
         self._open_on = home
         take_settings(self, offer)
 
     def _expire(self) -> None:
-        """It is open no longer; the next use opens it again."""
+        """Note that the session is open no longer; the next use opens it again."""
         self._open_on = None
 
     async def _ready(self) -> "Connection":
-        """The connection, with the session open on it: again if need be, which is said in the turn or to `on_update`."""
+        """Return the connection with the session open on it. If it is opened again, a notice goes to the turn or to `on_update`."""
         connection = await self._link.connected()
         if connection is not self._open_on:
             async with self._opening_lock:
                 connection = await self._link.connected()
                 if connection is not self._open_on:
-                    self._inbox.tell(await reopen(self, connection, self._sessions))
+                    self._inbox.send_notice(await reopen(self, connection, self._sessions))
         return connection
 
 
 def _seen(closing: "asyncio.Task[None]") -> None:
-    """Whoever called it may have been cancelled: why it failed is no news then."""
+    """Take the error of a task whose caller may have been cancelled, so that it is not logged as lost."""
     if not closing.cancelled():
         closing.exception()
 
 
-def _blocks(said: Said) -> list[v1.ContentBlock]:
-    given: object = said  # whatever its type says: the commonest mistake is to say it some other way
+def _blocks(content: PromptContent) -> list[v1.ContentBlock]:
+    given: object = content  # not trusted: a wrong type here is the commonest mistake
     if isinstance(given, str | v1.ContentBlock | v1.Unknown):
         given = [given]
     if not isinstance(given, Iterable) or isinstance(given, dict):
@@ -278,29 +280,29 @@ def _blocks(said: Said) -> list[v1.ContentBlock]:
     return [v1.TextBlock(each) if isinstance(each, str) else _block(each) for each in given]
 
 
-def _block(said: object) -> v1.ContentBlock:
-    if not isinstance(said, v1.ContentBlock | v1.Unknown):
-        raise _no_prompt(said)
-    return said
+def _block(given: object) -> v1.ContentBlock:
+    if not isinstance(given, v1.ContentBlock | v1.Unknown):
+        raise _no_prompt(given)
+    return given
 
 
-def _no_prompt(said: object) -> LocalProtocolError:
+def _no_prompt(given: object) -> LocalProtocolError:
     return LocalProtocolError(
-        f"a prompt is text, content blocks, or several of them, not {said!r:.60}",
+        f"a prompt is text, content blocks, or several of them, not {given!r:.60}",
         hint='session.prompt("text"), or session.prompt([v1.TextBlock("look at"), v1.ResourceLink(…)])',
     )
 
 
-# Opening a session again after it expired or its agent was lost: resumed, else loaded, else a new one in its place.
+# A session is opened again after it expired or its agent was lost: resumed, else loaded, else replaced by a new one.
 
 _log = logging.getLogger(__name__)
 
 
 async def reopen(session: "ClientSession", connection: "Connection", sessions: "ClientSessions") -> v1.NoticeUpdate:
-    """Open it on this connection, the best way there is. Returns what the user should know.
+    """Open a session on this connection by the best method of the agent. Return a notice for the user.
 
     Raises:
-        RequestRefused: the agent refuses every way.
+        RequestRefused: the agent refuses every method.
         AcpError: only a new session is left, and that is not wanted.
     """
     found = await open_earlier(
@@ -312,7 +314,7 @@ async def reopen(session: "ClientSession", connection: "Connection", sessions: "
     if isinstance(found, v1.NoticeUpdate):
         return found
     if not session._link.retry.start_over:
-        raise AcpError(f"session `{session.id}` is lost: the agent does not remember it") from found
+        raise AcpError(f"session `{session.id}` is lost: the agent does not know it any more") from found
     return await _new(session, connection, sessions)
 
 
@@ -323,20 +325,20 @@ async def open_earlier(
     resume: "Callable[[], Awaitable[R]]",
     load: "Callable[[], Awaitable[R]]",
 ) -> "R | RequestRefused | None":
-    """Open an earlier session the best way that the agent has: resume it, else load it.
+    """Open an earlier session by the best method of the agent: resume it, else load it.
 
-    Return what the way returned, or why the last one was refused; None where the agent has neither.
+    Return what the method returned, or why the last one was refused; None where the agent has neither.
 
     Raises:
-        RequestRefused: for a reason that is not about the session, so that the other way is no better.
+        RequestRefused: for a reason that is not about the session, so that the other method is no better.
     """
     refusal: RequestRefused | None = None
-    for method, way in (("session/resume", resume), ("session/load", load)):
+    for method, open_it in (("session/resume", resume), ("session/load", load)):
         if abilities.has(method):
             try:
-                return await way()
+                return await open_it()
             except RequestRefused as error:
-                # Which code says that there is no such session differs from agent to agent.
+                # The code for a session that does not exist differs from agent to agent.
                 if error.wants_sign_in or error.says_closed or error.code == Code.REQUEST_TIMEOUT:
                     raise
                 _log.info("session `%s` cannot be opened again by `%s`: %s", session_id, method, error)
@@ -347,7 +349,7 @@ async def open_earlier(
 async def _resume(session: "ClientSession", connection: "Connection", sessions: "ClientSessions") -> v1.NoticeUpdate:
     answer = await connection.request(m.RESUME_SESSION, session._workspace.resume(session.id))
     session._opened(connection, answer)
-    return _notice("The session was resumed", "It was no longer open; it goes on where it stood.")
+    return _notice("The session was resumed", "It was no longer open; it goes on with its history.")
 
 
 async def _load(session: "ClientSession", connection: "Connection", sessions: "ClientSessions") -> v1.NoticeUpdate:
@@ -357,7 +359,7 @@ async def _load(session: "ClientSession", connection: "Connection", sessions: "C
     finally:
         session._inbox.replaying = False
     session._opened(connection, answer)
-    return _notice("The session was loaded again", "It was no longer open; it goes on where it stood.")
+    return _notice("The session was loaded again", "It was no longer open; it goes on with its history.")
 
 
 async def _new(session: "ClientSession", connection: "Connection", sessions: "ClientSessions") -> v1.NoticeUpdate:
@@ -365,13 +367,13 @@ async def _new(session: "ClientSession", connection: "Connection", sessions: "Cl
         answer = await connection.request(m.NEW_SESSION, session._workspace.new())
     sessions.forget(session)
     if session._terminals is not None:
-        await session._terminals.release_session(session.id)  # nobody can name them any more
+        await session._terminals.release_session(session.id)  # the agent has no id for them any more
     session.id = answer.session_id
     session._opened(connection, answer)
     sessions.put(session)
     return _notice(
         "A new session was started",
-        "The earlier one could not be opened again: the agent does not remember it, and its settings are the agent's defaults.",
+        "The earlier one could not be opened again: the agent does not know it any more. The settings are the agent's defaults.",
     )
 
 

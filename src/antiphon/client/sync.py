@@ -1,4 +1,4 @@
-"""The client without `async`, for scripts and notebooks: the same verbs, each waiting for its answer.
+"""The client without `async`, for scripts and notebooks: the same methods, each waiting for its result.
 
 The connection lives in a thread of its own, so this also works where a loop runs already. Handlers may block (ask with `input()`);
 `on_update` and the hooks of `Files` are called in that other thread and must be quick. Ctrl-C while a turn is waited for cancels the turn.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from antiphon.client.files import Files
     from antiphon.client.handlers import ExtensionHandler
     from antiphon.client.link import Retry, Target
-    from antiphon.client.session import ClientSession, Said
+    from antiphon.client.session import ClientSession, PromptContent
     from antiphon.client.terminals import Terminals
     from antiphon.client.turn import ClientTurn
     from antiphon.client.updates import OnUpdate
@@ -44,7 +44,7 @@ PathLike = str | os.PathLike[str]
 
 
 class ConnectOptions(TypedDict, total=False):
-    """What a session may be given besides its directory."""
+    """The options of a session besides its directory."""
 
     mcp_servers: "Sequence[v1.McpServer]"
     additional_directories: Sequence[PathLike]
@@ -73,7 +73,7 @@ def connect(
     transcript: int | None = None,
     extensions: "Mapping[str, ExtensionHandler] | None" = None,
 ) -> "Iterator[SyncAgent]":
-    """Connect to an agent; `antiphon.connect` says what everything means."""
+    """Connect to an agent; `antiphon.connect` describes the arguments."""
     worker = Worker()
     connected = connect_async(
         target,
@@ -86,45 +86,45 @@ def connect(
         terminals=terminals,
         info=info,
         retry=retry,
-        observer=worker.at_once(observer) if observer is not None else None,
+        observer=worker.on_loop(observer) if observer is not None else None,
         cancel_grace=cancel_grace,
         terminal_login=terminal_login,
         timeout=timeout,
         transcript=transcript,
         extensions={name: worker.in_thread(handler) for name, handler in (extensions or {}).items()},
     )
-    life = _Life(connected)
+    held = _HeldConnection(connected)
     try:
         worker.start()
         try:
-            yield SyncAgent(worker.run(life.begin()), worker)
+            yield SyncAgent(worker.run(held.begin()), worker)
         finally:
-            worker.run(life.end(), closing=True)
+            worker.run(held.end(), closing=True)
     finally:
         worker.stop()
-    worker.raise_what_was_left()
+    worker.raise_pending()
 
 
-class _Life:
-    """A connection, held open by a task of its own: however and whenever its caller is interrupted, it can be ended."""
+class _HeldConnection:
+    """A connection that a task of its own holds open: whenever its caller is interrupted, it can be closed."""
 
     def __init__(self, connected: "Connecting") -> None:
         self._connected = connected
         self._over = asyncio.Event()
         self._making = True
-        self._living: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
 
     async def begin(self) -> ConnectedAgent:
-        """Connect. Cancelled, it is ended by `end`."""
+        """Connect. If this is cancelled, `end` closes the connection."""
         loop = asyncio.get_running_loop()
         there: asyncio.Future[ConnectedAgent] = loop.create_future()
-        self._living = living = loop.create_task(self._live(there), name="connection")
-        await asyncio.wait((living, there), return_when=asyncio.FIRST_COMPLETED)
-        if living.done():
-            living.result()  # raises why it could not be made
+        self._task = task = loop.create_task(self._hold(there), name="connection")
+        await asyncio.wait((task, there), return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()  # raises why it could not be made
         return there.result()
 
-    async def _live(self, there: "asyncio.Future[ConnectedAgent]") -> None:
+    async def _hold(self, there: "asyncio.Future[ConnectedAgent]") -> None:
         async with self._connected as agent:
             self._making = False
             if not there.done():
@@ -132,16 +132,16 @@ class _Life:
             await self._over.wait()
 
     async def end(self) -> None:
-        """Close the connection, or give up making it. The ladder of graces bounds the wait."""
-        living = self._living
-        if living is None or living.done():
+        """Close the connection, or cancel its making. The grace periods of a process bound the wait."""
+        task = self._task
+        if task is None or task.done():
             return
         self._over.set()
         if self._making:
-            living.cancel()
-        await asyncio.wait([living])
-        if not living.cancelled():
-            living.result()
+            task.cancel()
+        await asyncio.wait([task])
+        if not task.cancelled():
+            task.result()
 
 
 def _in_threads(elicitation: "ElicitationHandler", worker: Worker) -> "ElicitationHandler":
@@ -151,7 +151,7 @@ def _in_threads(elicitation: "ElicitationHandler", worker: Worker) -> "Elicitati
     return Elicitation(
         form=worker.in_thread(form) if form is not None else None,
         url=worker.in_thread(url) if url is not None else None,
-        completed=worker.at_once(completed) if completed is not None else None,
+        completed=worker.on_loop(completed) if completed is not None else None,
     )
 
 
@@ -164,27 +164,27 @@ class SyncAgent:
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """The name of the agent."""
         return self._agent.name
 
     @property
     def info(self) -> "v1.Implementation | None":
-        """Its name and version, if it told them."""
+        """The name and version of the agent, if it sent them."""
         return self._agent.info
 
     @property
     def capabilities(self) -> "v1.AgentCapabilities":
-        """What it said that it can do."""
+        """What the agent has advertised."""
         return self._agent.capabilities
 
     @property
     def auth_methods(self) -> "Sequence[v1.AuthMethod]":
-        """The ways to sign in that it offers."""
+        """The methods to sign in that the agent offers."""
         return self._agent.auth_methods
 
     @property
     def stderr(self) -> str:
-        """The last lines that its program wrote to stderr."""
+        """The last lines that the agent's program wrote to stderr."""
         return self._agent.stderr
 
     def new_session(self, cwd: PathLike | None = None, **options: "Unpack[ConnectOptions]") -> "SyncSession":
@@ -192,17 +192,17 @@ class SyncAgent:
         return self._open(self._agent.new_session(cwd, **self._guarded(options)))
 
     def load_session(self, id: str, cwd: PathLike | None = None, **options: "Unpack[ConnectOptions]") -> "SyncSession":
-        """Open an earlier session and hear its history."""
+        """Open an earlier session with its history."""
         return self._open(self._agent.load_session(id, cwd, **self._guarded(options)))
 
     def resume_session(
         self, id: str, cwd: PathLike | None = None, **options: "Unpack[ConnectOptions]"
     ) -> "SyncSession":
-        """Open an earlier session without hearing its history."""
+        """Open an earlier session without its history."""
         return self._open(self._agent.resume_session(id, cwd, **self._guarded(options)))
 
     def fork_session(self, id: str, cwd: PathLike | None = None, **options: "Unpack[ConnectOptions]") -> "SyncSession":
-        """Open a new session that starts where another stands."""
+        """Open a new session that begins with the history of another."""
         return self._open(self._agent.fork_session(id, cwd, **self._guarded(options)))
 
     def _open(self, opening: "Coroutine[Any, Any, ClientSession]") -> "SyncSession":
@@ -210,7 +210,7 @@ class SyncAgent:
 
     def _guarded(self, options: ConnectOptions) -> ConnectOptions:
         if (on_update := options.get("on_update")) is not None:
-            options["on_update"] = self._worker.at_once(on_update)
+            options["on_update"] = self._worker.on_loop(on_update)
         return options
 
     def list_sessions(self, cwd: PathLike | None = None, *, timeout: "Timeout" = UNSET) -> "Iterator[v1.SessionInfo]":
@@ -224,7 +224,7 @@ class SyncAgent:
         self._worker.run(self._agent.delete_session(session_id, timeout=timeout))
 
     def authenticate(self, method_id: str, *, timeout: "Timeout" = UNSET) -> None:
-        """Sign in one of the ways in `auth_methods`."""
+        """Sign in by one of the `auth_methods`."""
         self._worker.run(self._agent.authenticate(method_id, timeout=timeout))
 
     def logout(self, *, timeout: "Timeout" = UNSET) -> None:
@@ -249,57 +249,59 @@ class SyncSession:
 
     @property
     def id(self) -> str:
-        """Its id; another one if a new session had to take its place."""
+        """The id of the session; another one if a new session had to take its place."""
         return self._session.id
 
     @property
     def cwd(self) -> str:
-        """The directory it works in."""
+        """The directory that the session works in."""
         return self._session.cwd
 
     @property
     def modes(self) -> "v1.ModeState | None":
-        """The ways of working that it offers, and the one in force."""
+        """The modes on offer and the current one."""
         return self._session.modes
 
     @property
     def config_options(self) -> "Sequence[v1.ConfigOption] | None":
-        """Its settings."""
+        """The options and their values."""
         return self._session.config_options
 
     @property
     def models(self) -> "v1.ModelState | None":
-        """The models that it offers, and the one in use."""
+        """The models on offer and the current one."""
         return self._session.models
 
     @property
     def commands(self) -> "Sequence[v1.Command] | None":
-        """The slash commands that it offers."""
+        """The slash commands on offer."""
         return self._session.commands
 
     @property
     def title(self) -> str | None:
-        """What it is called."""
+        """The title of the session."""
         return self._session.title
 
     @property
     def transcript(self) -> "Transcript":
-        """What was said and done in it."""
+        """The transcript of the session."""
         return self._session.transcript
 
-    def prompt(self, said: "Said", *, timeout: float | None = None, meta: "JsonObject | None" = None) -> "SyncTurn":
-        """Let the agent work on this. Iterate over the turn, or take its `result` or its `text()`.
+    def prompt(
+        self, content: "PromptContent", *, timeout: float | None = None, meta: "JsonObject | None" = None
+    ) -> "SyncTurn":
+        """Send a prompt. Iterate over the turn, or take its `result` or its `text()`.
 
         After `timeout` seconds, if given, the turn is cancelled and fails with `RequestTimeout`.
         """
 
         async def begin() -> "ClientTurn":
-            return self._session.prompt(said, timeout=timeout, meta=meta)
+            return self._session.prompt(content, timeout=timeout, meta=meta)
 
         return SyncTurn(self._worker.run(begin()), self._worker)
 
     def set_mode(self, mode_id: str, *, timeout: "Timeout" = UNSET) -> None:
-        """Change the way of working."""
+        """Change the mode."""
         self._worker.run(self._session.set_mode(mode_id, timeout=timeout))
 
     def set_model(self, model_id: str, *, timeout: "Timeout" = UNSET) -> None:
@@ -307,20 +309,20 @@ class SyncSession:
         self._worker.run(self._session.set_model(model_id, timeout=timeout))
 
     def set_config_option(self, config_id: str, value: str | bool, *, timeout: "Timeout" = UNSET) -> None:
-        """Change a setting."""
+        """Change an option."""
         self._worker.run(self._session.set_config_option(config_id, value, timeout=timeout))
 
     def cancel(self) -> None:
-        """Cancel whatever runs in this session, and wait until it is over."""
+        """Cancel what runs in this session, and wait until it is over."""
         self._worker.run(self._session.cancel())
 
     def close(self, *, timeout: "Timeout" = UNSET) -> None:
-        """Stop what runs, release what it holds here, and have the agent close it."""
+        """Cancel what runs, release what the session holds here, and have the agent close it."""
         self._worker.run(self._session.close(timeout=timeout))
 
 
 class SyncTurn:
-    """`for update in turn`, then `turn.result`; or `turn.result` or `turn.text()` at once. See `Turn`."""
+    """One turn: `for update in turn`, then `turn.result`; or `turn.result` or `turn.text()` at once. See `ClientTurn`."""
 
     def __init__(self, turn: "ClientTurn", worker: Worker) -> None:
         self._turn = turn
@@ -348,11 +350,11 @@ class SyncTurn:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Left early, it is cancelled; either way it is over."""
+        """Cancel the turn if it is not over, and wait for its end."""
         self._worker.run(self._turn.__aexit__(None, None, None), closing=True)
 
     def text(self) -> str:
-        """All that the agent says in the turn, once it is over."""
+        """Wait for the end of the turn, and return all text of the agent's messages in it."""
         return self._run(self._turn.text())
 
     def cancel(self) -> "v1.PromptResult":

@@ -1,7 +1,7 @@
-"""The client's answers to `terminal/…`: real commands of this machine, each known to the session that started it and no other.
+"""The client's handlers of `terminal/…`: commands on this machine, each for the session that started it and no other.
 
-The roots say where a command starts, not what it may touch: it is a program like any other, and whether it may run at all is a
-question for permission.
+The roots bound the directory in which a command starts, not the files that it uses: it is a program like any other. Whether it may run
+at all is decided by permission.
 """
 
 import asyncio
@@ -18,23 +18,23 @@ from antiphon.protocol import v1
 __all__ = ["MAX_OPEN", "SHELL", "Terminals"]
 
 MAX_OPEN: Final = 64
-"""Terminals open at once: more than anybody watches. An agent that never releases is told so before it fills the memory."""
+"""Terminals that may be open at once: more than a person watches. An agent that releases none gets an error before memory is full."""
 
 SHELL: Final = "/bin/sh"
-"""What runs a whole line."""
+"""The shell that runs a whole line."""
 
 _GIT_ASKS_FIRST: Final = {
     "GIT_CONFIG_COUNT": "1",
     "GIT_CONFIG_KEY_0": "safe.bareRepository",
     "GIT_CONFIG_VALUE_0": "explicit",
 }
-"""A folder that merely looks like a repository is none: its config could name programs that `git status` starts."""
+"""A directory that merely looks like a repository is none: its config could name programs that `git status` starts."""
 
 _SYNTAX: Final = frozenset(" \t\n|&;<>()$`\\\"'*?[#~=%{}!")
 
 
 class Terminals:
-    """Runs commands for the agent. `output_limit` is the most bytes kept of one's output, whatever the agent asks for."""
+    """Runs commands for the agent. `output_limit`: the most bytes that are kept of a command's output, whatever the agent asks for."""
 
     def __init__(self, *, output_limit: int = OUTPUT_LIMIT, max_open: int = MAX_OPEN) -> None:
         self.output_limit = output_limit
@@ -46,7 +46,7 @@ class Terminals:
         return len(self._open)
 
     async def create(self, roots: Roots | Iterable[str], request: v1.CreateTerminal) -> v1.CreateTerminalResult:
-        """Start a command, in the first root unless told otherwise, with our environment and the given variables on top.
+        """Start a command in the requested directory, else in the first root, with our environment and the given variables.
 
         `command` and `args` are a program and its arguments, and stay that. Some agents send a whole shell line as `command`
         without `args`; what has spaces or shell syntax in it is such a line and is run by `/bin/sh -c`.
@@ -71,32 +71,32 @@ class Terminals:
         return v1.CreateTerminalResult(terminal_id)
 
     async def output(self, request: v1.TerminalOutput) -> v1.TerminalOutputResult:
-        """The output so far, and how the command ended if it has."""
+        """Return the output so far, and how the command ended if it has."""
         command = self._find(request.session_id, request.terminal_id)
         status = None if command.exit is None else v1.ExitStatus(*command.exit)
         return v1.TerminalOutputResult(command.output(), command.truncated, status)
 
     async def wait_for_exit(self, request: v1.WaitForExit) -> v1.WaitForExitResult:
-        """Answer when the command ends, however long it takes. Also when the terminal is released meanwhile: that ends it."""
+        """Wait until the command ends, without a limit. A release of the terminal ends it."""
         return v1.WaitForExitResult(*await self._find(request.session_id, request.terminal_id).wait())
 
     async def kill(self, request: v1.KillTerminal) -> v1.KillTerminalResult:
-        """End the command and all it started; terminal and output stay."""
+        """Kill the command and all that it started; terminal and output stay."""
         await self._find(request.session_id, request.terminal_id).kill()
         return v1.KillTerminalResult()
 
     async def release(self, request: v1.ReleaseTerminal) -> v1.ReleaseTerminalResult:
-        """End the command if it runs, and forget the terminal."""
+        """Kill the command if it runs, and release the terminal."""
         self._find(request.session_id, request.terminal_id)
         await self._end([(request.session_id, request.terminal_id)])
         return v1.ReleaseTerminalResult()
 
     async def release_session(self, session_id: v1.SessionId) -> None:
-        """End and forget whatever a session has left."""
+        """Release all terminals of a session."""
         await self._end([key for key in self._open if key[0] == session_id])
 
     async def close(self) -> None:
-        """End and forget everything, also what is just being ended. New terminals may be created afterwards, as after a reconnect."""
+        """Release all terminals, and wait for those that are being released. New ones may be created afterwards, as after a reconnect."""
         await self._end(list(self._open))
         if self._ending:
             await asyncio.wait(tuple(self._ending))
@@ -122,7 +122,7 @@ class Terminals:
 
 def _directory(roots: Roots, asked: str | None) -> str:
     if asked is None and not roots.folders:
-        raise RequestError(Code.INVALID_PARAMS, "there is nowhere to run a command: the session has no folder")
+        raise RequestError(Code.INVALID_PARAMS, "there is no directory to run a command in: the session has none")
     try:
         return str(roots.folders[0] if asked is None else roots.resolve(asked))
     except FileProblem as error:
@@ -130,7 +130,7 @@ def _directory(roots: Roots, asked: str | None) -> str:
 
 
 async def _start(request: v1.CreateTerminal, cwd: str, env: dict[str, str], limit: int) -> LocalCommand:
-    # What reads as a line is one, whatever programs there are: it was judged as a line.
+    # What looks like a line is one, also if there is a program of that name: the policy decided about a line.
     is_line = not request.args and bool(_SYNTAX & set(request.command))
     words = [SHELL, "-c", request.command] if is_line else [request.command, *request.args]
     return await LocalCommand.start(words, cwd=cwd, env=env, output_limit=limit)

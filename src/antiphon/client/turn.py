@@ -1,4 +1,4 @@
-"""A turn as a client sees it: one prompt, the updates that come of it to iterate over, then a result.
+"""A turn of a client: one prompt, its updates to iterate over, then a result.
 
 Rules:
 
@@ -56,7 +56,7 @@ AUTH_REQUIRED: Final = "auth_required"
 """A stop reason that is in no schema. It means what the error -32000 means, and is treated as that."""
 
 SETTLE_EVERY: Final = 32
-"""Updates that are read before the connection is told that their bytes wait no longer."""
+"""Updates that are read before their bytes are taken off the connection's limit."""
 
 _NO_ENTRY: Final = object()
 
@@ -100,7 +100,7 @@ _OVER: Final = (_S.FINISHED, _S.FAILED)
 
 
 class ClientTurn:
-    """`async for update in turn`, then `turn.result`; or `await turn` for the result alone, or `await turn.text()`.
+    """One turn: `async for update in turn`, then `turn.result`; or `await turn` for the result alone, or `await turn.text()`.
 
     Use it with `async with` to have it cancelled and over however you leave it. A timeout or a cancelled task cancels it too; a bare
     `break` only when nothing refers to it any more. An error that is raised in the loop and kept refers to it by its traceback.
@@ -152,7 +152,7 @@ class ClientTurn:
 
     @property
     def result(self) -> v1.PromptResult:
-        """Why it ended, once it has: read it to its end, or await it."""
+        """The result of the turn, with its stop reason. Read the turn to its end first, or await it."""
         if self._error is not None:
             raise fresh(self._error)
         if self._result is None:
@@ -207,21 +207,21 @@ class ClientTurn:
         return self.result
 
     async def text(self) -> str:
-        """All that the agent says in the turn, once it is over: its messages alone, as text."""
+        """Wait for the end of the turn, and return all text of the agent's messages in it."""
         await self
-        said: list[str] = []
+        pieces: list[str] = []
         before: str | None = None
         for message, start, end in self._messages.values():
             if message.message_id is not None and before is not None and message.message_id != before:
-                said.append("\n\n")
+                pieces.append("\n\n")
             before = message.message_id or before
-            said.append(message.text[start:end])
-        return "".join(said)
+            pieces.append(message.text[start:end])
+        return "".join(pieces)
 
     async def cancel(self) -> v1.PromptResult:
         """Cancel the turn and wait until it is over. What comes of it meanwhile is in the session's transcript.
 
-        An agent that does not end the turn within the connection's `cancel_grace` is ended, and started again when next needed.
+        An agent that does not end the turn within the connection's `cancel_grace` is killed, and started again when next needed.
         """
         if (cancelling := self._cancel()) is not None:
             await asyncio.shield(cancelling)
@@ -239,7 +239,7 @@ class ClientTurn:
             await asyncio.shield(cancelling)
 
     def __del__(self) -> None:
-        # Left by `break` and forgotten. Its updates would wait for ever, and the connection with them.
+        # Left by `break`, without a reference. Its updates would wait for ever, and the connection with them.
         if not self._over and not self._loop.is_closed():
             # Not at once: the collector may be at work anywhere, also in the middle of a frame.
             self._forgotten = True
@@ -264,7 +264,7 @@ class ClientTurn:
     @property
     def _waiting(self) -> "list[Update]":
         """The updates that have come and are not read yet."""
-        return [] if self._backlog is None else [news.update for news in self._backlog.waiting]
+        return [] if self._backlog is None else [each.update for each in self._backlog.waiting]
 
     def _enter_behind(self, patch: v1.ToolCallPatch) -> None:
         """Enter a call that permission is asked for into the transcript behind the updates that still wait."""
@@ -459,7 +459,7 @@ class ClientTurn:
             self._cancel()
 
     async def _read_out(self) -> None:
-        """Read the turn to its end, for a while. An agent that does not end it is ended."""
+        """Read a cancelled turn to its end. An agent that does not end it within the grace period is killed."""
         link = self._session._link
         try:
             async with asyncio.timeout(link.cancel_grace):
@@ -471,7 +471,7 @@ class ClientTurn:
                         if update is not None and not self._forgotten:
                             self._ahead.append(update)  # for the consumer, who misses nothing by it
         except TimeoutError:
-            _log.warning("%s ignores a cancelled turn for %g s and is ended", link.name, link.cancel_grace)
+            _log.warning("%s ignores a cancelled turn for %g s and is killed", link.name, link.cancel_grace)
             self._end(result=CANCELLED)
             if self._connection is not None:
                 await link.kill(self._connection)
@@ -484,7 +484,7 @@ def _expire(turn: "weakref.ref[ClientTurn]") -> None:
 
 
 def _before_it_began(error: AcpError) -> bool:
-    """Whether a refusal says that the prompt was not even looked at."""
+    """Whether a prompt was refused before the agent began to work on it."""
     if not isinstance(error, RequestRefused):
         return False
     return error.code == Code.SESSION_EXPIRED or error.wants_sign_in or error.says_closed

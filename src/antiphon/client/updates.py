@@ -1,7 +1,7 @@
-"""What a session hears, in the order of the wire: in its turns, between them, and while it is opened again.
+"""The updates of sessions in the order of the wire: in turns, between them, and while a session is opened again.
 
-The updates of a turn wait until its consumer reads them. What the agent tells after the turn's answer waits behind them, so that
-settings and transcript never see the later before the earlier.
+The updates of a turn wait until its consumer reads them. What the agent sends after the response to the prompt waits behind them, so
+that settings and transcript never get the later before the earlier.
 """
 
 import asyncio
@@ -45,10 +45,10 @@ __all__ = [
     "with_value",
 ]
 
-# --- settings: taken from the responses that open a session, followed through its updates. Sends nothing
+# Settings: taken from the responses that open a session, and changed by its updates. Nothing here sends.
 
 Offer: TypeAlias = v1.NewSessionResult | v1.LoadSessionResult | v1.ResumeSessionResult | v1.ForkSessionResult
-"""The answers that say what a session offers."""
+"""The responses with the settings of a session."""
 
 
 class Followed(Protocol):
@@ -62,7 +62,7 @@ class Followed(Protocol):
 
 
 def take_settings(session: Followed, offer: Offer) -> None:
-    """What an answer offers; what it leaves out stays as it was: some agents answer `session/resume` with nothing at all."""
+    """Take the settings of a response. What it leaves out stays: some agents respond to `session/resume` with nothing at all."""
     if offer.modes is not None:
         session.modes = offer.modes
     if offer.config_options is not None:
@@ -72,7 +72,7 @@ def take_settings(session: Followed, offer: Offer) -> None:
 
 
 def follow_settings(session: Followed, update: "Update") -> None:
-    """Keep up with an update."""
+    """Change the settings as an update says."""
     if not isinstance(update, v1.SettingsUpdate):  # nearly all of them: pieces of text
         return
     match update:
@@ -84,7 +84,7 @@ def follow_settings(session: Followed, update: "Update") -> None:
             session.models = msgspec.structs.replace(models, current_model_id=model)
         case v1.ConfigOptionUpdate(config_options=options):
             session.config_options = options
-            _keep_in_step(session)
+            _align_older_view(session)
         case v1.AvailableCommandsUpdate(available_commands=commands):
             session.commands = commands
         case v1.SessionInfoUpdate(title=title) if not isinstance(title, v1.UnsetType):
@@ -93,8 +93,8 @@ def follow_settings(session: Followed, update: "Update") -> None:
             pass
 
 
-def _keep_in_step(session: Followed) -> None:
-    """Modes and models are the older view of two settings: where an agent has both, they say the same."""
+def _align_older_view(session: Followed) -> None:
+    """Make modes and models, the older view of two options, equal to these where an agent has both."""
     mode, model = of_category(session, v1.ConfigCategory.MODE), of_category(session, v1.ConfigCategory.MODEL)
     if mode is not None and session.modes is not None:
         session.modes = msgspec.structs.replace(session.modes, current_mode_id=mode.current_value)
@@ -103,7 +103,7 @@ def _keep_in_step(session: Followed) -> None:
 
 
 def of_category(session: Followed, category: v1.ConfigCategory) -> v1.SelectConfig | None:
-    """The setting that is about this, if there is one."""
+    """Return the option of a category, if there is one."""
     for option in session.config_options or ():
         if isinstance(option, v1.SelectConfig) and option.category == category:
             return option
@@ -111,7 +111,7 @@ def of_category(session: Followed, category: v1.ConfigCategory) -> v1.SelectConf
 
 
 def with_value(options: Sequence[v1.ConfigOption], config_id: str, value: str | bool) -> list[v1.ConfigOption]:
-    """The settings with one changed, for agents that do not say how they stand now."""
+    """Return the options with one changed, for agents that do not send them in their response."""
     changed: list[v1.ConfigOption] = []
     for option in options:
         kind = str if isinstance(option, v1.SelectConfig) else bool
@@ -122,28 +122,26 @@ def with_value(options: Sequence[v1.ConfigOption], config_id: str, value: str | 
     return changed
 
 
-# --- updates
-
-# What the agent has asked the user and waits for. When the turn is cancelled every open question is answered at once.
+# Open questions to the user. When the turn is cancelled all of them are answered at once.
 
 T = TypeVar("T")
 
 
 class OpenQuestions:
-    """The open questions of one session."""
+    """The open questions of one session: requests of the agent that wait for the user."""
 
     def __init__(self) -> None:
         self._open: set[asyncio.Future[None]] = set()
 
     async def wait_for(self, answer: Awaitable[T], instead: T) -> T:
-        """The user's answer, or `instead` if the question is released before there is one."""
+        """Return the user's answer, or `instead` if the question is released before."""
         work = asyncio.ensure_future(answer)
         released: asyncio.Future[None] = work.get_loop().create_future()
         self._open.add(released)
         try:
             # A race, not a cancellation: a handler that takes its time to stop must not hold up the answer.
             await asyncio.wait((work, released), return_when=asyncio.FIRST_COMPLETED)
-            # The agent has been told of the cancellation by now: an answer that came with it would come too late.
+            # The cancellation is sent by now: an answer that came at the same time is too late.
             taken = work.done() and not work.cancelled() and not released.done()
             return work.result() if taken else instead
         finally:
@@ -165,7 +163,7 @@ def _forget(work: "asyncio.Future[T]") -> None:
         _log.error("a handler failed after its question was released", exc_info=error)
 
 
-# Updates of sessions that we do not know yet: several agents tell of a session before they answer the request that opens it.
+# Updates of sessions that we do not know yet: several agents send them before their response to the request that opens the session.
 
 EARLY_LIMIT: Final = 16 * 1024 * 1024
 """Bytes that may wait for their sessions to become known. Forks replay a whole history first; a session that never becomes known costs
@@ -173,7 +171,7 @@ no more than this."""
 
 
 class EarlyUpdates:
-    """Kept in order, until somebody claims them. The oldest go first when there are too many."""
+    """Updates of unknown sessions, kept in order until their session is opened. The oldest are dropped when there are too many."""
 
     def __init__(self, limit: int = EARLY_LIMIT) -> None:
         self._limit = limit
@@ -184,28 +182,28 @@ class EarlyUpdates:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def keep(self, news: "SessionUpdate") -> None:
-        """One more."""
-        size = len(encode(news))
-        self._kept.append((news, size))
+    def keep(self, received: "SessionUpdate") -> None:
+        """Keep an update."""
+        size = len(encode(received))
+        self._kept.append((received, size))
         self._size += size
         while self._size > self._limit:
             old, size = self._kept.popleft()
             self._size -= size
             self._dropped += 1
             if self._dropped == 1:  # once: there may be very many
-                _log.warning("updates of sessions that nobody opened are dropped, first of `%s`", old.session_id)
+                _log.warning("updates of sessions that were not opened are dropped, first of `%s`", old.session_id)
 
     def clear(self) -> None:
-        """Keep none of them."""
+        """Drop all of them."""
         self._kept.clear()
         self._size = 0
 
     def claim(self, session_id: str) -> "list[Update]":
-        """Those of this session, in order; they wait no longer."""
+        """Return the updates of a session, in order, and keep them no longer."""
         if not self._kept:
             return []
-        mine = [news.update for news, _ in self._kept if news.session_id == session_id]
+        mine = [each.update for each, _ in self._kept if each.session_id == session_id]
         self._kept = deque(each for each in self._kept if each[0].session_id != session_id)
         self._size = sum(size for _, size in self._kept)
         return mine
@@ -214,29 +212,29 @@ class EarlyUpdates:
 _log = logging.getLogger(__name__)
 
 OnUpdate: TypeAlias = Callable[["Update"], None]
-"""Takes the updates that come outside of turns."""
+"""Called with the updates that come outside of turns."""
 
 LATE_WEIGHT: Final = 1024
 """Bytes that an update counts for while it waits behind a turn that is over and not read. Enough of them slow the wire."""
 
 
-class Listener(Followed, Protocol):
-    """Who keeps up: a session."""
+class UpdatedSession(Followed, Protocol):
+    """A session, as its inbox sees it."""
 
     id: str
     transcript: "Transcript"
 
 
 class SessionInbox:
-    """The ears of one session."""
+    """Where the updates of one session go: to its turns, its settings, its transcript and `on_update`."""
 
-    def __init__(self, session: Listener, on_update: OnUpdate | None) -> None:
+    def __init__(self, session: UpdatedSession, on_update: OnUpdate | None) -> None:
         if iscoroutinefunction(on_update):
             raise LocalProtocolError("`on_update` must be a plain `def`: to wait, iterate over a turn")
         self._turns: dict[int, weakref.ref[ClientTurn]] = {}
         self._forgotten: dict[int, ClientTurn] = {}
         self.replaying = False
-        """Whether the agent tells again what we know: the session is opened anew by `session/load`."""
+        """Whether the agent replays a history that we have: the session is opened again by `session/load`."""
         self._session = session
         self._on_update = on_update
 
@@ -264,13 +262,13 @@ class SessionInbox:
         """Whether a turn has been cancelled that the agent has not ended yet."""
         return any(turn._being_cancelled for turn in self.turns)
 
-    def worked(self) -> None:
+    def note_work(self) -> None:
         """Note that the agent works on the prompts that it has: they must not be sent again."""
         for turn in self.turns:
             turn._begun = turn._begun or turn._sent
 
-    def heard(self, update: "Update") -> None:
-        """An update that no turn was waiting for."""
+    def receive(self, update: "Update") -> None:
+        """Take an update that no turn was waiting for."""
         if self.replaying:
             follow_settings(self._session, update)
             return
@@ -281,14 +279,14 @@ class SessionInbox:
         self._deliver(update)
 
     def follow(self, update: "Update") -> None:
-        """Keep up with an update."""
+        """Apply an update to the transcript and the settings."""
         self._session.transcript.apply(update)
         follow_settings(self._session, update)
 
-    def asked(self, patch: v1.ToolCallPatch) -> v1.ToolCallPatch:
-        """Permission is asked for a call: note it, in its place, and return it with all that we know about it.
+    def add_request(self, patch: v1.ToolCallPatch) -> v1.ToolCallPatch:
+        """Enter the call of a permission request into the transcript, and return it with all that we know about it.
 
-        Many agents name only the call that they announced just before, and whoever decides wants to know what it is.
+        Many agents send only the id of a call that they announced before, but the policy and the user need the rest.
         """
         transcript = self._session.transcript
         turn = self.running
@@ -307,8 +305,8 @@ class SessionInbox:
             transcript.asked(patch)
         return call.known(patch)
 
-    def tell(self, notice: v1.NoticeUpdate) -> None:
-        """Say something of our own: in the turn, or else to `on_update`."""
+    def send_notice(self, notice: v1.NoticeUpdate) -> None:
+        """Deliver a notice of our own: in the turn, or else to `on_update`."""
         _log.warning("session `%s`: %s: %s", self._session.id, notice.title, notice.description)
         if turns := self.turns:
             self._session.transcript.apply(notice)
@@ -317,7 +315,7 @@ class SessionInbox:
             self._deliver(notice)
 
     def over(self, turn: "ClientTurn") -> None:
-        """Let go of a turn that has ended and is read."""
+        """Remove a turn that has ended and is read."""
         self._turns.pop(id(turn), None)
         self._forgotten.pop(id(turn), None)
         self._session.transcript.turn_ended()
@@ -329,69 +327,69 @@ class SessionInbox:
         if self._on_update is not None:
             try:
                 self._on_update(update)
-            except Exception:  # somebody's fault, but not a reason to hear no more
+            except Exception:  # a mistake in the handler is no reason to drop what follows
                 _log.exception("`on_update` failed")
 
 
-# The sessions of one agent by their ids: who gets an update, and whose directories count.
+# The sessions of one agent by their ids.
 
 
 class ClientSessions:
-    """Every session that is open here."""
+    """The open sessions of one agent: where updates and requests find theirs."""
 
     def __init__(self) -> None:
         self.early = EarlyUpdates()
-        self.strangers = OpenQuestions()
-        """Questions that belong to no session we know."""
+        self.unknown = OpenQuestions()
+        """Questions of no session that we know."""
         self._by_id: dict[str, ClientSession] = {}
         self._opening: list[SessionWorkspace] = []
 
     def get(self, session_id: str | None) -> "ClientSession | None":
-        """The session, if it is open here."""
+        """Return the session, if it is open here."""
         return self._by_id.get(session_id) if session_id is not None else None
 
     def put(self, session: "ClientSession") -> "ClientSession | None":
-        """From now on this session hears what is told of its id, first what was told already. Returns who heard it before."""
+        """Give a session the updates of its id from now on, first those that came already. Return the session that had them before."""
         before = self._by_id.get(session.id)
         self._by_id[session.id] = session
         for update in self.early.claim(session.id):
-            session._inbox.heard(update)
+            session._inbox.receive(update)
         return before
 
     def forget(self, session: "ClientSession") -> None:
-        """It hears no more."""
+        """Give a session no more updates."""
         if self._by_id.get(session.id) is session:
             del self._by_id[session.id]
 
-    def heard(self, news: "SessionUpdate") -> None:
-        """An update that no turn is waiting for."""
-        session = self._by_id.get(news.session_id)
+    def receive(self, received: "SessionUpdate") -> None:
+        """Take an update that no turn is waiting for."""
+        session = self._by_id.get(received.session_id)
         if session is None:
-            self.early.keep(news)
+            self.early.keep(received)
         else:
-            session._inbox.heard(news.update)
+            session._inbox.receive(received.update)
 
     @contextmanager
-    def opening(self, place: "SessionWorkspace") -> Iterator[None]:
-        """A session is being opened whose id we do not know yet."""
-        self._opening.append(place)
+    def opening(self, workspace: "SessionWorkspace") -> Iterator[None]:
+        """In this block a session is being opened whose id we do not know yet."""
+        self._opening.append(workspace)
         try:
             yield
         finally:
-            self._opening.remove(place)
+            self._opening.remove(workspace)
 
     def roots(self, session_id: str) -> "Roots":
-        """Where this session may read, write and run.
+        """Return the roots in which a session may read, write and run commands.
 
         Raises:
             RequestError: there is no such session.
         """
-        if (place := self.workspace(session_id)) is not None:
-            return place.roots
+        if (workspace := self.workspace(session_id)) is not None:
+            return workspace.roots
         raise RequestError(Code.INVALID_PARAMS, "there is no such session here", session_id)
 
     def workspace(self, session_id: str) -> "SessionWorkspace | None":
-        """Where this session works, if we know it."""
+        """Return the workspace of a session, if we know it."""
         session = self._by_id.get(session_id)
         if session is not None:
             return session._workspace
@@ -404,9 +402,9 @@ class ClientSessions:
         return session._inbox.running if session is not None else None
 
     async def ask(self, session_id: str | None, ask: Callable[[], T | Awaitable[T]], instead: T) -> T:
-        """Ask the user, unless the turn is being cancelled; stop asking when it is. Then the answer is `instead`."""
+        """Ask the user, unless the turn is being cancelled; a cancellation ends the question. Then the answer is `instead`."""
         session = self.get(session_id)
         if session is not None and session._inbox.being_cancelled:
             return instead
-        questions = self.strangers if session is None else session._questions
+        questions = self.unknown if session is None else session._questions
         return await questions.wait_for(maybe_await(ask()), instead)

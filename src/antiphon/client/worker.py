@@ -1,7 +1,7 @@
-"""An event loop in a thread of its own, for callers that have none, or one that is busy with them.
+"""An event loop in a thread of its own, for callers without one, or with one that is busy.
 
-A handler may raise what ends a program: `sys.exit()`, Ctrl-C in `input()`. It raises it in a thread where that would end the thread
-and nothing else. So it is carried over: what the caller waits for is cancelled, as by Ctrl-C, and the caller gets the exception.
+A handler may raise what ends a program: `sys.exit()`, Ctrl-C in `input()`. In its thread that would end the thread and nothing else.
+So it is carried over: what the caller waits for is cancelled, as by Ctrl-C, and the caller gets the exception.
 """
 
 import asyncio
@@ -24,10 +24,10 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 STOP_GRACE: Final = 10.0
-"""Seconds that what runs may take to end, which is a little more than the whole ladder takes to end a program."""
+"""Seconds that tasks may take to end: a little more than all grace periods of a process together."""
 
 JOIN_GRACE: Final = 2 * STOP_GRACE
-"""Seconds that the thread may take to end. It is a daemon: one that hangs in a file system that does not answer is left behind."""
+"""Seconds that the thread may take to end. It is a daemon: one that hangs in a file system that does not respond is left behind."""
 
 
 class _Call(Generic[T]):
@@ -38,9 +38,9 @@ class _Call(Generic[T]):
     ) -> None:
         self.over = threading.Event()
         self.closing = closing
-        """Whether it goes on whatever a handler raises."""
+        """Whether an exception of a handler does not cancel it."""
         self.carried: BaseException | None = None
-        """What a handler has raised, for the caller to get."""
+        """The exception of a handler, for the caller."""
         self._work = work
         self._instead = instead
         self._task: asyncio.Task[T] | None = None
@@ -67,7 +67,7 @@ class _Call(Generic[T]):
     # In any thread, when there is no loop or no work.
 
     def lose(self) -> None:
-        """There is no loop to do it."""
+        """End the call without a result: there is no loop."""
         if self._task is None:
             self._work.close()
         self._lost = not self._cancelled
@@ -75,11 +75,11 @@ class _Call(Generic[T]):
 
     @property
     def done(self) -> bool:
-        """Whether it has come to a result or an error of its own, whatever a handler has raised meanwhile."""
+        """Whether the work has a result or an error of its own, whatever a handler has raised meanwhile."""
         return self._task is not None and self._task.done() and not self._task.cancelled()
 
     def result(self) -> T:
-        """What came of it."""
+        """Return the result of the work, or raise its error."""
         if self._task is None or not self._task.done() or self._lost:
             raise ConnectionClosed("this connection is closed")
         if self._task.cancelled():
@@ -99,16 +99,16 @@ class Worker:
         self._failure: BaseException | None = None
         """Why there is no loop."""
         self._calls: set[_Call[Any]] = set()
-        """What callers wait for."""
-        self._left: BaseException | None = None
-        """What a handler has raised while no caller waited."""
+        """The calls that threads wait for."""
+        self._pending: BaseException | None = None
+        """The exception of a handler that came while no caller waited."""
         # A daemon: a program that forgets to close us can still end.
         self._thread = threading.Thread(target=self._serve, name="antiphon", daemon=True)
 
     # The loop.
 
     def start(self) -> None:
-        """Begin.
+        """Start the thread and its loop.
 
         Raises:
             OSError: there is no descriptor left for an event loop.
@@ -140,14 +140,14 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         self._started.set()
-        if not self._stopped:  # by a caller that did not even wait until we had started
+        if not self._stopped:  # by a caller that did not wait for the start
             await self._stop.wait()
         rest = asyncio.all_tasks() - {asyncio.current_task()}
-        if rest:  # an agent that is just being ended
+        if rest:  # such as the end of an agent
             await asyncio.wait(rest, timeout=STOP_GRACE)
 
     def _end(self) -> None:
-        """There is no loop any more: what is waited for will not come."""
+        """End all calls: there is no loop any more."""
         with self._lock:
             self._ended = True
             calls = tuple(self._calls)
@@ -157,11 +157,11 @@ class Worker:
         self._started.set()
 
     def stop(self) -> None:
-        """End the loop and wait for it."""
+        """Stop the loop, and wait for the end of its thread."""
         if self._thread.is_alive():
             self._stopped = True
             if self._stop is not None:
-                self._tell(self._stop.set)
+                self._call_on_loop(self._stop.set)
             self._thread.join(JOIN_GRACE)
 
     # The callers.
@@ -169,7 +169,7 @@ class Worker:
     def run(
         self, work: Coroutine[Any, Any, T], *, closing: bool = False, instead: Callable[[], object] | None = None
     ) -> T:
-        """Wait for a coroutine. Ctrl-C while we wait cancels it, and so does a handler that ends the program.
+        """Run a coroutine on the loop, and wait for it. Ctrl-C cancels it, and so does a handler that ends the program.
 
         `closing`: nothing that a handler raises ends it, so that what has to be closed is. `instead` is called on the loop if the
         work is cancelled, or not even begun because of what a handler has raised before.
@@ -177,29 +177,29 @@ class Worker:
         if threading.current_thread() is self._thread:
             work.close()
             raise LocalProtocolError(
-                "this is called by the thread that would have to answer it: `on_update` must not ask the agent"
+                "this is called by the thread that would have to handle it: `on_update` must not send requests to the agent"
             )
         if not closing:
             try:
-                self.raise_what_was_left()
+                self.raise_pending()
             except BaseException:
                 work.close()
                 if instead is not None:
-                    self._tell(instead)
+                    self._call_on_loop(instead)
                 raise
         call = _Call(work, closing=closing, instead=instead)
         try:
             self._begin(call)
             call.over.wait()
         except BaseException:
-            self._tell(call.cancel)  # without effect where it was not even begun
+            self._call_on_loop(call.cancel)  # without effect where it was not even begun
             raise
         finally:
             with self._lock:
                 self._calls.discard(call)
                 carried, call.carried = call.carried, None
                 if carried is not None and call.done:  # a turn that was begun must not be lost: the next call raises it
-                    self._left, carried = carried, None
+                    self._pending, carried = carried, None
         try:
             if carried is not None:
                 raise carried
@@ -209,13 +209,13 @@ class Worker:
 
     def _begin(self, call: _Call[Any]) -> None:
         with self._lock:
-            if not self._ended and self._tell(call.begin):
+            if not self._ended and self._call_on_loop(call.begin):
                 self._calls.add(call)
                 return
         call.lose()
 
-    def _tell(self, do: Callable[[], object]) -> bool:
-        """Have something done on the loop. False: there is none any more."""
+    def _call_on_loop(self, do: Callable[[], object]) -> bool:
+        """Call a function on the loop. False: there is none any more."""
         try:
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(do)
@@ -223,34 +223,34 @@ class Worker:
             return False
         return self._loop is not None
 
-    def raise_what_was_left(self) -> None:
-        """Raise what a handler has raised while no caller waited."""
+    def raise_pending(self) -> None:
+        """Raise the exception of a handler that came while no caller waited."""
         with self._lock:
-            left, self._left = self._left, None
+            pending, self._pending = self._pending, None
         try:
-            if left is not None:
-                raise left
+            if pending is not None:
+                raise pending
         finally:
-            del left
+            del pending
 
     def _carry(self, error: BaseException) -> None:
-        """Give the callers what a handler raised to end the program: those who wait now, else the next one."""
+        """Give an exception of a handler that ends the program to the callers that wait now, else to the next one."""
         with self._lock:
             calls = [call for call in self._calls if not call.closing]
             for call in calls:
                 call.carried = error
             if not calls:
-                self._left = error
+                self._pending = error
         # On the loop, and not by waking the callers: what they do next comes after what their cancelled calls still send.
         for call in calls:
-            self._tell(call.cancel)
+            self._call_on_loop(call.cancel)
 
-    # Their handlers.
+    # Handlers.
 
     def in_thread(self, handler: Callable[[A], Any]) -> Callable[[A], Coroutine[Any, Any, Any]]:
-        """A plain handler as one that the loop can wait for: it may block, as `input()` does.
+        """Make a handler that the loop can wait for from one that may block, as `input()` does.
 
-        In a thread of its own that nobody has to wait for: a question that was released may never be answered.
+        It runs in a thread of its own that is not waited for: a question that was released may never be answered.
         """
 
         async def handle(asked: A) -> Any:
@@ -260,18 +260,18 @@ class Worker:
             answer: asyncio.Future[Any] = loop.create_future()
 
             def work() -> None:
-                tell: Callable[[Any], Any]
+                finish: Callable[[Any], Any]
                 try:
-                    tell, value = answer.set_result, handler(asked)
+                    finish, value = answer.set_result, handler(asked)
                 except StopIteration as error:  # a future takes any exception but this
-                    tell, value = answer.set_exception, RuntimeError(f"a handler raised {error!r}")
+                    finish, value = answer.set_exception, RuntimeError(f"a handler raised {error!r}")
                 except Exception as error:
-                    tell, value = answer.set_exception, error
+                    finish, value = answer.set_exception, error
                 except BaseException as error:
                     self._carry(error)
-                    tell, value = answer.cancel, None
-                with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                    loop.call_soon_threadsafe(lambda: answer.done() or tell(value))
+                    finish, value = answer.cancel, None
+                with suppress(RuntimeError):  # the loop is closed: nothing waits any more
+                    loop.call_soon_threadsafe(lambda: answer.done() or finish(value))
 
             threading.Thread(target=work, name="antiphon handler", daemon=True).start()
             return await self._answer(maybe_await(await answer))
@@ -285,14 +285,14 @@ class Worker:
             self._carry(error)
             raise asyncio.CancelledError from None
 
-    def at_once(self, handler: Callable[[A], Any]) -> Callable[[A], Any]:
-        """A handler that is called on the loop. What it raises to end the program does not cost the updates behind this one."""
+    def on_loop(self, handler: Callable[[A], Any]) -> Callable[[A], Any]:
+        """Make a handler that is called on the loop. An exception that ends the program does not cost the updates behind this one."""
         if iscoroutinefunction(handler):
-            return handler  # whoever takes it says that it must not be one
+            return handler  # refused where it is used
 
-        def handle(told: A) -> None:
+        def handle(value: A) -> None:
             try:
-                handler(told)
+                handler(value)
             except (SystemExit, KeyboardInterrupt) as error:
                 self._carry(error)
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from antiphon.agent.session import AgentSession
+from antiphon.agent.session import AgentSession, SessionHost
 from antiphon.catalogue.programs import CODEX, FoundProgram
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.hub import CodexHub
@@ -98,7 +98,9 @@ async def late_server(tmp_path: Path) -> AsyncIterator[tuple[CodexHub, Path]]:
 
 
 def thread_in(hub: CodexHub, ear: Ear) -> OpenThread:
-    session = cast("AgentSession", SimpleNamespace(id="s", cwd="/w", directories=(), mcp_servers=(), rules=None))
+    session = cast(
+        "AgentSession", SimpleNamespace(id="s", cwd="/w", directories=(), mcp_servers=(), host=SessionHost())
+    )
     return OpenThread(session, hub, CodexSettings(session), UnseenItems(), ear)
 
 

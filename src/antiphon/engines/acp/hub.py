@@ -126,9 +126,9 @@ class AcpHub:
     async def alive(self) -> LiveAgent:
         """Return the agent, started if necessary. Raises what `request_errors` translates."""
         agent = await self._relay.alive()
-        if self.identity.methods is not agent.welcome.auth_methods:
-            self.identity.methods = agent.welcome.auth_methods
-            self._know(agent.welcome.auth_methods)
+        if self.identity.methods is not agent.initialized.auth_methods:
+            self.identity.methods = agent.initialized.auth_methods
+            self._know(agent.initialized.auth_methods)
         return agent
 
     async def end(self, agent: LiveAgent) -> None:

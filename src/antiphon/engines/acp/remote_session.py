@@ -163,9 +163,9 @@ class RemoteSession:
             NotSupported: it does not reach an MCP server.
         """
         place = SessionWorkspace(self._session.cwd, self._session.directories, self._session.mcp_servers)
-        agent.abilities.need_place(place.servers, ())
+        agent.abilities.need_workspace(place.servers, ())
         try:
-            agent.abilities.need_place((), place.directories)
+            agent.abilities.need_workspace((), place.directories)
         except NotSupported:
             left = ", ".join(place.directories)
             await self._warn(

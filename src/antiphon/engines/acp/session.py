@@ -261,7 +261,7 @@ class AcpSession(EngineSession):
     async def prompt(self, turn: "AgentTurn") -> "Outcome":
         with request_errors(self._hub.identity):
             agent = await self._ready()
-            blocks = await blocks_for(turn, agent.welcome.agent_capabilities.prompt_capabilities)
+            blocks = await blocks_for(turn, agent.initialized.agent_capabilities.prompt_capabilities)
             with self._remote.with_summary(blocks) as reminded:
                 result = await self._run_turn(agent, v1.Prompt(self._remote.id, reminded))
             check_end(self._hub.identity, result)
@@ -310,7 +310,7 @@ class AcpSession(EngineSession):
         agent = self._remote.agent
         if agent is None or agent.ended or self._turn is None or self._turn.done() or not _steers(agent):
             return False
-        blocks = await blocks_for(turn, agent.welcome.agent_capabilities.prompt_capabilities)
+        blocks = await blocks_for(turn, agent.initialized.agent_capabilities.prompt_capabilities)
         addition = v1.Prompt(self._remote.id, blocks, meta={"steering": {"idleBehavior": "promptRequired"}})
         try:
             answer = await agent.request(_STEER, addition)
@@ -355,5 +355,5 @@ class AcpSession(EngineSession):
 
 
 def _steers(agent: "LiveAgent") -> bool:
-    reported = (agent.welcome.meta or {}).get("steering")
+    reported = (agent.initialized.meta or {}).get("steering")
     return isinstance(reported, dict) and reported.get("supported") is True
