@@ -22,8 +22,9 @@ CLAUDE_AGENT_ACP: Final = "claude-agent-acp"
 CODEX_ACP: Final = "codex-acp"
 NEUTRAL: Final = "neutral"
 
-Role = Literal["client", "agent", "relay", "minimal", "echo", "claude", "codex"]
-"""`relay`: between a client on stdio and an agent that it starts. The last two: a bridge to that CLI."""
+Role = Literal["client", "agent", "relay", "minimal", "echo", "file", "claude", "codex"]
+"""`relay`: between a client on stdio and an agent that it starts. `echo`: the installed agent; `file`: an agent file that a user wrote,
+which is the echo agent of the rivals. The last two: a bridge to that CLI."""
 
 _NPM: Final = HERE / "node_modules" / "@agentclientprotocol"
 _PACKAGES: Final = {
@@ -63,9 +64,15 @@ class Contestant:
             return [str(Path(sys.executable).with_name("antiphon")), "agent", "--engine", _ENGINES[role]]
         if role in ("claude", "codex"):
             return [node(), str(_NPM / _PACKAGES[self.name] / "dist" / "index.js")]
+        if role == "file" and self.name != OURS:
+            role = "echo"
         if self.language == "node":
             return [node(), str(self._file(role)), *args]
-        if role in ("minimal", "echo"):  # a plain file, as a user's agent would be: no `-m` machinery in the start-up
+        if role in (
+            "minimal",
+            "echo",
+            "file",
+        ):  # a plain file, as a user's agent would be: no `-m` machinery in the start-up
             return [sys.executable, str(self._file(role)), *args]
         return [sys.executable, "-m", f"benchmarks.contestants.{self.module}_{role}", *args]
 

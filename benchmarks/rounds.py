@@ -3,9 +3,10 @@
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from benchmarks.bridges.playing import play_bridge
-from benchmarks.commands import CONTESTANTS, neutral_command
+from benchmarks.commands import CONTESTANTS, Role, neutral_command
 from benchmarks.measure import Run, RunFailed, Side, bare_import, converse, start_up
 from benchmarks.rest import at_rest
 from benchmarks.updates import encode
@@ -17,6 +18,10 @@ Say = Callable[[str], None]
 _HELLO = encode(
     {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1, "clientCapabilities": {}}}
 )
+
+
+_STARTED: Final[dict[str, Role]] = {"start": "minimal", "start_agent": "echo", "start_file": "file"}
+"""The workloads that measure a start → what is started."""
 
 
 @dataclass(slots=True)
@@ -47,7 +52,7 @@ def play(workload: Workload, names: Sequence[str], rounds: int, say: Say) -> Rec
     """Play one workload: A B C, A B C, …; a contestant that fails is recorded and not asked again."""
     record = Record()
     names = [name for name in names if name in workload.among]
-    if workload.kind in ("start", "start_agent"):
+    if workload.kind in _STARTED:
         names = [BARE_IMPORT, *names]
     for number in range(rounds * workload.repeat):
         for name in names:
@@ -68,8 +73,8 @@ def play(workload: Workload, names: Sequence[str], rounds: int, say: Say) -> Rec
 def _once(workload: Workload, name: str) -> Values:
     if name == BARE_IMPORT:
         return {"start": bare_import("asyncio, msgspec") * 1e3}
-    if workload.kind in ("start", "start_agent"):
-        command = CONTESTANTS[name].command("minimal" if workload.kind == "start" else "echo")
+    if (role := _STARTED.get(workload.kind)) is not None:
+        command = CONTESTANTS[name].command(role)
         return {"start": start_up(command, _HELLO) * 1e3}
     if workload.kind == "idle":
         alone, each = at_rest(CONTESTANTS[name].command("echo"), workload.sessions)

@@ -220,6 +220,15 @@ def workloads(*, quick: bool = False) -> tuple[Workload, ...]:
             repeat=4,
         ),
         Workload(
+            "start-up-file",
+            "an agent file that imports `Agent`, `AgentTurn` and `v1`, and the rivals' echo agents, spawn to `initialize` answer",
+            "start_file",
+            "itself",
+            ("start",),
+            (Goal("start", 1.2, BARE_IMPORT), *both("start", 6, 2.2)),
+            repeat=4,
+        ),
+        Workload(
             "idle-agent",
             "the same agents after `initialize`, then with sessions that nobody uses",
             "idle",
