@@ -194,7 +194,9 @@ class ConnectedAgent:
         cursor: str | None = None
         seen: set[str] = set()
         while True:
-            page = await self._link.request(m.LIST_SESSIONS, v1.ListSessions(cwd=directory, cursor=cursor), timeout)
+            page = await self._link.request(
+                m.LIST_SESSIONS, v1.ListSessions(cwd=directory, cursor=cursor), timeout=timeout
+            )
             for info in page.sessions:
                 yield info
             cursor = page.next_cursor
@@ -205,7 +207,7 @@ class ConnectedAgent:
     async def delete_session(self, session_id: str, *, timeout: Timeout = UNSET) -> None:
         """Remove a session from the list for good."""
         self._link.abilities.need_method("session/delete")
-        await self._link.request(m.DELETE_SESSION, v1.DeleteSession(session_id), timeout)
+        await self._link.request(m.DELETE_SESSION, v1.DeleteSession(session_id), timeout=timeout)
 
     # Extensions.
 
@@ -215,7 +217,7 @@ class ConnectedAgent:
         Raises:
             RequestRefused: the agent does not know the method, or refuses.
         """
-        return await self._link.request(extension_call(method), {} if params is None else params, timeout)
+        return await self._link.request(extension_call(method), {} if params is None else params, timeout=timeout)
 
     async def notify_extension(self, method: str, params: object = None) -> None:
         """Send an extension notification."""
@@ -234,7 +236,7 @@ class ConnectedAgent:
     async def logout(self, *, timeout: Timeout = UNSET) -> None:
         """Sign out."""
         self._link.abilities.need_method("logout")
-        await self._link.request(m.LOGOUT, v1.Logout(), timeout)
+        await self._link.request(m.LOGOUT, v1.Logout(), timeout=timeout)
 
     async def close(self) -> None:
         """Close the connection, and end the agent if we started it and every terminal that it left."""

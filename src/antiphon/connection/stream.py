@@ -113,6 +113,7 @@ class Backlog(Generic[U]):
         self._runs: deque[tuple[int, int]] = deque()
         """How they came: so many updates, of so many bytes together."""
         self._counted = 0
+        self._size = 0
         self._readers: list[Arrival] = []
         inbox.add(session_id, self)
 
@@ -129,6 +130,7 @@ class Backlog(Generic[U]):
         self.waiting.extend(updates)
         self._runs.append((len(updates), size))
         self._counted += len(updates)
+        self._size += size
         self._inbox.take(size)
         if self._readers:
             self._wake(at_once)
@@ -141,13 +143,16 @@ class Backlog(Generic[U]):
 
     def settle(self) -> None:
         """Release the bytes of what was taken since the last time."""
+        if not self.waiting:  # as nearly always
+            self._counted = 0
+            self._runs.clear()
+            released, self._size = self._size, 0
+            if released:
+                self._inbox.release(released)
+            return
         taken = self._counted - len(self.waiting)
         self._counted -= taken
         released = 0
-        if not self._counted:  # nothing waits any more, as nearly always
-            released = sum(size for _, size in self._runs) if len(self._runs) > 1 else self._runs[0][1] if taken else 0
-            self._runs.clear()
-            taken = 0
         while taken:
             count, size = self._runs.popleft()
             if taken < count:
@@ -158,6 +163,7 @@ class Backlog(Generic[U]):
             taken -= count
             released += size
         if released:
+            self._size -= released
             self._inbox.release(released)
 
     def end(self) -> None:

@@ -5,11 +5,13 @@ which costs a fresh process three memory-mapping calls for every wake-up, twice 
 """
 
 import asyncio
+import fcntl
 import logging
 import os
 import select
 import stat
 from collections import deque
+from contextlib import suppress
 from enum import Enum
 from time import perf_counter
 from typing import Final
@@ -24,7 +26,11 @@ __all__ = ["CLOSE_GRACE", "PIPE_INPUT_LIFE", "PIPE_OUTPUT_LIFE", "InputEvent", "
 _log = logging.getLogger(__name__)
 
 READ_SIZE: Final = 64 * 1024
-"""Bytes per read: what a pipe holds, and below the size at which malloc turns to mmap."""
+"""Bytes per read: what a pipe holds at first, and below the size at which malloc turns to mmap."""
+
+PIPE_SIZE: Final = 256 * 1024
+"""Bytes that a pipe holds from the first time on that we find it full. Each wake-up then moves up to four times as much, which is a
+tenth less CPU for each update where many sessions share the pipe. Not more: the kernel gives small pipes to a user with 64 MiB of them."""
 
 FULL_READS: Final = 4
 """Reads in a row of a pipe that is full each time, before the loop gets a turn: 256 KiB."""
@@ -35,6 +41,9 @@ READS_PER_TURN: Final = 16
 LINGER: Final = 50e-6
 """Seconds that we poll for the next frame after a request or a response of ours, before we let the kernel put us to sleep.
 A peer that responds at once does so within this time, and going to sleep and being woken costs both of us more than that."""
+
+_SET_PIPE_SIZE: Final[int | None] = getattr(fcntl, "F_SETPIPE_SZ", None)
+"""The command that resizes a pipe, which Linux alone has."""
 
 _SPARE_CORE: Final = len(os.sched_getaffinity(0)) > 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) > 1
 
@@ -132,6 +141,7 @@ class PipeTransport(Transport):
         self._input = PIPE_INPUT_LIFE.start
         self._output = PIPE_OUTPUT_LIFE.start
         self._ramp = 1
+        self._grown = False
         self._lingering = False
         self._poll: select.poll | None = None
         self._aside = memoryview(b"")  # what is left of a large frame
@@ -191,12 +201,21 @@ class PipeTransport(Transport):
                 return
             self._take(chunk)
             if len(chunk) == READ_SIZE and reads < FULL_READS and self._input in _READS:
+                if not self._grown:
+                    self._grow()
                 continue  # a full pipe: the peer has more, and each look at the loop would cost as much as some updates
             # In the middle of a long line the rest is on its way: no need to ask the loop for each piece.
             if self._framer.pending <= READ_SIZE or not self._soon_readable():
                 break
         if not self._pollable and self._input in _READS:
             self.loop.call_soon(self._readable)
+
+    def _grow(self) -> None:
+        """Let the pipe hold more: the peer writes faster than we are woken."""
+        self._grown = True
+        if _SET_PIPE_SIZE is not None:
+            with suppress(OSError):  # a socket or a terminal, or the user has too many large pipes
+                fcntl.fcntl(self._read_fd, _SET_PIPE_SIZE, PIPE_SIZE)
 
     def linger(self) -> None:
         if self._pollable and not self._lingering and self._input in _READS:
