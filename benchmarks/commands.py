@@ -120,7 +120,7 @@ def versions() -> dict[str, str]:
         "node": asked.stdout.strip() or "absent",
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "cpus": str(os.cpu_count()),
-        "load": f"{os.getloadavg()[0]:.1f}",  # above 0.5 before we start, somebody else is at work: do not trust the run
+        "load": f"{os.getloadavg()[0]:.1f}",  # above 0.5 before the start the machine is busy: do not trust the run
         "antiphon": _version("antiphon"),
         "msgspec": _version("msgspec"),
         "uvloop": _version("uvloop"),

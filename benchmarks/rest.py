@@ -1,4 +1,4 @@
-"""What an agent holds while nobody uses it. Knows no SDK and no target."""
+"""The memory of an agent that is not used."""
 
 import json
 import os

@@ -57,7 +57,7 @@ class Goal:
     """A promise about one measure.
 
     Against a rival it bounds `theirs / ours` from below; against `BARE_IMPORT` it bounds `ours / theirs` from above;
-    against nobody it bounds our own value from above.
+    without a rival it bounds our own value from above.
     """
 
     measure: Measure
@@ -230,7 +230,7 @@ def workloads(*, quick: bool = False) -> tuple[Workload, ...]:
         ),
         Workload(
             "idle-agent",
-            "the same agents after `initialize`, then with sessions that nobody uses",
+            "the same agents after `initialize`, then with sessions that are not used",
             "idle",
             "itself",
             ("idle", "session"),

@@ -1,4 +1,4 @@
-"""The CLIs behind the bridges: where they are, and what keeps them from talking to anybody but the model. Knows no contestant."""
+"""The CLIs behind the bridges: where they are, and what limits their network to the model."""
 
 import os
 from collections.abc import Callable

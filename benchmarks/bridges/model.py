@@ -50,7 +50,7 @@ class _Server(ThreadingHTTPServer):
 
 
 def main() -> None:
-    """Serve until standard input ends, so that nothing is left when whoever started it is gone."""
+    """Serve until standard input ends, so that nothing is left when the program that started it is gone."""
     with _Server(("127.0.0.1", 0), _Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         print(f"http://127.0.0.1:{server.server_port}", flush=True)

@@ -1,4 +1,4 @@
-"""Where a bridge and its CLI work: a home that nobody used before, and no way out but to the model. Knows no contestant."""
+"""Where a bridge and its CLI work: a new home, and no network but to the model."""
 
 import subprocess
 import sys

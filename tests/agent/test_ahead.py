@@ -1,4 +1,4 @@
-"""What an agent does ahead: once a client is there, unasked, and without anybody waiting for it."""
+"""What an agent does once a client is connected, before its first request. Nothing waits for it."""
 
 import asyncio
 

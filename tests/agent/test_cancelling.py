@@ -322,7 +322,7 @@ async def test_a_handler_that_ignores_its_cancellation_is_answered_without(
         except TurnOver as error:
             troubles.append(error)
             told.set()
-        raise KeyError("nobody hears this")
+        raise KeyError("an error that is only logged")
 
     async with playing(only_prompt(prompt)) as editor:
         session = await editor.open()

@@ -154,7 +154,7 @@ async def serving(world: World) -> None:
     def nothing_held() -> None:
         assert not +agent.holds and not -agent.holds, agent.holds
         assert agent.closed == 1 and not agent.at_work
-        if world.schedule.end not in ("close", "kill", "cancel"):  # else the last words reach nobody
+        if world.schedule.end not in ("close", "kill", "cancel"):  # else the last updates are not received
             assert set(client.calls.values()) <= {"completed", "failed"}, client.calls
 
     world.finally_(nothing_held)

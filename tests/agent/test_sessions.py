@@ -261,7 +261,7 @@ async def test_an_agent_that_is_told_to_stop_ends_its_turns_and_closes_its_sessi
     assert agent.log == ["turn ended", f"close {session}"]
 
 
-async def test_a_close_that_has_begun_is_finished_though_nobody_waits_for_it() -> None:
+async def test_a_close_that_has_begun_is_finished_though_its_request_was_cancelled() -> None:
     agent = KeepingAgent()
     begun, gate, finished = asyncio.Event(), asyncio.Event(), list[str]()
 

@@ -270,7 +270,7 @@ async def test_a_call_cancelled_while_the_client_is_slow_still_ends(where: str) 
     async def work(turn: AgentTurn) -> None:
         def flood() -> None:
             _ = turn.say("x" * OUTPUT_HIGH)  # leaves at once
-            _ = turn.say("x" * OUTPUT_HIGH)  # now the wire is full, and whoever speaks next waits
+            _ = turn.say("x" * OUTPUT_HIGH)  # now the wire is full, and the next sender waits
 
         if where == "entering":
             flood()

@@ -1,4 +1,4 @@
-"""Questions to the user that still wait when their turn ends: they are withdrawn, whoever asked."""
+"""Questions to the user that still wait when their turn ends: their requests are cancelled."""
 
 import asyncio
 

@@ -54,7 +54,7 @@ class OddFields(Agent):
 
 
 class VendorMethods(Agent):
-    """Tells and asks things that nobody else knows, some before there is a session."""
+    """Sends updates and requests of unknown kinds, some before there is a session."""
 
     def after(self, method: str) -> None:
         if method == "initialize":
@@ -103,7 +103,7 @@ class AsksFirst(Agent):
 
 
 class AsksStrangely(Agent):
-    """Offers an option of a kind that nobody knows, and nothing that rejects."""
+    """Offers an option of an unknown kind, and none that rejects."""
 
     def prompt(self, params: Message) -> object:
         chosen = self.chosen(params["sessionId"], [("forever", "allow_forever"), ("yes", "allow_once")])
@@ -120,7 +120,7 @@ class AnnouncesTwice(Agent):
 
 
 class StrangeTerminals(Agent):
-    """Shows a terminal that nobody created, and asks for its output."""
+    """Shows a terminal that was not created, and requests its output."""
 
     def prompt(self, params: Message) -> object:
         content = [{"type": "terminal", "terminalId": "call_77"}]

@@ -100,7 +100,7 @@ async def test_a_call_that_is_announced_twice_is_one_call(tmp_path: Path) -> Non
         assert (call.title, call.status) == ("ls -l", v1.ToolStatus.COMPLETED)
 
 
-async def test_a_terminal_that_nobody_created_is_shown_and_not_found(tmp_path: Path) -> None:
+async def test_a_terminal_that_was_not_created_is_shown_and_not_found(tmp_path: Path) -> None:
     agent_here = Scripted(d.StrangeTerminals, tmp_path).connect(terminals=Terminals())
     async with asyncio.timeout(limit()), agent_here as agent:
         session = await agent.new_session()

@@ -106,7 +106,7 @@ async def test_a_permission_handler_that_fails_grants_nothing(caplog: pytest.Log
     assert "ZeroDivisionError" in caplog.text
 
 
-async def test_questions_to_the_user_are_declined_unless_somebody_asks_them() -> None:
+async def test_questions_to_the_user_are_declined_without_a_handler() -> None:
     def form(asked: v1.FormElicitation) -> v1.Accepted:
         return v1.Accepted({"name": asked.message})
 

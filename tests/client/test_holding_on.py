@@ -59,7 +59,7 @@ async def test_a_prompt_is_not_sent_again_once_the_agent_asked_for_anything() ->
     assert len(talker.prompts) == 1
 
 
-async def test_what_an_agent_says_after_a_cancel_reaches_whoever_still_reads() -> None:
+async def test_what_an_agent_sends_after_a_cancel_reaches_a_consumer_that_still_reads() -> None:
     talker, cancelled = Talker(), asyncio.Event()
     talker.router.on_notice(m.CANCEL, lambda _: cancelled.set())
 

@@ -225,7 +225,7 @@ async def client(world: World) -> None:
                 assert heard == said.get(name, [])[: len(heard)], name
                 assert name not in user.whole or heard == said.get(name, []), name
             for session in user.sessions:
-                assert not session._inbox.turns, "a turn that nobody reads and that never ended"
+                assert not session._inbox.turns, "a turn that is not read and never ended"
                 assert not session._questions._open
 
     world.finally_(in_order)

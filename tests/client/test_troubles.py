@@ -251,9 +251,9 @@ async def test_a_request_that_always_times_out_fails_after_five_tries(tmp_path: 
 
 async def test_a_request_that_needs_a_sign_in_is_not_asked_again_without_one(tmp_path: Path) -> None:
     script = Scripted(d.TerminalLogin, tmp_path)
-    for nobody in (None, lambda _: None):
+    for no_handler in (None, lambda _: None):
         script.log.write_text("", encoding="utf-8")
-        async with asyncio.timeout(limit()), script.connect(authenticate=nobody) as agent:
+        async with asyncio.timeout(limit()), script.connect(authenticate=no_handler) as agent:
             with pytest.raises(AuthRequired):
                 await agent.new_session()
         assert script.heard.count("session/new") == 1
