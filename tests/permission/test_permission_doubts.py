@@ -218,7 +218,7 @@ async def test_a_link_that_is_put_in_the_way_while_the_user_thinks_is_not_follow
 
     async with staged(PermissionGate(ask=ask), tmp_path) as stage:
         await stage.turn(play)
-    assert told[0] and "lead elsewhere" in told[0]
+    assert told[0] and "leads elsewhere" in told[0]
     assert (tmp_path / "precious").read_text(encoding="utf-8") == "old"
 
 
