@@ -79,9 +79,9 @@ async def test_the_last_answer_about_a_rule_counts(tmp_path: Path) -> None:
 async def test_a_scope_has_to_say_what_it_is_about(tmp_path: Path) -> None:
     async with asyncio.timeout(10), open_database(tmp_path) as database:
         store = DecisionStore(database)
-        with pytest.raises(ValueError, match="session has to say which"):
+        with pytest.raises(ValueError, match="session has to name it"):
             await store.remember("r", "allow", "session", project="/w")
-        with pytest.raises(ValueError, match="project has to say which"):
+        with pytest.raises(ValueError, match="project has to name it"):
             await store.remember("r", "allow", "project", session_id="s")
 
 

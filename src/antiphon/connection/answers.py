@@ -183,7 +183,7 @@ def _to_wire(error: Exception) -> ErrorObject:
     if isinstance(error, RequestRefused):  # the peer's own text, so it may have it back; but it is not our refusal
         refused = Advice(f"what it needed was refused: {error.reason}", error.hint)
         return ErrorObject(Code.INTERNAL_ERROR, "Internal error", str(refused))
-    if isinstance(error, NotSupported | RequestTimeout):  # ours, about the peer, and it says what to do
+    if isinstance(error, NotSupported | RequestTimeout):  # our own error about the peer, with a hint
         return ErrorObject(Code.INTERNAL_ERROR, "Internal error", str(error))
     if isinstance(error, RequestError):
         return _on_one_line(error)

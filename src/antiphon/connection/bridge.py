@@ -7,8 +7,8 @@ Rule 1: a request gets a new id on the other side, and its response the old one,
 number and a string a string; the new ones are counted together, so a peer that takes 1 and "1" for the same does no harm.
 Rule 2: ids inside params that name a request follow it: those of `$/cancel_request`, and those that the version of the protocol knows
 (`Version.request_ids`, the scope of an elicitation). A cancellation of nothing that is open goes no further.
-Rule 3: a response that nothing waits for, a second request with the same id, and a line that speaks of an id without being a message
-are not forwarded: each could end a request that it does not belong to. They are reported; who can be answered is.
+Rule 3: a response that nothing waits for, a second request with the same id, and a line that has an id without being a message
+are not forwarded: each could end a request that it does not belong to. They are reported, and answered with an error where that is possible.
 Rule 4: what cannot hold an id is forwarded as it came, in whole blocks, valid or not: the other side judges it as it would without us.
 Rule 5: while one side does not read, the other is not read: at most one block and one frame wait in memory, and nothing is dropped.
 Rule 6: when one side ends, the requests of the other that it did not answer are answered with an error, its own that are still open
@@ -334,7 +334,7 @@ class _Side:
         return changes
 
     def _malformed(self, message: Malformed) -> None:
-        """A message that cannot be read. If it was meant as a response, the request is over; else its sender is told."""
+        """Handle a message that cannot be read. If it was meant as a response, the request is over; else its sender gets an error."""
         waiting = None
         if not isinstance(message.id, UnsetType) and not message.asks:
             waiting = self.other.take(message.id)
@@ -508,7 +508,7 @@ def _skip(line: bytes, at: int) -> int:
 
 
 def _end_of(line: bytes, start: int) -> int:
-    """Where the value ends that begins there."""
+    """The position at which the value ends that begins at `start`."""
     depth = 0
     for token in _TOKEN.finditer(line, start, start + SCAN_LIMIT):
         kind = token[0][:1]
@@ -521,7 +521,7 @@ def _end_of(line: bytes, start: int) -> int:
 
 
 def _key_of(written: bytes) -> object:
-    """What tells an id from others, by its bytes."""
+    """The key of an id, by its bytes."""
     try:
         id: RequestId = msgspec.json.decode(written, type=int | float | str | None)
     except msgspec.DecodeError:

@@ -1,6 +1,6 @@
 """One end of a connection: requests and responses, notifications in order, cancellation, back-pressure, observers.
 
-It knows no version of the protocol: which notification carries updates is said by the `Version` that it is given, and everything else
+It knows no version of the protocol: the `Version` that it is given knows which notification carries updates, and everything else
 by the methods themselves.
 
 Rule 1: notifications are handled in the order of the wire, and before the response that follows them.
@@ -436,7 +436,7 @@ class Connection:
     # The end.
 
     def connection_lost(self, error: ConnectionClosed) -> None:
-        """Nothing more will arrive (the transport says so). What is being answered may still be, for a moment."""
+        """The transport reports that nothing more will arrive. Handlers that still run may answer for a moment."""
         if self._gone is not None:
             return
         if self._state is ConnectionState.CLOSING:  # our own doing, whatever the transport saw of it

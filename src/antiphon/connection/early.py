@@ -49,7 +49,7 @@ def answer_initialize(call: "Call[P, R]", initialize: "Callable[[P], R]", *, std
         except OSError as error:
             if error.errno == errno.EBADF:  # now, before the event loop takes the free number for a file of its own
                 raise StdioClosed() from None
-            return read  # not readable this way (set to non-blocking, say): the transport knows what to do
+            return read  # not readable this way (set to non-blocking, for example): the transport knows what to do
         if not chunk:
             _end_of(stdin)
             return read
@@ -86,7 +86,7 @@ def _has_room(stdout: int) -> bool:
 
 
 def _end_of(stdin: int) -> None:
-    """It is over. A terminal would ask for more when it is read again; what is put in its place says so every time."""
+    """Replace stdin by an empty file: a terminal would ask for more after its end, the empty file ends at every read."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, stdin)
     os.close(nothing)

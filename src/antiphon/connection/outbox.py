@@ -73,7 +73,7 @@ class Outbox:
         return leave
 
     def open(self) -> None:
-        """From now on things can be sent."""
+        """Set the transport: from now on frames can be sent."""
         self.lost = None
         self.watched = bool(self.taps)
 

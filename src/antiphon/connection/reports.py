@@ -21,7 +21,7 @@ LINE_LIMIT: Final = 2000
 
 
 class Mended(msgspec.Struct, frozen=True):
-    """A message was understood only by a dialect or by salvage; `rules` says how."""
+    """A message was understood only by a dialect or by salvage; `rules` names the rules."""
 
     method: str
     rules: tuple[str, ...]

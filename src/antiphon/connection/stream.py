@@ -271,7 +271,7 @@ class Stream(Generic[U, R]):
         return self._answer.result()
 
     async def close(self) -> None:
-        """Leave the turn. One that is not over is called off and its answer awaited, for at most `CANCEL_GRACE`."""
+        """Leave the turn. A turn that is not over is cancelled and its response awaited, for at most `CANCEL_GRACE`."""
         self._backlog.abandon()
         await asyncio.wait([self._answer])
 

@@ -1,4 +1,4 @@
-"""Session updates, read in whole blocks of lines and typed in one stage, and sent from templates.
+"""Session updates, read in whole blocks of lines and typed in one step, and sent from templates.
 
 A block with anything unusual in it (an answer, another method, a dialect, a broken line) is refused by the decoder before any of it
 is delivered, and then goes line by line. So nothing is handled twice and nothing out of order.

@@ -25,7 +25,7 @@ from antiphon.errors import AcpError
 __all__ = ["PAGE", "Feed", "Journal", "JournalEntry", "Lease", "StaleLease"]
 
 PAGE: Final = 1000
-"""Most entries of one `read`, unless the caller says otherwise."""
+"""Most entries of one `read`, unless the caller gives another limit."""
 
 FEED_LIMIT: Final = 1024 * 1024
 """Bytes that wait in memory for one slow tail. Beyond them it reads from the store, which has all of it."""
@@ -64,7 +64,7 @@ class Journal(Protocol):
     """The log of every session."""
 
     async def claim(self, session: str, previous: int | None = None, *, by: str = "") -> Lease:
-        """Take the right to append. `previous` is the epoch of the lease whose place it takes; `by` says for whom, for people.
+        """Take the right to append. `previous` is the epoch of the lease that it replaces; `by` names the owner, for people.
 
         Raises:
             LiveElsewhere: the session has a valid lease, and `previous` was not given.
@@ -83,7 +83,7 @@ class Journal(Protocol):
         """
 
     async def read(self, session: str, after: int = 0, limit: int = PAGE) -> list[JournalEntry]:
-        """The entries after a number, `limit` of them at most. Empty: there are none, or there is no such session."""
+        """The entries after a number, `limit` of them at most. Empty: there are no more, or there is no such session."""
 
     def tail(self, session: str, after: int = 0) -> AsyncIterator[JournalEntry]:
         """The entries after a number, and then every one that is appended. Any number of subscribers may do so at the same time."""

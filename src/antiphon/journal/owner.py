@@ -51,7 +51,7 @@ class Owner(Protocol):
         """Choose the worker of a new session.
 
         Raises:
-            NoOwner: none can take it; the error says why.
+            NoOwner: no worker can take it; the error has the reason.
         """
 
     def watch(self) -> AsyncIterator[SessionWorker]:

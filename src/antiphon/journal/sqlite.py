@@ -1,7 +1,7 @@
 """The journal of one machine. Its events are the history in the store; its claim is the lock on a session.
 
 The kernel holds the lock for the process, so a process that ends, however that happens, has no lease any more; and a process that is
-only stopped keeps its lease, because nothing else can claim the session meanwhile. Within the process the table of leases says which
+only stopped keeps its lease, because nothing else can claim the session meanwhile. Within the process the table of leases has which
 one is valid. So no lease has to be stored, and a home of an earlier version opens unchanged.
 """
 

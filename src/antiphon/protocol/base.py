@@ -1,6 +1,6 @@
 """What every message shares: field names in camelCase, absent fields left out, `_meta` carried, unknown kinds kept.
 
-How forgiving a field is stands in its type, because the schema says it field by field:
+How forgiving a field is stands in its type, because the schema sets it field by field:
 
 - an optional field falls back to its default when its value is wrong (the schema's `default-on-error`);
 - `Exact[T]` does not: a wrong value is an error, because guessing would change what happens;
@@ -97,7 +97,7 @@ class Unknown:
 
     @property
     def fields(self) -> JsonObject:
-        """What the bytes say, opened on demand."""
+        """The decoded value of the bytes, made on demand."""
         return msgspec.json.decode(self.raw, type=JsonObject)
 
     def __eq__(self, other: object) -> bool:
@@ -118,9 +118,9 @@ class _ChoiceMeta(type):
 
 
 class Choice(metaclass=_ChoiceMeta):
-    """A union whose members carry no common tag, which msgspec cannot tell apart by itself.
+    """A union whose members carry no common tag, which msgspec cannot distinguish by itself.
 
-    Subclasses say how: by the value of `tag`, then by the presence of a key, else `otherwise`. At run time the subclass
+    Subclasses define how to distinguish them: by the value of `tag`, then by the presence of a key, else `otherwise`. At run time the subclass
     stands in for the union in annotations; type checkers see the real union (`if TYPE_CHECKING`).
     """
 

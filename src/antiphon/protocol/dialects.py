@@ -50,7 +50,7 @@ class DialectRule(NamedTuple):
 
     name: str
     source: str
-    """Who says it this way."""
+    """The peers that use this form."""
     method: str
     half: Half
     apply: Change
@@ -110,7 +110,7 @@ def is_null(raw: Raw | bytes | None) -> bool:
 
 
 def opened(raw: Raw | bytes | None) -> Json:
-    """The plain value of a small part; None where there is none."""
+    """The plain value of a small part; None if it is absent."""
     return None if raw is None else msgspec.json.decode(raw)
 
 

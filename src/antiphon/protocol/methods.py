@@ -146,7 +146,7 @@ R = TypeVar("R")
 U = TypeVar("U")
 
 Side = Literal["agent", "client", "both"]
-"""Which side handles the method."""
+"""The side that handles the method."""
 
 
 class Topic:

@@ -1,7 +1,7 @@
 """A second chance for a message that the strict decoder refused, by the schema's own rules of leniency.
 
 Works on the bytes, level by level, so that what it does not understand (`Unknown`) keeps the very bytes it came in.
-`base` says which mark on a field allows what.
+`base` defines which mark on a field allows what.
 """
 
 import re
@@ -131,7 +131,7 @@ def _items(raw: bytes | Raw, path: str) -> list[Raw]:
 
 
 def _opened(raw: bytes | Raw, strict: "msgspec.json.Decoder[T]", path: str) -> T:
-    """A part, strictly; a refusal says where."""
+    """Read a part strictly; the error has its path."""
     try:
         return strict.decode(raw)
     except ValidationError as error:
@@ -149,7 +149,7 @@ def _read_union(raw: bytes | Raw, kind: Kind, path: str, notes: Notes, refusal: 
     tag_field = next(iter(tagged.values())).__struct_config__.tag_field
     tag = _tag(fields, tag_field)
     if tag is None:
-        raise ValidationError(f"Object has no `{tag_field}` to tell its kind - at `{path}`")
+        raise ValidationError(f"Object has no `{tag_field}` for its kind - at `{path}`")
     if tag in tagged:
         return _read_struct(fields, tagged[tag], path, notes)
     return _unknown(tag, raw, path, notes)
@@ -162,7 +162,7 @@ def _read_choice(raw: bytes | Raw, kind: type[Choice], path: str, notes: Notes) 
     if member is not None:
         return _read_struct(fields, member, path, notes)
     if tag is None:
-        raise ValidationError(f"Object has nothing to tell its kind - at `{path}`")
+        raise ValidationError(f"Object has nothing that determines its kind - at `{path}`")
     return _unknown(tag, raw, path, notes)
 
 

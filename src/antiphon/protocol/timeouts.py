@@ -18,7 +18,7 @@ Timeout: "TypeAlias" = float | UnsetType | None
 
 START_TIMEOUT: Final = 90.0
 """Seconds for `initialize`. Long, because some agents do all their work before it; a program that was started in the wrong way, and
-waits for a person, is told from them by this alone."""
+waits for a person, differs from them by this alone."""
 
 OPEN_TIMEOUT: Final = 300.0
 """Seconds to open a session. The agent may have to start programs, to download MCP servers, and to send a long history."""

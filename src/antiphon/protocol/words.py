@@ -60,7 +60,7 @@ class Word(str, Enum):  # noqa: UP042 - not StrEnum: unknown words are made with
 
 
 def unknown_reads_as(default: str | None, **aliases: str) -> Callable[[type[W]], type[W]]:
-    """Say how words outside the list read: `aliases` first, then `default` (`None`: as themselves)."""
+    """Set how words outside the list are read: `aliases` first, then `default` (`None`: as themselves)."""
 
     def mark(words: type[W]) -> type[W]:
         type.__setattr__(words, "__reads__", (default, aliases))

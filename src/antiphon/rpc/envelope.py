@@ -171,7 +171,7 @@ def _message(envelope: _Envelope, frame: Line) -> Message:
         params = EMPTY if isinstance(envelope.params, UnsetType) else envelope.params
         return Notification(method, params) if isinstance(id, UnsetType) else Request(id, method, params)
     if not isinstance(envelope.error, UnsetType) and bytes(envelope.error) != b"null":
-        # Some peers leave the id out of an error they cannot place; the schema's null says the same.
+        # Some peers leave the id out of an error they cannot place; the schema's null means the same.
         return Response(None if isinstance(id, UnsetType) else id, error=_error(envelope.error))
     if isinstance(id, UnsetType):
         if envelope.jsonrpc is UNSET and envelope.params is UNSET and envelope.result is UNSET:
@@ -294,7 +294,7 @@ _SURROGATES = re.compile(rb"(?i)((?:\\\\)+)|\\u(d[89ab][0-9a-f]{2})(?:\\u(d[c-f]
 
 
 def mend_surrogates(frame: bytes) -> bytes | None:
-    """Replace halves of surrogate pairs by U+FFFD, as programs that cut UTF-16 text in two send them. None: there are none."""
+    """Replace halves of surrogate pairs by U+FFFD, as programs that cut UTF-16 text in two send them. None: the text has no such half."""
 
     def mend(found: re.Match[bytes]) -> bytes:
         _, high, low, lone = found.groups()

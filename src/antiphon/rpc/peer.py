@@ -238,7 +238,7 @@ class Peer:
 
 
 def id_key(id: RequestId) -> object:
-    """What tells ids apart: in Python `1 == 1.0`, on the wire they differ."""
+    """The key of an id: in Python `1 == 1.0`, on the wire they differ."""
     return (float, id) if isinstance(id, float) else id
 
 

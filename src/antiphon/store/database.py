@@ -125,7 +125,7 @@ class Database:
             self._put(_Job(None, end, writes=False, last=True))
             self._closed = True
             await end
-            thread.join()  # it told us with its last words
+            thread.join()  # the job above was its last
         self._closed = True
         self._raise_lost()
 

@@ -4,7 +4,7 @@ A decision is what the user answered with "always": a rule, a verdict, for how f
 
 Rule 1: a decision for a session holds in that session of that agent: two agents may give their sessions the same id.
 Rule 2: a decision for a project, or for everywhere, holds whichever agent asks: it is about what is done, not about who does it.
-Rule 3: what has expired is not told, and goes when the next decision is made.
+Rule 3: what has expired is not returned, and is deleted when the next decision is made.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -71,7 +71,7 @@ class DecisionStore:
         agent: str = "",
         expires_at: datetime | str | None = None,
     ) -> Decision:
-        """Keep an answer. The same rule in the same scope is answered anew, whatever was said before.
+        """Keep an answer. The same rule in the same scope replaces the earlier answer.
 
         Raises:
             ValueError: a scope without what it is about, or a time without its zone.
@@ -131,7 +131,7 @@ def scope_key(scope: Scope, session_id: str, project: str) -> dict[str, str]:
         ValueError: a scope without what it is about.
     """
     if (scope == "session" and not session_id) or (scope == "project" and not project):
-        raise ValueError(f"a decision for a {scope} has to say which")
+        raise ValueError(f"a decision for a {scope} has to name it")
     return {
         "session_id": session_id if scope == "session" else "",
         "project": project if scope == "project" else "",
@@ -256,7 +256,7 @@ class AuditEntry(msgspec.Struct, frozen=True):
     """Where the decision came from: the rule's place, `mode`, `remembered`, `user` and so on."""
     why: str
     answer: str = ""
-    """What the agent was told: the id of an option; empty where it did not ask."""
+    """The id of the option that the agent received; empty where the agent sent no request."""
     at: str = ""
     """When; given by the store."""
 

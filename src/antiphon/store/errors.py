@@ -67,7 +67,7 @@ _REASONS: Final = {
 
 
 def explained(error: Exception, path: Path) -> Exception:
-    """What SQLite says about the file or the machine, as a sentence with a hint. Mistakes of the caller stay as they are."""
+    """An error of SQLite about the file or the machine, as a sentence with a hint. Mistakes of the caller stay as they are."""
     code = getattr(error, "sqlite_errorcode", None)
     reason = _REASONS.get(code & 0xFF) if isinstance(code, int) else None  # the low byte: the rest is detail
     if reason is None:

@@ -2,9 +2,9 @@
 
 One descriptor holds all locks of a process (ADR 0032), so the number of open sessions is not bounded by the number of descriptors.
 
-Rule 1: who writes a session has its byte locked for itself alone; who only looks shares the lock for a moment. So a taker that finds
-the byte locked can tell the two apart: it shares the lock with one who looks, and never with an owner.
-Rule 2: the kernel knows these locks by process. Within ours `_Table.held` says what is held, and the file is never closed: that
+Rule 1: a process that writes a session locks its byte exclusively; one that only looks shares the lock for a moment. So a taker that finds
+the byte locked can distinguish the two: it can share the lock with one that looks, and never with an owner.
+Rule 2: the kernel knows these locks by process. Within ours `_Table.held` has what is held, and the file is never closed: that
 would release every lock of this process.
 Rule 3: the small file beside it (process, client, since when) is for people. What is in it decides nothing.
 Rule 4: an Antiphon from before the table has that file itself locked (`flock`). It is looked at, so that an older process that runs on
@@ -30,22 +30,22 @@ from antiphon.errors import AcpError
 __all__ = ["FOLDER", "TABLE", "Holder", "LiveElsewhere", "SessionLock", "holder", "look_at_all", "path_of", "place_of"]
 
 FOLDER: Final = "locks"
-"""Where the files are, in the state directory."""
+"""The directory of the lock files, in the state directory."""
 
 TABLE: Final = "table"
 """The file whose bytes are locked, one for each session. It is empty: a byte need not be there to be locked."""
 
 PATIENCE: Final = 0.5
-"""Seconds that a taker gives those who only look. Each of them is done in microseconds."""
+"""Seconds that a taker waits for processes that only look. Each of them is done in microseconds."""
 
 PAUSE: Final = 0.001
 """Seconds between two tries."""
 
 MOST: Final = 4096
-"""Bytes that are read of a file of ours: more is none of ours."""
+"""Bytes that are read of a lock file: a larger file is not one of ours."""
 
 _PLAIN: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
-"""Small letters only: some disks do not tell `A` from `a`."""
+"""Small letters only: some disks take `A` and `a` for the same name."""
 
 _OURS: Final = re.compile(r"[0-9a-f]{32}")
 _PLACES: Final = (1 << 62) - 1
@@ -86,7 +86,7 @@ class SessionLock:
 
     def __init__(self, path: Path, table: "_Table", place: int) -> None:
         self.path = path
-        """The file that says who has it."""
+        """The file that names the owner."""
         self._table: _Table | None = table
         self._place = place
 
@@ -94,7 +94,7 @@ class SessionLock:
     def take(cls, directory: Path, session_id: str, who: str) -> Self:
         """Take the lock of a session, now or not at all. `directory` is the state directory, `who` the client that wants it.
 
-        Waits for those who only look, at most `PATIENCE`. On an event loop use `take_async`.
+        Waits for processes that only look, at most `PATIENCE`. On an event loop use `take_async`.
 
         Raises:
             LiveElsewhere: another process has it, or another part of this one.
@@ -136,7 +136,7 @@ class SessionLock:
         return cls(path, table, place)
 
     def release(self) -> None:
-        """Release it, and remove the file that says who has it. Twice is as good as once."""
+        """Release it, and remove the file that names the owner. Calling it twice does no harm."""
         table, self._table = self._table, None
         if table is None:
             return
@@ -196,7 +196,7 @@ class _Table:
     def _lock(self, place: int, how: int) -> bool:
         try:
             fcntl.lockf(self.descriptor, how | fcntl.LOCK_NB, 1, place)
-        except (BlockingIOError, PermissionError):  # the systems differ in how they say that it is locked
+        except (BlockingIOError, PermissionError):  # systems differ in the error for a locked byte
             return False
         return True
 
@@ -214,7 +214,7 @@ def _table(folder: Path, *, make: bool) -> _Table:
     """The table in this folder.
 
     Raises:
-        FileNotFoundError: there is none, and it was not to be made.
+        FileNotFoundError: there is no such file, and it was not to be made.
     """
     path = folder / TABLE
     with _opening:
@@ -295,7 +295,7 @@ def _is_locked_by_older(path: Path) -> bool:
 
 
 def path_of(directory: Path, session_id: str) -> Path:
-    """The file of a session. It has the id for a name where any disk takes that and tells it from all others."""
+    """The file of a session. It is named by the id where every disk accepts that name and keeps it distinct."""
     name = session_id
     if not _PLAIN.fullmatch(session_id):
         from hashlib import sha256  # late: it takes longer than all else here, and our own ids never need it

@@ -107,7 +107,7 @@ _PERMISSIONS: Final[Migration] = (
     """,
 )
 
-# A conversation is in one session: who takes it over has it alone.
+# A conversation (the session of an engine) belongs to one session of ours: one that takes it over has it alone.
 _CONVERSATIONS: Final[Migration] = (
     """
     CREATE TABLE conversation (

@@ -1,4 +1,4 @@
-"""Sessions with their history, their conversations in the engines, and their names. An update is bytes here, never decoded."""
+"""Sessions with their history, the ids of their engine sessions, and their names. An update is bytes here, never decoded."""
 
 import base64
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
@@ -46,7 +46,7 @@ class SessionRow(msgspec.Struct, frozen=True):
     length: int
     """How many updates its history has."""
     client: str = ""
-    """The name of the client that made it; empty if that did not say, or was not kept yet."""
+    """The name of the client that made it; empty if the client sent none, or an older version did not store it."""
 
 
 class SessionStore:
@@ -97,11 +97,11 @@ class SessionStore:
         self.database.post(self._appending(id, updates))
 
     async def history(self, id: str) -> list[bytes]:
-        """All that was said, in order."""
+        """The whole history, in order."""
         return [update async for page in self.pages(id) for update in page]
 
     async def pages(self, id: str, *, page_bytes: int = PAGE_BYTES) -> AsyncIterator[list[bytes]]:
-        """All that was said, some at a time. What is added meanwhile comes too."""
+        """The whole history, some entries at a time. What is added meanwhile comes too."""
         seen = 0
 
         def page(connection: Connection) -> list[bytes]:
@@ -165,7 +165,7 @@ class SessionStore:
     async def last(
         self, engine: str, cwd: str, *, client: str | None = None, not_by: Collection[str] = (), but: str = ""
     ) -> SessionRow | None:
-        """The session of this engine and directory that was used last, of those in which anything was said.
+        """The session of this engine and directory that was used last, of those that are not empty.
 
         `client`: of those that this client made; `not_by`: of those that none of these made; `but`: not this one.
         """
@@ -243,12 +243,12 @@ class SessionStore:
         return await self.database.run(fork)
 
     async def archive(self, id: str, new_id: str, state: bytes = b"") -> SessionRow:
-        """Give everything of a session to a new one (history, title, state, dates, conversations); under its own id it begins afresh.
+        """Give everything of a session to a new one (history, title, state, dates, engine sessions); under its own id it begins afresh.
 
         What is left keeps its directories, and has the state that is given.
 
         Raises:
-            NoSuchSession: there is none.
+            NoSuchSession: there is no such session.
             SessionExists: `new_id` is taken.
         """
         at = self._time(None)
@@ -332,17 +332,17 @@ def _unpack_cursor(cursor: str) -> tuple[str, str]:
         raise BadCursor("this cursor is not one of ours", hint="list again without a cursor") from error
 
 
-# Which conversation of which engine belongs to which session of ours. The engines store them; here are only their ids.
+# Which session of which engine (in the store, a conversation) belongs to which session of ours. The engines store them; here are only ids.
 
 
 class ConversationStore:
-    """The conversations in a database. What it wrote is on the disk when a method returns. They go with their session."""
+    """The ids of engine sessions in a database. What it wrote is on the disk when a method returns. They are deleted with their session."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
     async def set_conversations(self, id: str, conversations: Mapping[str, str]) -> None:
-        """From now on the session has these, engine → conversation id, and no others. One that another session had is taken from it.
+        """Set the engine sessions of a session, engine → id there, and no others. One that another session had is taken from it.
 
         Raises:
             NoSuchSession: it was deleted, or never was.
@@ -362,7 +362,7 @@ class ConversationStore:
         await self.database.run(put)
 
     async def conversations(self) -> dict[tuple[str, str], str]:
-        """All of them: (engine, conversation id) → the id of the session."""
+        """All of them: (engine, id of the engine session) → the id of the session."""
 
         def every(connection: Connection) -> dict[tuple[str, str], str]:
             rows = (
@@ -374,7 +374,7 @@ class ConversationStore:
         return await self.database.read(every)
 
     async def by_conversation(self, engine: str, conversation_id: str) -> str | None:
-        """The id of the session that has this conversation."""
+        """The id of the session that has this engine session."""
 
         def one(connection: Connection) -> str | None:
             row = connection.execute(

@@ -136,7 +136,7 @@ class Transport(ABC):
         """
 
     def when_drained(self, tell: Callable[[], None]) -> None:
-        """Call `tell` once there is room for more, or no hope of it."""
+        """Call `tell` once there is room for more, or the transport has closed."""
         task = self.loop.create_task(self._tell_when_drained(tell))
         self._chores.add(task)
         task.add_done_callback(self._chores.discard)

@@ -43,7 +43,7 @@ class Child:
         """The process whose descendants are all that the child started; 0 where that cannot be relied on."""
         self.mark = mark
         self.returncode: int | None = None
-        """How it ended, once `ended` has said so: its status, or the negative of a signal; None if that is not known."""
+        """How it ended, once `ended` is true: its status, or the negative of a signal; None if that is not known."""
         self._channel: _socket.socket | None = channel
         self._words = b""
         self._ended = False
@@ -73,7 +73,7 @@ class Child:
         return self._ended
 
     def dismiss(self) -> None:
-        """Have the supervisor end what is left, and go; `dismissed` says when it has gone."""
+        """Have the supervisor end what is left, and exit; `dismissed` is set when it has."""
         if self._channel is not None:
             with suppress(OSError):
                 self._channel.shutdown(_socket.SHUT_WR)

@@ -87,7 +87,7 @@ class MemoryTransport(Transport):
                 self._other._drained.set()
                 self._other._deliver_soon()
         self._finish("the connection is closed")
-        self._incoming.clear()  # nothing arrives after the sink was told that nothing will
+        self._incoming.clear()  # nothing may arrive after the sink has received the end
 
     def _finish(self, why: str) -> None:
         if self.lost is None and self.sink is not None:

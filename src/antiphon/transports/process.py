@@ -42,7 +42,7 @@ LOOK_AGAIN: Final = 0.02
 
 
 def when_exited(loop: asyncio.AbstractEventLoop, child: Child, tell: Callable[[], None]) -> None:
-    """Call `tell` on the loop once the child has exited. It is not reaped before it is released: its group keeps its number as long."""
+    """Call `tell` on the loop once the child has exited. It is not reaped before it is released, so its process group id is not reused."""
     descriptor = child.fileno()
 
     def look() -> None:
@@ -54,7 +54,7 @@ def when_exited(loop: asyncio.AbstractEventLoop, child: Child, tell: Callable[[]
 
 
 async def release(child: Child) -> None:
-    """Release a child that this loop was to be told of, and wait until its supervisor has ended what was left of it."""
+    """Release a child whose exit this loop watches, and wait until its supervisor has ended what was left of it."""
     descriptor = child.fileno()
     if descriptor < 0:
         return
@@ -93,7 +93,7 @@ TERM_GRACE: Final = 2.0
 """Seconds between TERM and KILL: time to save a session."""
 
 KILL_GRACE: Final = 5.0
-"""Seconds we wait for the kernel to report a killed child before we say so and go on."""
+"""Seconds we wait for the kernel to report a killed child before we log it and go on."""
 
 EXIT_GRACE: Final = 0.5
 """Seconds between the end of a child's output and its exit status, or the reverse, before one is taken without the other."""
@@ -201,7 +201,7 @@ class ProcessTransport(PipeTransport):
         self._close_output()
 
     async def exited(self, seconds: float) -> bool:
-        """Whether it ends within the time; `status` then says how."""
+        """Whether it ends within the time; `status` then has the exit status."""
         if not await _wait(self._exited, seconds):
             return False
         self._take_status()
@@ -281,7 +281,7 @@ async def spawn(
         return ProcessTransport(child, ours, name, limit=limit)
     except (
         BaseException
-    ) as error:  # no memory, say, or a loop that takes no more descriptors: it runs, and we cannot talk to it
+    ) as error:  # no memory, or no descriptor left for the loop: the child runs, but there is no connection to it
         child.release()
         for fd in ours:
             os.close(fd)

@@ -170,7 +170,7 @@ def _exactly(peer: _socket.socket, size: int) -> bytes:
 
 
 def _start(request: _Request, *streams: int) -> "tuple[bytes, int]":
-    """Start the child: the answer to send, and its process id; 0 if there is none."""
+    """Start the child. Return the response to send, and its process id, or 0 if it did not start."""
     try:
         os.chdir(request.cwd)
     except OSError as error:
@@ -269,7 +269,7 @@ class _Reaper:
 def _send(peer: _socket.socket, words: bytes) -> None:
     try:
         peer.send(words)
-    except OSError:  # the owner is gone, which the next `recv` says too
+    except OSError:  # the owner is gone, which the next `recv` shows too
         pass
 
 

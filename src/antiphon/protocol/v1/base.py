@@ -73,24 +73,24 @@ class SecretModel(Model, frozen=True):
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
 
 
-# What every session update shares, and whether it is history or state. The class says so: there is no other list of it.
+# What every session update shares, and whether it is history or state. The class has it; there is no other list.
 
 
 class UpdateModel(Model, frozen=True, kw_only=True, tag_field="sessionUpdate"):
-    """One piece of news about a session; the tag says which."""
+    """One update of a session; the tag has its kind."""
 
     timestamp: Legacy[Json | UnsetType] = UNSET
 
 
 class StateUpdate(UpdateModel, frozen=True, kw_only=True):
-    """How a session stands now. Every other update is history: something that was said or done."""
+    """How a session stands now. Every other update is history: a message or something that was done."""
 
 
 class SettingsUpdate(StateUpdate, frozen=True, kw_only=True):
     """State that is sent anew whenever the session is opened, so it is never stored."""
 
 
-# What messages say about requests: their ids, their cancellation, and how they failed.
+# What messages contain about requests: their ids, their cancellation, and how they failed.
 
 RequestId: TypeAlias = int | str | None
 
@@ -102,7 +102,7 @@ class CancelRequest(Model, frozen=True):
 
 
 class Failure(Model, frozen=True):
-    """An error told inside a message, in the shape of a JSON-RPC error."""
+    """An error inside a message, in the shape of a JSON-RPC error."""
 
     code: int
     message: str

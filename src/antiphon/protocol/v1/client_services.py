@@ -108,7 +108,7 @@ class TerminalOutputResult(Model, frozen=True):
 
 
 class WaitForExit(Model, frozen=True):
-    """Ask to be told when the command ends."""
+    """Ask for a response when the command ends."""
 
     session_id: SessionId
     terminal_id: TerminalId

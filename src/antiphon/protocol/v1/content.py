@@ -24,14 +24,14 @@ __all__ = [
 
 @unknown_reads_as("assistant")
 class Role(Word):
-    """Whom a piece of content is meant for."""
+    """The role that a piece of content is meant for."""
 
     ASSISTANT = "assistant"
     USER = "user"
 
 
 class Annotations(Model, frozen=True):
-    """Hints on how to show content; none of them changes what it says."""
+    """Hints on how to show content; none of them changes its meaning."""
 
     audience: Items[Role] | None = None
     last_modified: str | None = None
@@ -95,7 +95,7 @@ if TYPE_CHECKING:
 else:
 
     class ResourceContents(Choice):
-        """Text or bytes, told apart by which of the two is there."""
+        """Text or bytes, distinguished by which of the two is present."""
 
         by_key = {"text": TextResource, "blob": BlobResource}  # noqa: RUF012
 

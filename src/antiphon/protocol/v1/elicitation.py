@@ -187,7 +187,7 @@ class Accepted(Model, frozen=True, tag_field="action", tag="accept"):
 
 
 class Declined(Model, frozen=True, tag_field="action", tag="decline"):
-    """The user said no."""
+    """The user declined."""
 
 
 class Dismissed(Model, frozen=True, tag_field="action", tag="cancel"):

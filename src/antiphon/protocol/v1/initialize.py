@@ -270,7 +270,7 @@ class AgentCapabilities(Model, frozen=True):
 
 
 class Initialize(Model, frozen=True):
-    """Open the conversation, with the newest version the client speaks."""
+    """Open the connection, with the newest version the client supports."""
 
     protocol_version: Uint
     client_capabilities: ClientCapabilities = ClientCapabilities()
@@ -282,10 +282,10 @@ def _none() -> "list[AuthMethod]":
 
 
 class InitializeResult(Model, frozen=True):
-    """The version both will speak, and what the agent can do."""
+    """The version that both will use, and what the agent can do."""
 
     protocol_version: Uint
     agent_capabilities: AgentCapabilities = AgentCapabilities()
     auth_methods: Items[AuthMethod] = msgspec.field(default_factory=_none)
-    """Always sent, also where it is empty: clients may tell an agent that needs no login from one that does not say."""
+    """Always sent, also where it is empty: clients may distinguish an agent that needs no login from one that does not report it."""
     agent_info: Implementation | None = None

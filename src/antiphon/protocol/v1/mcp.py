@@ -133,7 +133,7 @@ class McpMessageResult(Model, frozen=True):
 
 @unstable
 class InitializeProxy(Initialize, frozen=True):
-    """Open the conversation with a component that has another one behind it."""
+    """Open the connection to a component that has another one behind it."""
 
 
 @unstable

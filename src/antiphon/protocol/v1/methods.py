@@ -40,7 +40,7 @@ __all__ = [
     "WRITE_TEXT_FILE",
 ]  # fmt: skip
 
-# Unions are no classes to a type checker, so these two need telling.
+# Unions are no classes to a type checker, so these two need an explicit type.
 _Elicitation = cast("type[elicitation.CreateElicitation]", elicitation.CreateElicitation)
 _Answer = cast("type[elicitation.CreateElicitationResult]", elicitation.CreateElicitationResult)
 _AnyJson = cast("type[Json]", Json)
@@ -201,4 +201,4 @@ for _method in ALL:
 NOTICES_BY_NAME: Final[dict[str, AnyNotice]] = {each.name: each for each in ALL if isinstance(each, Notice)}
 CALLS_BY_NAME: Final[dict[str, AnyCall]] = {each.name: each for each in ALL if isinstance(each, Call)}
 BY_NAME: Final[dict[str, AnyMethod]] = {**NOTICES_BY_NAME, **CALLS_BY_NAME}
-"""By name; where a name is both asked and told, the `Call`. `NOTICES_BY_NAME` has the other."""
+"""Methods by name; where a name is both a request and a notification, the `Call`. `NOTICES_BY_NAME` has the other."""

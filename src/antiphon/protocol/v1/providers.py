@@ -1,4 +1,4 @@
-"""Where the agent gets its model from, as far as the client may say. All of it is unstable."""
+"""Where the agent gets its model from, as far as the client may choose. All of it is unstable."""
 
 from typing import ClassVar
 
@@ -28,7 +28,7 @@ class LlmProtocol(Word):
 
 @unstable
 class ProviderConfig(Model, frozen=True):
-    """How a provider is reached now; headers are never told."""
+    """How a provider is reached now; headers are never sent back."""
 
     api_type: LlmProtocol
     base_url: str
@@ -58,7 +58,7 @@ class ListProvidersResult(Model, frozen=True):
 
 @unstable
 class SetProvider(SecretModel, frozen=True):
-    """Say how to reach a provider. Headers hold keys, so they are never printed."""
+    """Set how a provider is reached. Headers hold keys, so they are never printed."""
 
     __secret__: ClassVar[tuple[str, ...]] = ("headers",)
 

@@ -41,7 +41,7 @@ class NewSessionResult(Model, frozen=True):
 
 
 class LoadSession(Model, frozen=True):
-    """Open an earlier session and have its history told again."""
+    """Open an earlier session and have its history replayed."""
 
     session_id: SessionId
     cwd: str
@@ -250,7 +250,7 @@ class SetTitleResult(Model, frozen=True):
 
 
 class Prompt(Model, frozen=True):
-    """Let the agent work on what the user says."""
+    """Let the agent work on the user's prompt."""
 
     session_id: SessionId
     prompt: list[ContentBlock]
@@ -283,7 +283,7 @@ class Cancel(Model, frozen=True):
 
 
 class SessionUpdate(Model, frozen=True):
-    """News about a session."""
+    """An update of a session."""
 
     session_id: SessionId
     update: Update

@@ -71,7 +71,7 @@ else:
 
 
 class ConfigBase(Model, frozen=True, kw_only=True, tag_field="type"):
-    """What every setting says about itself."""
+    """The fields that every setting has."""
 
     id: ConfigId
     name: str
@@ -87,7 +87,7 @@ class SelectConfig(ConfigBase, frozen=True, kw_only=True, tag="select"):
 
 
 class BooleanConfig(ConfigBase, frozen=True, kw_only=True, tag="boolean"):
-    """On or off."""
+    """A setting that is on or off."""
 
     current_value: bool
 

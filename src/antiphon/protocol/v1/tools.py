@@ -111,6 +111,6 @@ class ToolCallPatch(Model, frozen=True):
 
 # Not an UpdateModel: a struct has one base, and code that applies patches wants both to be a ToolCallPatch.
 class ToolCallUpdate(ToolCallPatch, frozen=True, tag_field="sessionUpdate", tag="tool_call_update"):
-    """A patch to a call, told as an update."""
+    """A patch to a call, sent as an update."""
 
     timestamp: Legacy[Json | UnsetType] = UNSET

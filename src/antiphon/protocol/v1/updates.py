@@ -81,7 +81,7 @@ class MessageChunk(UpdateModel, frozen=True):
 
 
 class UserMessageChunk(MessageChunk, frozen=True, tag="user_message_chunk"):
-    """A piece of what the user said, as in a replayed history."""
+    """A piece of a user message, as in a replayed history."""
 
 
 class AgentMessageChunk(MessageChunk, frozen=True, tag="agent_message_chunk"):
@@ -312,7 +312,7 @@ class ActionRequiredState(Model, frozen=True, tag_field="state", tag="requires_a
 
 @unstable
 class UnknownState(Model, frozen=True, tag_field="state", tag="unknown"):
-    """The agent itself cannot say."""
+    """The agent itself does not know."""
 
 
 if TYPE_CHECKING:

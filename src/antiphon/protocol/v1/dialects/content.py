@@ -66,7 +66,7 @@ def _nested(block: Fields) -> Fields:
 
 
 def _null_contents(resource: Fields) -> Fields | None:
-    """Both `text` and `blob` are there and one is null: text and bytes are told apart by which of them is there."""
+    """Both `text` and `blob` are there and one is null: text and bytes are distinguished by which of them is present."""
     if "text" not in resource or "blob" not in resource:
         return None
     empty = [key for key in ("text", "blob") if is_null(resource[key])]

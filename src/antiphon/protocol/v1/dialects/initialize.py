@@ -20,17 +20,17 @@ from antiphon.protocol.v1.dialects import BRIDGE, GO_CLIENT, OPENCODE
 __all__ = ["INITIALIZE_RULES"]
 
 
-# What both sides say of themselves.
+# Fields that both sides send about themselves.
 
 
 def _capabilities(key: str) -> Change:
-    """`capabilities`, which says whose they are by who speaks."""
+    """`capabilities`, whose owner follows from the sender."""
     rename = renamed("capabilities", key)
     return lambda fields: rename(fields) if fields_of(fields.get("capabilities")) is not None else None
 
 
 def _with_capabilities(question: Fields, answer: bytes) -> bytes:
-    """Under both names: newer clients that say `capabilities` for other reasons still find the schema's."""
+    """Under both names: newer clients that send `capabilities` for other reasons still find the schema's."""
     fields = fields_of(answer)
     if fields is None or "capabilities" in fields:
         return answer
@@ -46,7 +46,7 @@ def _without_version(info: Fields) -> Fields | None:
 
 
 def _prompt_and_mcp(capabilities: Fields) -> Fields | None:
-    """`prompt` has its place in our types as it is; `mcp` says what it can do one level deeper than ours."""
+    """`prompt` fits our types as it is; `mcp` has its fields one level deeper than ours."""
     transport = fields_of((fields_of(capabilities.get("mcp")) or {}).get("transport"))
     if transport is not None:
         return {**capabilities, "mcp": packed(transport)}

@@ -159,7 +159,7 @@ def _without_lists(server: Fields) -> Fields | None:
 
 
 def _unnamed(fields: Fields) -> Fields | None:
-    """A name from the program or the host, and a number where two would share one: agents tell servers apart by it."""
+    """A name from the program or the host, and a number where two would share one: agents identify servers by it."""
     servers = items_of(fields.get("mcpServers")) or []
     taken = {text_of(server.get("name")) for server in map(fields_of, servers) if server is not None}
     named: list[Raw] = []

@@ -67,7 +67,7 @@ def _bare_block(item: Fields) -> Fields | None:
 
 
 def _by_its_fields(item: Fields) -> Fields | None:
-    """An item whose `type` does not say that it is a terminal or a diff, while its fields do."""
+    """An item whose fields are those of a terminal or a diff, while its `type` is another."""
     if text_of(item.get("type")) not in (None, "content") or not is_null(item.get("content")):
         return None
     if text_of(item.get("terminalId")) is not None:
@@ -219,7 +219,7 @@ def _variables(fields: Fields) -> Fields | None:
 
 
 def _flat_exit(fields: Fields) -> Fields | None:
-    """`{output, exitCode?, signal?}`: the end stands beside the output, and nothing says what was cut off."""
+    """`{output, exitCode?, signal?}`: the end stands beside the output, and whether output was cut off is not reported."""
     if "truncated" in fields or "output" not in fields:
         return None
     rest = {key: value for key, value in fields.items() if key not in ("exitCode", "signal")}

@@ -1,6 +1,6 @@
-"""Session updates in other words: told apart by another field, or by none at all.
+"""Session updates of other dialects: their kind is in another field, or in none at all.
 
-A message of the OpenCode dialect may hold several pieces of news; ours holds one. The first in the order of `_PIECES` is
+A message of the OpenCode dialect may hold several updates; ours holds one. The first in the order of `_PIECES` is
 the update and the others are kept, as they came, under `REST` in the `_meta` of the message.
 
 `session/update` is the stream, so these rules only see what the strict decoder refused. Extras in an update that it
@@ -31,7 +31,7 @@ from antiphon.protocol.v1.dialects.tool_calls import with_new_text
 __all__ = ["DESCRIPTION", "INDEX", "KINDS", "REST", "UPDATE_RULES"]
 
 REST: Final = "antiphon/rest"
-"""In the `_meta` of a `session/update`: the other pieces of news in the message, as they came."""
+"""In the `_meta` of a `session/update`: the other updates of the message, as they came."""
 INDEX: Final = "antiphon/index"
 """In the `_meta` of a message chunk: its position in the message."""
 DESCRIPTION: Final = "antiphon/description"
@@ -46,7 +46,7 @@ KINDS: Final = frozenset({
 """The kinds of update we have types for; other words under another name could be anything."""
 
 
-# One message, several pieces of news (OpenCode).
+# One message, several updates (OpenCode).
 
 
 def _chunk(raw: Raw) -> Fields | None:
@@ -121,7 +121,7 @@ def _piece(name: str) -> Change:
     return apply
 
 
-# An update that another field tells apart.
+# An update whose kind is in another field.
 
 
 def _told_apart_by(key: str) -> Change:
