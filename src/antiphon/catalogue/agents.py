@@ -76,7 +76,7 @@ class FoundAgent(msgspec.Struct, frozen=True):
     version: str | None = None
     login: str = ""
     keys: tuple[str, ...] = ()
-    """Whose keys its environment has."""
+    """The owner of the keys that its environment may have."""
     drives: str | None = None
     """The program behind it, where it is an engine of ours: its version counts."""
 
@@ -112,7 +112,7 @@ def find(
     """Find one agent. `path` is where to look for programs (default: our PATH).
 
     Raises:
-        UnknownAgent: nobody has heard of it.
+        UnknownAgent: no agent has this name.
     """
     if name == "demo":
         from antiphon import __version__
@@ -149,7 +149,7 @@ def start_of(name: str, settings: Settings | None = None, *, path: str | None = 
     """Return how to start an agent by name. Without settings, the user's config file is read.
 
     Raises:
-        UnknownAgent: there is none of that name.
+        UnknownAgent: no agent has this name.
         AgentMissing: its program is not here; with how to get it.
     """
     if settings is None:
@@ -157,7 +157,7 @@ def start_of(name: str, settings: Settings | None = None, *, path: str | None = 
     registry = _NO_REGISTRY if name == "demo" or name in settings.agents else kept_registry()
     found = find(name, settings, path=path, registry=registry)
     if isinstance(found, MissingAgent):
-        other = f", or tell its command: `antiphon agents add {name} -- PROGRAM …`" if found.origin == "known" else ""
+        other = f", or give its command: `antiphon agents add {name} -- PROGRAM …`" if found.origin == "known" else ""
         raise AgentMissing(f"{found.why or f'the agent `{name}` is not installed'}", hint=f"{found.hint}{other}")
     return found
 
@@ -166,7 +166,7 @@ def command_for(name: str, settings: Settings | None = None) -> list[str]:
     """Return the command of an agent, by name.
 
     Raises:
-        UnknownAgent: there is none of that name.
+        UnknownAgent: no agent has this name.
         AgentMissing: its program is not here; with how to get it.
     """
     return list(start_of(name, settings).command)
@@ -212,7 +212,7 @@ def _own(name: str, agent: OwnAgent, path: str | None) -> FoundAgent | MissingAg
 
 
 def _given(env: Mapping[str, str], ours: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the variables of an agent. `$NAME` is replaced by the user's variable, or left out if there is none."""
+    """Return the variables of an agent. `$NAME` is replaced by the user's variable, or left out if it is not set."""
     known = {name: ours.get(value[1:]) if _REFERENCE.fullmatch(value) else value for name, value in env.items()}
     return {name: value for name, value in known.items() if value is not None}
 
@@ -241,7 +241,7 @@ def _of_registry(entry: RegistryEntry, path: str | None) -> FoundAgent | Missing
     way = launch(entry, _platform(), lambda program: _which(program, path))
     if not way.command:
         return MissingAgent(entry.id, entry.name, way.hint, "registry")
-    version = entry.version if way.on_demand else None  # of what is installed the registry knows nothing
+    version = entry.version if way.on_demand else None  # the registry does not know the installed version
     keys = keys_for((entry.id, *way.command))
     return FoundAgent(entry.id, entry.name, way.command, "registry", way.env, None, way.on_demand, version, keys=keys)
 
@@ -265,7 +265,7 @@ def _unknown(name: str, settings: Settings, registry: Registry) -> UnknownAgent:
 # --- versions of installed agents ------------------------------------------------------------------------------------
 
 PATIENCE: Final = 2.0
-"""Seconds a program may take to tell its version. Some start a whole runtime for it; people wait for a list."""
+"""Seconds a program may take to print its version. Some start a whole runtime for it, and the user waits for the list."""
 
 AT_ONCE: Final = 16
 """Programs asked at the same time."""

@@ -1,6 +1,6 @@
 """Agents that we know by name: their commands, how to get them, how to sign in. Facts, and nothing that looks at this machine.
 
-The commands are what each program's own documents say, tried against the programs themselves.
+The commands come from each program's own documents and were tried with the programs themselves.
 """
 
 import os
@@ -76,7 +76,7 @@ _AGENTS: Final = (
         (),
         CLAUDE.install,
         "run `antiphon agent --engine claude --login`, or set ANTHROPIC_API_KEY",
-        "through our own engine; `claude` itself speaks no ACP",
+        "through our own engine; `claude` itself has no ACP mode",
         CLAUDE,
         keys=("claude",),
     ),
@@ -86,7 +86,7 @@ _AGENTS: Final = (
         (),
         CODEX.install,
         "run `antiphon agent --engine codex --login`",
-        "through our own engine; `codex` itself speaks no ACP",
+        "through our own engine; `codex` itself has no ACP mode",
         CODEX,
         keys=("codex",),
     ),
@@ -206,12 +206,12 @@ class PresentEngines(msgspec.Struct, frozen=True):
 def installed(named: Sequence[str] | None = None, environment: Mapping[str, str] = os.environ) -> PresentEngines:
     """Return the engines with these names, in order; without names, the installed ones, or the demo.
 
-    Of those named only the ones with a program that we know are looked for. The others tell when they are started.
+    Of the named engines only those with a known program are looked for. The others report a missing program when they are started.
     """
     wanted = tuple(dict.fromkeys(named or _DRIVEN))
     missing = {name: why for name in wanted if (why := _why_not(name, environment)) is not None}
     there = tuple(name for name in wanted if name not in missing)
-    # Who named an engine wants that one: its own error says more than a demo that answers in its place.
+    # A user who named an engine wants that one: its own error helps more than a demo that answers instead.
     return PresentEngines(there or (wanted if named else (DEMO,)), MappingProxyType(missing))
 
 
@@ -220,7 +220,7 @@ def named_by_user() -> tuple[str, ...] | None:
     from antiphon.config.reader import read_file, user_file
 
     file = read_file(user_file(), digest=False)
-    if file is None or "duet" not in file.text:  # most say nothing of it, and reading TOML takes long
+    if file is None or "duet" not in file.text:  # most files have no such table, and parsing TOML is slow
         return None
     from antiphon.config.reader import read
 

@@ -1,6 +1,6 @@
 """Where the programs are that our own engines drive: a variable, the user's config file, the PATH, a Python package. Starts none.
 
-Somebody waits for `session/new`, so looking takes a millisecond or two: the package that may hold the program is found on the disk
+The user waits for `session/new`, so looking takes a millisecond or two: the package that may hold the program is found on the disk
 and never imported, and the config file is only read if there is one.
 """
 
@@ -35,7 +35,7 @@ class Cli(msgspec.Struct, frozen=True):
     package: str
     """The Python package that brings it along, which is never imported."""
     inside: str
-    """Where it is in that package."""
+    """Path of the program in that package."""
     install: str
     """How to get it: commands, as they are typed."""
     oldest: tuple[int, ...]
@@ -60,7 +60,7 @@ CODEX: Final = Cli(
     package="codex_cli_bin",
     inside="bin/codex",
     install="`pip install 'antiphon[codex]'`, or `npm install -g @openai/codex`",
-    oldest=(0, 163),  # the oldest that our tests run: what its server says changes with its versions
+    oldest=(0, 163),  # the oldest that our tests run: its messages change with its versions
 )
 
 
@@ -73,7 +73,7 @@ class FoundProgram(msgspec.Struct, frozen=True):
 
 
 class CliProblem(RequestError):
-    """The program cannot be used. Tells the client why, and the user what to do."""
+    """The program cannot be used: the reason for the client, and what the user can do."""
 
     def __init__(self, sentence: str, hint: str) -> None:
         super().__init__(Code.INTERNAL_ERROR, sentence, hint=hint)
@@ -129,7 +129,7 @@ def _configured(name: str) -> str | None:
     from antiphon.config.reader import read_file, user_file
 
     file = read_file(user_file(), digest=False)
-    if file is None or "engines" not in file.text:  # most say nothing of engines, and reading TOML takes long
+    if file is None or "engines" not in file.text:  # most files have no such table, and parsing TOML is slow
         return None
     from antiphon.config.reader import read
 

@@ -1,6 +1,6 @@
 """The official registry's format: `registry.json`, or one `agent.json`. Bytes in, entries out; fetches and starts nothing.
 
-The format is described at https://github.com/agentclientprotocol/registry. An entry that is not understood is told and left out; the
+The format is described at https://github.com/agentclientprotocol/registry. An entry that is not understood is reported and left out; the
 others count.
 """
 

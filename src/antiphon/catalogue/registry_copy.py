@@ -59,10 +59,10 @@ def fetch(source: str) -> bytes:
 
 
 def keep(source: str, data: bytes) -> Registry:
-    """Store a copy of a registry, in place of an earlier one.
+    """Store a copy of a registry; it replaces an earlier one.
 
     Raises:
-        RegistryProblem: it is none; an earlier copy stays.
+        RegistryProblem: the text is not a registry; an earlier copy stays.
     """
     from antiphon.local.files import write_text
 

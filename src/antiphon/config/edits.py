@@ -1,6 +1,6 @@
 """Adding an agent to a config file and taking one out, with everything else in it left as it is. Pure: text in, text out.
 
-Each edit is checked by reading the result: it says what the old text said, and the one agent more or less, or it is not made.
+Each edit is checked by reading the result: it must mean the same as the old text plus or minus the one agent, or the edit is not made.
 """
 
 import json

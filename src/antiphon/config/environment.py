@@ -11,7 +11,7 @@ from typing import Final
 __all__ = ["AUTO_RESUME", "GIT_SAFETY", "OWNERS", "environment_for", "harmless_git", "owner_of", "says_auto_resume", "with_new_sessions"]  # fmt: skip
 
 AUTO_RESUME: Final = "ANTIPHON_AUTO_RESUME"
-"""The variable that says whether the first `session/new` of a client goes on with its last session. Also read as `BANJO_AUTO_RESUME`."""
+"""The variable that decides whether the first `session/new` of a client goes on with its last session. Also read as `BANJO_AUTO_RESUME`."""
 
 OWNERS: Final[Mapping[str, tuple[str, ...]]] = {
     "claude": ("ANTHROPIC_", "CLAUDE_", "CLAUDECODE"),
@@ -26,7 +26,7 @@ OWNERS: Final[Mapping[str, tuple[str, ...]]] = {
 
 GIT_SAFETY: Final = {"core.fsmonitor": "false", "safe.bareRepository": "explicit"}
 """Settings of git under which looking at a repository runs nothing that the repository names. Claude Code and Codex ask git how
-things stand when they start, before anybody has trusted anything."""
+things stand when they start, before the user has trusted anything."""
 
 
 HOMES: Final = ("CLAUDE_CONFIG_DIR", "CODEX_HOME")

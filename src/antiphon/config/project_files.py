@@ -25,16 +25,16 @@ __all__ = [
 ]  # fmt: skip
 
 MAX_FILES: Final = 500
-"""Files below one such directory. A project with more cannot be trusted: nobody has read them."""
+"""Files below one such directory. A project with more cannot be trusted: no user has read them all."""
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 """Bytes of one file that are digested."""
 
 ANY_TEXT: Final = "any"
-"""In place of a digest: instructions for the model are trusted by their path, because they name no program and change every day."""
+"""Used instead of a digest: instructions for the model are trusted by their path, because they name no program and change every day."""
 
 UNREADABLE: Final = ""
-"""In place of a digest: the content cannot be known, so it is never trusted."""
+"""Used instead of a digest: the content cannot be known, so it is never trusted."""
 
 
 class ProjectFileKinds(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
-"""What one config file says: its text checked key by key against the table of keys. No I/O.
+"""The content of one config file: its text checked key by key against the table of keys. No I/O.
 
 Every key that is accepted stands in `KEYS`, and nowhere else. What is not understood is a problem with a line and a hint, never
-skipped in silence: a misspelt `deny` would be a rule that nobody applies.
+skipped in silence: a misspelt `deny` would be a rule that is never applied.
 """
 
 import errno
@@ -57,7 +57,7 @@ class ConfigFile(msgspec.Struct, frozen=True):
     path: Path
     text: str = ""
     digest: str = ""
-    """Of the very bytes that `text` is; empty if they could not be read, or if nobody asked for it."""
+    """SHA-256 of the bytes of `text`; empty if they could not be read or no digest was requested."""
     trouble: str | None = None
 
 
@@ -108,7 +108,7 @@ def read_file(path: Path, *, digest: bool = True) -> ConfigFile | None:
 
 
 def _digest(data: bytes) -> str:
-    import hashlib  # takes longer than all the rest, and who waits for an engine needs none
+    import hashlib  # importing it takes longer than the rest of this module, and starting an engine needs no digest
 
     return hashlib.sha256(data).hexdigest()
 
@@ -121,7 +121,7 @@ def _read(fd: int) -> bytes:
 
 
 # --- statements and line numbers of a TOML text ----------------------------------------------------------------------
-# The standard library's parser tells what a file says but not where, and people want to be told the line.
+# The standard library's parser returns values without their lines, and an error has to name the line.
 
 KeyPath = tuple[str, ...]
 
@@ -212,7 +212,7 @@ def _path(words: str) -> KeyPath:
 
 
 MAX_PROBLEMS: Final = 20
-"""Problems told of one file. Who has made more of them has another kind of file."""
+"""Problems reported for one file. A file with more of them is probably not a config file."""
 
 BUILT_IN: Final = ("demo",)
 """Agents that need no program and no file, and that no file replaces."""
@@ -241,7 +241,7 @@ class ConfigValues(msgspec.Struct, frozen=True):
 
     values: Mapping[KeyPath, Value] = MappingProxyType({})
     lines: Mapping[tuple[KeyPath, str], int] = MappingProxyType({})
-    """Where each rule stands: (path, text) → line."""
+    """The line of each rule: (path, text) → line."""
     problems: tuple[ConfigProblem, ...] = ()
 
     def get(self, *path: str) -> Value | None:
@@ -350,7 +350,7 @@ def _amount(least: str, fits: Callable[[float], bool]) -> Check:
     def check(value: object) -> float:
         try:
             amount = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
-        except OverflowError:  # a whole number that nobody means
+        except OverflowError:  # an absurdly large number
             amount = math.inf
         if not math.isfinite(amount) or not fits(amount):
             raise ValueError(f"must be a number {least}")

@@ -1,6 +1,6 @@
 """The settings that hold in a directory: the user's config file, and the project's as far as it is trusted.
 
-Anything wrong with either is told and makes the rest stricter, never looser: see `Loaded`.
+Anything wrong with either is reported and makes the rest stricter, never looser: see `Loaded`.
 """
 
 import os

@@ -32,7 +32,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """Names of agents, servers and engines: safe in a shell, in a path and on a screen."""
 
 MODES: Final = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
-"""The permission modes by name; what they mean is the policy's to say."""
+"""The permission modes by name; `policy` defines what they mean."""
 
 ON_ASK: Final = ("deny", "fail", "allow")
 """What happens to a permission request without a terminal."""

@@ -25,7 +25,7 @@ _WORD: Final = re.compile(r"[-+.\w]+")
 
 
 class NotJsonc(AcpError):
-    """The text is not JSON, not even with comments; the message says where it stops being it."""
+    """The text is not JSON, not even with comments; the message has the position."""
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -33,14 +33,14 @@ class Member(msgspec.Struct, frozen=True):
 
     key: str
     start: int
-    """Where the key stands."""
+    """Position of the key."""
     value: "Value"
     comma: int | None
     """Where the comma behind it stands, if there is one."""
 
     @property
     def end(self) -> int:
-        """Where it ends, with its comma."""
+        """Position of the end, with its comma."""
         return self.value.end if self.comma is None else self.comma + 1
 
 
@@ -161,7 +161,7 @@ class _Reader:
 
 
 # --- one entry put in or taken out; every other byte stays -----------------------------------------------------------
-# An entry is put behind the others, in their style. Each edit is checked by reading the result: it says what the old text said, and the
+# An entry is put behind the others, in their style. Each edit is checked by reading the result: it must mean the same as the old text, plus the
 # one entry more or less, or it is not made.
 
 
@@ -260,7 +260,7 @@ def _insert(text: str, root: Value, where: Value, key: str, data: object) -> str
         start, place, before = last.value.end, last.value.end, ","
     else:
         start, place, after = last.end, last.end, ","
-    place = line_end(text, place)  # what is said about the last one stays with it
+    place = line_end(text, place)  # a comment behind the last entry stays with it
     rest = "" if "\n" in text[place:close] else f"{newline}{outer}"
     return f"{text[:start]}{before}{text[start:place]}{member}{after}{rest}{text[place:]}"
 
@@ -286,7 +286,7 @@ def _checked(put: JsoncEdit, root: Value | None, group: str, name: str, value: M
 
 
 def _first_right(texts: "Iterator[str] | list[str]", expected: dict[str, object]) -> str:
-    """The first of the texts that says what is expected."""
+    """The first of the texts that parses to the expected data."""
     for text in texts:
         try:
             found = parse(text)

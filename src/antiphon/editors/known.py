@@ -111,7 +111,7 @@ ELISP: Final = """\
 
 
 def word_of(name: str, joint: str) -> str:
-    """A word for a module or a symbol, made of a name that people read; empty if there is nothing to make it of."""
+    """An identifier for a module or a symbol, made of a display name; empty if it has no usable character."""
     word = re.sub(r"[^a-z0-9]+", joint, name.lower()).strip(joint)
     return word if word[:1].isalpha() else ""
 

@@ -1,4 +1,4 @@
-"""A command of this machine: started, heard, waited for, and ended with everything it started. Knows no ACP.
+"""A command of this machine: started, read, waited for, and ended with everything it started. Knows no ACP.
 
 It runs in a session of its own, reads nothing (`/dev/null`), and what it writes to stdout and stderr comes in one stream of which
 the last bytes are kept. It ends with us, even if we are killed: `transports.guard` sees to that.
@@ -76,13 +76,13 @@ class Ring:
 _log = logging.getLogger(__name__)
 
 OUTPUT_LIMIT: Final = 1024 * 1024
-"""Bytes of output kept unless told otherwise: more than a model can read, little enough for many commands at once."""
+"""Bytes of output kept by default: more than a model can read, little enough for many commands at once."""
 
 TERM_GRACE: Final = 2.0
 """Seconds between TERM and KILL: time to remove a lock file."""
 
 KILL_GRACE: Final = 5.0
-"""Seconds we wait for the kernel to report a killed command before we say so and go on."""
+"""Seconds we wait for the kernel to report a killed command before we log it and go on."""
 
 READ_SIZE: Final = 64 * 1024
 """Bytes per turn of the loop: what a pipe holds, so a flood neither waits for us nor keeps others waiting."""
@@ -127,7 +127,7 @@ class LocalCommand:
         errors: bool = True,
         stdin: int = subprocess.DEVNULL,
     ) -> Self:
-        """Start a program with its arguments. It gets our whole environment unless `env` is given. Without `errors` its stderr is not heard.
+        """Start a program with its arguments. It gets our whole environment unless `env` is given. Without `errors` its stderr is not read.
         `stdin` is a descriptor that it may read from; ours to close.
 
         Raises:

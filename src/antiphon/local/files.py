@@ -55,10 +55,10 @@ OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_C
 def read_text(
     path: str | os.PathLike[str], line: int | None = None, limit: int | None = None, *, roots: Roots = EVERYWHERE
 ) -> str:
-    """The text of a file, or at most `limit` lines of it from `line` on (0 is taken as 1). Past the end there is none.
+    """The text of a file, or at most `limit` lines of it from `line` on (0 is taken as 1). Empty past the end.
 
     Raises:
-        FileProblem: its subclasses say what is wrong.
+        FileProblem: its subclasses name what is wrong.
     """
     place = roots.resolve(path)
     asked = os.fspath(path)
@@ -79,7 +79,7 @@ def write_text(path: str | os.PathLike[str], text: str, *, roots: Roots = EVERYW
     of them are `\\r\\n`. Through a link the file it leads to is written. Other hard links to it keep the old text.
 
     Raises:
-        FileProblem: its subclasses say what is wrong. Nothing is left behind then.
+        FileProblem: its subclasses name what is wrong. Nothing is left behind then.
     """
     place = roots.resolve(path)
     asked = os.fspath(path)
@@ -263,7 +263,7 @@ def _keep_rights(fd: int, old: os.stat_result) -> None:
         os.fchown(fd, old.st_uid, -1)
     new = os.fstat(fd)
     if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
-        mode &= ~(stat.S_ISUID | stat.S_ISGID)  # they would lend somebody else's rights
+        mode &= ~(stat.S_ISUID | stat.S_ISGID)  # they would give the new file the rights of another owner
     with suppress(OSError):  # a file system without modes
         os.fchmod(fd, mode)
 

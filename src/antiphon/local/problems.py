@@ -3,7 +3,7 @@
 FileProblem
 ├── OutsideRoots      the path leads out of the folders that may be used
 ├── NotThere          no such file; also a FileNotFoundError
-├── NotPermitted      the system says no; also a PermissionError
+├── NotPermitted      the system refuses; also a PermissionError
 ├── NotAFile          a folder, a pipe, a device, or no path at all
 ├── NotText           binary, or in another encoding than UTF-8
 └── TooLarge          more than fits into one answer
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class FileProblem(AcpError):
-    """A file could not be read or written; the sentence names it and says why."""
+    """A file could not be read or written; the sentence has its path and the reason."""
 
 
 class OutsideRoots(FileProblem):

@@ -145,7 +145,7 @@ class RealPaths:
         """Return the real path.
 
         Raises:
-            ValueError: it cannot be told.
+            ValueError: it cannot be determined.
         """
         try:
             return _follow(_checked(path))
@@ -162,7 +162,7 @@ class DirectoryChain:
     """The directories from a root down to a file, one descriptor each. `folder` is the file's, `name` its name."""
 
     def __init__(self, root: str, parts: tuple[str, ...]) -> None:
-        *self._folders, self.name = parts or (".",)  # `.`: the root itself, which nobody can read or write as a file
+        *self._folders, self.name = parts or (".",)  # `.`: the root itself, which cannot be read or written as a file
         self._made: list[tuple[int, str]] = []
         self.folder = os.open(root, _PASS)
 
@@ -192,7 +192,7 @@ def _make(name: str, above: int) -> bool:
     try:
         os.stat(name, dir_fd=above, follow_symlinks=False)
     except FileNotFoundError:
-        with suppress(FileExistsError):  # somebody else made it just now
+        with suppress(FileExistsError):  # another process made it just now
             os.mkdir(name, dir_fd=above)
             return True
     return False

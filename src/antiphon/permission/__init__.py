@@ -6,6 +6,6 @@ Files in reading order:
     actions.py         what a request is about, in the terms of the policy
     grants.py          what a decision about one call allows besides it
     memory.py          decisions that are remembered, in a store or without one
-    settings.py        rules and mode as the config files say
+    settings.py        rules and mode from the config files
     project_trust.py   whether the settings of a project may run programs
 """

@@ -4,7 +4,7 @@ One policy decides questions for permission, writes of files and commands, so an
 
 1. What is in doubt is asked, and only a person may allow it: a deny that may match, a policy that cannot be read, a store that cannot be
    used, a rule in it that means nothing.
-2. A denial is told with an option to reject. `cancelled` is for cancelled turns: agents end the whole turn on it.
+2. A denial selects an option that rejects. `cancelled` is for cancelled turns: agents end the whole turn on it.
 3. "Always" is remembered as the rule that was shown, and nothing wider. What cannot be remembered is allowed once.
 4. Every decision is written to the audit.
 """
@@ -71,7 +71,7 @@ def decided_by(request: v1.RequestPermission, source: str, refused: str | None) 
 
 
 # --- the agent's option for a decision; one of an unknown kind only by its id, and never to deny ---------------------
-# An "always" of ours is remembered by us, and the agent is told "once": it may take its own "always" for more than the rule that was shown.
+# An "always" of ours is remembered by us, and the agent receives "once": its own "always" may cover more than the rule that was shown.
 
 
 def allowing(options: Sequence[v1.PermissionOption], option_id: str | None, *, always: bool) -> str | None:
@@ -149,9 +149,9 @@ class PermissionChoice:
     scope: "Scope | None" = None
     expires_at: str | None = None
     option_id: str | None = None
-    """An option of the agent's own, picked by the user. It counts if it says the same as the verdict."""
+    """An option of the agent's own, picked by the user. It is used if it means the same as the verdict."""
     message: str | None = None
-    """What the agent should hear about a denial, where the protocol lets us say it."""
+    """The reason for a denial that is sent to the agent, where the protocol has a field for it."""
     by: str = USER
     """Who decided, for the audit: another client may have answered in the user's place."""
 
@@ -163,7 +163,7 @@ class Denial:
     action: Action
     why: str
     unattended: bool = False
-    """Whether it would have been asked and nobody was there."""
+    """Whether the user would have been asked, but there was no user to ask."""
 
     @property
     def subject(self) -> str:
@@ -186,7 +186,7 @@ class _Settled:
     option_id: str | None = None
     unattended: bool = False
     answered: bool = False
-    """Whether somebody was asked and answered."""
+    """Whether the user was asked and answered."""
     files: Mapping[str, FileNow] = field(default_factory=dict)
     """The files that its diffs are about, as they were when it was asked; by real path."""
 
@@ -211,7 +211,7 @@ class GateSessions(Protocol):
 class PermissionGate:
     """Decides for one agent: give `permission` to `connect`, and the files and terminals that it guards.
 
-    Without `ask` nobody is there to be asked, and `on_ask` says what becomes of questions: they are denied, denied and noted as a
+    Without `ask` there is no user to ask, and `on_ask` decides what happens to such requests: they are denied, denied and noted as a
     failure, or allowed. `broken` says what is wrong with the files of the policy: then everything is asked, and nothing allowed.
     `workspace` is that of everything that asks, for callers that attach no sessions.
     """
@@ -237,7 +237,7 @@ class PermissionGate:
         self.denied = 0
         """How many there were."""
         self.unattended = 0
-        """How many of them because nobody was there."""
+        """How many calls were denied because there was no user to ask."""
         self.failed: Denial | None = None
         """The first denial under `on_ask="fail"`."""
         self._ask = ask
@@ -262,7 +262,7 @@ class PermissionGate:
         self._mode = mode
 
     def attach(self, sessions: "GateSessions") -> None:
-        """These are the sessions that will ask. `connect` says so; before that nothing is known of their directories."""
+        """Set the sessions whose requests the gate will answer. `connect` calls it; before that their directories are unknown."""
         self._sessions = sessions
 
     def turn_over(self) -> None:
@@ -270,12 +270,12 @@ class PermissionGate:
         self._grants = Grants()
 
     async def permission(self, request: v1.RequestPermission, ask: Ask | None = None) -> v1.PermissionResult:
-        """Answer a permission request. `ask` is whom to ask this time, where that is somebody else.
+        """Answer a permission request. `ask` replaces the function that asks the user, for this request only.
 
-        To an agent of ours the result's `_meta` says who decided, so that it does not take a policy for the user.
+        The `_meta` of the result tells an agent of ours what decided, so that it does not take the policy for the user.
 
         Raises:
-            RequestError: it is denied, and the agent offers no option that says so.
+            RequestError: it is denied, and the agent offers no option that rejects.
         """
         action = action_of(request, self._workspace(request.session_id))
         try:
@@ -295,7 +295,7 @@ class PermissionGate:
         self._record(request.session_id, action, settled, option or "")
         if option is None:
             raise RequestError(
-                Code.INVALID_REQUEST, f"permission denied, and there was no option to say so: {settled.why}"
+                Code.INVALID_REQUEST, f"permission denied, and the request has no option that rejects: {settled.why}"
             )
         if settled.verdict is Verdict.ALLOW and settled.answered:
             shown = texts_shown(request, self._workspace(request.session_id))
@@ -323,7 +323,7 @@ class PermissionGate:
             raise RequestError(Code.INVALID_REQUEST, f"permission denied: {settled.why}")
 
     async def judge(self, session_id: str, action: Action) -> Ruling:
-        """What rules, memory and mode say, before anybody is asked. What is in doubt is an ask, or a deny where nobody is to be asked."""
+        """The verdict of rules, memory and mode, before the user is asked. Doubt becomes an ask, or a deny where the user is not to be asked."""
         remembered, doubt = await self._memory.recall(session_id, self._project_of(session_id))
         ruling = decide(action, self.rules, self.mode, () if self._broken else remembered, datetime.now(UTC))
         by_rule = ruling.rule is not None and ruling.verdict is Verdict.ALLOW and ruling.source != "remembered"
@@ -412,9 +412,9 @@ class PermissionGate:
                 _Settled.by(ruling),
                 verdict=Verdict.ALLOW,
                 source=_UNATTENDED,
-                why=f"{ruling.why} Nobody is there, and what would be asked is allowed.",
+                why=f"{ruling.why} There is no user to ask, so it is allowed.",
             )
-        why = f"{ruling.why} Nobody is there to be asked, so it is denied."
+        why = f"{ruling.why} There is no user to ask, so it is denied."
         return replace(_Settled.by(ruling), verdict=Verdict.DENY, source=_UNATTENDED, why=why, unattended=True)
 
     def _take_grant(self, request: Wanted, action: Action, before: FileNow | None) -> bool:
@@ -460,4 +460,4 @@ class PermissionGate:
             _log.error("a decision could not be written down: %s", error)
 
 
-_CANCELLED: Final = _Settled(Verdict.DENY, "cancelled", "The turn was cancelled before anybody answered.")
+_CANCELLED: Final = _Settled(Verdict.DENY, "cancelled", "The turn was cancelled before the user answered.")

@@ -59,7 +59,7 @@ class Memory:
         project: str,
         expires_at: str | None,
     ) -> bool:
-        """Remember an answer. False: it could not be, or there was no rule that says what to remember."""
+        """Remember an answer. False: it could not be stored, or no rule expresses what to remember."""
         try:
             if expires_at is not None:
                 expires_at = stamp(datetime.fromisoformat(expires_at))
@@ -97,7 +97,7 @@ async def forget_closed(decisions: "DecisionStore") -> list[Advice]:
             try:
                 reason = _closed(_read(row))
             except (RuleError, ValueError):
-                continue  # `recall` tells of it
+                continue  # `recall` reports it
             if reason:
                 await decisions.revoke(row.id)
                 texts.append(

@@ -115,7 +115,7 @@ async def trust_project(directories: Sequence[str], database: "Database | None" 
     return [*([] if config is None else [str(config.path)]), *(file.path for file in readable)]
 
 
-# --- what the user is told --------------------------------------------------------------------------------------------
+# --- texts for the user -----------------------------------------------------------------------------------------------
 
 
 def left_out(engine: str, trust: ProjectTrust, cwd: str) -> tuple[str, Advice]:

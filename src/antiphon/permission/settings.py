@@ -1,4 +1,4 @@
-"""The settings that hold in a directory, as everybody finds them: both config files, trust from the store, rules checked."""
+"""The settings of a directory, as every command loads them: both config files, trust from the store, rules checked."""
 
 import os
 from contextlib import suppress
@@ -66,7 +66,7 @@ def rules_in(settings: "Settings") -> "Rules":
 
 
 def _usable(rules: "Iterable[RuleText]") -> "tuple[Rule, ...]":
-    """Those that are rules. One that is none has made the policy a broken one already."""
+    """The texts that are valid rules. An invalid one has already marked the policy as broken."""
     from antiphon.policy import Rule, RuleError
 
     found = []

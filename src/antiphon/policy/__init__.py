@@ -6,7 +6,7 @@ It knows the messages of tool calls and the words of a shell line. It reads no f
     decision.py        `decide`: the verdict on an action; remembered decisions, "always" rules, read-only actions
     rules.py           rules as people write them, modes, verdicts, and the names and kinds of tools
     action.py          what an agent wants to do, built from a message
-    inputs.py          what the raw input of a tool call says: a command, paths, an address
+    inputs.py          what the raw input of a tool call contains: a command, paths, an address
     match.py           whether a rule matches an action: perhaps for a deny, surely for an allow
     patterns.py        command lines, globs on paths and words, and patterns of commands
     shell.py           a shell line read with a real grammar, each word unquoted as bash does it
@@ -16,7 +16,7 @@ It knows the messages of tool calls and the words of a shell line. It reads no f
     grammar.py         the allow-list of options and operands that `arguments.py` is written in
     git_arguments.py   the arguments of `git`
     text_tools.py      the scripts of `sed` and `awk`
-    protected.py       files that name programs to run, or say what is allowed
+    protected.py       files that name programs to run, or set what is allowed
     paths.py           paths as agents write them, made absolute and real
 """
 

@@ -92,7 +92,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be decided.
 
     `paths` are absolute and real; `spellings` are other names of the same, which only a deny looks at. `unread` means that it
-    may do more than is said here. `variables` names environment variables it sets. `plain_files` means that it is a command
+    may do more than is listed here. `variables` names environment variables it sets. `plain_files` means that it is a command
     line of nothing but `mkdir`, `rm` and `mv`, and `paths` are what that touches. `made_directories` are names of directories that are made, `moved` names of
     what is moved and where to.
     """
@@ -137,7 +137,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         resolve: Resolve = posixpath.normpath,
         exists: Exists = nothing_exists,
     ) -> "Action":
-        """What a tool call wants to do. Give it whole: a patch without what was sent before says too little, and the user is asked."""
+        """What a tool call wants to do. Give it whole: a patch without what was sent before has too little, and the user is asked."""
         resolver = PathResolver(cwd, tuple(roots), home, resolve, exists)
         raw = call.input if call.raw_input is msgspec.UNSET else call.raw_input
         call_input = read_input(None if raw is msgspec.UNSET else raw)
@@ -206,7 +206,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _effective(name: str | None, claimed: tuple[str, ...], call_input: CallInput, *, edits: bool) -> str:
-    """The worst of what the name, the claim and the input say. A `read` with a command in it is no read."""
+    """The worst of what the name, the claim and the input mean. A `read` with a command in it is no read."""
     kinds = list(claimed)
     tool = canonical(name) if name is not None else None
     if tool is not None:
@@ -223,7 +223,7 @@ def _effective(name: str | None, claimed: tuple[str, ...], call_input: CallInput
 
 
 def _is_patch(name: str | None, raw: object) -> bool:
-    """Whether there is text that may be a patch, which is not read. Some agents say its paths apart, as `changes`."""
+    """Whether there is text that may be a patch, which is not read. Some agents list its paths separately, as `changes`."""
     if name is None or name.casefold() not in _PATCHERS or not isinstance(raw, dict):
         return False
     return not all(plain(key) in _BESIDE_PATCHES for key in raw)

@@ -140,7 +140,7 @@ _ONLY_DASHES: Final = re.compile(r"-[0-9].*")
 
 
 def has_grammar(name: str) -> bool:
-    """Whether the program's arguments are known, so that `levels` says what each of its words does."""
+    """Whether the program's arguments are known, so that `levels` knows what each of its words does."""
     return name in _TABLE or name in _SPECIAL
 
 
@@ -299,7 +299,7 @@ _XARGS_OPTIONS: Final = re.compile(r"-[0rt]+|-[nLP][0-9]+|--null|--no-run-if-emp
 
 
 def runs_input(command: Words) -> str:
-    """Why an exact rule for this command says too little about what runs; empty if it says enough.
+    """Why an exact rule for this command does not determine what runs; empty if it does.
 
     `command` is the program with its arguments, None for a word that is not known.
     """
@@ -321,7 +321,7 @@ def runs_input(command: Words) -> str:
     if known is not None and len(command) > 1 and command[1] not in known:
         return f"`{first} {command[1] or ''}`".replace(" `", "`") + " may run what stands behind it"
     if _may_run(command) and any(word is None or _runs(word) for word in command[1:]):
-        return f"`{first}` is told to run a program that runs what it is given"
+        return f"`{first}` starts a program that runs what it is given"
     return ""
 
 

@@ -120,7 +120,7 @@ def decide(
     ruling = _decide(action, rules, mode, remembered, now)
     if mode is PolicyMode.DONT_ASK and ruling.verdict is Verdict.ASK:
         return Ruling(
-            Verdict.DENY, ruling.rule, ruling.source, f"{ruling.why} In `dontAsk` nobody is asked, so it is denied."
+            Verdict.DENY, ruling.rule, ruling.source, f"{ruling.why} `dontAsk` does not ask, so it is denied."
         )
     return ruling
 
@@ -215,7 +215,7 @@ def _protected_because(name: str) -> str:
 def _unclear(matcher: RuleMatcher, rule: Rule) -> str:
     if rule.command is not None:
         return f": {matcher.doubt(rule)}"
-    return ": what it touches cannot be told for sure"
+    return ": what it touches cannot be determined for sure"
 
 
 def _hint(matcher: RuleMatcher, rules: Rules) -> str:
@@ -231,7 +231,7 @@ def _hint(matcher: RuleMatcher, rules: Rules) -> str:
         and matcher.action.unread
         and any(rule.path is not None for rule in rules.allow)
     ):
-        return " Its input says more than can be read for sure, so no pattern covers it."
+        return " Its input has more than can be read for sure, so no pattern covers it."
     if matcher.action.tool != "Bash" or not any(rule.command is not None for rule in rules.allow):
         return ""
     if matcher.protected and not matcher.uncovered:
@@ -244,7 +244,7 @@ def _hint(matcher: RuleMatcher, rules: Rules) -> str:
 
 
 def closed_reason(rule: Rule) -> str | None:
-    """Say why an "always" with this rule does not allow anything, or None if it is honoured.
+    """Return why an "always" with this rule does not allow anything, or None if it is honoured.
 
     An "always" for a program that runs what it is fed (a shell, an interpreter, `xargs`, `env`, `sudo`, `npx` …) would allow
     more than was shown, and so would one for a program that is named by a relative path. Such a rule is never offered (`suggest`), and one that was stored before must not count: the caller
@@ -271,11 +271,11 @@ def suggest(action: Action) -> tuple[Rule, ...]:
     texts = _texts(action, matcher)
     try:
         rules = tuple(Rule.parse(text, SOURCE) for text in dict.fromkeys(texts))
-    except RuleError:  # a path that no glob can say
+    except RuleError:  # a path that no glob can express
         return ()
     if any(closed_reason(rule) for rule in rules):
         return ()
-    # Whatever is offered has to do what it says: a rule that would not allow this very action is not offered.
+    # What is offered has to work: a rule that would not allow this very action is not offered.
     return rules if rules and matcher.permitted_by(rules) is not None else ()
 
 
@@ -291,7 +291,7 @@ def _texts(action: Action, matcher: RuleMatcher) -> list[str]:
         host = host_of(action.url)
         return [f"WebFetch(domain:{host})"] if host else []
     name = action.name
-    # A custom tool: its name is all that a rule can say.
+    # A custom tool: its name is all that a rule can match.
     return (
         [name]
         if name is not None and tool is None and name.replace("_", "").replace("-", "").isalnum() and name.isascii()

@@ -2,7 +2,7 @@
 
 A `*` covers the subcommands of `_COVERED` with what the table lists, as long as it keeps to the repository. Those of `_NAMED`
 have to be named by a rule (`Bash(git clone *)`), and then the same holds. Every other subcommand, an alias for instance, needs
-a rule for the whole command. Nothing is known here of what a repository's own settings say.
+a rule for the whole command. Nothing is known here of a repository's own settings.
 """
 
 import posixpath

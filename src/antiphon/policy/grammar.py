@@ -63,7 +63,7 @@ class RunContext:
         changed: bool = False,
     ) -> None:
         self.changed = changed and exists("/")
-        """Whether something in the same line may have made files and links since: what the disk says now may not hold then."""
+        """Whether something in the same line may have made files and links since: what is on the disk now may not be there then."""
         self.directories = directories
         self.roots = roots
         self.resolve = resolve
@@ -108,7 +108,7 @@ class RunContext:
             here = here.rpartition("/")[0]
 
     def _is_repository(self, directory: str) -> bool:
-        """Whether git may take a directory for a repository. Its objects may be elsewhere, where a file `commondir` says."""
+        """Whether git may take a directory for a repository. Its objects may be elsewhere, at the path in a file `commondir`."""
         exists = self.exists
         return exists(f"{directory}/HEAD") and (exists(f"{directory}/objects") or exists(f"{directory}/commondir"))
 
@@ -132,7 +132,7 @@ class RunContext:
         return any(self.exists(posixpath.join(above, name)) for above in self._above())
 
     def has_remote(self, name: str) -> bool:
-        """Whether the repository has heard of a remote of this name. It is a guess: one that was never used leaves no trace."""
+        """Whether the repository has a remote of this name. It is a guess: one that was never used leaves no trace."""
         return self.has(f".git/refs/remotes/{name}")
 
     def _above(self) -> list[str]:
@@ -295,7 +295,7 @@ def _path(value: str, context: RunContext) -> WordRisk:
 
 
 def _remote(value: str, context: RunContext) -> WordRisk:
-    """The name of a remote. Where there is none of that name git takes it for a directory, and runs the hooks that are there."""
+    """The name of a remote. If it has no remote of that name, git takes it for a directory, and runs the hooks that are there."""
     if _ADDRESS.fullmatch(value):
         return WordRisk.REACHES
     if context.changed and not context.has_remote(value):

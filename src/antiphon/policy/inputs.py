@@ -1,4 +1,4 @@
-"""What the raw input of a tool call says it will do: a command, paths, an address. The title is never read.
+"""What the raw input of a tool call asks for: a command, paths, an address. The title is never read.
 
 Agents agree on no names, so the common ones are known in any spelling (`file_path`, `filePath`, `FILE_PATH`), and whatever
 else looks like a path counts as one: a path too many makes an allow harder and a deny easier. What is not known is reported as
@@ -133,7 +133,7 @@ TEXTS: Final = frozenset({
 })  # fmt: skip
 """Text that may well begin with a slash."""
 SEARCHED: Final = frozenset({"glob", "pattern", "prompt", "query", "regex"})
-"""The same for a search. A call that changes files and has one of these says with it which."""
+"""The same for a search. A call that changes files and has one of these names them with it."""
 PLANS: Final = frozenset({"entries", "plan", "todos"})
 
 

@@ -113,18 +113,16 @@ class RuleMatcher:
 
             line = read_line(action.command)
         else:
-            return CommandLine(unclear="it does not say which command it runs")
+            return CommandLine(unclear="it does not name the command it runs")
         if action.unread:
-            return CommandLine(
-                line.parts, line.unclear or "it says more than one thing about what it runs", line.special
-            )
+            return CommandLine(line.parts, line.unclear or "it names more than one thing to run", line.special)
         if action.variables:
             return CommandLine(line.parts, line.unclear, line.special or f"it sets `{action.variables[0]}`")
         return line
 
     @property
     def uncovered(self) -> str:
-        """Why no Bash pattern can cover this command, whatever it says; empty if one can."""
+        """Why no Bash pattern can cover this command, whatever the pattern is; empty if one can."""
         if not (inside(self.action.cwd, self.action.roots) or self.action.cwd in self.action.roots):
             return "it runs outside the session's directories"
         return self.line.unclear or self.line.special or ("" if self.line.parts else "it has no command")
@@ -288,7 +286,7 @@ class RuleMatcher:
         """Why a rule about commands may match and may not."""
         if self.line.unclear or self._hidden.unknown:
             return self.line.unclear or self._hidden.unknown
-        return "what it runs cannot be told for sure"
+        return "what it runs cannot be determined for sure"
 
     # --- allow ---
 
@@ -460,7 +458,7 @@ def _forbids_host(pattern: str, url: str | None) -> Match:
 
 
 def _names(pattern: PathPattern, name: str) -> bool:
-    """Whether a path pattern says for itself that it is about a protected name: it has it, or has no wildcard at all."""
+    """Whether a path pattern itself names a protected name: it has it, or has no wildcard at all."""
     literal = all(len(piece) == 1 and piece[0] for piece in pattern.segments)
     return literal or named_by(pattern.segments, name)
 

@@ -9,7 +9,7 @@ Every command of a line is one of these, and the first that fits decides:
 4. Any other program: it may be a wrapper that is not known, so a deny may match if its program is named among the words, or if
    a word may be a script.
 
-What a file says is not looked at: `make`, `npm test`, `python x.py` and `./x` do what their files say.
+Files are not read: `make`, `npm test`, `python x.py` and `./x` do what is in them.
 """
 
 import posixpath
@@ -118,7 +118,7 @@ class NestedCommands(msgspec.Struct):
     """Commands that a line may run.
 
     `found` are commands whose words are known; a deny matches them as any command. `perhaps` are words that may be the names of
-    programs, and `globs` those that may become such names: a deny may match them at most. `unknown` says why the line may run
+    programs, and `globs` those that may become such names: a deny may match them at most. `unknown` is the reason why the line may run
     others that cannot be seen; empty if it does not.
     """
 
@@ -240,7 +240,7 @@ class _Search:
             self._mentions(words, texts, scripts=not own)
 
     def _anything(self, words: Words) -> None:
-        """A program that may run what it is told, in a way that is not understood."""
+        """A program that may run what its arguments name, in a way that is not understood."""
         self._all_nested(words)
         self._doubt(f"`{words[0]}` may run other programs")
 

@@ -24,7 +24,7 @@ _PROCESS: Final = re.compile(
 
 
 def nothing_exists(_path: str) -> bool:
-    """Say that there is no such file: for tests, and where the disk does not matter."""
+    """Return False for every path: for tests, and where the disk does not matter."""
     return False
 
 
@@ -96,7 +96,7 @@ class PathResolver(msgspec.Struct, frozen=True):
             real = self.resolve(path)
         except (OSError, ValueError):  # NUL, half a surrogate pair, links in a circle: no file, and no allow matches it
             return path.lstrip("/")
-        # `//x` may be another place than `/x`, says POSIX; on the systems we run on it is not.
+        # `//x` may be another path than `/x` in POSIX; on the systems we run on it is not.
         return "/" + posixpath.normpath(real).lstrip("/")
 
 

@@ -73,8 +73,8 @@ class SimpleCommand(msgspec.Struct, frozen=True):
 class CommandLine(msgspec.Struct, frozen=True):
     """A shell line, read. An empty `unclear` and an empty `special` mean: these are its commands, and there is nothing else.
 
-    `unclear` says why it cannot be read for sure, so that any rule may or may not match.
-    `special` says what it has that is understood but covered by no pattern, such as a redirection into a file.
+    `unclear` is the reason why it cannot be read for sure, so that any rule may or may not match.
+    `special` names what it has that is understood but covered by no pattern, such as a redirection into a file.
     """
 
     parts: tuple[SimpleCommand, ...] = ()
@@ -136,7 +136,7 @@ def compile_piece(text: str, *, question: bool = True) -> Piece:
 
 
 def compile_segments(glob: str) -> tuple[Piece, ...]:
-    """The names of a path glob. A slash at the end means everything below; `.` and empty names say nothing."""
+    """The names of a path glob. A slash at the end means everything below; `.` and empty names are ignored."""
     segments = [
         ANY_DIRECTORIES if name == "**" else compile_piece(name) for name in glob.split("/") if name not in ("", ".")
     ]
@@ -318,7 +318,7 @@ def compile_command(text: str) -> CommandPattern:
     """Read a pattern.
 
     Raises:
-        ValueError: it is not one simple command; the message says why.
+        ValueError: it is not one simple command; the message is the reason.
     """
     if text.endswith(":*"):  # the way other tools write `git *`
         text = f"{text[:-2]} *"

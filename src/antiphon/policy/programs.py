@@ -1,7 +1,7 @@
 """Programs that start other programs: shells, wrappers, interpreters, programs with commands of their own.
 
 A pattern with `*` never covers shells and wrappers. A program that is not here and starts others does so under its own name:
-a user who allows `Bash(make *)` or `Bash(python *)` allows whatever these are told to run.
+a user who allows `Bash(make *)` or `Bash(python *)` allows whatever these are given to run.
 """
 
 import re
@@ -146,7 +146,7 @@ def starts_others(word: str) -> bool:
 
 
 def takes_commands(word: str) -> bool:
-    """Whether the program is an editor, a debugger or the like, which is told to run others in a language of its own."""
+    """Whether the program is an editor, a debugger or the like, which runs others by commands in a language of its own."""
     return not EDITORS.isdisjoint((program_name(word), base_name(word)))
 
 

@@ -1,4 +1,4 @@
-"""Files that name programs to run, or say what is allowed. The one list, for every gate: no wildcard and no mode of edits covers them.
+"""Files that name programs to run, or set what is allowed. The one list, for every gate: no wildcard and no mode of edits covers them.
 
 A file belongs here if a program reads it and runs what it names while the user does something else: opens the directory in an editor,
 starts a shell or an agent, uses git, pushes. Source code, `Makefile` and the scripts in `package.json` do not: they run when a command
@@ -154,12 +154,12 @@ _GIT_READERS: Final = frozenset({
 """Subcommands of git that write none of the files that they name."""
 
 _TO_THE_LAST: Final = frozenset({"cp", "install", "ln", "mv", "rsync", "scp", "link", "gcp", "ginstall", "gln", "gmv"})
-"""Programs that put what they are given where the last word says, or where an option says."""
+"""Programs that write what they are given to the path in their last word, or in an option."""
 
 _TO_ANY: Final = frozenset({
     "chmod", "chown", "dd", "ed", "ex", "mkfifo", "mknod", "patch", "shred", "sponge", "tee", "touch", "truncate", "unlink",
 })  # fmt: skip
-"""Programs that write, or make executable, what any of their words says."""
+"""Programs that write, or make executable, the files that any of their words names."""
 
 _PACKERS: Final = frozenset({
     "brotli", "bunzip2", "bzip2", "gunzip", "gzip", "lz4", "lzip", "lzma", "plzip", "pigz", "pixz", "uncompress", "unlz4", "unlzma", "unxz",
@@ -209,9 +209,7 @@ def protected_words(command: Words, names_of: Callable[[str], Sequence[str]]) ->
     found = {at for at in given if any(map(protected, _paths(command[at], names_of)))}
     unknown = {at for at in given if command[at] is None}
     if program in _TO_THE_LAST:
-        found |= {
-            at for at in given if _SUFFIX.match(command[at] or "")
-        }  # what was there gets a name that no word says
+        found |= {at for at in given if _SUFFIX.match(command[at] or "")}  # the old file gets a name that is in no word
         options = [word for word in command[start:] if word is not None]
         if program not in _LINKERS and not any(_TARGET.match(word) or _LINKS.match(word) for word in options):
             unknown &= {len(command) - 1}

@@ -36,7 +36,7 @@ __all__ = [
 
 
 class PolicyMode(StrEnum):
-    """How much is done without asking, where no rule says anything."""
+    """How much is done without asking, where no rule matches."""
 
     DEFAULT = "default"
     ACCEPT_EDITS = "acceptEdits"
@@ -56,7 +56,7 @@ class Verdict(StrEnum):
 # --- tools: their names as agents write them, and the kind of work each does
 
 KINDS: Final = ("think", "read", "search", "switch_mode", "fetch", "other", "edit", "move", "delete", "execute")
-"""From what does least to what can do most. Where an agent says two things about a call, the later one counts."""
+"""Kinds from harmless to dangerous. Where an agent claims two kinds for one call, the later one counts."""
 
 QUIET_KINDS: Final = frozenset({"think", "read", "search"})
 FILE_KINDS: Final = frozenset({"edit", "move", "delete"})
@@ -134,7 +134,7 @@ class RuleError(AcpError):
 
 
 class PathPattern(msgspec.Struct, frozen=True):
-    """A glob on whole paths. `base` says from where: "/" the root of the disk, "~" the home, "" each of the session's roots.
+    """A glob on whole paths. `base` is where it begins: "/" the root of the disk, "~" the home, "" each of the session's roots.
 
     `folded` is the same for disks that take upper and lower case, or two forms of an accent, for the same name.
     """
@@ -198,7 +198,7 @@ class Rules(msgspec.Struct, frozen=True):
         """Read all rules of one source.
 
         Raises:
-            RuleError: one of them is none.
+            RuleError: a text is not a valid rule.
         """
         return cls(*(tuple(Rule.parse(text, source) for text in texts) for texts in (allow, deny, ask)))
 
@@ -241,7 +241,7 @@ def _path(text: str, pattern: str) -> PathPattern:
             text, "`**` stands beside other text", "write src/**/*.py: `**` is a whole name between slashes"
         )
     if names[0].startswith("~") and names[0] != "~":
-        raise RuleError(text, "it names somebody else's home", "write the whole path, or ~/… for your own")
+        raise RuleError(text, "it names the home of another user", "write the whole path, or ~/… for your own")
     base = "/" if pattern.startswith("/") else "~" if names[0] == "~" else ""
     glob = pattern[1:] if base == "~" else pattern
     return PathPattern(base, compile_segments(glob), compile_segments(folded(glob)))

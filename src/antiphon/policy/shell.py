@@ -1,6 +1,6 @@
 """Read a shell line with a real grammar (tree-sitter-bash), and believe it only where a second reading agrees.
 
-The grammar says which commands there are; `unquote` reads every word again, and the text between words has to be blank. A line
+The grammar finds the commands; `unquote` reads every word again, and the text between words has to be blank. A line
 with an error, a construct that is not listed here, or characters that do not add up, is `unclear`. Nothing is run or expanded.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["INSTALL", "MAX_DEPTH", "MAX_LINE", "Unclear", "read_line", "unquote"]
 
 # --- words, unquoted as bash does it
-# This is a second reading: the grammar says where a word begins and ends, and here every character between has to make sense
+# This is a second reading: the grammar finds where a word begins and ends, and here every character between has to make sense
 # as one word. Where the two disagree the line counts as unclear.
 
 _PLAIN: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=@%+,-^]}")
@@ -34,7 +34,7 @@ class Unclear(Exception):
 def unquote(text: bytes, expansions: Mapping[int, int]) -> str | None:
     """The text that the shell makes of a word, or None if only the shell can know.
 
-    `expansions` says where in `text` the grammar saw substitutions and variables, start → end; they are passed over.
+    `expansions` are the substitutions and variables that the grammar found in `text`, start → end; they are skipped.
 
     Raises:
         Unclear: a character that should not be there.
