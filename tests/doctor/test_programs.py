@@ -54,12 +54,12 @@ def test_a_program_that_is_too_old_is_a_problem_and_is_not_asked_more(clinic: Cl
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("#!/bin/sh\necho hello there\n", "does not tell its version, but says: hello there"),
-        ("#!/bin/sh\nexit 3\n", "says: nothing, and ended with 3"),
-        ("#!/bin/sh\necho 'sk-ant-0123456789abcdef is wrong' >&2; exit 1\n", "says: sk-*** is wrong"),
+        ("#!/bin/sh\necho hello there\n", "does not report its version; it prints: hello there"),
+        ("#!/bin/sh\nexit 3\n", "prints: nothing, and ended with 3"),
+        ("#!/bin/sh\necho 'sk-ant-0123456789abcdef is wrong' >&2; exit 1\n", "prints: sk-*** is wrong"),
         ("#!/no/such/interpreter\n", "does not work"),
         ("\0\1\2", "does not work"),
-        ("#!/bin/sh\nprintf '\\033[2J\\377\\n'; exit 1\n", "says: "),
+        ("#!/bin/sh\nprintf '\\033[2J\\377\\n'; exit 1\n", "prints: "),
     ],
     ids=["no version", "silent", "secret", "no interpreter", "no program", "control codes"],
 )
@@ -81,7 +81,7 @@ def test_programs_that_hang_hold_up_nobody_for_longer_than_the_limit(clinic: Cli
     assert time.monotonic() - began < 20
     assert report.problems == ["engines.claude.program", "engines.codex.program"]
     assert "`claude --version` took more than 1 seconds" in report["engines.claude.program"]["sentence"]
-    assert "does not tell its version" in report["agents.gemini"]["sentence"]
+    assert "does not report its version" in report["agents.gemini"]["sentence"]
 
 
 @pytest.mark.slow
@@ -98,7 +98,7 @@ def test_a_login_that_is_told_in_no_way_we_know_is_a_problem(clinic: Clinic, ans
     report = clinic.report("claude")
     assert (
         report.problems == ["engines.claude.login"]
-        and "does not say whether" in report["engines.claude.login"]["sentence"]
+        and "does not report whether" in report["engines.claude.login"]["sentence"]
     )
 
 
@@ -184,5 +184,5 @@ def test_an_agent_that_wants_a_login_says_how(clinic: Clinic) -> None:
     command = shlex.join([sys.executable, "-m", "tests.cli.agents", "WantsLogin", str(clinic.path / "log")])
     clinic.program("gemini", f"#!/bin/sh\n[ $1 = --version ] && echo 1.0 && exit\ncd {ROOT} && exec {command}\n")
     report = clinic.report("gemini", "--start")
-    assert report.problems == ["start.gemini"] and "signs in" in report["start.gemini"]["sentence"]
+    assert report.problems == ["start.gemini"] and "sign in" in report["start.gemini"]["sentence"]
     assert "GEMINI_API_KEY" in report["start.gemini"]["hint"]

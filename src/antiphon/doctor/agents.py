@@ -71,7 +71,7 @@ def _trouble(name: str, context: DoctorContext) -> tuple[str, str] | None:
     """Return what is wrong with an engine that is the name of an agent or a command."""
     settings, path = context.loaded.settings, context.environment.get("PATH")
     if name not in settings.agents and is_command_line(name):
-        program = shlex.split(name)[0]  # one that has no words is told as a mistake in the file
+        program = shlex.split(name)[0]  # an empty command is reported as a mistake in the file
         there = shutil.which(program, path=path) is not None
         return None if there else (f"the engine `{name}` has no program `{program}` here", _CORRECT)
     try:
@@ -89,7 +89,7 @@ async def agent(name: str, context: DoctorContext) -> Sequence[Finding]:
         if found.origin == "own":
             return problem(f"the program of your own agent `{name}` is not here", found.hint)
         if name == settings.agent:
-            return problem("not installed, and the config file says that `run` and `chat` start it", found.hint)
+            return problem("not installed, and `run` and `chat` start it by the config file", found.hint)
         return (problem if name in context.named else note)("not installed", found.hint)
     if found.origin == "built in":
         if name == OURS:
@@ -100,7 +100,7 @@ async def agent(name: str, context: DoctorContext) -> Sequence[Finding]:
     (known,) = await with_versions([found], min(context.limit, 5.0))
     facts = {"command": found.shown, "path": found.where}
     if known.version is None:
-        return ok(f"{found.where}, which does not tell its version", **facts)
+        return ok(f"{found.where}, which does not report its version", **facts)
     return ok(f"{known.version}, {found.where}", version=known.version, **facts)
 
 
@@ -130,7 +130,7 @@ async def start(name: str, context: DoctorContext) -> Sequence[Finding]:
             f"try `antiphon agents check {name}`, or give it more time with --timeout",
         )
     except AuthRequired:
-        return problem("it starts, but opens no session before somebody signs in", _sign_in(found))
+        return problem("it starts, but opens no session before you sign in", _sign_in(found))
     except AcpError as error:
         sentence, hint = split(error.advice, f"try `{found.shown}` by hand: it has to speak ACP on stdin and stdout")
         return problem(sentence, hint)
@@ -165,4 +165,4 @@ async def _open(agent: "ConnectedAgent", folder: str) -> None:
     await session.close()
     if agent.capabilities.session_capabilities.delete is not None:
         with suppress(RequestRefused):  # it has started, and that was the question
-            await agent.delete_session(session.id)  # nothing was said in it, so it must not appear in a list
+            await agent.delete_session(session.id)  # it is empty, so it must not appear in a list

@@ -41,7 +41,7 @@ PARTS: Final = {
 """The parts of the report, in their order."""
 
 QUICK: Final = 10.0
-"""Seconds for what looks at files: nobody waits longer for a disk."""
+"""Seconds for a check that only looks at files."""
 
 ENDING: Final = 10.0
 """Seconds more for a check that asks a program: it is ended, and what it started."""

@@ -50,7 +50,7 @@ def chosen_agent(context: DoctorContext) -> Sequence[Finding]:
     name = context.loaded.settings.agent
     if not name:
         name = default_agent(context.loaded.settings, context.environment)
-        return ok(f"nobody chose one, so `run` and `chat` start `{name}`")
+        return ok(f"none is set, so `run` and `chat` start `{name}`")
     try:
         find(name, context.loaded.settings, path=context.environment.get("PATH"), registry=context.registry)
     except UnknownAgent as error:
@@ -99,7 +99,7 @@ _DIRECTORIES: Final = ("CODEX_HOME",)
 """Directories that have to be there: the program that reads the variable does not make them."""
 
 _FILES: Final = ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "CODEX_CA_CERTIFICATE")
-"""Files without which connections fail, and not in words that anybody understands."""
+"""Certificate files without which connections fail, with errors that do not name them."""
 
 _XDG: Final = ("XDG_CONFIG_HOME", "XDG_STATE_HOME")
 _PROXIES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")

@@ -1,6 +1,6 @@
 """Checks of the `claude` and `codex` programs: where each is, its version, and its login. Reads no secret.
 
-Whatever a program says about the account, only known words of it are passed on.
+What a program prints about the account is not passed on, except for words that we know.
 """
 
 import os
@@ -66,7 +66,7 @@ async def program(cli: Cli, context: DoctorContext) -> Sequence[Finding]:
         return problem(f"{where} does not work: {answer.trouble}", again, **facts)
     version = _version_in(cli, answer)
     if version is None:
-        return problem(f"{where} does not tell its version, but says: {answer.first_line}", again, **facts)
+        return problem(f"{where} does not report its version; it prints: {answer.first_line}", again, **facts)
     try:
         check_version(found, version)
     except CliTooOld as error:
@@ -85,7 +85,7 @@ async def claude_login(context: DoctorContext) -> Sequence[Finding]:
     )
     standing = _standing(answer.said)
     if standing is None:
-        return _silent(CLAUDE, answer, "run `claude auth status` in a terminal to see what it says")
+        return _silent(CLAUDE, answer, "run `claude auth status` in a terminal to see what it prints")
     if not standing.logged_in:
         return problem(
             "not signed in",
@@ -105,7 +105,7 @@ async def codex_login(context: DoctorContext) -> Sequence[Finding]:
         way = "with a ChatGPT account" if "ChatGPT" in answer.said else "with an API key"
         return ok(f"signed in {way}", method="chatgpt" if "ChatGPT" in answer.said else "apikey")
     if answer.trouble is not None or "Not logged in" not in answer.said:
-        return _silent(CODEX, answer, "run `codex login status` in a terminal to see what it says")
+        return _silent(CODEX, answer, "run `codex login status` in a terminal to see what it prints")
     provider = codex_config(context).get("model_provider", "openai")
     if provider != "openai":
         return note(f"not signed in; its configuration names the model provider `{provider}`, which may need no login")
@@ -205,4 +205,4 @@ def _standing(said: str) -> ClaudeLogin | None:
 
 def _silent(cli: Cli, answer: ProgramOutput, hint: str) -> Sequence[Finding]:
     why = answer.trouble or f"it ended with {answer.status}"
-    return problem(f"{cli.title} does not say whether you are signed in: {why}", hint)
+    return problem(f"{cli.title} does not report whether you are signed in: {why}", hint)

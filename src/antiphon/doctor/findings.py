@@ -45,7 +45,7 @@ class DoctorContext(msgspec.Struct, frozen=True):
 
 
 Look: TypeAlias = Callable[[DoctorContext], Sequence[Finding]] | Callable[[DoctorContext], Awaitable[Sequence[Finding]]]
-"""Looks, and tells what there is to tell; nothing if another check says it better."""
+"""Run the check and return its finding; None if another check reports it better."""
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -55,9 +55,9 @@ class Check(msgspec.Struct, frozen=True):
     title: str
     look: Look
     limit: float
-    """Seconds after which nobody waits for it any longer."""
+    """Seconds after which the runner gives up waiting."""
     about: tuple[str, ...] = ()
-    """Names by which somebody may ask for it, besides its id and the beginnings of that."""
+    """Names that select the check on the command line, besides its id and the beginnings of that."""
 
     @property
     def part(self) -> str:

@@ -51,7 +51,7 @@ async def codex(context: DoctorContext) -> Sequence[Finding]:
         entry = table.get(provider) if isinstance(table, dict) else None
         address = entry.get("base_url") if isinstance(entry, dict) else None
         if not isinstance(address, str):
-            return note(f"not tried: the configuration does not say where the provider `{provider}` is")
+            return note(f"not tried: the configuration has no address for the provider `{provider}`")
         return await _reach(address, context)
     if isinstance(address := config.get("openai_base_url"), str):
         return await _reach(address, context)
@@ -63,7 +63,7 @@ async def _reach(address: str, context: DoctorContext) -> Sequence[Finding]:
     """Connect to an address. Any response counts: without a key it is a refusal."""
     shown = _shown(address)
     if shown is None:
-        return problem("what is to be the model's address is none", "correct it; it begins with https:// or http://")
+        return problem("the model's address is not a URL", "correct it; it begins with https:// or http://")
     began = time.monotonic()
     try:
         status = await in_thread(lambda: _knock(address, context.limit))

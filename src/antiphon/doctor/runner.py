@@ -106,7 +106,7 @@ async def in_thread(work: Callable[[], T]) -> T:
 
     def settle(result: T | None, error: Exception | None) -> None:
         if future.done():
-            return  # nobody waits any more
+            return  # the runner has stopped waiting
         if error is not None:
             future.set_exception(error)
         else:
@@ -138,7 +138,7 @@ async def _find(check: Check, context: DoctorContext) -> Sequence[Finding]:
             f"this could not be found out within {check.limit:g} seconds",
             "look whether the machine or a disk is busy or stuck, and try again, perhaps with a longer --timeout",
         )
-    except Exception as error:  # whatever it is, the others are still to be told
+    except Exception as error:  # the other checks have to be reported all the same
         return problem(
             f"this could not be found out: {type(error).__name__}: {_first_line(error)}",
             "this is a mistake of Antiphon: please report it, with this line",

@@ -19,13 +19,13 @@ from antiphon.store.schema import FILE_NAME, MIGRATIONS
 __all__ = ["database", "directory", "is_trusted", "leftovers", "sessions"]
 
 LOCK_PATIENCE: Final = 1.0
-"""Seconds until a locked database is told. A commit takes milliseconds."""
+"""Seconds until a locked database is reported. A commit takes milliseconds."""
 
 CHECKED_WHOLE: Final = 256 * 1024 * 1024
 """Bytes up to which a database is read from end to end: it takes a second or two."""
 
 LITTLE_ROOM: Final = 100 * 1024 * 1024
-"""Bytes of free disk below which it is told: a long session has some megabytes."""
+"""Bytes of free disk below which a note is made: a long session has some megabytes."""
 
 STALE: Final = 3600.0
 """Seconds after which a file that was to be moved into its place has been left over."""
@@ -107,7 +107,7 @@ def sessions(context: DoctorContext) -> Sequence[Finding]:
     if stale:
         count = f"{len(stale)} lock{'' if len(stale) == 1 else 's'} of sessions"
         found += note(
-            f"{count} in {stale[0].parent} held by nobody: what had them open was killed",
+            f"{count} in {stale[0].parent} left by processes that were killed",
             "nothing to do: each goes when its session is opened again",
             count=str(len(stale)),
         )

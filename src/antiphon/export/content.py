@@ -24,9 +24,9 @@ class ContentPart(msgspec.Struct, frozen=True):
 
     kind: Literal["prose", "output", "diff", "note", "picture"]
     text: str
-    """Of a picture: what to say where it cannot be shown."""
+    """For a picture: the text shown where the picture cannot be."""
     data: str = ""
-    """Of a picture: its bytes in base64."""
+    """For a picture: its bytes in base64."""
     mime_type: str = ""
 
 

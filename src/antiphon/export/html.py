@@ -16,10 +16,10 @@ from antiphon.transcript.transcript import CallEntry, CompactionEntry, Message, 
 __all__ = ["STYLE", "html_of_markdown", "page", "safe"]
 
 # --- Markdown as HTML; what is not known stays text ------------------------------------------------------------------
-# Everything is escaped before anything is marked up, so no text of anybody becomes a tag. Each pattern reads a line once, whatever is in it.
+# Everything is escaped before anything is marked up, so no text of a user or agent becomes a tag. Each pattern reads a line once, whatever is in it.
 
 DEEPEST: Final = 4
-"""Quotes in quotes, and lists in lists; beyond, they are not told apart."""
+"""Nesting of quotes and of lists; deeper levels are shown as this one."""
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)$")
 _HEADING: Final = re.compile(r" {0,3}(#{1,6}) +(.*)$")

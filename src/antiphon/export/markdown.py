@@ -1,4 +1,4 @@
-"""A session as Markdown: who said what, calls as compact blocks, changes as diffs."""
+"""A session as Markdown: messages with their author, calls as compact blocks, changes as diffs."""
 
 import re
 from collections.abc import Iterator

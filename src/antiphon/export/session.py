@@ -54,7 +54,7 @@ class ExportedLine(msgspec.Struct, frozen=True):
     engine: str = ""
     at: float = 0.0
     by: str = ""
-    """Who said it for the user, if it was not the user."""
+    """Who wrote the prompt, if it was not the user."""
 
     @property
     def when(self) -> datetime:
@@ -94,9 +94,9 @@ class _SessionFolder:
     def _shown(self, event: UpdateEvent, update: v1.Update) -> None:
         engine = event.engine or _announced(update)
         if engine and self._last and engine != self._last:
-            self.transcript.turn_ended()  # two that speak at once do not go on with each other's sentences
+            self.transcript.turn_ended()  # engines that answer at once do not continue each other's messages
         self._last = engine or self._last
-        if is_label(update):  # an entry says whose it is
+        if is_label(update):  # an entry has its engine already
             self.transcript.turn_ended()
         else:
             self._enter(self.transcript.apply(update), engine, event.at)
@@ -169,7 +169,7 @@ def text_of(line: ExportedLine) -> str:
     match entry:
         case Message() | Thought():
             label = f"**{title_of(line.engine)}**\n"
-            text = entry.text.lstrip("\n")  # a label stands apart from what others said before
+            text = entry.text.lstrip("\n")  # a label was separated from earlier messages by an empty line
             return text[len(label) :].lstrip("\n") if line.engine and text.startswith(label) else entry.text
         case CallEntry():
             return entry.label.removeprefix(f"{title_of(line.engine)}: ") if line.engine else entry.label

@@ -26,7 +26,7 @@ JOINT: Final = "antiphon"
 """The engine's name in the rows of the joint agent's sessions."""
 
 LAST: Final = "last"
-"""The word for the session that was used last in this directory."""
+"""The argument for the session that was used last in this directory."""
 
 CANDIDATES: Final = 5
 """Sessions that an error lists."""
@@ -67,7 +67,7 @@ class StoredSessions:
         """Return a session by its id, its first letters, or `last`.
 
         Raises:
-            SessionNotFound: there is none, or there are several.
+            SessionNotFound: no session matches, or several do.
         """
         if word == LAST:
             here = self.in_directory(os.getcwd())
@@ -117,7 +117,7 @@ class StoredSessions:
 
 @asynccontextmanager
 async def open_stored() -> AsyncIterator[StoredSessions]:
-    """Open the stored sessions of this user. Without a database there are none, and none is created."""
+    """Open the stored sessions of this user. Without a database the list is empty, and no database is created."""
     database = open_database()
     try:
         if not database.path.exists():
@@ -152,7 +152,7 @@ def _titled(known: SessionFacts, title: str | None) -> SessionFacts:
 # --- search ----------------------------------------------------------------------------------------------------------
 
 MOST_HITS: Final = 3
-"""Of one session: enough to know it again."""
+"""One session in a list of matches: enough to recognise it."""
 
 WINDOW: Final = 300
 """Letters of a line around a hit: a line of a model may be a page."""

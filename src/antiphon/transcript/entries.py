@@ -29,7 +29,7 @@ FINISHED: Final = frozenset({ToolStatus.COMPLETED, ToolStatus.FAILED})
 
 
 class Writing:
-    """Content that comes in pieces. Text is joined when somebody looks, so that n pieces cost n steps and not n²."""
+    """Content that comes in pieces. Text is joined when it is read, so that n pieces cost n steps and not n²."""
 
     __slots__ = ("_blocks", "note", "tail")
 
@@ -85,7 +85,7 @@ class Writing:
 
 
 class Message(Writing):
-    """What the user or the agent said."""
+    """A message of the user or the agent."""
 
     __slots__ = ("key", "message_id", "speaker")
 
@@ -108,7 +108,7 @@ class Thought(Writing):
 
 
 class CallEntry:
-    """A tool call as it stands now, whatever brought the news: an announcement, a patch, a question for permission."""
+    """A tool call in its current state, whichever message it came from: an announcement, a patch, a permission request."""
 
     __slots__ = (
         "announced", "content", "denied", "id", "key", "kind", "locations", "name", "raw_input", "raw_output", "status", "title",
@@ -126,7 +126,7 @@ class CallEntry:
         self.raw_input: Any = UNSET
         self.raw_output: Any = UNSET
         self.denied = False
-        """Whether the agent says that it failed because it was not allowed (`_meta.antiphon.denied`, as our own agent marks it)."""
+        """Whether the agent reports that the call failed because it was not allowed (`_meta.antiphon.denied`, as our own agent marks it)."""
         self.announced = False
         """Whether a `tool_call` came; before that we know the call from a patch or a question alone."""
 
@@ -141,7 +141,7 @@ class CallEntry:
         return self.title or self.name or str(self.kind)
 
     def announce(self, call: ToolCall) -> None:
-        """Take a `tool_call`. A second one says more, never less: a field at its default leaves what is known."""
+        """Take a `tool_call`. A second one adds, never removes: a field at its default leaves what is known."""
         self.announced = True
         self.title = call.title or self.title
         kind = call.tool_kind if call.kind is ToolKind.OTHER and call.tool_kind is not None else call.kind
@@ -173,7 +173,7 @@ class CallEntry:
         self._take_rest(patch)
 
     def known(self, patch: ToolCallPatch) -> ToolCallPatch:
-        """The patch, with what it leaves out filled in from what was told before."""
+        """The patch, with the fields it leaves out filled in from earlier messages."""
         facts: dict[str, Any] = {
             "title": self.title or UNSET,
             "kind": self.kind if self.kind is not ToolKind.OTHER else UNSET,
@@ -203,7 +203,7 @@ class CallEntry:
 
 
 def _content_in(output: Any) -> list[ToolContent] | None:
-    """The content of a call that was told as its `output`, which is legal and means nothing else in a known dialect; None: it is none."""
+    """The content of a call that was sent as its `output`, as one known dialect does; None if `output` is anything else."""
     if (
         not isinstance(output, list)
         or not output
@@ -219,7 +219,7 @@ def _content_in(output: Any) -> list[ToolContent] | None:
 
 
 def _streamed(content: list[ToolContent]) -> Any:
-    """The input of a call that was shown as its content and never told as such: one text that is a whole JSON object."""
+    """The input of a call that was sent as its content: one text that is a whole JSON object."""
     if len(content) != 1 or not isinstance(content[0], ContentItem) or not isinstance(content[0].content, TextBlock):
         return UNSET
     try:

@@ -19,7 +19,7 @@ _FORMATS: Final = {
 
 
 class Wrong(ValueError):
-    """What was typed does not fit; the text says why."""
+    """The typed text does not fit the field; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ DIFF_LINES: Final = 60
 """Lines of one change that are shown: a screen or two. The file has all of it."""
 
 MAX_COMPARED: Final = 20_000
-"""Lines that are compared. Finding the differences of longer files takes longer than anybody looks at them."""
+"""Lines that are compared. Comparing longer files takes longer than a reader would look at the result."""
 
 
 def diffs_in(content: "Sequence[v1.ToolContent] | object") -> "list[v1.Diff]":
@@ -78,13 +78,13 @@ MARKS: Final = {
 
 
 def shown_path(path: str, cwd: str) -> str:
-    """A path as short as it can be said from here."""
+    """The shortest form of a path, seen from the given directory."""
     inside = os.path.relpath(path, cwd) if os.path.isabs(path) and cwd else path
     return path if inside.startswith("..") else inside
 
 
 def call_line(call: "CallEntry", cwd: str, failed: str = "failed") -> str:
-    """A tool call on one line. What failed says so in words, too: in which, others may know better than the agent."""
+    """A tool call on one line. A failed call is marked by a word too; the caller may know a better one than the agent."""
     status = call.status.meaning
     end = f" ({'denied' if call.denied else failed})" if status is v1.ToolStatus.FAILED else ""
     places = [shown_path(place.path, cwd) for place in call.locations[:3]]
@@ -103,7 +103,7 @@ def plan_line(steps: Sequence[v1.PlanEntry]) -> str:
 
 
 def usage_line(usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> str | None:
-    """Tokens and money on one line, or nothing if the agent told neither."""
+    """Tokens and money on one line; empty if the agent reported neither."""
     parts = []
     if tokens is not None:
         parts.append(f"{tokens.total_tokens:,} tokens ({tokens.input_tokens:,} in, {tokens.output_tokens:,} out)")
@@ -138,7 +138,7 @@ def describe_action(action: "Action") -> str:
 
 
 def engine_of(update: v1.Update) -> str | None:
-    """Return the engine that an update comes from, where several answer; None if the agent does not say."""
+    """Return the engine that an update comes from, where several answer; None if the agent does not report it."""
     engine = antiphon_meta(getattr(update, "meta", None)).get("engine")
     return engine if isinstance(engine, str) and engine else None
 
@@ -169,7 +169,7 @@ class ChangedFile:
 def changes_of(transcript: "Transcript") -> list[ChangedFile]:
     """Return every change of a session, file by file. Changes that follow on each other become one.
 
-    Some agents tell whole files and some only the lines they changed; so changes that do not fit together stay apart.
+    Some agents send whole files and some only the lines they changed; so changes that do not fit together stay apart.
     """
     from antiphon.transcript.entries import CallEntry
 

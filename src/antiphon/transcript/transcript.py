@@ -2,10 +2,10 @@
 
 Rules of the fold:
 
-1. Entries stand in the order in which they first appeared and are never moved. News about one changes it where it stands.
+1. Entries stand in the order in which they first appeared and are never moved. An update about one changes it in place.
 2. A piece of a message goes to the message with its `message_id`, wherever that stands. Without an id it goes to the last entry if
    that is talk of the same kind; otherwise, and with an id not seen before, it starts a new message.
-3. A tool call is one entry per id, whoever told of it first: an announcement, a patch or a question for permission. A call that is
+3. A tool call is one entry per id, whatever came first: an announcement, a patch or a permission request. A call that is
    announced again while it runs is the same call, now better described. One that is announced again after it finished is a new call
    in a later turn that took the id again (some agents count from one in each turn), and gets an entry of its own.
 4. A limit drops the oldest entries. A call that is not finished is still known by its id until its turn ends: a permission request may
@@ -75,7 +75,7 @@ _Talk: TypeAlias = Message | Thought
 
 
 class Transcript:
-    """What a session shows so far. `apply` takes an update and says which entry it changed.
+    """What a session shows so far. `apply` takes an update and returns the entry it changed.
 
     `limit`: the most entries that are kept, 0 for none, None for all of them.
     """
@@ -86,7 +86,7 @@ class Transcript:
         """Entries that were dropped because of the limit. The first in `entries` has this number as its `key`."""
         self.entries: list[Entry] = []
         self.plan: list[PlanEntry] = []
-        """The session's one plan, as the stable protocol tells it."""
+        """The session's one plan, as in the stable protocol."""
         self.plans: dict[str, PlanContent] = {}
         """Plans by id, for agents that have several."""
         self.usage: UsageUpdate | None = None
@@ -120,7 +120,7 @@ class Transcript:
         return self._talked(update) if isinstance(update, MessageChunk) else self._entered(update)
 
     def asked(self, patch: ToolCallPatch) -> CallEntry:
-        """Take the call that a permission request is about; it may be the first we hear of it."""
+        """Take the call that a permission request is about; it may be the first message about it."""
         return self._patched(patch)
 
     def call(self, id: str) -> CallEntry | None:
@@ -128,7 +128,7 @@ class Transcript:
         return self._calls.get(id)
 
     def said(self, prompt: Sequence[ContentBlock]) -> Message:
-        """Enter what the user says now. Agents that repeat it in the turn do not make it appear twice."""
+        """Enter a prompt of the user. Agents that repeat it in the turn do not make it appear twice."""
         message = Message(self._next_key, "user", None)
         for block in prompt:
             message.add(block)
@@ -137,7 +137,7 @@ class Transcript:
         return message
 
     def turn_ended(self) -> None:
-        """What comes next is no continuation of what was said last, unless its `message_id` says so."""
+        """End the current message: what comes next does not continue it, unless its `message_id` is the same."""
         self._open = self._open_chunk = self._echo = None
         if self.dropped:
             self._calls = {id: call for id, call in self._calls.items() if call.key >= self.dropped}
@@ -205,7 +205,7 @@ class Transcript:
         return entry
 
     def _echoed(self, chunk: UserMessageChunk) -> Message | None:
-        """The message that this chunk repeats, if it repeats the next part of what was said."""
+        """The message that this chunk repeats, if it repeats the next part of the prompt."""
         if self._echo is None:
             return None
         message, rest = self._echo

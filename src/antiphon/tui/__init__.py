@@ -4,7 +4,7 @@ Plain functions of the transcript decide what to show; only `window` draws and o
 
     chat.py         one chat: typed lines become turns, updates go to the screen
     commands.py     the commands of the chat itself, such as `/model` and `/diff`
-    screen.py       the conversation as lines: final ones, and a few that still change
+    screen.py       the session as lines: final ones, and a few that still change
     blocks.py       finished and open blocks of Markdown, tool calls and diffs as lines
     painter.py      text, Markdown and code as lines of some width, safe to show
     window.py       the part of the terminal below the scrollback: drawing and layout

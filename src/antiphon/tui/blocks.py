@@ -1,6 +1,6 @@
 """Tool calls and diffs as lines, and streamed Markdown split into finished blocks and an open one. Pure.
 
-Rule 1: nothing is lost and nothing is said twice: the blocks, one after the other, are the text.
+Rule 1: nothing is lost and nothing is repeated: the blocks, one after the other, are the text.
 Rule 2: a block is finished when no later text can change how it looks: at a blank line, a closing fence, the next item of a list.
 Rule 3: no block grows without end. One that is too long is cut, a fence is closed and opened again, so that drawing the open one is cheap.
 """
@@ -106,7 +106,7 @@ def bounded(texts: Sequence[Text], most: int | None, *, tail: bool = False) -> l
 # --- tool calls ------------------------------------------------------------------------------------------------------
 
 DIFF_LINES: Final = 24
-"""Lines of a diff in the conversation. `/diff` shows more."""
+"""Lines of a diff in the chat. `/diff` shows more."""
 
 OUTPUT_LINES: Final = 10
 """The last lines of a command's output."""
@@ -123,7 +123,7 @@ MARKS: Final = {
 
 
 TailOf: TypeAlias = Callable[[str], TerminalTail | None]
-"""By the terminal's id."""
+"""Output by terminal id."""
 
 WordOf: TypeAlias = Callable[[str], str]
 """What became of a call that failed, by its id."""

@@ -74,7 +74,7 @@ class StartedAgent:
     new: Begin
     load: Reopen
     hint: str = ""
-    """Something to say at the start."""
+    """Notes to show at the start."""
     command: list[str] = field(default_factory=list)
     """How to start its program again, to sign in there."""
 
@@ -156,7 +156,7 @@ class Chat:
         """The gate that decides what the agent may do.
 
         Raises:
-            AcpError: nobody, yet.
+            AcpError: the agent has not started yet.
         """
         if self.opened is None:
             raise AcpError("the agent has not started yet", hint="wait a moment")
@@ -190,7 +190,7 @@ class Chat:
         return state.status_text(name, self._session, gate, doing, seconds)
 
     def note(self, things: Iterable[RenderableType] | str, kind: str = "note") -> None:
-        """Show a line of our own in the conversation."""
+        """Show a line of our own in the chat."""
         self.screen.note(things, kind)
         self.window.refresh()
 
@@ -270,7 +270,7 @@ class Chat:
         self.window.refresh()
 
     def _word_of(self, call_id: str) -> str:
-        """Return whether a failed call was denied, cancelled or failed: the agent does not say."""
+        """Return whether a failed call was denied, cancelled or failed: the agent does not report it."""
         if call_id in self._refused:
             return "denied"
         return "cancelled" if self._cancelling is not None else "failed"
@@ -389,7 +389,7 @@ class Chat:
         finally:
             self._turn = self._cancelling = None
         word = STOPPED.get(result.stop_reason.meaning)
-        if result.stop_reason.value == "tool_error":  # in no schema, but some agents say it
+        if result.stop_reason.value == "tool_error":  # in no schema, but some agents send it
             word = "stopped: a tool failed"
         if word is not None:
             self.note([Text(f"({word})", "yellow")])

@@ -255,14 +255,14 @@ async def show_diff(chat: "Chat", rest: str) -> None:
         counts = f"+{compared.added} -{compared.removed}" + ("  new" if change.old is None else "")
         rows.append(Text.assemble((exact(shown_path(change.path, chat.session.cwd)), "bold"), f"  {counts}"))
         rows += [Padding(text, (0, 0, 0, 2), expand=False) for text in diff_texts(compared, DIFF_LINES)]
-    chat.note(rows or "The agent has told of no changes in this session.")
+    chat.note(rows or "The agent has reported no changes in this session.")
 
 
 async def show_usage(chat: "Chat", rest: str) -> None:
     """Show how full the context is, and the cost."""
     usage = chat.session.transcript.usage
     if usage is None:
-        chat.note("The agent has told nothing about usage yet.")
+        chat.note("The agent has not reported any usage yet.")
         return
     percent = f" ({usage.used * 100 // usage.size}%)" if usage.size else ""
     rows: list[RenderableType] = [Text(f"context  {usage.used:,} of {usage.size:,} tokens{percent}")]
@@ -303,7 +303,7 @@ def _one_of(word: str, ids: list[str], what: str) -> str:
     """Return the id that begins with a word, if there is only one.
 
     Raises:
-        AcpError: there is none.
+        AcpError: there is no such session.
     """
     if word in ids or not ids:
         return word

@@ -34,7 +34,7 @@ _FORMATS: Final = {
 
 
 class FieldProblem(Exception):
-    """The typed value does not fit the field; the text says why."""
+    """The typed value does not fit the field; the message is the reason."""
 
 
 def choices_of(field: v1.Property) -> list[tuple[str, str, str | None]]:

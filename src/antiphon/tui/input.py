@@ -20,7 +20,7 @@ __all__ = ["ChatCompleter", "bindings", "paths_for"]
 # --- completion ------------------------------------------------------------------------------------------------------
 
 MOST_PATHS: Final = 200
-"""Names of one directory that are offered. Nobody reads more; they type another letter."""
+"""Names of one directory that are offered. With more, users type another letter."""
 
 
 class ChatCompleter(Completer):

@@ -1,6 +1,6 @@
 """Renders text, Markdown and code as lines of some width, safe to show. Pure: never writes to the terminal.
 
-Colour says nothing that the characters do not say too: without it every line reads the same.
+Colour adds no information: without it every line reads the same.
 """
 
 import io

@@ -1,7 +1,7 @@
 """Questions to the user as panels: what to show, and what a key or a typed line means. Pure: time is an argument.
 
 Rule 1: only the keys that are shown answer. Anything else changes nothing; escape is always a no.
-Rule 2: a key that says yes counts alone. One that has another key close before or behind it is a letter of a word or of a paste.
+Rule 2: a key that means yes counts alone. One that has another key close before or behind it is a letter of a word or of a paste.
 """
 
 import shlex
@@ -25,7 +25,7 @@ PAUSE: Final = 0.6
 """Seconds without a key after which a question may be answered by one."""
 
 ALONE: Final = 0.4
-"""Seconds before and behind a key that says yes in which no other key comes. Letters of words come faster, answers do not."""
+"""Seconds before and behind a key that means yes in which no other key may come. Letters of words come faster, answers do not."""
 
 SHORTEST: Final = 3
 """Lines of what is asked about that are shown however small the terminal is."""
@@ -86,7 +86,7 @@ class KeyPanel(Generic[T]):
         return False
 
     def take(self, key: str) -> None:
-        """Do what the key says."""
+        """Do what the key is bound to."""
 
     def stray(self) -> None:
         """Go back to where no key has been pressed."""
@@ -99,7 +99,7 @@ class KeyPanel(Generic[T]):
         return None if self._held is None else self._pressed_at + ALONE
 
     def key(self, key: str, at: float) -> None:
-        """Hold a key that says yes until it is alone, take one that says no, and pass over the letters of words."""
+        """Hold a key that means yes until it is alone, take one that means no, and ignore the letters of words."""
         typing = at - self._pressed_at < ALONE or at - self._strayed_at < PAUSE
         self._held, self._pressed_at = None, at
         if typing or not self.answers(key):
@@ -184,7 +184,7 @@ class MenuPanel(KeyPanel[str | None]):
 
 
 class PagePanel(KeyPanel[Literal["opened", "declined", "dismissed"]]):
-    """A web page that the agent wants opened. It is shown whole, and opened only if the user says so."""
+    """A web page that the agent wants opened. It is shown whole, and opened only if the user agrees."""
 
     def __init__(self, message: str, url: str) -> None:
         super().__init__("dismissed")

@@ -1,8 +1,8 @@
-"""The conversation as lines: final ones, and below them a few that still change. Pure.
+"""The session as lines: final ones, and below them a few that still change. Pure.
 
 Rule 1: a line that was given out as final never changes and is never given out again.
 Rule 2: what is open (the block being written, calls that run, the plan of this turn) is drawn again as a whole, and never higher than
-it is told.
+the given height.
 Rule 3: talk is final block by block. A call is final when it is finished and something came after it, or the turn is over.
 """
 
@@ -24,7 +24,7 @@ __all__ = ["PROMPT", "SPINNER", "ChatScreen"]
 
 SPINNER: Final = "◐◓◑◒"
 PROMPT: Final = "\u203a"
-"""Stands before what the user says, here and on the line that is typed: a single angle quotation mark."""
+"""Stands before the user's prompts, here and on the input line: a single angle quotation mark."""
 
 PLAN_MARKS: Final = {
     v1.PlanStatus.PENDING: ("○", "dim"),
@@ -54,7 +54,7 @@ class OpenMessage:
 
 
 class ChatScreen:
-    """The lines of one conversation."""
+    """The lines of one session."""
 
     def __init__(
         self, painter: Painter, tail_of: TailOf = lambda id: None, cwd: str = "", word_of: WordOf = _failed
@@ -63,7 +63,7 @@ class ChatScreen:
         self.cwd = cwd
         self.transcript = Transcript()
         self.beat = 0
-        """Counted up by whoever draws: it turns the mark of what runs."""
+        """The frame of the animated mark of running calls; the caller that draws counts it up."""
         self.asked_about: int | None = None
         """The call that a panel shows at this moment, so that it is not shown twice."""
         self._tail_of = tail_of

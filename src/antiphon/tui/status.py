@@ -38,7 +38,7 @@ PERMISSION_MODES: Final = {
     PolicyMode.ACCEPT_EDITS: "edits in this directory need no question",
     PolicyMode.PLAN: "nothing is changed, nothing is run",
     PolicyMode.DONT_ASK: "what would be asked is denied",
-    PolicyMode.BYPASS: "everything is allowed unless a rule says no",
+    PolicyMode.BYPASS: "everything is allowed unless a rule denies it",
 }
 
 

@@ -1,6 +1,6 @@
 """The live part of the terminal below the scrollback: open lines, questions, the input line and the status.
 
-While a question is open that one key answers, keys answer it; but not in the middle of a word. Whoever is typing when a question
+While a question is open that one key answers, keys answer it; but not in the middle of a word. A user who is typing when a question
 comes up goes on typing, and answers when they have stopped.
 """
 
