@@ -123,7 +123,7 @@ def test_one_that_does_not_work_is_refused_with_what_it_said(
     found = program(line)
     with pytest.raises(CliMissing) as caught:
         version_of(found)
-    assert f"--version` said: {said}" in caught.value.message and caught.value.hint
+    assert f"--version` printed: {said}" in caught.value.message and caught.value.hint
     assert known_version(found) is None
 
 

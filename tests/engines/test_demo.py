@@ -66,7 +66,7 @@ async def test_a_command_runs_in_the_clients_terminal_only_after_permission(work
         (v1.WaitForExitResult(3, None), "ended with 3."),
         (v1.WaitForExitResult(None, "SIGTERM"), "ended by SIGTERM."),
         (v1.WaitForExitResult(143, "SIGTERM"), "ended by SIGTERM."),
-        (v1.WaitForExitResult(None, None), "ended, and the client does not say how."),
+        (v1.WaitForExitResult(None, None), "ended, and the client does not report how."),
     ],
 )
 async def test_whatever_a_client_says_of_a_commands_end_is_put_into_words(

@@ -62,7 +62,7 @@ class Engine:
     takes: "Collection[str]" = ()
     """Kinds of content besides text and links: "image", "audio", "resource"."""
     also_takes: "Collection[str]" = ()
-    """Kinds that it does not announce and does not refuse either: the model is told that they were there."""
+    """Kinds of content that it neither announces nor refuses: the model gets a note that they were there."""
     mcp: "Collection[str]" = ()
     """Kinds of MCP server besides child processes: "http", "sse"."""
     auth_methods: "Sequence[v1.AuthMethod]" = ()

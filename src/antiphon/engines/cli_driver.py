@@ -123,7 +123,7 @@ class CliDriver(Generic[P]):
         """Clean up after a turn, however it ended."""
 
     def _sign_in_needed(self, said: str) -> RequestError:
-        """The error that asks the client to sign the user in. `said`: what the CLI says about it."""
+        """The error that asks the client to sign the user in. `said`: the message of the CLI."""
         raise NotImplementedError
 
     # Prompts.

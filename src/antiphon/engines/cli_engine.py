@@ -58,7 +58,7 @@ class CliEngine(Engine, Generic[S]):
     async def signed_in(self) -> bool:
         try:
             await self._check_signed_in()
-        except AcpError:  # not signed in, not installed, or it does not say
+        except AcpError:  # not signed in, not installed, or it does not report it
             return False
         return True
 
@@ -76,14 +76,14 @@ async def find(cli: "Cli") -> "tuple[FoundProgram, str]":
 
     found = find_cli(cli)
     version = known_version(found)
-    if version is None:  # in a thread: a program that takes long to tell its version holds up nothing else
+    if version is None:  # in a thread: a program that is slow to print its version blocks nothing else
         version = await asyncio.to_thread(ask_version, found)
     return found, check_version(found, version)
 
 
 def terminal_login(engine: str, id: str, name: str, description: str, *words: str) -> TerminalAuth:
     """A way to sign in, by our own command in a terminal of the client."""
-    # Some clients open terminals and do not say so in the protocol's way: they look for the whole command in the `_meta`.
+    # Some clients open terminals without advertising it: they look for the whole command in the `_meta`.
     whole = ["-P", "-m", "antiphon", "agent", "--engine", engine, *words]
     meta = {"terminal-auth": {"command": sys.executable, "args": whole, "label": name}}
     return TerminalAuth(id, name, description, [*words], meta=meta)
@@ -114,7 +114,7 @@ def run_login(cli: "Cli", command: "Sequence[str]", ways: "Mapping[str, Sequence
 
 
 def sign_in_error(title: str, methods: "Iterable[AgentAuth | TerminalAuth]", what: str, said: str) -> RequestError:
-    """The error that tells a client to sign the user in. `what` to do; `said`: what the CLI says about it."""
+    """The error that asks a client to sign the user in. `what` to do; `said`: the message of the CLI."""
     details = f"{title} is not signed in{f' ({said})' if said else ''}: {what}"
     return RequestError(
         Code.AUTH_REQUIRED,

@@ -68,10 +68,10 @@ class CliTooOld(CliProblem):
 
 
 def version_of(found: FoundProgram) -> str:
-    """Return the version of a program: as it is stored, else as the program says. Blocks while the program is asked.
+    """Return the version of a program: the stored one, else the one that it prints. Blocks while the program runs.
 
     Raises:
-        CliMissing: it does not start, or does not say.
+        CliMissing: it does not start, or prints no version.
         CliTooOld: it is too old.
     """
     return check_version(found, known_version(found) or ask_version(found))
@@ -93,7 +93,7 @@ def ask_version(found: FoundProgram) -> str:
     """Ask a program for its version, and store it. Blocks.
 
     Raises:
-        CliMissing: it does not start, or does not say.
+        CliMissing: it does not start, or prints no version.
     """
     sign = _sign(found.path)
     output = run_cli(found, "--version", cwd=home_directory())
@@ -101,7 +101,7 @@ def ask_version(found: FoundProgram) -> str:
     if output.status != 0 or version is None:
         said = (output.err or output.out).strip().partition("\n")[0][:200] or f"it ended with {output.status}"
         raise CliMissing(
-            f"{found.cli.title} cannot be started: `{found.path} --version` said: {said}",
+            f"{found.cli.title} cannot be started: `{found.path} --version` printed: {said}",
             f"install it again: {found.cli.install}; or name another one in {found.cli.variable}",
         )
     path = _versions(found.cli)
@@ -161,7 +161,7 @@ def _versions(cli: Cli) -> Path:
 
 
 def home_directory() -> str:
-    """Return the home directory, in which no file of a project counts; the root if there is none."""
+    """Return the home directory, in which no file of a project counts; the root without one."""
     home = os.path.expanduser("~")
     return home if os.path.isdir(home) else "/"
 
@@ -191,7 +191,7 @@ class CliMemory:
         return read_notes(self.path)
 
     def save(self, offer: Mapping[str, object]) -> None:
-        """Store an offer in place of the one before. Nothing is written if it is the same."""
+        """Store an offer; it replaces the earlier one. Nothing is written if it is the same."""
         if read_notes(self.path) != offer and write_notes(self.path, offer):
             self._forget_old()
 
@@ -230,7 +230,7 @@ def notes_folder() -> Path:
 
 
 def read_notes(path: Path) -> "JsonObject | None":
-    """Return the JSON object in a file; None if there is none that can be read."""
+    """Return the JSON object in a file; None if it cannot be read."""
     try:
         with open(path, "rb") as file:
             data = file.read(LARGEST + 1)

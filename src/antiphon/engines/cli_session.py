@@ -61,7 +61,7 @@ def model_option(models: "Iterable[v1.SessionModel]", current: str) -> v1.Select
 
 
 def effort_option(levels: "Sequence[tuple[str, str | None]]", current: str, usual: str) -> v1.SelectConfig:
-    """The effort as a config option. `levels`: each with a description; `usual` is shown if the current one is none of them."""
+    """The effort as a config option. `levels`: each with a description; `usual` is shown if the current one is not among them."""
     return v1.SelectConfig(
         id=EFFORT,
         name="Effort",

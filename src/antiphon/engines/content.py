@@ -58,7 +58,7 @@ _BEGINNINGS: Final = (
     (b"%PDF-", "application/pdf"),
 )
 _TRUSTED_BY_BYTES: Final = frozenset({"image/webp", *(mime for _, mime in _BEGINNINGS)})
-"""Types that a service checks: what says so and is not would make it refuse the whole session."""
+"""Types that a service checks: data that only claims such a type would make it refuse the whole session."""
 
 _TEXTS: Final = frozenset({
     "application/ecmascript", "application/graphql", "application/javascript", "application/json", "application/jsonl",
@@ -72,7 +72,7 @@ class BadBlob(ValueError):
 
 
 class Blob(msgspec.Struct, frozen=True):
-    """Decoded data with its real type, by its first bytes where they tell."""
+    """Decoded data with its real type, by its first bytes where these determine it."""
 
     mime_type: str
     bytes: bytes
@@ -142,11 +142,11 @@ class LinkTarget(msgspec.Struct, frozen=True):
     first: int | None = None
     last: int | None = None
     symbol: str | None = None
-    """The symbol in those lines, where the editor says so."""
+    """The symbol in those lines, where the editor sends one."""
 
     @property
     def is_directory(self) -> bool:
-        """Whether the link itself says that it is a directory."""
+        """Whether the link itself is marked as a directory."""
         return self.path.endswith(("/", "\\"))
 
     @property
@@ -347,7 +347,7 @@ class _Link:
 
 
 def _excerpt(place: LinkTarget, text: str, asked: int) -> str:
-    """Quote a file with its path and lines, so that it can be cited. A long text is cut at the end of a line, and a note says so."""
+    """Quote a file with its path and lines, so that it can be cited. A long text is cut at the end of a line, with a note."""
     start, lines = place.first or 1, text.splitlines(keepends=True)
     if (
         place.count is not None and len(lines) > asked + 1

@@ -120,7 +120,7 @@ class TurnFailure(msgspec.Struct, frozen=True):
 
 
 class TurnEnd(msgspec.Struct, frozen=True):
-    """How a turn ended: for a reason that the protocol has a word for, or with an error."""
+    """How a turn ended: for a stop reason of the protocol, or with an error."""
 
     stop_reason: v1.StopReason | None = None
     error: TurnFailure | None = None
@@ -181,10 +181,10 @@ class UpdateSender:
         if self._session.client.shows_compaction:
             await self._session.update(update)
         elif update.status == v1.CompactionStatus.COMPLETED:
-            await self._session.notice("The conversation was compacted", "It goes on with a summary of what was said.")
+            await self._session.notice("The session was compacted", "It goes on with a summary.")
         elif update.status == v1.CompactionStatus.FAILED:
             why = update.error if isinstance(update.error, str) else None
-            await self._session.notice("The conversation could not be compacted", why, v1.NoticeSeverity.WARNING)
+            await self._session.notice("The session could not be compacted", why, v1.NoticeSeverity.WARNING)
 
     async def _summary(self, chunk: v1.CompactionSummaryChunk) -> None:
         if self._session.client.shows_compaction:

@@ -88,7 +88,7 @@ def sign_in(name: str, way: str) -> None:
     """
     if name not in LOGINS:
         make_engine(name)  # raises if there is no such engine
-        hint = "it works without one" if name in ENGINES else "sign in by the agent itself; `antiphon agents` tells how"
+        hint = "it works without one" if name in ENGINES else "sign in by the agent itself; `antiphon agents` shows how"
         raise AcpError(f"the engine `{name}` has no login", hint=hint)
     _imported(LOGINS[name])(way)
 

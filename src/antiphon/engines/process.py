@@ -371,7 +371,7 @@ class ProcessOwner(Protocol[P, L_contra]):
 
 
 class KeptProcessState(Enum):
-    """Where a kept process is in its life."""
+    """The state of a kept process in its life."""
 
     ABSENT = "absent"
     STARTING = "starting"

@@ -44,7 +44,7 @@ class Project:
         self._found: ProjectTrust | None = None
 
     async def look(self) -> bool:
-        """Look at the files. Return whether all of them are trusted; False also where there are none."""
+        """Look at the files. Return whether all of them are trusted; False also without such files."""
         from antiphon.permission.project_trust import look  # late: `session/new` is answered without it
 
         self._found = await look(self._family, (self._session.cwd, *self._session.directories))
@@ -79,7 +79,7 @@ class Project:
 
 
 async def trust_by_command(turn: "AgentTurn") -> None:
-    """Run `/trust`: trust the project, and say what is trusted now. It counts from the next prompt on.
+    """Run `/trust`: trust the project, and show what is trusted now. It counts from the next prompt on.
 
     Raises:
         AcpError: the project's config file has mistakes, or it cannot be stored.

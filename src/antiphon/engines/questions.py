@@ -61,7 +61,7 @@ _log = logging.getLogger(__name__)
 # What every question needs on its way to the user and back.
 
 MAX_NOTE: Final = 2000
-"""Most characters of what a CLI says about a question that are shown with it. A reason is a sentence."""
+"""Most characters of a CLI's own text about a question that are shown with it. A reason is a sentence."""
 
 _FIELD_TEXT: Final = "words"
 _Kind = v1.PermissionOptionKind
@@ -72,13 +72,13 @@ class QuestionCancelled(AcpError):
 
 
 class RefusedByPolicy(AcpError):
-    """A policy refused in the user's place; the text says why."""
+    """A policy refused without asking the user; the text is the reason."""
 
 
 async def ask_choice(
     stage: UserQuestions, call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
 ) -> v1.PermissionOption | None:
-    """Ask the user to choose an option; None if the answer was none of them. `question`: it is not about permission, and only the user can say.
+    """Ask the user to choose an option; None if the answer is not one of them. `question`: not about permission, so only the user may answer.
 
     Raises:
         QuestionCancelled: there will be no answer.
@@ -140,7 +140,7 @@ def call_with(call: v1.ToolCallPatch, **changes: object) -> v1.ToolCallPatch:
 
 
 def as_note(said: str | None) -> str:
-    """Return what a CLI says about a question as it can be shown."""
+    """Return a CLI's own text about a question as it can be shown."""
     return prose(said or "").strip()[:MAX_NOTE]
 
 
@@ -151,7 +151,7 @@ def is_withdrawn() -> bool:
 
 
 def why_not_asked(error: AcpError) -> str:
-    """Say in a few words why the user could not be asked."""
+    """Return in a few words why the user could not be asked."""
     said = error.reason if isinstance(error, ResponseError) else str(error).partition("\n")[0]
     return said or "no reason was given"
 
@@ -235,7 +235,7 @@ class UserQuestion(msgspec.Struct, frozen=True):
     header: str | None = None
     several: bool = False
     other: bool = True
-    """Whether the user's own words will do in place of a choice."""
+    """Whether the user may answer in words instead of choosing."""
     secret: bool = False
 
 
@@ -396,7 +396,7 @@ def _described(choice: AnswerChoice) -> str:
 
 
 class QuestionTasks:
-    """The open questions of one session, by the key that the CLI knows them by. Each is a task, and any of them may be withdrawn."""
+    """The open questions of one session, by the key that the CLI knows them by. Each is a task, and any of them may be cancelled."""
 
     def __init__(self) -> None:
         self._open: dict[Hashable, asyncio.Task[None]] = {}

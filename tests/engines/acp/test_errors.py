@@ -67,7 +67,7 @@ async def test_an_agent_that_remembers_nothing_begins_anew_and_it_is_said(tmp_pa
         with pytest.raises(RequestRefused):
             await session.prompt("work")
         assert await session.prompt("again").text() == "again"
-        assert "A new conversation was begun" in session.transcript.plain()
+        assert "A new session was begun" in session.transcript.plain()
         assert await session.prompt("and again").text() == "and again"
     assert behind.heard.count("session/new") == 2 and behind.heard.count("started") == 2
 

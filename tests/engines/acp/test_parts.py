@@ -111,7 +111,7 @@ async def test_a_part_learns_of_a_new_conversation_and_what_it_tells_comes_befor
         await session.prompt("/again")  # a command has to stand first
         await session.prompt("again")
         await session.prompt("and again")
-        assert "is told a summary" in session.transcript.plain()
+        assert "gets a summary" in session.transcript.plain()
     assert host.part.id == "s2.1" and host.book.count("s1.1 is s2.1 now") == 1
     texts = [[block["text"] for block in json.loads(prompt)] for prompt in behind.noted("prompt")]
     assert texts == [["work"], ["/again"], ["You were told: la\n\n", "again"], ["and again"]]

@@ -114,7 +114,7 @@ async def test_an_agent_that_only_resumes_is_loaded_without_its_history_and_it_i
 ) -> None:
     async with through(StandIn(s.Answers, tmp_path).engine) as agent:
         session = await agent.load_session("s1.1", workspace)
-        assert "What was said before cannot be shown" in session.transcript.plain()
+        assert "The earlier history cannot be shown" in session.transcript.plain()
         assert await session.prompt("still here?").text() == "still here?"
 
 

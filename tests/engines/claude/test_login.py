@@ -145,7 +145,9 @@ async def test_signing_out_makes_the_program_forget(tmp_path: Path, installed: s
 async def test_a_program_that_does_not_say_is_not_believed(tmp_path: Path) -> None:
     env = environment(tmp_path, script(tmp_path, "echo 'unknown command: auth' >&2; exit 1"))
     async with asyncio.timeout(30), antiphon.connect(AGENT, env=env) as agent:
-        with pytest.raises(RequestRefused, match="does not say whether you are signed in: unknown command") as caught:
+        with pytest.raises(
+            RequestRefused, match="does not report whether you are signed in: unknown command"
+        ) as caught:
             await agent.authenticate("api-key")
         assert caught.value.code == Code.INTERNAL_ERROR
         with pytest.raises(RequestRefused, match="could not sign you out: unknown command"):

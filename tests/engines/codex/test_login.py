@@ -147,7 +147,9 @@ async def test_a_server_that_does_not_say_is_not_believed(tmp_path: Path) -> Non
     answers += 'echo "{\\"id\\":$n,\\"error\\":{\\"code\\":-32600,\\"message\\":\\"unknown variant\\"}}"; done'
     env = environment(tmp_path, script(tmp_path, answers), OPENAI_API_KEY=KEY)
     async with asyncio.timeout(30), antiphon.connect(AGENT, env=env, terminal_login=True) as agent:
-        with pytest.raises(RequestRefused, match="does not say whether you are signed in: unknown variant") as caught:
+        with pytest.raises(
+            RequestRefused, match="does not report whether you are signed in: unknown variant"
+        ) as caught:
             await agent.authenticate("device-login")
         assert caught.value.code == Code.INTERNAL_ERROR
         with pytest.raises(RequestRefused, match="could not sign you in: unknown variant"):

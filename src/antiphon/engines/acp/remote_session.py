@@ -92,11 +92,11 @@ class RemoteSession:
         self._closed = False
         self._reopening = asyncio.Lock()
         self._summary = ""
-        """The summary for an agent that lost the conversation."""
+        """The summary for an agent that lost its session."""
 
     @contextmanager
     def with_summary(self, blocks: "Sequence[v1.ContentBlock]") -> "Iterator[list[v1.ContentBlock]]":
-        """Return the prompt to send in this block, after a summary if the agent lost the conversation. A command has to come first."""
+        """Return the prompt to send in this block, after a summary if the agent lost its session. A command has to come first."""
         if not self._summary or begins_with_command(blocks):
             yield list(blocks)
             return
@@ -153,7 +153,7 @@ class RemoteSession:
             )  # some announce that they resume, and do not have the method
         if replay:
             await self._warn(
-                "What was said before cannot be shown", "the agent goes on with it, but cannot tell it again"
+                "The earlier history cannot be shown", "the agent continues the session, but cannot replay it"
             )
 
     async def _place(self, agent: "LiveAgent") -> SessionWorkspace:
@@ -250,12 +250,12 @@ class RemoteSession:
             await self._warn("A setting of this session was lost", f"the agent was started again: {error.reason}")
 
     async def _replaced(self, id: str) -> None:
-        """Note the new conversation of a session. A client keeps its id of the session; the owner of the conversation gets the new id."""
+        """Note the new remote session. The client keeps its id of the session; the owner of the remote session gets the new one."""
         self._summary = await self._session.host.lost_session(id)
         if self._session.id != id:
             self._hub.sessions.rename(self._session.id, id)
-        how = "is told a summary of what was said" if self._summary else "remembers nothing of before"
-        await self._warn("A new conversation was begun", f"the agent was started again and {how}")
+        how = "gets a summary of the session" if self._summary else "remembers nothing from before"
+        await self._warn("A new session was begun", f"the agent was started again and {how}")
 
     async def _reopened(self, agent: "LiveAgent", place: SessionWorkspace) -> bool:
         id = self.id

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 __all__ = ["ClaudeDriver"]
 
 START_LIMIT: Final = 60.0
-"""Seconds that the CLI may take until it says what it offers. It takes half of one, or many behind a slow proxy."""
+"""Seconds that the CLI may take to report what it offers. It takes half of one, or many behind a slow proxy."""
 
 STEERABLE: Final = frozenset({"msg_lifecycle_v1", "interrupt_cancel_queued_v1"})
 """The capabilities that the CLI reports if something can be added to a turn."""
@@ -235,7 +235,7 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
         if pending is not None and (any(map(pending.owns, ids)) or not (ids or ended.origin)):
             pending.answered(ids, ended.end)
         elif not ended.origin:
-            self._last_error = ended.end.error  # of a process that could not begin, say
+            self._last_error = ended.end.error  # of a process that could not begin, for example
 
     async def _conversation_reset(self, reset: ConversationReset) -> None:
         """The user cleared the session: the CLI goes on with an empty one, under another id."""
@@ -273,7 +273,7 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
         if said is not None and said.kind == "session_not_found":
             return RequestError(
                 said.code,
-                f"Claude Code cannot go on with this conversation: {said.message}",
+                f"Claude Code cannot continue this session: {said.message}",
                 hint="an older one only does so in the directory "
                 "where it was begun: open it there, or update Claude Code",
             )
@@ -281,7 +281,7 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
             Code.INTERNAL_ERROR,
             "Claude Code ended unexpectedly",
             f"{said.message if said is not None else error}",
-            hint="send your prompt again: the conversation goes on in a new process",
+            hint="send your prompt again: the session goes on in a new process",
         )
 
     # Working.
@@ -290,7 +290,7 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
         content = await message_of(turn)
         await self._entitle(turn.text)
         process = await self._ready_for_project()
-        self._last_error = None  # of what it did by itself
+        self._last_error = None  # it belonged to something that the CLI did by itself
         # No await from here on: `ended` is called once, and fails the prompt that waits at that moment.
         pending = self._expect(ClaudePrompt(process, str(uuid.uuid4())))
         process.prompt(content, pending.id)

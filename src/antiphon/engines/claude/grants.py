@@ -1,7 +1,7 @@
 """Answers to a permission request that hold for longer, made of the rules that the CLI suggests, and the rules that hold in a project.
 
 Rule 1: a suggestion to switch the mode or to add directories is never taken up: it would allow more than what is asked.
-Rule 2: an option says exactly what it allows, or it is not offered.
+Rule 2: an option names exactly what it allows, or it is not offered.
 Rule 3: where the user's own settings ask for a question each time, or a part of the question could not be read, nothing lasting is
 offered.
 """
@@ -36,7 +36,7 @@ _EDITS: Final = {
 """Tools that one rule for edits covers → the field of their input with the path."""
 
 _PATTERN: Final = frozenset("*?[]{}()!\\")
-"""Characters that are patterns in a rule. A path with one gets no rule: it would allow other paths than it says."""
+"""Characters that are patterns in a rule. A path with one gets no rule: it would allow other paths too."""
 
 
 class ClaudeRule(msgspec.Struct, frozen=True):
@@ -126,7 +126,7 @@ def _rule(value: object) -> ClaudeRule | None:
 
 
 def _edits(request: "wire.CanUseTool", roots: Sequence[str]) -> Grant | None:
-    """Return the option for edits. The CLI suggests a mode; a rule for the files at hand does as much and no more, and says so."""
+    """Return the option for edits. The CLI suggests a mode; a rule for the files at hand does as much and no more, and its name shows it."""
     modes = [each for each in request.permission_suggestions if each.get("type") == "setMode"]
     path = request.input.get(_EDITS.get(request.tool_name, ""))
     if not any(mode.get("mode") == "acceptEdits" for mode in modes) or not isinstance(path, str):
@@ -195,6 +195,6 @@ def keep_rules(cwd: str, rules: Iterable[str]) -> bool:
 
 
 def settings_with(cwd: str) -> str | None:
-    """Return settings for the CLI that allow the stored rules; None if there are none."""
+    """Return settings for the CLI that allow the stored rules; None without stored rules."""
     rules = kept_rules(cwd)
     return json.dumps({"permissions": {"allow": rules}}, ensure_ascii=False) if rules else None

@@ -35,7 +35,7 @@ def check_signed_in(found: FoundProgram, method_id: str) -> None:
     """Check that the CLI has a login to work with. Blocks.
 
     Raises:
-        RequestError: it has none (-32000, with what to do), or does not say.
+        RequestError: there is no login (-32000, with what to do), or the CLI does not report it.
     """
     # At home: the settings of a project may name a program that gives a key, and it would be run.
     output = run_cli(found, "auth", "status", "--json", cwd=home_directory())
@@ -44,7 +44,9 @@ def check_signed_in(found: FoundProgram, method_id: str) -> None:
     except msgspec.DecodeError:
         said = (output.err or output.out).strip().partition("\n")[0][:200]
         raise RequestError(
-            Code.INTERNAL_ERROR, "Claude Code does not say whether you are signed in", said or f"status {output.status}"
+            Code.INTERNAL_ERROR,
+            "Claude Code does not report whether you are signed in",
+            said or f"status {output.status}",
         ) from None
     if not status.logged_in:
         raise sign_in_needed(method_id)
@@ -65,7 +67,7 @@ def sign_out(found: FoundProgram) -> None:
 
 
 def sign_in_needed(method_id: str | None = None, said: str = "") -> RequestError:
-    """The error that tells a client to sign the user in, with the ways there are. `said`: what the CLI says about it."""
+    """The error that asks a client to sign the user in, with the login methods. `said`: the message of the CLI."""
     if method_id == API_KEY.id:
         what = "set ANTHROPIC_API_KEY in the environment of the agent and start it again"
     else:

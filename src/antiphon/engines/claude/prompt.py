@@ -1,7 +1,7 @@
 """A prompt as Claude Code takes it, and as it waits for its end.
 
 The CLI looks for a slash command and for `@path` in one place only: the last block, if that is text. So the words come last, and context
-before them, where an `@` in a file is just an `@`; and the end of a longer prompt that happens to look like a command is none.
+before them, where an `@` in a file is just an `@`; and the end of a longer prompt that happens to look like a command is not one.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -86,7 +86,7 @@ class ClaudePrompt(PendingPrompt):
         return id in self._ids
 
     def answered(self, ids: "Sequence[str]", end: "TurnEnd | None") -> None:
-        """The messages with these ids have been answered; without ids, all of them: an older CLI does not tell.
+        """The messages with these ids have been answered; without ids, all of them: an older CLI sends none.
 
         Of several ends the first one counts that is not a plain one, so that no trouble is hidden by what came after it.
         """

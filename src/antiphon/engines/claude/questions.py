@@ -71,7 +71,7 @@ def deny(message: str, *, interrupt: bool = False) -> JsonObject:
 DECLINED: Final = (
     "The user declined to answer. Do not ask the same again: go on without an answer, or ask in your own words."
 )
-CLOSED: Final = "The user closed the questions without an answer. Wait for what they say next."
+CLOSED: Final = "The user closed the questions without an answer. Wait for their next message."
 UNREADABLE: Final = "There was no question in this that could be shown to the user."
 
 
@@ -152,7 +152,7 @@ _Kind = v1.PermissionOptionKind
 _ACCEPTING: Final = v1.PermissionOption("accept_edits", "Yes, and accept edits without asking", _Kind.ALLOW_ALWAYS)
 _ASKING: Final = v1.PermissionOption("ask_for_edits", "Yes, and ask before each edit", _Kind.ALLOW_ONCE)
 _STAYING: Final = v1.PermissionOption("keep_planning", "No, stay in plan mode", _Kind.REJECT_ONCE)
-_CHANGING: Final = v1.PermissionOption("change_plan", "No, and say what to change", _Kind.REJECT_ONCE)
+_CHANGING: Final = v1.PermissionOption("change_plan", "No, and explain what to change", _Kind.REJECT_ONCE)
 
 _MODES: Final = {_ACCEPTING.option_id: "acceptEdits", _ASKING.option_id: "default"}
 
@@ -192,7 +192,7 @@ def _mode(mode: str) -> JsonObject:
 # Forms and pages of MCP servers.
 
 MOST_PAGES: Final = 64
-"""Pages that may still be completed. Servers need not say when the user is done."""
+"""Pages that may still be completed. Servers need not report when the user is done."""
 
 
 async def ask_for_server(
@@ -235,7 +235,7 @@ _NO_REASON: Final = "This command requires approval"
 
 
 class ClaudeAsker:
-    """Asks the user about requests of one session. Several may be open at once; cancelling one withdraws it at the client."""
+    """Asks the user about requests of one session. Several may be open at once; cancelling one cancels it at the client."""
 
     def __init__(self, session: "AgentSession") -> None:
         self._session = session
@@ -269,7 +269,7 @@ class ClaudeAsker:
             return dict(DECLINE)
 
     async def page_done(self, elicitation_id: str) -> None:
-        """Complete a page: the server says that the user is done there, and the client may stop waiting."""
+        """Complete a page: the server reports that the user is done there, and the client may stop waiting."""
         visit = self._pages.pop(elicitation_id, None)
         if visit is not None:
             await visit.complete()
@@ -277,7 +277,7 @@ class ClaudeAsker:
     async def _ask(self, request: "wire.CanUseTool", stage: "UserQuestions", call: v1.ToolCallPatch) -> JsonObject:
         session = self._session
         roots = (session.cwd, *session.directories)
-        # The CLI says where things really are, whatever link led it there.
+        # The CLI reports real paths, whatever link led it there.
         lasting = grants(request, [*map(os.path.realpath, roots), *roots])
         allowing = [_ALLOW, *(grant.option for grant in lasting)]
         rejecting = [_REJECT, *([_REJECT_WITH_WORDS] if session.client.shows_forms else [])]
@@ -311,7 +311,7 @@ def _with_sub_agent(request: "wire.CanUseTool", call: v1.ToolCallPatch) -> v1.To
 
 
 def _explained(request: "wire.CanUseTool", call: v1.ToolCallPatch, lasting: list[Grant]) -> v1.ToolCallPatch:
-    """Return the call with what the CLI says about it."""
+    """Return the call with the details that the CLI sent."""
     said = list(_notes(request, call))
     said.extend(grant.note for grant in lasting if grant.note is not None)
     return call_with(call, content=[*(call.content or []), text_item("\n\n".join(said))]) if said else call

@@ -1,6 +1,6 @@
 """The policy's deny and ask rules, applied by Claude Code too: it does not ask about everything, and in some modes about nothing.
 
-They are given to it twice. As its own permission settings, as far as they can be said there and mean no less. And by a hook: before each
+They are given to it twice. As its own permission settings, as far as they can be expressed there and mean no less. And by a hook: before each
 tool runs, in every mode and for sub-agents too, the CLI asks us, and our own reading of the rules decides. The hook alone would be enough
 as long as nothing fails; the settings hold whatever happens to it.
 
@@ -143,7 +143,7 @@ def before_tool(session: "AgentSession", fields: "JsonObject") -> "JsonObject":
         _log.exception("a call of Claude Code could not be judged")
         return _decided(
             "deny" if session.host.read_only else "ask",
-            f"It could not be told whether a rule denies this ({type(error).__name__}).",
+            f"It could not be determined whether a rule denies this ({type(error).__name__}).",
         )
     match ruling.verdict:
         case Verdict.DENY:

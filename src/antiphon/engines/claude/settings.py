@@ -1,6 +1,6 @@
 """The settings of a session with Claude Code (mode, model, effort) and its slash commands.
 
-The CLI tells its models and commands only once it runs, and a client wants them at once. So what the same version of the CLI offered the
+The CLI reports its models and commands only once it runs, and a client wants them at once. So what the same version of the CLI offered the
 last time is shown first, and corrected when it differs.
 """
 

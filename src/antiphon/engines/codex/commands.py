@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["AT_ONCE", "COMMANDS", "NEXT_TURN", "REPORTS", "run_command", "status_of"]
 
 NEXT_TURN: Final = "the turn that starts now"
-"""Stands for the id of a turn where the server does not tell it."""
+"""Stands for the id of a turn where the server does not send it."""
 
 COMMANDS: Final = (
-    v1.Command("review", "Review uncommitted changes, or what you say", v1.CommandInput("what to look at")),
+    v1.Command("review", "Review uncommitted changes, or what you name", v1.CommandInput("what to look at")),
     v1.Command("review-branch", "Review the changes since a branch", v1.CommandInput("branch")),
     v1.Command("review-commit", "Review one commit", v1.CommandInput("commit")),
-    v1.Command("compact", "Go on with a summary of the conversation"),
+    v1.Command("compact", "Go on with a summary of the session"),
     v1.Command("rename", "Give the session another title", v1.CommandInput("title")),
     v1.Command("archive", "Take the session off the list"),
     v1.Command("status", "Show the account, its limits and the settings"),

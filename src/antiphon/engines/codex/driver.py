@@ -220,7 +220,7 @@ class CodexDriver(CliDriver[CodexPrompt]):
                 pending.is_turn(id)
 
     async def _started_turn(self, server: CodexServer, turn: "AgentTurn", content: "list[JsonObject]") -> str | None:
-        """Start the turn of a prompt; return its id, or None if there is none to wait for."""
+        """Start the turn of a prompt; return its id, or None if there is no turn to wait for."""
         if turn.command is not None and turn.command[0] in {command.name for command in COMMANDS}:
             if rights := self.settings.begin_rights():  # a command takes none, and may be the first turn in the mode
                 await server.request("thread/settings/update", {"threadId": self.thread.id, **rights})

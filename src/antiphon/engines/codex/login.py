@@ -94,7 +94,7 @@ def kept_login() -> Mark:
 
 
 def sign_in_needed(said: str = "", method_id: str | None = None) -> RequestError:
-    """The error that tells a client to sign the user in, with the ways there are. `said`: what Codex says about it."""
+    """The error that asks a client to sign the user in, with the login methods. `said`: the message of Codex."""
     variables = " or ".join(KEYS)
     if method_id == API_KEY.id:
         what = f"set {variables} in the environment of the agent and start it again"
@@ -133,7 +133,7 @@ async def _read_account(server: "CodexServer") -> wire.AccountRead:
         return await server.call("account/read", {}, wire.AccountRead)
     except CliRefused as error:
         raise RequestError(
-            Code.INTERNAL_ERROR, "Codex does not say whether you are signed in", error.message
+            Code.INTERNAL_ERROR, "Codex does not report whether you are signed in", error.message
         ) from error
 
 

@@ -93,8 +93,8 @@ MODES: Final = {
 }
 """Id → how it is shown, and its setup."""
 
-CONFIGURED: Final = v1.Mode("configured", "As configured", "What your own Codex configuration says")
-"""A combination of approval policy and sandbox that is none of the modes."""
+CONFIGURED: Final = v1.Mode("configured", "As configured", "As in your own Codex configuration")
+"""Stands for a combination of approval policy and sandbox that no mode has."""
 
 _TYPES: Final = {"read-only": "readOnly", WORKSPACE: "workspaceWrite", "danger-full-access": "dangerFullAccess"}
 
@@ -198,8 +198,8 @@ def _about(rule: "Rule") -> str | None:
 # mode, and the user is not asked. It stays inside where the sandbox has to keep something from being read: outside it could be. So the turn of a
 # reviewer gets a profile of permissions in which everything may be read but one place that does not exist.
 #
-# A profile has to stand in the configuration that a thread is opened with, and Codex then wants to be told which one holds by default. That
-# changes how the thread begins where the user has said nothing about the sandbox: it asks before it edits. So the profile is there only if
+# A profile has to stand in the configuration that a thread is opened with, and Codex then requires the name of the default one. That
+# changes how the thread begins where the user has not configured the sandbox: it asks before it edits. So the profile is there only if
 # there are such rules.
 
 PROFILE: Final = "antiphon-looks"

@@ -91,7 +91,7 @@ class CodexPrompt(PendingPrompt):
         return await asyncio.shield(self._id)
 
     def is_turn(self, id: str | None) -> None:
-        """This is the turn. None: there is none, and all is done."""
+        """Set the turn of this prompt. None: there is no turn, and all is done."""
         if not self._id.done():
             self._id.set_result(id)
         if id is None:
@@ -100,7 +100,7 @@ class CodexPrompt(PendingPrompt):
             self.finish(self._ends[id])
 
     def is_next_turn(self) -> None:
-        """The turn is the one that starts now: the server does not say which."""
+        """Take the turn that starts next: the server does not send its id."""
         self._next = True
         if self._started is not None:
             self.is_turn(self._started)

@@ -37,7 +37,7 @@ def text_before(path: str) -> str | None:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 return None
             with open(descriptor, "rb", closefd=False) as file:
-                found = file.read(LARGEST + 1)  # what it says of its size need not be true
+                found = file.read(LARGEST + 1)  # the size of the file may be wrong, as below /proc
         finally:
             os.close(descriptor)
         return found.decode() if len(found) <= LARGEST else None
@@ -66,7 +66,7 @@ class NewDirectories:
             for each in reversed(missing):
                 try:
                     os.mkdir(each)
-                except (OSError, ValueError):  # the change fails, and says why
+                except (OSError, ValueError):  # the change itself will fail with the reason
                     break
                 self._made.append(each)
 

@@ -163,12 +163,12 @@ def server_ended(why: ConnectionClosed | None) -> RequestError:
         Code.INTERNAL_ERROR,
         "Codex ended unexpectedly",
         f"{strip_ansi(str(why or 'no more is known'))}",
-        hint="try again: the conversation goes on in a new process",
+        hint="try again: the session goes on in a new process",
     )
 
 
 async def key_at_fault(server: "CodexServer") -> str | None:
-    """The key of its configuration that the server cannot read: empty if it does not say which, None if it can read all."""
+    """The key of its configuration that the server cannot read: empty if it does not name the key, None if it can read all."""
     try:
         await server.request("config/read", {})
     except CliRefused as error:

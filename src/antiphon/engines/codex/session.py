@@ -40,7 +40,7 @@ class CodexSession(CliSession):
         await self._driver.begin(await self._driver.thread.fork(source))
 
     def _follow(self, id: str) -> None:
-        """Take over the settings of a session that is open already: Codex cannot tell which mode its rights were sent for."""
+        """Take over the settings of a session that is open already: Codex does not know which mode its rights were sent for."""
         other = self._hub.listener_of(self._hub.ids.own_id(id))
         if isinstance(other, CodexDriver):
             self._settings.follow(other.settings)

@@ -68,7 +68,7 @@ def shown_settings(models: "Sequence[CodexModel]", *, mode: str, model: str, eff
         v1.SelectConfig(
             id=SUMMARY,
             name="Summary",
-            description="How much of its thinking the model tells",
+            description="How much of its thinking the model shows",
             category=v1.ConfigCategory.MODEL_CONFIG,
             current_value=summary,
             options=[v1.SelectOption(value, name) for value, name in SUMMARIES.items()],
@@ -91,7 +91,7 @@ def _id(model: "CodexModel") -> str:
 
 
 _NOT_KNOWN: Final = (
-    "Codex does not tell how the sandbox of the workspace is configured, and without that it might allow too much"
+    "Codex does not report how the sandbox of the workspace is configured, and without that it might allow too much"
 )
 _ACCEPTING: Final = frozenset({"acceptEdits", "dontAsk"})
 
@@ -104,7 +104,7 @@ class CodexSettings(SettingsSync):
         self._models: Sequence[CodexModel] = ()
         self._summary = "auto"
         self._may_plan = True
-        """Codex may be in its plan mode: a thread keeps it until it is told otherwise, also from one server to the next."""
+        """Codex may be in its plan mode: a thread keeps it until it is changed, also from one server to the next."""
         self._learnt = False
         self._sent: tuple[str, str, str] = ("", "", "")
         """Mode, model and effort as they were last sent: Codex reports them, which is no change."""
@@ -310,7 +310,7 @@ class CodexSettings(SettingsSync):
 
 
 def _way_of(collaboration: object) -> str | None:
-    """`plan`, `default` or what else there may be; None if the server does not say."""
+    """`plan`, `default` or what else there may be; None if the server does not report it."""
     mode = collaboration.get("mode") if isinstance(collaboration, dict) else None
     return mode if isinstance(mode, str) else None
 

@@ -93,15 +93,15 @@ class CodexConfig(msgspec.Struct, frozen=True):
         }
 
     def trusts(self, places: Iterable[str]) -> bool | None:
-        """Return whether the user trusts a project in Codex's own file. None if the file does not say."""
+        """Return whether the user trusts a project in Codex's own file. None if it is not in the file."""
         levels = {found.trust_level for place in places if (found := (self.projects or {}).get(place)) is not None}
         return False if "untrusted" in levels else True if "trusted" in levels else None
 
     def rights(self, trusts: bool | None) -> JsonObject:
         """Return approval policy and sandbox: as the user has configured them, else Codex's own defaults.
 
-        A thread is told whether to read the project's own settings. For Codex that is about rights too: in a project that it is
-        told to trust it writes unasked. These settings keep the two apart. What the user has configured is sent again, because a
+        A thread gets a setting for whether to read the project's own settings. For Codex that is about rights too: in a project that it is
+        set to trust it writes unasked. These settings keep the two apart. What the user has configured is sent again, because a
         thread that is resumed keeps the rights of its last turn, and those are ours.
         """
         if trusts is False:
@@ -193,7 +193,7 @@ class OpenThread:
             server = await self._hub.ready()
             if error.code != Code.AUTH_REQUIRED or await key_at_fault(server) is None:
                 raise
-        return server  # it cannot read its configuration and falls back on one that wants a login; it says so when a thread is opened
+        return server  # it cannot read its configuration and falls back on one that wants a login; the error comes when a thread is opened
 
     async def ready(self) -> CodexServer:
         """Return the server, with the thread open in it."""
@@ -267,7 +267,7 @@ class OpenThread:
         try:
             return await read_config(server, self._session.cwd)
         except CliRefused:
-            return CodexConfig()  # the request that follows is refused for the same reason, and says it better
+            return CodexConfig()  # the request that follows is refused for the same reason, with a better text
 
     async def _config(self, found: CodexConfig) -> JsonObject:
         """Return the configuration of the thread: whether the project's settings count, and a profile for read-only turns."""
@@ -288,7 +288,7 @@ class OpenThread:
         return config
 
     async def _level_now(self) -> str:
-        # Told nothing, Codex trusts each project in which it may write, for ever. Told that it is untrusted, it reads no AGENTS.md: that
+        # By default Codex trusts each project in which it may write, for ever. In an untrusted project it reads no AGENTS.md: that
         # is the price where there are settings to be trusted, and only there.
         trusted = await self.project.look() or not self.project.has_files
         return "trusted" if trusted and not self._distrusted else "untrusted"

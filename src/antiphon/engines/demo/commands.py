@@ -103,7 +103,7 @@ async def think(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     return None
 
 
-@command("echo", "Say it back, as what the user said")
+@command("echo", "Repeat it, as a message of the user")
 async def echo(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """The update for a message of the user, as in a replayed history."""
     await turn.update(v1.UserMessageChunk(v1.TextBlock(rest or "echo")))
@@ -137,7 +137,7 @@ async def slow(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     return None
 
 
-@command("many", "Say many small pieces as fast as possible", "N")
+@command("many", "Send many small pieces as fast as possible", "N")
 async def many(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """Many updates, for measurements."""
     for count in range(number(rest, 1000)):
@@ -145,7 +145,7 @@ async def many(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     return None
 
 
-@command("big", "Say one piece of that many KiB", "N")
+@command("big", "Send one piece of that many KiB", "N")
 async def big(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """One large update, for clients with a small buffer."""
     await turn.say("antiphon" * (128 * number(rest, 64)))
@@ -180,10 +180,10 @@ async def notice(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome"
 
 @command("compact", "Pretend to compact the context", "[fail|cancel]")
 async def compact(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
-    """A compaction with its summary, completed or as the argument says."""
+    """A compaction with its summary, completed, or with the status in the argument."""
     status = v1.CompactionStatus
     if not turn.session.client.shows_compaction:
-        await turn.say("Your client does not show compactions, so there is none.")
+        await turn.say("Your client does not show compactions, so none was made.")
         return None
     id = turn.next_id("compaction")
     await turn.update(v1.CompactionUpdate(id, status.IN_PROGRESS))

@@ -157,7 +157,7 @@ async def set_option(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outc
     """The settings as they stand afterwards."""
     arguments = rest.split()
     if len(arguments) != 2:
-        raise RequestError(Code.INVALID_PARAMS, "Invalid params", "say `/set KEY VALUE`, such as `/set thinking on`")
+        raise RequestError(Code.INVALID_PARAMS, "Invalid params", "use `/set KEY VALUE`, such as `/set thinking on`")
     key, value = arguments
     switches = [option.id for option in turn.session.config_options if isinstance(option, v1.BooleanConfig)]
     await turn.session.change_option(key, value in ("on", "true", "yes") if key in switches else value)

@@ -128,7 +128,7 @@ def _arguments(text: str, usage: str, most: int) -> list[str]:
     except ValueError:
         arguments = []
     if not 1 <= len(arguments) <= most:
-        raise RequestError(Code.INVALID_PARAMS, "Invalid params", f"say `{usage}`; names with spaces go in quotes")
+        raise RequestError(Code.INVALID_PARAMS, "Invalid params", f"use `{usage}`; names with spaces go in quotes")
     return arguments
 
 
@@ -208,7 +208,7 @@ async def move(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """Within the workspace, and never over a file that is there."""
     arguments = _arguments(rest, "/move FROM TO", 2)
     if len(arguments) != 2:
-        raise RequestError(Code.INVALID_PARAMS, "Invalid params", "say `/move FROM TO`")
+        raise RequestError(Code.INVALID_PARAMS, "Invalid params", "use `/move FROM TO`")
     source, target = (demo.inside(turn, argument) for argument in arguments)
     title = f"Move {arguments[0]} to {arguments[1]}"
     async with turn.tool(title, v1.ToolKind.MOVE, name="Move", at=[str(source), str(target)]) as call:
@@ -284,7 +284,7 @@ LONGEST: Final = 3600.0
 async def run(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """In the client's terminal where it has one. The line is the shell's, because it was typed by a person."""
     if not rest.strip():
-        raise RequestError(Code.INVALID_PARAMS, "Invalid params", "say what to run, such as `/run ls`")
+        raise RequestError(Code.INVALID_PARAMS, "Invalid params", "name what to run, such as `/run ls`")
     async with turn.tool(f"Run `{rest}`", v1.ToolKind.EXECUTE, name="Bash", input={"command": rest}) as call:
         if not await demo.allowed(turn, call, v1.ToolKind.EXECUTE, rest):
             return None
@@ -322,7 +322,7 @@ def _timed(rest: str) -> tuple[float, str]:
     try:
         return min(float(arguments[0]), LONGEST), arguments[1]
     except (IndexError, ValueError):
-        wrong = "say how long and what, such as `/limit 2 make`"
+        wrong = "give the seconds and the command, such as `/limit 2 make`"
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", wrong) from None
 
 
@@ -331,4 +331,4 @@ def _ending(line: str, finished: "FinishedCommand") -> str:
         return f"`{line}` ended by {finished.signal}."
     if finished.exit_code is not None:
         return f"`{line}` ended with {finished.exit_code}."
-    return f"`{line}` ended, and the client does not say how."  # both are optional in the protocol
+    return f"`{line}` ended, and the client does not report how."  # both are optional in the protocol

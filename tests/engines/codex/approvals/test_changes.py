@@ -96,7 +96,7 @@ async def test_changes_without_an_item_are_never_allowed_for_good(call: Any, roo
     user = User(v1.Selected("allow"))
     assert await answer(asks(CHANGES, grantRoot=root), user, call=call) == {"decision": "accept"}
     assert user.ids == ["allow", "reject", "reject_and_stop"]
-    assert "Codex does not say which files would be changed" in user.shown and (root is None or root in user.shown)
+    assert "Codex does not report which files would be changed" in user.shown and (root is None or root in user.shown)
 
 
 async def test_changes_without_an_item_are_shown_with_the_question() -> None:

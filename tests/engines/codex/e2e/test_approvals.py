@@ -235,7 +235,7 @@ async def test_changes_that_are_not_known_are_never_allowed_for_good(at: Place) 
         await client.say("sing")
     [request] = client.asked
     assert kinds(request) == ["allow_once", "reject_once", "reject_once"]
-    assert "does not say which files" in texts(request) and texts(request).count("/songs") == 1
+    assert "does not report which files" in texts(request) and texts(request).count("/songs") == 1
     assert what_it_heard(at) == [{"decision": "accept"}]
 
 

@@ -60,7 +60,7 @@ CALLS: dict[str, tuple[str, dict[str, Any], dict[str, Any], list[str]]] = {
     ),
     "a hook": (
         "hookPrompt", {"fragments": [{"hookRunId": "h", "text": "mind the gap"}]}, {"fragments": [{"hookRunId": "h", "text": "mind the gap"}]},
-        ["notice info: A hook says to the model | mind the gap"],
+        ["notice info: A hook sent to the model | mind the gap"],
     ),
 }  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 Files grow to hundreds of megabytes, so a list reads the ends of a file and a replay one line at a time.
 
-    records.py        where the files are, an index of their lines, and which lines are the current conversation
+    records.py        where the files are, an index of their lines, and which lines are the current branch of the session
     replay.py         a file as the lines that the CLI would have sent, with its sub-agents
     session_list.py   pages of sessions, and the summary of each
 """

@@ -1,4 +1,4 @@
-"""Session files: where they are, an index of their lines, and which lines are the current conversation.
+"""Session files: where they are, an index of their lines, and which lines are the current branch of the session.
 
 Files grow to hundreds of megabytes, and a line may have 20 of them. The index has where a line is and how it is connected
 with the others; the line itself is read again when it is replayed.
@@ -122,7 +122,7 @@ class RecordRow(msgspec.Struct, frozen=True, gc=False):
     subtype: str
     uuid: str
     parent: str | None = None
-    """The line before it; where the conversation was compacted, the one that was last before that."""
+    """The line before it; where the session was compacted, the one that was last before that."""
     message_id: str | None = None
     calls: tuple[str, ...] = ()
     """Tools that it calls."""
@@ -186,7 +186,7 @@ CHAINED: Final = frozenset({"user", "assistant", "system", "attachment", "progre
 def read_index(path: Path, *, sidechain: bool = False) -> Index:
     """Read a file through once. What cannot be read is left out: the last line may be written at this moment.
 
-    Old versions have the lines of sub-agents in the session's own file; `sidechain` says whether they are read.
+    Old versions have the lines of sub-agents in the session's own file; `sidechain` decides whether they are read.
     """
     index = Index([])
     seen: set[str] = set()
@@ -261,12 +261,12 @@ def _read(decoder: "msgspec.json.Decoder[T]", data: bytes | Raw) -> T | None:
         return None
 
 
-# Which lines of a file are the current conversation: those that the last one follows from, and what belongs to them.
+# Which lines of a file are the current branch: those that the last one follows from, and what belongs to them.
 # The user may go back and send another prompt; the earlier lines stay in the file and are not replayed.
 
 
 def conversation(index: Index) -> list[RecordRow]:
-    """The lines that are the conversation, in the order in which they were written."""
+    """The lines of the current branch, in the order in which they were written."""
     rows = index.rows
     places = {row.uuid: place for place, row in enumerate(rows)}
     chain = _chain(rows, places, _leaf(index, places))
@@ -277,7 +277,7 @@ def conversation(index: Index) -> list[RecordRow]:
 def _leaf(index: Index, places: dict[str, int]) -> int | None:
     if index.rewound and (index.leaf is None or index.leaf in places):
         return None if index.leaf is None else places[index.leaf]
-    # A remark that follows nothing, such as a note of the program itself, is no end of a conversation.
+    # A remark that follows nothing, such as a note of the program itself, does not end a branch.
     ends = (
         place for place, row in reversed([*enumerate(index.rows)]) if row.parent or row.type in ("user", "assistant")
     )
@@ -301,7 +301,7 @@ def _beside(rows: list[RecordRow], chain: set[int]) -> set[int]:
     """Lines beside the chain that belong to it.
 
     Of calls made at once, each result follows its own call, and the chain goes on from one of them only. The other blocks of a
-    message, and a mark that the conversation was compacted, may hang beside it too.
+    message, and a mark that the session was compacted, may hang beside it too.
     """
     messages = {rows[place].message_id for place in chain if rows[place].type == "assistant"} - {None}
     chosen = {place for place, row in enumerate(rows) if row.type == "assistant" and row.message_id in messages}

@@ -90,7 +90,7 @@ class PrintedOutput(msgspec.Struct, frozen=True):
 
 
 class FinishedTask(msgspec.Struct, frozen=True):
-    """A task that ran beside the conversation is over."""
+    """A background task is over."""
 
     task_id: str
     tool_use_id: str | None
@@ -147,7 +147,7 @@ def _command(text: str) -> Typed | None:
     if not name:
         return None
     name = name if name.startswith("/") else f"/{name}"
-    if name == "/clear":  # the first line of every conversation that follows one which was thrown away
+    if name == "/clear":  # the first line after a session was cleared
         return None
     arguments = _inside(text, "command-args")
     return Typed(f"{name} {arguments}" if arguments else name)
@@ -156,7 +156,7 @@ def _command(text: str) -> Typed | None:
 def _printed(text: str) -> PrintedOutput | None:
     parts = [(tag, strip_ansi(output).strip("\n").rstrip()) for tag, output in _PRINTED.findall(text)]
     parts_shown = [fenced(output) if tag.startswith("bash") else output for tag, output in parts if output.strip()]
-    # The boundary in the conversation shows it already.
+    # The boundary line shows it already.
     return (
         None if not parts_shown or parts_shown[0].startswith("Compacted") else PrintedOutput("\n\n".join(parts_shown))
     )
@@ -178,7 +178,7 @@ def _inside(text: str, tag: str) -> str | None:
     if start < 0:
         return None
     start += len(first)
-    # A result may speak of tags: it is the last but one, and ends with the last of its own.
+    # The result may contain the same tags: take the last but one element, up to its last closing tag.
     end = text.rfind(closing) if tag == "result" else text.find(closing, start)
     return text[start:end].strip() or None if end >= start else None
 

@@ -86,7 +86,7 @@ _named: Final = msgspec.json.Decoder(_Named)
 
 
 def read_summary(path: Path, status: stat_result) -> Summary | None:
-    """What a list shows of a session; `None` when there is nothing of a conversation in the file, or only a sub-agent."""
+    """The row of a session in a list; `None` if the file has no message, or only those of a sub-agent."""
     head, tail = _ends(path, status.st_size)
     first = _FirstLines(head)
     if first.is_sidechain:

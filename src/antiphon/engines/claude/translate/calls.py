@@ -311,7 +311,7 @@ class ClaudePlan:
         yield from self._changed()
 
     def clear(self) -> "Iterator[v1.Plan]":
-        """Empty the plan, because the conversation starts again."""
+        """Empty the plan, because the session starts again."""
         self._tasks = {}
         yield from self._changed()
 

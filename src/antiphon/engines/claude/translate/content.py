@@ -192,8 +192,8 @@ def _resource(resource: JsonObject) -> v1.ContentBlock | None:
 
 # The whole text of an edited file before and after, from what the CLI reports.
 # It reports the text before, and a patch. Two things about the patch are not as they look: tabs at the beginning of its lines
-# have become two spaces each, and its lines end only at a line feed. So a patch says where and how many lines changed, the
-# text before says what its own lines really were, and the strings of the edit say what was put in; the patch decides.
+# have become two spaces each, and its lines end only at a line feed. So a patch has where and how many lines changed, the
+# text before has its lines as they really were, and the strings of the edit have what was put in; the patch decides.
 
 _TABS: Final = re.compile("(?:\\A|(?<=[\n\r\u2028\u2029]))\t+")  # what begins a line in JavaScript
 _PAIRS: Final = re.compile(r"^(?:  )+")

@@ -285,7 +285,7 @@ _BESIDE_TITLE: Final = {
     "ExitWorktree": ("discard_changes",), "Monitor": ("ws",), "Skill": ("args",), "WebSearch": ("allowed_domains", "blocked_domains"),
     "Workflow": ("script", "scriptPath", "args", "resumeFromRunId"),
 }  # fmt: skip
-"""Arguments that do not fit into a title, and that say what the call does."""
+"""Arguments that do not fit into a title, and that describe what the call does."""
 
 
 def of_command(values: _Values, _: str) -> _Content:

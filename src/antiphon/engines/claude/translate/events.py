@@ -72,7 +72,7 @@ class CliStarted(_Event, frozen=True):
 
 
 class ConversationReset(_Event, frozen=True):
-    """The conversation was cleared; what follows belongs to `new_id`."""
+    """The session was cleared; what follows belongs to `new_id`."""
 
     new_id: str
 
@@ -116,7 +116,7 @@ _FAILED: Final = frozenset({
     "api_error", "blocking_limit", "image_error", "malformed_tool_use_exhausted", "model_error", "prompt_too_long", "rapid_refill_breaker",
     "structured_output_retry_exhausted", "turn_setup_failed",
 })  # fmt: skip
-"""Reasons that are errors whatever else the result says."""
+"""Reasons that are errors whatever else is in the result."""
 
 
 def end_of(
@@ -203,7 +203,7 @@ _HINTS: Final = {
     "billing": "add credit or a means of payment to the account, or sign in with another one",
     "access": "the account or the cloud credentials have to be put in order outside of Claude Code; then send the prompt again",
     "model_not_found": "choose another model",
-    "prompt_too_long": "compact the conversation with /compact, attach less, or start a new session",
+    "prompt_too_long": "compact the session with /compact, attach less, or start a new session",
     "too_large": "send fewer or smaller images and files, or start a new session",
     "connection": "check the network, the proxy and ANTHROPIC_BASE_URL, and send the prompt again",
     "invalid_request": "change the prompt or the model, or start a new session",
@@ -253,7 +253,7 @@ _DIAGNOSTIC: Final = "[ede_diagnostic]"
 
 
 def mentions_limit(text: str) -> bool:
-    """Whether the text says that a subscription is used up."""
+    """Whether the text means that a subscription is used up."""
     return _LIMIT.match(text.strip().replace("\u2019", "'")) is not None
 
 

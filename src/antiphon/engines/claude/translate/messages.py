@@ -1,4 +1,4 @@
-"""Messages: `stream_event`, `assistant` and `user` lines of the main conversation, streamed text, and sub-agents."""
+"""Messages: `stream_event`, `assistant` and `user` lines of the main thread, streamed text, and sub-agents."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +32,7 @@ MOST_OPEN: Final = 256
 
 
 class _Lane:
-    """One conversation as it is streamed: the main one, or a sub-agent's."""
+    """One thread of messages as it is streamed: the main one, or a sub-agent's."""
 
     __slots__ = ("streamed", "tools")
 
@@ -135,7 +135,7 @@ class ClaudeMessages:
             yield from self.release_error()
             self.last = line
             if (line.is_api_error_message or line.error is not None) and not self._replay:
-                self._held_error = line  # the turn's end says whether it is an error or the model's last message
+                self._held_error = line  # the turn's end shows whether it is an error or the model's last message
                 return
         for block in line.message.blocks:
             yield from self._block(line, block, parent)
@@ -309,7 +309,7 @@ class _Stretch:
 
 
 class Streamed:
-    """The streamed text of one conversation: the main one, or a sub-agent's."""
+    """The streamed text of one thread: the main one, or a sub-agent's."""
 
     def __init__(self) -> None:
         self.message_id: str | None = None
@@ -403,7 +403,7 @@ class Subagents:
 
 
 def is_launch(structured: object) -> bool:
-    """Whether a result only says that a sub-agent runs on its own."""
+    """Whether a result only reports that a sub-agent runs in the background."""
     return isinstance(structured, dict) and (
         structured.get("status") == "async_launched" or structured.get("isAsync") is True
     )

@@ -1,4 +1,4 @@
-"""Notices: what the user should know besides the conversation. Most lines give none."""
+"""Notices: what the user should know besides messages and calls. Most lines become no notice."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -145,7 +145,7 @@ def _fallback(line: wire.FallbackLine) -> "Sequence[ClaudeEvent]":
 
 
 def _sign_in(line: wire.AuthRequiredLine) -> "Sequence[ClaudeEvent]":
-    return (SignInNeeded(_plain(line.content) or "Nobody is signed in to Claude"),)
+    return (SignInNeeded(_plain(line.content) or "You are not signed in to Claude"),)
 
 
 def _signing_in(line: wire.AuthStatusLine) -> "Sequence[ClaudeEvent]":
@@ -167,7 +167,7 @@ def _plugin(line: wire.PluginInstall) -> "Sequence[ClaudeEvent]":
 
 
 def _result(line: wire.ResultLine) -> "Sequence[ClaudeEvent]":
-    """What stopped the turn, where the stop reason does not say how much was allowed."""
+    """What stopped the turn, where the stop reason does not have the limit."""
     if line.terminal_reason in ("max_turns", "budget_exhausted") or line.subtype in (
         "error_max_turns",
         "error_max_budget_usd",

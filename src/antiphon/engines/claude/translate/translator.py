@@ -186,7 +186,7 @@ class ClaudeUsageMeter:
         self._sent: v1.UsageUpdate | None = None
 
     def message(self, message: "wire.ClaudeMessage | None") -> None:
-        """Note a message of the main conversation that began. It is reported when it is complete."""
+        """Note a message of the main thread that began. It is reported when it is complete."""
         if message is None or message.usage is None or message.model == SYNTHETIC:
             return
         self._model = message.model or self._model
@@ -205,7 +205,7 @@ class ClaudeUsageMeter:
         return self._changed()
 
     def cleared(self) -> "Sequence[v1.UsageUpdate]":
-        """Report an empty context, because the conversation starts again."""
+        """Report an empty context, because the session starts again."""
         self._used = 0
         return self._changed()
 
@@ -264,7 +264,7 @@ class ClaudeCompaction:
             yield self._finish(self._open)
 
     def boundary(self, boundary: "wire.CompactBoundary") -> "Iterator[v1.CompactionUpdate]":
-        """Report that the conversation goes on with a summary."""
+        """Report that the session continues with a summary."""
         if self._open is None and self._done is None:
             self._begin(boundary.uuid)
         if self._open is not None:

@@ -154,7 +154,7 @@ class Lifecycle(ClaudeStruct, frozen=True, tag_field="type", tag="command_lifecy
 
 
 class Reset(ClaudeStruct, frozen=True, tag_field="type", tag="conversation_reset"):
-    """The conversation was cleared; the next one has another id."""
+    """The session was cleared; the next one has another id."""
 
     new_conversation_id: str | None = None
     trigger: str | None = None
@@ -260,7 +260,7 @@ class CompactMetadata(ClaudeStruct, frozen=True):
 
 
 class CompactBoundary(ClaudeStruct, frozen=True):
-    """The conversation so far was made shorter."""
+    """The session so far was compacted."""
 
     compact_metadata: CompactMetadata = msgspec.field(default_factory=CompactMetadata)
     uuid: str | None = None

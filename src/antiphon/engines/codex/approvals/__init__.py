@@ -1,4 +1,4 @@
-"""Requests of the app server as questions to the user: each becomes options that say what they do, each answer a decision.
+"""Requests of the app server as questions to the user: each becomes options that name what they do, each answer a decision.
 
 Whatever goes wrong on the way, nothing is allowed by it.
 

@@ -332,7 +332,7 @@ async def ask_about_changes(
         always = f"Always allow {_which(request, paths, user.session.cwd)} in this session"
         option = v1.PermissionOption(SESSION, always, v1.PermissionOptionKind.ALLOW_ALWAYS)
         offers.insert(1, ApprovalOption(option, argv.session))
-    unknown = None if paths else "Codex does not say which files would be changed, and how."
+    unknown = None if paths else "Codex does not report which files would be changed, and how."
     root = (
         f"It asks to write anywhere in `{exact(request.grant_root)}` for the rest of the session."
         if request.grant_root

@@ -83,7 +83,7 @@ def decided(offers: list[ApprovalOption], chosen: v1.PermissionOption | None, ar
 
 
 def explained(call: v1.ToolCallPatch, notes: Iterable[str | None], ours: Iterable[str | None] = ()) -> v1.ToolCallPatch:
-    """Return the call with the notes that are new, each once. Our own notes say what is allowed, and are never cut."""
+    """Return the call with the notes that are new, each once. Our own notes name what is allowed, and are never cut."""
     known = [call.title or "", *_texts(call)]
     notes_added = list[str]()
     for note in (*map(as_note, notes), *ours):
@@ -106,7 +106,7 @@ def as_json(value: object) -> str:
 
 
 # What an approval of a command can amount to, beyond this once. Pure.
-# Rule 1: an option says exactly what it allows, or it is not offered.
+# Rule 1: an option names exactly what it allows, or it is not offered.
 # Rule 2: what lasts beyond the session is offered only where the server offers it; "in this session" also where it merely does not
 # mention it, because it never does for a plain command and keeps to it all the same.
 

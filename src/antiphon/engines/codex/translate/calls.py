@@ -147,7 +147,7 @@ class CodexCalls(ToolCalls[CodexCall]):
 
 
 def terminal_exit(id: str, code: int | None) -> JsonObject:
-    """Return the `_meta` that tells clients that the terminal of a command ended."""
+    """Return the `_meta` by which clients see that the terminal of a command ended."""
     return {"terminal_exit": {"terminal_id": id, "exit_code": code, "signal": None}}
 
 

@@ -63,14 +63,14 @@ _HINTS: Final = {
     "billing": "add credit or a means of payment to the account, or sign in with another one",
     "access": "the account may not do this: choose another model, or sign in with another account",
     "model_not_found": "choose another model",
-    "prompt_too_long": "compact the conversation with /compact, attach less, or start a new session",
+    "prompt_too_long": "compact the session with /compact, attach less, or start a new session",
     "too_large": "send fewer or smaller images and files, or start a new session",
     "connection": "check the network, the proxy and the provider's address, and send the prompt again",
     "invalid_request": "change the prompt or the model, or start a new session",
     "server_error": "the trouble is at the service: wait a moment and send the prompt again",
     "configuration": "set it where the agent is started, or name another provider in Codex's configuration, and open a new session",
     "sandbox": "check the sandbox of Codex, or choose a mode that needs none",
-    "denied": "the automatic reviewer said no too often: tell Codex another way, or choose a mode in which you are asked",
+    "denied": "the automatic reviewer denied too often: ask Codex for another way, or choose a mode in which you are asked",
     "busy": "wait until the running turn is over, or cancel it, and send the prompt again",
     "rollback": "start a new session, or send the prompt again",
     "api": "send the prompt again; if that does not help, choose another model or start a new session",
@@ -229,7 +229,7 @@ _LOUD: Final = frozenset({"error", "feedback", "stop", "warning"})
 """Kinds of hook output for the user; the rest is for the model."""
 
 _NOT_APPROVED: Final = {
-    "denied": "The automatic reviewer said no",
+    "denied": "The automatic reviewer denied it",
     "timedOut": "The automatic reviewer did not answer in time",
     "aborted": "The automatic review was broken off",
 }
@@ -246,9 +246,9 @@ def text_notice(text: str, severity: v1.NoticeSeverity = _WARNING, details: str 
     title = one_line(first)
     whole = text.strip() if title != text.strip() else ""
     if title != first:
-        title = "Codex warns" if severity == _WARNING else "Codex says"
+        title = "Codex warns" if severity == _WARNING else "Codex reports"
     description = "\n".join(part for part in (whole, (details or "").strip()) if part)
-    return EngineNotice(title or "Codex has something to say", description or None, severity)
+    return EngineNotice(title or "A message of Codex", description or None, severity)
 
 
 def retry(error: wire.TurnError) -> EngineNotice:
@@ -322,7 +322,7 @@ def _hook(params: wire.HookCompleted) -> Iterator[CodexEvent]:
     if run.status in _HOOKS:
         yield EngineNotice(f"A {run.event_name} hook {_HOOKS[run.status]}", text or run.source_path, _WARNING)
     elif entries:
-        yield EngineNotice(f"A {run.event_name} hook says", text, _INFO)
+        yield EngineNotice(f"A {run.event_name} hook reports", text, _INFO)
 
 
 def _review(params: wire.ReviewCompleted) -> Iterator[CodexEvent]:
@@ -347,7 +347,7 @@ def _folders(params: wire.WorldWritable) -> Iterator[CodexEvent]:
     more = f"\nand {params.extra_count} more" if params.extra_count > 0 else ""
     paths = "\n".join(params.sample_paths)
     yield EngineNotice(
-        "Everybody may write to some folders, which the sandbox cannot protect", paths + more or None, _WARNING
+        "All users may write to some folders, which the sandbox cannot protect", paths + more or None, _WARNING
     )
 
 

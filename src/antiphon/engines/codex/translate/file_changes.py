@@ -144,7 +144,7 @@ def _hunk(header: "re.Match[str]", lines: Sequence[str], at: int) -> tuple[DiffH
             new.append(body if body.endswith("\n") else f"{body}\n")
             new_left -= 1
     if old_left or new_left:
-        raise BadPatch("the hunk is not as long as it says")
+        raise BadPatch("the hunk does not have the length in its header")
     return DiffHunk(int(header[1]), int(header[3]), tuple(old), tuple(new), first or 0), at
 
 
@@ -157,7 +157,7 @@ def _without_end(old: list[str], new: list[str], sign: str) -> None:
 
 
 Reader: TypeAlias = Callable[[str], str | None]
-"""Reads a file; None where there is none, or where it is not readable text."""
+"""Reads a file; None if there is no file, or it is not readable text."""
 
 
 class FileChangeCalls:
@@ -180,7 +180,7 @@ class FileChangeCalls:
             yield from self._calls.begin(self._call(id, changes, read=True))
 
     def completed(self, item: FileChange) -> Iterator[CodexEvent]:
-        """Report a change that was made, was declined, or failed. The files of now say nothing about one that was not announced."""
+        """Report a change that was made, was declined, or failed. For one that was not announced, the current files show nothing."""
         call = self._call(item.id, item.changes, read=False)
         self._before.pop(item.id, None)
         made = item.status == "completed"

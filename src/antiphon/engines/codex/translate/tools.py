@@ -119,7 +119,7 @@ _VERBS: Final = {
 }  # fmt: skip
 _ACTIVITIES: Final = {
     "started": "has started",
-    "interacted": "was spoken to",
+    "interacted": "got a message",
     "interrupted": "was interrupted",
     "completed": "is done",
 }

@@ -332,7 +332,7 @@ def _user(item: wire.UserMessage) -> Iterator[CodexEvent]:
 def _hooks(item: wire.HookPrompt) -> Iterator[CodexEvent]:
     text = "\n".join(fragment.text for fragment in item.fragments if fragment.text)
     if text:
-        yield EngineNotice("A hook says to the model", text)
+        yield EngineNotice("A hook sent to the model", text)
 
 
 # What a permission request shows of a call: the command or the diff, and the reason.

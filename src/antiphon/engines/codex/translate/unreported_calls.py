@@ -1,7 +1,7 @@
 """Calls that Codex reports no item for, because its sandbox refuses them at once: found in the model's own messages.
 
 Those are the items of the Responses API. A thread that was started here sends them as they come; those of any other are read
-from the file of the conversation.
+from the file of the thread.
 """
 
 import re

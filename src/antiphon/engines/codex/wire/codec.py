@@ -52,7 +52,7 @@ class ServerError(CodexStruct, frozen=True):
 
 
 class UnreadParams(CodexStruct, frozen=True):
-    """Parameters without a type of ours, or that do not match it; `error` says why."""
+    """Parameters without a type of ours, or that do not match it; `error` has the reason."""
 
     raw: msgspec.Raw = msgspec.Raw(b"{}")
     thread_id: str | None = None
@@ -125,7 +125,7 @@ class _Head(CodexStruct, frozen=True):
 _envelope: Final = msgspec.json.Decoder(_Envelope)
 _head: Final = msgspec.json.Decoder(_Head)
 _decoders: Final[dict[str, "msgspec.json.Decoder[Any]"]] = {}
-"""Made when a method is first seen: all of them take longer than a short conversation has use for."""
+"""Made when a method is first seen: making all of them would slow down a short session."""
 
 # Halves of surrogate pairs, whole pairs (left alone) and escaped backslashes (so that `\\ud800` is not taken for one).
 _SURROGATES: Final = re.compile(rb"(?i)(?:\\\\)+|\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|(\\ud[89a-f][0-9a-f]{2})")

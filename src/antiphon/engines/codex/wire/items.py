@@ -136,7 +136,7 @@ class HookFragment(CodexStruct, frozen=True):
 
 
 class HookPrompt(CodexStruct, frozen=True, tag_field="type", tag="hookPrompt"):
-    """A message of hooks to the model, in place of the user."""
+    """A message of hooks to the model, sent as if by the user."""
 
     id: str
     fragments: Items[HookFragment] = msgspec.field(default_factory=list)
@@ -283,7 +283,7 @@ class CollabAgentToolCall(CodexStruct, frozen=True, tag_field="type", tag="colla
 
 
 class SubAgentActivity(CodexStruct, frozen=True, tag_field="type", tag="subAgentActivity"):
-    """Another agent was started, spoken to, interrupted, or is done."""
+    """Another agent was started, sent a message, interrupted, or is done."""
 
     id: str
     kind: str = ""

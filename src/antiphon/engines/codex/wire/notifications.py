@@ -97,7 +97,7 @@ class ThreadStatus(CodexStruct, frozen=True):
 
 
 class Thread(CodexStruct, frozen=True):
-    """A conversation, as lists and answers have it."""
+    """A thread, as in lists and responses."""
 
     id: str
     name: str | None = None
@@ -395,7 +395,7 @@ class ThreadStarted(CodexStruct, frozen=True):
 
     @property
     def thread_id(self) -> str | None:
-        """Which one."""
+        """The goal that was meant."""
         return self.thread.id
 
 
@@ -431,7 +431,7 @@ class RequestResolved(ThreadStruct, frozen=True, kw_only=True):
 
 
 class ThreadNotification(ThreadStruct, frozen=True, kw_only=True):
-    """An event of a thread; the method says which."""
+    """An event of a thread; the method has its kind."""
 
 
 Notification: TypeAlias = (

@@ -38,7 +38,7 @@ __all__ = [
 
 
 class NetworkContext(CodexStruct, frozen=True):
-    """Where on the network a command wants to go."""
+    """The network address that a command wants to reach."""
 
     host: str = ""
     protocol: str = ""
