@@ -32,7 +32,7 @@ async def test_a_request_that_the_client_cancels_is_cancelled_for_the_engine(wor
     guard, editor = await opened(work, database), Editor("cancelled", "cancelled")
     result = await guard.permission(CLAUDE, bash("make"), editor)
     assert isinstance(result.outcome, v1.Cancelled)
-    with pytest.raises(RequestError, match="called off"):
+    with pytest.raises(RequestError, match="was cancelled"):
         await guard.admit(v1.WriteTextFile("joint", str(work / "song"), "la"), editor)
     assert [entry.answer for entry in await AuditStore(database).latest(10)] == ["cancelled"]
 

@@ -3,7 +3,7 @@
 Files in reading order:
 
     agent.py             the hooks of the agent, and the engines it is made over
-    preferences.py       what environment and config files say about routes, limits and reviews
+    preferences.py       routes, limits and reviews
     commands.py          our own slash commands, and the short names of engines
     opener.py            how a joint session is opened: new, loaded, forked, continued
     session.py           the joint session itself

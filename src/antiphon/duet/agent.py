@@ -248,7 +248,7 @@ def _aliases(ways: "Mapping[str, tuple[v1.AuthMethod, Engine, str]]") -> "Iterat
 
 
 def _named(method: "v1.AuthMethod", id: str, engine: str) -> "v1.AuthMethod":
-    """The method as clients of the joint agent use it: the terminal starts us again, and has to say for which engine."""
+    """The method as clients of the joint agent use it: the terminal starts us again, and has to name the engine."""
     import msgspec
 
     from antiphon.protocol.base import Unknown

@@ -1,6 +1,6 @@
 """Our own slash commands, what is meant by one that is typed, and the short names of engines. Pure.
 
-Whatever is none of ours goes to the engines as it is. One that ours hides is reached with the engine before it: `/claude:review`.
+Every other command goes to the engines unchanged. An engine's command with the name of ours is reached with the engine before it: `/claude:review`.
 """
 
 import os
@@ -59,7 +59,7 @@ OWN: Final = (
     OwnCommand(
         "continue", "Go on with the last session of this directory", "the beginning of an id, for another session"
     ),
-    OwnCommand("clear", "Begin afresh; what was said so far stays in the list of sessions"),
+    OwnCommand("clear", "Begin afresh; the old session stays in the list of sessions"),
     OwnCommand("nudge", "Go on by itself while tasks are left after a limit, or not", "on, or off"),
     OwnCommand("status", "Show route, engines, modes, models and limits"),
     OwnCommand("explain", "Explain a piece of code in short", "a reference, such as src/a.py:10-20"),
@@ -83,7 +83,7 @@ class RouteCommand(msgspec.Struct, frozen=True):
 
 
 class ReviewCommand(msgspec.Struct, frozen=True):
-    """Work and review from now on; `then` is what becomes of the findings, if it was said."""
+    """Work and review from now on; `then` is what becomes of the findings, if it was given."""
 
     prompt: str = ""
     then: Literal["report", "fix"] | None = None
@@ -155,7 +155,7 @@ def offered(engines: Mapping[str, str]) -> list[v1.Command]:
 
 
 def parse(text: str, engines: Sequence[str]) -> TypedCommand | None:
-    """Our command that a prompt begins with; None if it is none of ours. `engines` are the short names of a session's engines.
+    """Our command that a prompt begins with; None if it does not begin with one. `engines` are the short names of a session's engines.
 
     With one engine `/review` is that engine's own.
     """
@@ -210,7 +210,7 @@ LONGEST: Final = 24
 _RUNNERS: Final = frozenset(
     {"npx", "bunx", "uvx", "pipx", "node", "deno", "bun", "uv", "env", "sh", "bash", "run", "exec", "x"}
 )
-"""Programs that are only the way to another one, whose name says more."""
+"""Programs that are only the way to another one, whose name is more useful."""
 
 _OF_OURS: Final = ("auto", "primary")
 """What our own `auto_resume` and `primary_agent` begin with."""

@@ -45,7 +45,7 @@ U = TypeVar("U", bound=v1.ToolCall | v1.ToolCallUpdate | v1.ToolCallPatch)
 
 
 class Labels:
-    """The labels on the updates of one engine: in `_meta` for clients, and in the text for people where more than one engine speaks.
+    """The labels on the updates of one engine: in `_meta` for clients, and in the text for people where more than one engine answers.
 
     A message begins with the engine's name as a paragraph of its own, so that Markdown after it stays what it is. Ids of an engine that
     counts from one get its name, because another engine may count from one as well.
@@ -57,7 +57,7 @@ class Labels:
         self.own_ids = own_ids
         """Whether the engine's ids get its name."""
         self.visible = False
-        """Whether other engines speak, too."""
+        """Whether other engines answer, too."""
         self.follows = False
         """Whether a message of another engine stands before, which clients may join with this one."""
         self._labelled: set[tuple[type, str]] = set()
@@ -65,7 +65,7 @@ class Labels:
     def on(self, update: v1.Update, *, fresh: bool) -> Iterator[tuple[v1.Update, bool]]:
         """The update as it is shown, after a label if one is due; with each, whether it is the label. `fresh`: the update before was of
         another engine, or of another kind."""
-        if not self.visible and not self.own_ids:  # alone: there is nothing to tell apart
+        if not self.visible and not self.own_ids:  # alone: no label is needed
             yield update, False
         elif isinstance(update, v1.MessageChunk):
             yield from self._talk(update, fresh)
@@ -155,11 +155,11 @@ class InnerSession(AgentSession):
         self.working = False
         """Whether a turn of it runs."""
         self.changing_mode = False
-        """Whether we are changing its mode, so that its update about that says nothing new."""
+        """Whether we are changing its mode, so that its update about it is ignored."""
         self.knows_nothing = False
         """Whether the next prompt has to bring a summary of the whole session."""
         self.briefed = False
-        """Whether it was given a summary: a title that it makes of that is none of the session."""
+        """Whether it was given a summary: a title that it makes of that is not the session's."""
         self.spend: Callable[[v1.UsageUpdate], None] | None = None
         self.words: list[str] = []
         """Its messages of the turn that runs or ran last."""
@@ -229,7 +229,7 @@ class InnerSession(AgentSession):
         return msgspec.structs.replace(update, meta={**meta, "antiphon": mark})
 
     def answered(self, request: v1.RequestPermission, result: v1.PermissionResult) -> None:
-        """Remember whether a call was denied: the engine only says that it failed."""
+        """Remember whether a call was denied: the engine only reports that it failed."""
         chosen = getattr(result.outcome, "option_id", None)
         kind = next((option.kind for option in request.options if option.option_id == chosen), None)
         if kind in (v1.PermissionOptionKind.REJECT_ONCE, v1.PermissionOptionKind.REJECT_ALWAYS):
@@ -292,7 +292,7 @@ def _sorted(servers: Sequence[v1.McpServer], kinds: Collection[str]) -> tuple[li
 
 
 _LOST: Final = (Code.RESOURCE_NOT_FOUND, Code.METHOD_NOT_FOUND)
-"""How an engine says that it cannot go on with a session of its own."""
+"""The error of an engine that cannot continue a session of its own."""
 
 
 class EngineSessions:
@@ -320,7 +320,7 @@ class EngineSessions:
         self._locks: dict[str, asyncio.Lock] = {}
 
     def settled(self) -> Awaitable[None]:
-        """Wait until everything said so far is stored and shown."""
+        """Wait until everything sent so far is stored and shown."""
         return self._history.settled()
 
     def offers(self) -> list[EngineOffer]:
@@ -416,8 +416,8 @@ class EngineSessions:
         known = self._settings.of(name)
         known.conversation = known.source = ""
         inner = await self._begin(name)
-        title = f"{inner.title} could not go on with its own conversation"
-        await self._history.notice(title, "It begins a new one, with a summary of what was said.")
+        title = f"{inner.title} could not continue its session"
+        await self._history.notice(title, "It begins a new one, with a summary of this session.")
         return inner
 
     def _inner(self, name: str) -> InnerSession:

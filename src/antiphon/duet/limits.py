@@ -1,7 +1,8 @@
 """The limits of a joint session: the budget of a prompt, and going on by itself after a limit while tasks are left.
 
-A budget counts turns of engines, tokens and money. Engines report two things. `PromptResult.usage` has all tokens since the conversation began, so a turn took what it grew by. `UsageUpdate`
-has the size of the last request in `used` and what the whole conversation cost so far in `cost`. While a turn runs the sum of the
+A budget counts turns of engines, tokens and money. Engines report two things. `PromptResult.usage` has all tokens since the engine
+session began, so a turn took what it grew by. `UsageUpdate`
+has the size of the last request in `used` and what the whole engine session cost so far in `cost`. While a turn runs the sum of the
 requests stands for its tokens; when it ends the exact number takes their place, so nothing is counted twice.
 """
 
@@ -131,7 +132,7 @@ class Budget:
             return Exceeded(
                 Advice(
                     f"Stopped: this prompt has had {turns}, which is the limit",
-                    "say how to go on, or raise `duet.max_turns`",
+                    "send a prompt to go on, or raise `duet.max_turns`",
                 ),
                 v1.StopReason.MAX_TURN_REQUESTS,
             )
@@ -145,7 +146,7 @@ class Budget:
             return Exceeded(
                 Advice(
                     f"Stopped: this prompt took {spent.tokens:,} tokens, and {tokens:,} are the limit",
-                    "say how to go on, or raise `duet.max_tokens`",
+                    "send a prompt to go on, or raise `duet.max_tokens`",
                 ),
                 v1.StopReason.MAX_TOKENS,
             )
@@ -153,7 +154,7 @@ class Budget:
             return Exceeded(
                 Advice(
                     f"Stopped: this prompt cost {_dollars(spent.cost)}, and {_dollars(cost)} is the limit",
-                    "say how to go on, or raise `duet.max_cost`",
+                    "send a prompt to go on, or raise `duet.max_cost`",
                 ),
                 v1.StopReason.MAX_TURN_REQUESTS,
             )
@@ -196,7 +197,7 @@ class Nudge(msgspec.Struct, frozen=True):
 
     text: str
     number: int
-    """Which one since the last prompt of the user."""
+    """The number of the continuation since the last prompt of the user."""
 
 
 class HeldNudge(msgspec.Struct, frozen=True):
@@ -241,7 +242,7 @@ class Nudges:
         if self.count >= self.maximum:
             times = "once" if self.count == 1 else f"{self.count} times"
             return HeldNudge(
-                Advice(f"{left}, and the engines went on by themselves {times} already", "say how to go on")
+                Advice(f"{left}, and the engines went on by themselves {times} already", "send a prompt to go on")
             )
         wait = 0.0 if self._last is None else self._last + self.cooldown - now
         if wait > 0:

@@ -44,7 +44,7 @@ NO_ENGINE: Final = "No engine is installed, so the demo answers"
 
 
 class SessionOpener:
-    """For one agent: its engines and its store."""
+    """Opens the sessions of one agent, over its engines and its store."""
 
     def __init__(self, engines: "Mapping[str, Engine]", database: "Database", absent: Mapping[str, Advice]) -> None:
         self._engines = engines
@@ -84,7 +84,7 @@ class SessionOpener:
         return await self.store.last(OURS, outer.cwd, client=name) if first and name and not is_script(name) else None
 
     async def load(self, outer: "AgentSession", *, tell: bool) -> JointSession:
-        """As it was left; with all that was said again, if wished.
+        """Open a session as it was left; with its history replayed, if wished.
 
         Raises:
             RequestError: there is no such session, or it is open elsewhere.
@@ -99,7 +99,7 @@ class SessionOpener:
                 f"the session `{outer.id}` is one of `antiphon agent --engine {row.engine}`: open it there"
             )
         if (ours := await self._of_conversation(outer.id)) is not None:
-            raise _not_found(f"the conversation `{outer.id}` belongs to the session `{ours}`: open that one")
+            raise _not_found(f"the engine session `{outer.id}` belongs to the session `{ours}`: open that one")
         return await self._adopt(outer, tell=tell)
 
     async def _load(
@@ -162,7 +162,7 @@ class SessionOpener:
         state = JointState.read(await self.store.state(source))
         for known in state.engines.values():
             known.source, known.conversation = known.conversation or known.source, ""
-        packed = state.packed()  # at once: until then it would have the conversations of its source
+        packed = state.packed()  # at once: until then it would have the engine sessions of its source
         await self.store.fork(
             source, outer.id, cwd=outer.cwd, directories=outer.directories, state=packed, client=outer.client.name
         )
@@ -174,7 +174,7 @@ class SessionOpener:
         return JointState(route=name, engines={name: EngineState(source=source)})
 
     async def delete(self, id: str) -> None:
-        """Forget a session, and the conversations that the engines have of it: they would be in the list as their own."""
+        """Forget a session, and the engine sessions in it: they would be in the list as their own."""
         row = await self.store.get(id)
         if row is None or row.engine != OURS:
             await self._delete_of_engines(id)
@@ -256,11 +256,11 @@ class SessionOpener:
             outer, settings, guard, self.store, self._journal, lease, absent=self._absent, stored=stored
         )
         alone = [*self._engines] == [DEMO] and self._absent
-        problems = [Advice(NO_ENGINE, "`antiphon doctor` tells how to get one")] if alone else []
+        problems = [Advice(NO_ENGINE, "`antiphon doctor` shows how to get one")] if alone else []
         problems += [*guard.problems, *guard.notes, *wanted.problems, *(() if stored else first.problems)]
         return joint, problems
 
-    # Conversations that are not ours yet.
+    # Engine sessions that are not ours yet.
 
     async def _of_conversation(self, id: str) -> str | None:
         for name in self._engines:
@@ -284,7 +284,7 @@ class SessionOpener:
         return joint
 
     async def _whose(self, id: str) -> str:
-        """The engine that has a conversation.
+        """The engine that has a session of this id.
 
         Raises:
             RequestError: none of them.

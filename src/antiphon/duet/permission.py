@@ -10,10 +10,10 @@ Rule 4: an engine that only reads is allowed to read, and the user is not asked 
 About the request:
 
 Rule 5: an "always" of an engine's own is not offered: it would take the decision away from the policy, and hold for that engine alone.
-Rule 6: in its place stand ours, each with the rule that would be remembered, word by word. Where there is no such rule, or it would change
-nothing, there is none.
+Rule 6: our own options replace it, each with the rule that would be remembered, word by word. Where there is no
+such rule, or it would change nothing, none is offered.
 Rule 7: what else the engine offers stays as it is and where it is.
-Rule 8: the request says which engine asks, and why, if a rule or a doubt is the reason.
+Rule 8: the request names the engine that asks, and why, if a rule or a doubt is the reason.
 Rule 9: the ids of our options are ours. What an engine offers under one of them is not shown, since its choice would be taken for ours.
 Rule 10: an engine may announce what a call does, and later ask about it with no more than its id. Both are judged.
 """
@@ -71,7 +71,7 @@ _REJECT: Final = v1.PermissionOption("reject", "Reject", _Kind.REJECT_ONCE)
 _ABOUT: Final = {
     "kind": "tool_kind", "title": "title", "name": "name", "content": "content", "locations": "locations", "raw_input": "input",
 }  # fmt: skip
-"""The fields that say what a call does, each with the other name that it may have."""
+"""The fields that describe what a call does, each with the other name that it may have."""
 
 _SCOPES: "Final[dict[str, tuple[Scope, str]]]" = {
     "antiphon_always_session": ("session", "in this session"),
@@ -91,7 +91,7 @@ def answerable(request: v1.RequestPermission) -> v1.RequestPermission:
 
 
 def with_known(request: v1.RequestPermission, known: Known | None) -> v1.RequestPermission:
-    """The request with what the call was announced with, where it says nothing of that itself."""
+    """The request, with fields that it omits filled in from the announcement of the call."""
     if known is None:
         return request
     call = request.tool_call
@@ -148,7 +148,7 @@ def shown_to_user(
     )
     options = list(request.options)
     at = _where(engines_own, options)
-    meta = {**(request.meta or {}), "antiphon": {"askedBy": who}}  # a client of ours says then who decided
+    meta = {**(request.meta or {}), "antiphon": {"askedBy": who}}  # a client of ours then reports who decided
     return msgspec.structs.replace(request, tool_call=call, options=[*options[:at], *ours, *options[at:]], meta=meta)
 
 
@@ -166,7 +166,7 @@ def choice_of(shown: v1.RequestPermission, result: v1.PermissionResult) -> Permi
 
 
 def _decided_by(result: v1.PermissionResult) -> str:
-    """Return who decided, for the audit: a client of ours says it, of any other client we know only that it answered."""
+    """Return who decided, for the audit: a client of ours reports it; of any other client we know only that it answered."""
     ours = (result.meta or {}).get("antiphon")
     known_text = ours.get("decidedBy") if isinstance(ours, dict) else None
     if not isinstance(known_text, str) or not known_text.isprintable() or len(known_text) > MAX_NAME:
@@ -183,7 +183,7 @@ def _to_remember(request: v1.RequestPermission, question: "Question") -> "Sequen
 
 
 def _always(rules: "Sequence[Rule]") -> tuple[list[v1.PermissionOption], str]:
-    """Our options, and what has to be said about them beside their names."""
+    """Our options, and the explanation that is shown beside their names."""
     if not rules:
         return [], ""
     what = " and ".join(f"`{rule}`" for rule in rules)
@@ -250,7 +250,7 @@ class Guard:
         self.rules = rules_in(loaded.settings).merged(_ALL_ASKED if loaded.policy_broken else Rules())
         """The rules of the policy, which the engines are given too."""
         self.settings = loaded.settings
-        """All that the config files say."""
+        """Everything in the config files."""
         self.problems: Sequence[Advice] = loaded.problems
         """What is wrong with the config files, to be shown once."""
         self.notes: Sequence[Advice] = loaded.notes
@@ -316,12 +316,12 @@ class Guard:
     ) -> v1.PermissionResult:
         """Answer a permission request of an engine; with `looking` without asking the user.
 
-        `known` is the call as it was announced: it counts where the request says nothing itself.
+        `known` is the call as it was announced: it counts for fields that the request omits.
 
         Cancelling this cancels the request at the client.
 
         Raises:
-            RequestError: it is denied, and the engine offers no option that says so.
+            RequestError: it is denied, and the engine offers no option that rejects.
         """
         request = with_known(request, known)
         if trusted_marks and is_question(request):
@@ -355,7 +355,7 @@ class Guard:
         try:
             await gate.admit(request, _Asker(engine_title or "The agent", (request, self._numbers), (), ask))
         except _CancelledByClient:
-            raise RequestError(Code.REQUEST_CANCELLED, "the question about it was called off") from None
+            raise RequestError(Code.REQUEST_CANCELLED, "the request was cancelled") from None
         finally:
             _take_denials(gate)
 

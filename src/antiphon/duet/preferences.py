@@ -1,4 +1,4 @@
-"""What environment and config files say about the joint agent: the environment first, then the config files, then the defaults. Pure.
+"""The preferences of the joint agent: from the environment first, then the config files, then the defaults. Pure.
 
 A value that makes no sense is left out and reported, and the next source counts: no session fails for a misspelt variable.
 """
@@ -36,7 +36,7 @@ TASKS_PROGRAM: Final = "DOT_EXECUTABLE"
 """The variable that names another `dot`."""
 
 TASKS: Final = ("dot", "ls", "--json")
-"""What lists the tasks that are left, unless the user's config file says otherwise."""
+"""What lists the tasks that are left, unless the user's config file names another."""
 
 DUET: Final = "duet"
 REVIEW: Final = "review"
@@ -119,7 +119,7 @@ def start_route(wanted: DuetPreferences, engines: Sequence[str]) -> StartRoute:
 
 
 def _said(environ: Mapping[str, str], variable: str) -> tuple[str, str] | None:
-    """The variable that is set, and its value. An empty one says nothing."""
+    """The variable that is set, and its value. An empty one counts as unset."""
     for name in (variable, variable.replace("ANTIPHON_", "BANJO_", 1)):
         if value := environ.get(name, "").strip():
             return name, value

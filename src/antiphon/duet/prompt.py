@@ -77,7 +77,7 @@ class PromptHandler:
         finally:
             self._guard.turn_over()
             await joint.save()
-            await history.settled()  # the response comes after all that was said
+            await history.settled()  # the response comes after all updates
         return outcome
 
     async def steer(self, addition: AgentTurn) -> bool:
@@ -184,7 +184,7 @@ class PromptHandler:
         match name:
             case "clear":
                 await self._joint.clear()
-                return "A fresh start: nothing of what was said is known to the engines any more."
+                return "A fresh start: the engines no longer know the earlier prompts and answers."
             case "trust":
                 return await self._trust()
             case _:
@@ -203,7 +203,7 @@ class PromptHandler:
 
 
 def _meant(turn: AgentTurn, command: "TypedCommand | None") -> str:
-    """What the user says, without the command of ours before it."""
+    """The text of the user, without our command before it."""
     match command.asked if command is not None else None:
         case RouteCommand(prompt=text) | ReviewCommand(prompt=text):
             return text

@@ -43,7 +43,7 @@ __all__ = [
     "snapshot",
 ]
 
-# The prompts of a review, of what follows from it, and of an explanation. What an engine, a file or the user said stands in them as
+# The prompts of a review, of what follows from it, and of an explanation. The text of an engine, a file or the user is in them as
 # quoted lines or behind a fence longer than any in it, so that it cannot pass for a part of the prompt.
 
 NO_FINDINGS: Final = "No findings."
@@ -56,7 +56,7 @@ OUTRO: Final = 120
 """Characters around `No findings.` that are taken for politeness. Findings are longer."""
 
 LONGEST: Final = 1000
-"""Characters of an answer that may say nothing is wrong, with all its marks and empty lines."""
+"""Characters of an answer that may mean that nothing is wrong, with all its marks and empty lines."""
 
 _NOTHING: Final = re.compile(
     r"\bno\s+(?:\w+\s+)?(?:findings|issues|problems)\b(?:\s+(?:found|to\s+report))?", re.IGNORECASE
@@ -89,9 +89,9 @@ class Reference(NamedTuple):
 
 
 def review_prompt(asked: str, by: str, transcript: str, diff: str, note: str = "") -> str:
-    """The prompt for a reviewer: what the user asked for, what the other engine (`by` is its title) said and did, and what changed.
+    """The prompt for a reviewer: what the user asked for, what the other engine (`by` is its title) wrote and did, and what changed.
 
-    `transcript` comes from the summary, which quotes already. `note` is something to say of the diff, such as what it lacks.
+    `transcript` comes from the summary, which quotes already. `note` is a remark on the diff, such as what it lacks.
     """
     who = one_line(by, 60)
     parts = [
@@ -114,7 +114,7 @@ def review_prompt(asked: str, by: str, transcript: str, diff: str, note: str = "
 
 
 def no_findings(text: str) -> bool:
-    """Whether a reviewer says that nothing is wrong. In doubt there are findings: reading them costs less than missing them."""
+    """Whether a reviewer found nothing wrong. In doubt there are findings: reading them costs less than missing them."""
     if len(text) > LONGEST:
         return False
     plain = _MARKUP.sub("", text)
@@ -188,7 +188,7 @@ def reference_in(prompt: Sequence[v1.ContentBlock]) -> tuple[Reference, str] | N
     return None if found is None else (found, "")
 
 
-# A diff that fits into a prompt. What is left out is said where it is missing.
+# A diff that fits into a prompt. A note marks what is left out.
 
 LEAST: Final = 400
 """Characters of a file's diff below which it is not worth beginning."""
@@ -268,7 +268,7 @@ class TreeChanges:
     diff: str = ""
     files: list[str] = field(default_factory=list)
     complete: bool = True
-    """Whether all of it was looked at; if not, `why` says what was in the way."""
+    """Whether all of it was looked at; if not, `why` has the reason."""
     why: str = ""
 
 

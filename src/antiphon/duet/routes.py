@@ -321,7 +321,9 @@ class RoutedPrompt:
                     break
                 by = settings.titles[reviewer]
                 if round > rounds:
-                    await self._history.notice(f"{by} still finds something after {rounds} rounds", "Say how to go on.")
+                    await self._history.notice(
+                        f"{by} still finds something after {rounds} rounds", "Send a prompt to go on."
+                    )
                     break
                 await self._history.notice(f"Round {round} of {rounds}: what {by} found is handed back")
                 words = fix_prompt(findings, by, round, rounds)
@@ -355,7 +357,7 @@ class RoutedPrompt:
         return self._spent is not None
 
     async def _explained(self, result: v1.PromptResult) -> v1.PromptResult:
-        """Say why the budget ended the prompt, if it did."""
+        """Show why the budget ended the prompt, if it did."""
         if self._spent is None:
             return result
         why = self._spent.why
@@ -398,7 +400,7 @@ def _merged(ends: Sequence[tuple[str, v1.PromptResult | _Failed]]) -> v1.PromptR
 
 
 def _usage(results: Sequence[v1.PromptResult]) -> v1.Usage | None:
-    """What the engines used, together. Each tells what its whole session has, so the last word of each counts."""
+    """What the engines used, together. Each reports the total of its whole session, so the last report of each counts."""
     used = [result.usage for result in results if result.usage is not None]
     if len(used) < 2:
         return used[0] if used else None

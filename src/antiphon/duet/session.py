@@ -1,7 +1,7 @@
 """A joint session: the client's one session, with the engines' sessions, the settings and the history that it owns.
 
-An update of an engine comes here from its session (`heard`) and leaves through the history. A request of an engine comes here too
-(`asked`), and the policy decides first. Settings, commands and titles of the engines are put together for the client.
+An update of an engine comes here from its session (`engine_update`) and leaves through the history. A request of an engine comes here too
+(`engine_request`), and the policy decides first. Settings, commands and titles of the engines are put together for the client.
 """
 
 import asyncio
@@ -76,11 +76,11 @@ class JointSession:
         self.budget: Budget | None = None
         """The budget of the last prompt."""
         self.order: MessageOrder | None = None
-        """While several engines speak at once."""
+        """Whether several engines answer at once."""
         self.last: object = None
         """The engine and the kind of the last update."""
         self.has_answer = False
-        """Whether an engine has said anything to the prompt that is being answered."""
+        """Whether an engine has sent anything for the prompt that is being answered."""
         self.steering = asyncio.Lock()
         """Held while something is added to the turn that runs: two additions at once would be stored in the wrong order."""
         self._journal = journal
@@ -171,7 +171,7 @@ class JointSession:
             labels.follows = self.has_answer
             for own, is_label in labels.on(update, fresh=kind != self.last):
                 shown = self.history.send(own, "" if is_label else name)
-        else:  # it speaks alone: there is nothing to tell apart
+        else:  # it answers alone: no label is needed
             shown = self.history.send(update, name)
         self.last = kind
         self.has_answer = self.has_answer or isinstance(update, v1.AgentMessageChunk)
@@ -189,7 +189,7 @@ class JointSession:
         return [wait for update in held if (wait := self.engine_update(inner, update)) is not NO_WAIT]
 
     def _mode_changed(self, inner: InnerSession, mode: str) -> Awaitable[None]:
-        """Follow an engine that changed its mode itself. In its turn that is by the user's consent (a plan was approved, say), and the
+        """Follow an engine that changed its mode itself. In its turn that is by the user's consent (a plan was approved, for example), and the
         session's mode follows; but never to the one without permission requests, and never for a third-party agent, which need not have
         asked."""
         if inner.changing_mode or inner.host.read_only:
@@ -207,7 +207,7 @@ class JointSession:
         if inner.name != self.settings.lead or inner.host.read_only or not isinstance(update.title, str):
             return NO_WAIT
         if self.history.title is not None and (inner.briefed or not inner.working):
-            return NO_WAIT  # ours is the first thing that the user said
+            return NO_WAIT  # our title is made of the first prompt
         return self._do(self.history.entitle(update.title))
 
     # Requests of engines.
@@ -366,7 +366,7 @@ class JointSession:
     # Storing.
 
     async def save(self) -> None:
-        """Store what is needed to go on, if it has changed. A session in which nothing was said is not stored."""
+        """Store what is needed to go on, if it has changed. An empty session is not stored."""
         await self.history.store_title()
         packed = self.settings.packed()
         if packed == self._saved:
@@ -383,12 +383,12 @@ class JointSession:
             self._saved = packed
 
     async def clear(self) -> None:
-        """Begin afresh. What was said stays in the list of sessions, under an id of its own; the client's session goes on, empty."""
+        """Begin afresh. The old history stays in the list of sessions, under an id of its own; the client's session goes on, empty."""
         await self.put_away()
         self.prepare()
 
     async def put_away(self, *, archived: bool = True) -> None:
-        """Close the engines' sessions, and give what was said a session of its own; if not `archived`, forget it."""
+        """Close the engines' sessions, and give the old history a session of its own; if not `archived`, forget it."""
         if archived:
             await self.save()
         await self._stop_preparing()

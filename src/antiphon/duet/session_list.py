@@ -71,7 +71,7 @@ class _Source:
         self._next: str | None = None
 
     async def head(self, read: "_Reader") -> v1.SessionInfo | None:
-        """The next row; None: there is none."""
+        """The next row; None if there are no more."""
         while not self.mark.over:
             if self._rows is None:
                 rows, self._next = await read(self.name, self.mark.cursor)
@@ -103,7 +103,7 @@ def _not_yet(rows: list[v1.SessionInfo], passed: Iterable[str]) -> list[v1.Sessi
 
 
 def _following(cursor: str | None, turned: list[str], name: str) -> str | None:
-    """The cursor of the next page, which is noted in `turned`; None: that was the last one. Some say so by an empty one, some never say it."""
+    """The cursor of the next page, noted in `turned`; None after the last page. Some engines end with an empty cursor, some with none."""
     if not cursor:
         return None
     mark = _short(cursor)
@@ -188,7 +188,7 @@ async def list_sessions(
     """A page of all lists together. `known` are the engines' sessions that belong to joint sessions: each of those is one row, ours.
 
     Raises:
-        RequestError: the cursor is none of ours, or an engine does not know its own any more.
+        RequestError: the cursor is not one of ours, or an engine no longer knows its own.
     """
     names = [_MINE, *(name for name, engine in engines.items() if engine.does("list") and not engine.keeps_with_us)]
     marks = _read_cursor(query.cursor)
@@ -259,5 +259,5 @@ def _read_cursor(cursor: str | None) -> dict[str, _Mark]:
 
 
 def _refused() -> RequestError:
-    wrong = "this cursor is none of ours, or too old"
+    wrong = "this cursor is not one of ours, or too old"
     return RequestError(Code.INVALID_PARAMS, "Invalid params", wrong, hint="list again without a cursor")

@@ -160,7 +160,7 @@ def shown_id(engine: str, own: str, engines: Sequence[str]) -> str:
 
 
 def address(config_id: str, engines: Sequence[str]) -> tuple[str, str] | None:
-    """The engine of a setting, and the setting's own id there; None: it is one of ours, or there is none."""
+    """The engine of a setting, and the setting's own id there; None: it is one of ours, or there is no such setting."""
     if config_id in OURS:
         return None
     before, mark, own = config_id.partition("_")
@@ -188,7 +188,7 @@ def _ours(shared: SharedSettings) -> list[v1.ConfigOption]:
     routes = [
         *(v1.SelectOption(name, title, f"{title} answers alone") for name, title in shared.engines.items()),
         v1.SelectOption(DUET, "Duet", f"{all_titles} answer"),
-        v1.SelectOption(REVIEW, "Review", "The primary engine works, and another one says what is wrong"),
+        v1.SelectOption(REVIEW, "Review", "The primary engine works, and another one reports what is wrong"),
     ]
     findings = {"report": ("Report", "They are shown"), "fix": ("Fix", "They are handed back to the primary engine")}
     return [
@@ -212,7 +212,7 @@ def _select(
 
 
 def _rest(shared: SharedSettings, offer: EngineOffer) -> list[v1.ConfigOption]:
-    """An engine's settings besides its mode, by ids and names that say whose they are."""
+    """An engine's settings besides its mode, by ids and names that have the engine in them."""
     engines = list(shared.engines)
     shown: list[v1.ConfigOption] = []
     for option in offer.options:
@@ -280,7 +280,7 @@ def _mode_option(modes: v1.ModeState | None, answering: Sequence[EngineOffer]) -
 
 
 def _own_mode(shared: SharedSettings, offer: EngineOffer, modes: v1.ModeState | None) -> list[v1.ConfigOption]:
-    """A setting for the mode of one engine alone, where the joint one does not say it all: it is in another mode, or has more of them.
+    """A setting for the mode of one engine alone, where the joint one is not enough: it is in another mode, or has more of them.
 
     It is of no category: clients take the one setting of the category `mode` for the session's.
     """
@@ -329,7 +329,7 @@ class JointSettings:
     def __init__(self, engines: "Mapping[str, Engine]", preferences: "DuetPreferences", state: JointState) -> None:
         self.engines = engines
         self.preferences = preferences
-        """What environment and config files say, where the user has chosen nothing in the session."""
+        """The preferences from environment and config files, used where the user has chosen nothing in the session."""
         self.titles = {name: engine.title or name for name, engine in engines.items()}
         """What people call the engines."""
         self._state = state

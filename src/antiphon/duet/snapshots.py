@@ -59,7 +59,7 @@ _OPTIONS: Final = (
 
 
 class GitFailed(Exception):
-    """It could not be done; the text says why."""
+    """A snapshot could not be made; the text is the reason."""
 
 
 class TooMuch(GitFailed):
@@ -105,7 +105,7 @@ class Git:
 
 
 async def user_excludes(directory: Path) -> str:
-    """The file that says what the user has git ignore everywhere; `/dev/null` if there is none. `directory` is in no repository.
+    """The user's global ignore file of git; `/dev/null` without one. `directory` is in no repository.
 
     This alone asks the user's own settings, and it runs nothing that they name: git only reads a value.
     """
@@ -181,13 +181,13 @@ def absolute_path() -> str:
 
 
 def program(name: str) -> str | None:
-    """The whole path of a program. None: there is none."""
+    """The whole path of a program; None if it is not installed."""
     import shutil
 
     return shutil.which(name, path=absolute_path())
 
 
-# Temporary directories of our own. A process that is killed leaves one behind; the name says whose it was, and another process removes it.
+# Temporary directories of our own. A process that is killed leaves one behind; its name has the process id, and another process removes it.
 
 LEFT: Final = 24 * 60 * 60.0
 """Seconds after which a directory whose process is not there was left. Not at once: another container may share the directory, and not the
@@ -250,7 +250,7 @@ _SHA256: Final = re.compile(rb"^\s*objectformat\s*=\s*sha256\s*$", re.IGNORECASE
 
 
 class Repository(NamedTuple):
-    """Where a tree's own repository is."""
+    """The directory of a tree's own repository."""
 
     top: str
     directory: Path
@@ -447,7 +447,7 @@ def _facts(path: bytes) -> tuple[int, int] | None:
 
 
 def _links_in(root: bytes) -> Callable[[bytes], bool]:
-    """A function that says whether a directory in a tree is reached by a link, which git does not follow. Each is looked at once."""
+    """A function that returns whether a directory in a tree is reached by a link, which git does not follow. Each is looked at once."""
 
     @cache
     def linked(folder: bytes) -> bool:

@@ -6,7 +6,7 @@ Both are cut into turns, and the turns are paired (`turns.py`). The last turn of
 2. In the frontier's turn these are missed: the rest of a message whose beginning we have, messages and calls that we do not have,
    the ends of calls that we left open. Things are found by their ids, and without an id by their words, in their order.
    A word that was added to a running turn makes no turn of its own: what it was added to is looked at together with it.
-   Of a turn that ended before our eyes nothing can be missing but what the engine did later by itself, which has ids: only such is missed.
+   A turn that we saw end can only miss what the engine did later by itself. That has ids, so only entries with ids count as missed.
 3. In turns before the frontier only calls and compactions that we left open are brought to their end. What we never had of them is left
    out, because it would stand in the wrong place.
 4. Settings, commands, titles and the use of tokens are not history: the engine sends them anew when it is opened.
@@ -84,7 +84,7 @@ class WrittenText:
                 return ComparedPiece(known or found, None if found else v1.TextBlock(text=text), strange=not found)
             mine, other = ends
             known, self.id = known or other > 0, id
-            assert isinstance(block, v1.TextBlock)  # noqa: S101 - `ends` says so
+            assert isinstance(block, v1.TextBlock)  # noqa: S101 - `ends` ensures it
             self._left.popleft()
             if mine < len(block.text):
                 self._left.appendleft((v1.TextBlock(text=block.text[mine:]), id))
@@ -332,7 +332,7 @@ class _Rest:
 
 
 def _own_updates(turn: HistoryTurn) -> Iterator[tuple[Place, Entry | None, v1.Update]]:
-    """The turn's own updates, each with the entry that it is about; what the user said is known, since the turn is."""
+    """The turn's own updates, each with the entry that it is about; the user's prompt is known, since the turn is."""
     again = Transcript()
     for update, home in turn.pieces:
         if home is turn and not isinstance(update, v1.UserMessageChunk):

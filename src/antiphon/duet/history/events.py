@@ -74,7 +74,7 @@ class EndEvent(_Event, frozen=True, tag="ended"):
 
     engine: str
     stop_reason: str = ""
-    """Empty: it failed, and `error` says why."""
+    """Empty: it failed, and `error` has the reason."""
     error: str = ""
 
 
@@ -150,7 +150,7 @@ class HistoryView:
 
     @property
     def has_prompt(self) -> bool:
-        """Whether the user said anything to an engine."""
+        """Whether the user sent anything to an engine."""
         return any(isinstance(step.event, PromptEvent) and not step.event.by for step in self._steps)
 
     def updates(self, engine: str | None = None) -> Iterator[v1.Update]:

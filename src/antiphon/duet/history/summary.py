@@ -4,9 +4,9 @@ The author of a line cannot be forged: every quoted line begins with `| `, and o
 
 What an engine missed:
 
-1. Everything that others said and did since it was last given a prompt. (Since then and not since it ended: while it worked, another may
-   have spoken. What its prompt brought along it knows.) A prompt added to a running turn brings nothing along, so it does not count.
-2. Not its own messages and work, and not what the user said to it.
+1. Everything that others wrote and did since it was last given a prompt. (Since then and not since it ended: while it worked, another may
+   have answered. It knows what came with its prompt.) A prompt added to a running turn comes with no summary, so it does not count.
+2. Not its own messages and work, and not what the user sent to it.
 3. Not the last prompt, which is the one it is about to be given, whether others had it before or not. Prompts that were added to the
    turn of another count.
 4. Not what no engine was given, such as a command of ours.
@@ -66,7 +66,7 @@ def _plain(text: str) -> str:
 
 
 def clipped_middle(text: str, limit: int) -> str:
-    """The beginning and the end of a text, at most `limit` characters with a note that says how much is missing."""
+    """The beginning and the end of a text, at most `limit` characters with a note of how much is missing."""
     if len(text) <= limit:
         return text
     note = f"\n[… {len(text) - limit} characters left out …]\n"
@@ -194,7 +194,7 @@ class CallItem(_Item):
         self._output = ""
 
     def take(self, update: v1.ToolCall | v1.ToolCallUpdate, label: str) -> None:
-        """Take an update of the call. What it does not say stays as it was; the engine's name before a title is ours."""
+        """Take an update of the call. Fields that it omits stay as they were; the engine's name before a title is ours."""
         title = update.title if isinstance(update.title, str) else ""
         self._title = one_line(title.removeprefix(label)) or self._title or one_line(str(update.name or ""))
         if isinstance(update.status, v1.ToolStatus) and not (

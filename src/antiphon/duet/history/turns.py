@@ -1,6 +1,6 @@
 """A history cut into the turns of one engine, from our events or from the engine's own history; and the turns of both paired. Pure.
 
-A turn begins with what the user said and holds what came of it, folded. An update about something that began in an earlier turn (a call
+A turn begins with a prompt of the user and has what followed it, folded. An update about something that began in an earlier turn (a call
 that ran on, a message that a steering prompt cut in two) belongs to the turn where it began, as on a screen.
 """
 
@@ -38,7 +38,7 @@ class TurnPiece(NamedTuple):
 
 
 class HistoryTurn:
-    """What the user said and what came of it."""
+    """A prompt of the user and what followed it."""
 
     def __init__(self, number: int, said: str | None) -> None:
         self.number = number
@@ -68,7 +68,7 @@ class HistoryTurn:
 
 
 def key_of(entry: Entry) -> Key | None:
-    """The key by which an entry is found in both histories. What the user said has other ids in each of them."""
+    """The key by which an entry is found in both histories. Prompts have other ids in each of them."""
     match entry:
         case Message(speaker="user") | NoticeEntry():
             return None
@@ -185,10 +185,10 @@ def _answers(entries: Sequence[Entry]) -> Iterator[Message]:
 #
 # 1. Turns that share the id of a message, a thought, a call or a compaction are the same. An id counts if it stands in one turn alone on
 #    either side: some engines count their calls from one in each turn.
-# 2. Without such an id, what the user said decides (white space aside; the longer may go on where the shorter was clipped), and what was
+# 2. Without such an id, the prompt decides (white space aside; the longer may go on where the shorter was clipped), and what was
 #    answered decides between equal prompts.
 # 3. Engines write some of their own commands down by another name: a command that was answered with the same text is the same. And they
-#    write down what came with a prompt, such as files, before or after its words: such a prompt is the same, if nothing speaks against it.
+#    write down what came with a prompt, such as files, before or after its words: such a prompt is the same, if nothing contradicts it.
 # 4. The order is kept. Of several ways to pair them the one with the most certain pairs is taken, of equal ones the earliest.
 
 CLIPPED: Final = 64
@@ -223,7 +223,7 @@ def paired_turns(
     pairs = {turn.number: ours[number] for number, turn in enumerate(theirs[:same])}
     rest = [turn for turn in ours[same:] if turn.said is not None or not turn.empty][-OURS_COMPARED:]
     pairs |= _best(rest, theirs[same : same + THEIRS_COMPARED], shared)
-    for turn in theirs[same:]:  # what the user said there may be unknown here, such as a steering word
+    for turn in theirs[same:]:  # a prompt may be unknown here, such as one added to a running turn
         for key in turn.keys & shared.keys():
             pairs.setdefault(turn.number, shared[key])
     return pairs

@@ -1,4 +1,4 @@
-"""The way of everything that is said in a joint session: into the journal, then to the client. Nothing is shown that is not stored.
+"""The path of every event of a joint session: into the journal, then to the client. Nothing is shown that is not stored.
 
 A caller does not wait for the disk: what has gathered while one write was under way is written together, and shown in the order in
 which it came. `settled` waits until all of it has been; a request to the client and the response of a turn come after it.
@@ -47,7 +47,7 @@ ROOM: Final = 4 * 1024 * 1024
 """Bytes that may wait for the disk before callers have to wait, too."""
 
 LATE_ROOM: Final = 64 * 1024 * 1024
-"""Bytes that are kept in memory while they cannot be stored, as on a full disk. Beyond it the history has a gap, which says so."""
+"""Bytes that are kept in memory while they cannot be stored, as on a full disk. Beyond it the history has a gap, which is marked."""
 
 RETRY: Final = 2.0
 """Seconds between two tries to store what could not be stored."""
@@ -62,7 +62,7 @@ class _Waiting(NamedTuple):
 
 
 class JointHistory:
-    """What is said in one joint session. Its row in the store is made with the first event.
+    """The events of one joint session. Its row in the store is made with the first event.
 
     `read` gives all of it, `summary` a compact form for engines that missed some of it.
     """
@@ -81,7 +81,7 @@ class JointHistory:
         self._session = session
         self.summary = summary
         self.empty = True
-        """Whether nothing is stored yet: a session in which nothing was said leaves no trace."""
+        """Whether nothing is stored yet: an empty session leaves no trace."""
         self.silent = False
         """Whether updates are only stored, because the client does not want to see them."""
         self.title: str | None = None
@@ -162,13 +162,13 @@ class JointHistory:
         _ = self._put(pack(event), None)
 
     def restart(self) -> None:
-        """Begin afresh: what was said is no part of this session any more."""
+        """Begin afresh: earlier events are no longer part of this session."""
         self.summary.add(ClearEvent(now()))
         self.empty = True
         self.title = self._stored_title = None
 
     def settled(self) -> Awaitable[None]:
-        """Wait until everything said so far is stored and shown. What is said meanwhile is not waited for."""
+        """Wait until everything sent so far is stored and shown. What is sent meanwhile is not waited for."""
         if self._writer is None:
             return NO_WAIT
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -340,7 +340,7 @@ class JointHistory:
                 self._late_size += len(event)
 
     def _gap(self) -> list[bytes]:
-        """What the history says where events are missing."""
+        """The text that marks missing events in the history."""
         if not self._left_out:
             return []
         text = f"*{self._left_out} updates are missing here*: they could not be stored.\n\n"
@@ -352,7 +352,7 @@ class JointHistory:
             await self._create()
         try:
             await self._journal.append(self._lease, events)
-        except NoSuchSession:  # deleted while it was open: what was said so far is gone, and this begins it anew
+        except NoSuchSession:  # deleted while it was open: the earlier history is gone, and this begins a new one
             _log.warning("session %s was deleted while it was open", session.id)
             await self._create()
             await self._journal.append(self._lease, events)
@@ -370,7 +370,7 @@ class JointHistory:
         self._reported_unsaved = True
         _log.error("session %s cannot be stored: %s", self._session.id, error)
         sentence, hint = sentence_and_hint(error)
-        rest = "What is said meanwhile is kept in memory while the agent runs, and stored as soon as that works"
+        rest = "New events are kept in memory while the agent runs, and stored as soon as that works"
         if self._left_out:
             rest = f"{self._left_out} updates are lost, because there is no more room for them in memory"
         await self._notice_now("This session is not being saved", f"{sentence}. {rest}{f': {hint}' if hint else ''}.")
