@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["add", "check", "in_words", "parser", "remove", "rows", "run", "show", "table"]
 
 CHECK_LIMIT: Final = 60.0
-"""Seconds for a handshake, unless told otherwise: the first start of some agents is a download."""
+"""Seconds for a handshake, by default: the first start of some agents is a download."""
 
 EPILOG: Final = """\
 Without a command all agents are listed: whether each is installed, its version, and how to start or install it. `on demand` means that
@@ -77,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
 
     registry = commands.add_parser(
         "registry",
-        description="Read a registry of agents and keep a copy; without an argument, tell which one is kept.",
+        description="Read a registry of agents and keep a copy; without an argument, print which one is kept.",
         help="read a registry of agents from a file or an address",
     )
     registry.add_argument("source", metavar="FILE|URL", nargs="?", help="a registry.json, or its https:// address")
@@ -337,7 +337,7 @@ def _methods(methods: "Sequence[v1.AuthMethod]") -> list[AuthMethodReport]:
 def _text(report: AgentReport, found: FoundAgent) -> str:
     lines = {
         "name": report.name,
-        "version": report.version or "not told",
+        "version": report.version or "not reported",
         "protocol": f"version {report.protocol_version}",
         "command": found.shown,
     }

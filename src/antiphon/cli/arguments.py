@@ -160,7 +160,7 @@ class Parser(argparse.ArgumentParser):
         return " ".join(words).replace("%", "%%")
 
     def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
-        # Not as argparse does it, which says nothing where stdout is full.
+        # Not as argparse does it, which prints nothing where stdout is full.
         (file or sys.stderr).write(message)
 
 
@@ -243,7 +243,7 @@ def split_command(arguments: Sequence[str]) -> tuple[list[str], list[str] | None
     return words[:end], words[end + 1 :]
 
 
-# Values. Each says in its error what it takes.
+# Values. The error of each names what it takes.
 
 
 def duration(text: str) -> float:
@@ -284,7 +284,7 @@ TIMEOUT_GRACE: Final = 2.0
 """Seconds that an agent may take to end a turn that `--timeout` has cancelled: the time is over."""
 
 EPILOG: Final = """\
-The prompt is taken from the arguments, or from stdin if there is none; `-` in the arguments is replaced by stdin. `@path` in the prompt
+The prompt is taken from the arguments, or from stdin without them; `-` in the arguments is replaced by stdin. `@path` in the prompt
 attaches a file, `@path#L10:20` some of its lines; `\\@` is a plain @. Everything after `--` is the prompt.
 
   antiphon run "What does this project do?"
@@ -327,7 +327,7 @@ class Options(argparse.Namespace):
     quiet: bool
 
     def launch_options(self) -> "LaunchOptions":
-        """Return what the command line says about the agent and the policy."""
+        """Return the options about the agent and the policy."""
         from antiphon.client.launch import LaunchOptions
         from antiphon.connection.stream import CANCEL_GRACE
 
@@ -347,7 +347,7 @@ class Options(argparse.Namespace):
         """Read the arguments with a parser.
 
         Raises:
-            Misused: they say nothing that makes sense.
+            Misused: they make no sense.
             SystemExit: help was asked for, and given.
         """
         words = list(arguments)
@@ -369,7 +369,7 @@ def run_parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
     )
     parser.add_argument(
-        "prompt", metavar="PROMPT", nargs="*", help="what to say; several words are joined, `-` is stdin"
+        "prompt", metavar="PROMPT", nargs="*", help="the prompt; several words are joined, `-` is stdin"
     )
     parser.add_argument("-f", "--file", metavar="FILE", help="read the prompt from a file")
     parser.add_argument(
@@ -413,7 +413,7 @@ def add_session(parser: argparse.ArgumentParser) -> None:
     """Add the options about the session and its settings."""
     group = parser.add_argument_group("session")
     which = group.add_mutually_exclusive_group()
-    which.add_argument("--session", metavar="NAME", help="the session with this name; created if there is none")
+    which.add_argument("--session", metavar="NAME", help="the session with this name; created if it does not exist")
     which.add_argument(
         "--continue", dest="continue_last", action="store_true", help="continue the last session of this directory"
     )
@@ -466,7 +466,7 @@ def working_directory(options: Options) -> str:
     """Return the directory to work in.
 
     Raises:
-        Misused: there is none.
+        Misused: there is no such option.
     """
     cwd = os.path.abspath(os.path.expanduser(options.cwd or os.getcwd()))
     for folder in (cwd, *options.add_dir):

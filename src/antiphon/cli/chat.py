@@ -64,7 +64,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _check_agent(who: str) -> None:
-    """Raise `Misused` for a prompt in place of an agent: other programs take a prompt there."""
+    """Raise `Misused` for a prompt where an agent is expected: other programs take a prompt there."""
     import shutil
 
     program = who.split()[0] if who.split() else ""

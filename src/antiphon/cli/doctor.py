@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 __all__ = ["DoctorFinding", "DoctorReport", "encode", "lines", "parser", "report_of", "run", "schema", "write"]
 
 LIMIT: Final = 10.0
-"""Seconds that a program may take for an answer, unless told otherwise."""
+"""Seconds that a program may take for an answer, by default."""
 
 START_LIMIT: Final = 60.0
-"""Seconds that an agent may take to start, unless told otherwise."""
+"""Seconds that an agent may take to start, by default."""
 
 SILENCE: Final = 1.0
-"""Seconds after which somebody at a terminal is told what we wait for."""
+"""Seconds after which a user at a terminal sees what we wait for."""
 
 NAMES: Final = ("install", "config", "state", "environment", "engines", "agents", "editors", "demo", *KNOWN)
 """What is offered to be named."""
@@ -80,7 +80,7 @@ def run(arguments: list[str]) -> int:
     """Run all checks, or those that are named, and report."""
     options = parser().parse_intermixed_args(arguments)
     log = logging.getLogger("antiphon")
-    log.addHandler(logging.NullHandler())  # what is wrong is in the report; the rooms below would say it once more
+    log.addHandler(logging.NullHandler())  # what is wrong is in the report; the packages below would print it again
     log.propagate = False
     return asyncio.run(_visit(options))
 
@@ -273,7 +273,7 @@ def _absent(told: Sequence[DoctorFinding], screen: "Screen", width: int) -> Iter
     mark, style = _MARKS["note"]
     listed = ", ".join(each.title for each in told)
     yield from _wrapped(f"not installed: {listed}", width, screen.styled(mark, style), 1)
-    yield from _wrapped("hint: `antiphon agents` says how to get each", width, "", 3)
+    yield from _wrapped("hint: `antiphon agents` shows how to get each", width, "", 3)
 
 
 def _summary(report: DoctorReport, screen: "Screen", width: int, *, named: bool) -> Iterator[str]:

@@ -121,7 +121,7 @@ def _directory(words: list[str]) -> list[str]:
         return []
     try:
         return [os.getcwd()]
-    except OSError:  # it is gone; the command says so
+    except OSError:  # the directory is gone; the command reports it
         return []
 
 

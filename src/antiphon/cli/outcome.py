@@ -155,7 +155,7 @@ def fail(sentence: str, hint: str, status: int, kind: str | None = None, *, retr
     try:
         sys.stderr.write(error_text(sentence, hint, color=coloured(sys.stderr)))
         sys.stderr.flush()
-    except OSError:  # stderr is full or its reader gone: the status still says it
+    except OSError:  # stderr is full or its reader gone: the status still shows it
         pass
     return status
 

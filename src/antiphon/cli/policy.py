@@ -70,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
 
     trust = commands.add_parser(
         "trust",
-        description="Trust what a project says as it is now: its .antiphon/config.toml may loosen the policy, and engines read its "
+        description="Trust the files of a project as they are now: its .antiphon/config.toml may loosen the policy, and engines read its "
         "settings, hooks, MCP servers and commands (.claude, .mcp.json, .codex). What changes has to be trusted again.",
         help="trust the config files of a project",
     )
@@ -120,7 +120,7 @@ async def _do(options: Options) -> int:
             return await show_decisions(as_json=options.json)
         case "revoke":
             if (options.which is None) == (not options.all):
-                raise Misused("say which answer to forget: its number, its rule, or --all")
+                raise Misused("name the answer to forget: its number, its rule, or --all")
             return await revoke(options.which)
         case "log":
             return await show_log(options.limit, options.session, as_json=options.json)
@@ -134,7 +134,7 @@ async def _do(options: Options) -> int:
 
 
 class Explained(msgspec.Struct, frozen=True):
-    """The report of `agents check --json`. Without a rule, `source` tells what decided instead: the mode, or a doubt."""
+    """The report of `agents check --json`. Without a rule, `source` names what decided instead: the mode, or a doubt."""
 
     verdict: str
     rule: str | None
@@ -207,7 +207,7 @@ def action_from(tool: str, given: str | None, place: "SessionWorkspace") -> "Act
 
 
 def _refuse_rules(tool: str) -> None:
-    """Raise `Misused` for a rule in place of a tool: it would be taken for the name of an unknown tool."""
+    """Raise `Misused` for a rule where a tool is expected: it would be taken for the name of an unknown tool."""
 
     from antiphon.policy.rules import canonical
 
@@ -249,7 +249,7 @@ def _raw(known: str | None, kind: str, given: str | None) -> dict[str, object]:
 
     if kind == "execute":
         if given is None:
-            raise Misused("say which command line it would run")
+            raise Misused("give the command line that it would run")
         return {"command": given}
     if given is None:
         return {}

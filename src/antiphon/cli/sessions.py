@@ -28,7 +28,7 @@ __all__ = ["SessionFilter", "delete", "export", "parser", "run", "search", "show
 
 FORMATS: Final = ("markdown", "json", "html")
 _UNLESS_SAID: Final = argparse.SUPPRESS
-"""The default of options that may stand before the command as well: what was said there holds."""
+"""The default of options that may stand before the command as well: a value given there holds."""
 
 EPILOG: Final = """\
 Without a command the sessions of this directory are listed. ID is an id of that list, its first letters, or `last` for the session
@@ -148,7 +148,7 @@ def _resume(word: str, rest: list[str]) -> int:
     """Open the chat on a session. If it is open elsewhere, the error comes before anything is started."""
     from antiphon.cli import chat
 
-    Options.read(chat.parser(), rest)  # what is wrong with them is told first
+    Options.read(chat.parser(), rest)  # report mistakes in them first
     invocation.prog = "antiphon sessions resume"
     row = asyncio.run(to_resume(word))
     return chat.run(["--agent", row.engine, "--cwd", row.cwd, "--resume", row.id, *rest])
@@ -173,7 +173,9 @@ def _format(path: str | None) -> str:
     }
     if ending not in known:
         meant = did_you_mean(ending, (each for each in known if each))
-        raise Misused(f"`{path}` does not say in which format", hint=f"{meant}give --format {', '.join(FORMATS)}")
+        raise Misused(
+            f"`{path}` has no extension that names a format", hint=f"{meant}give --format {', '.join(FORMATS)}"
+        )
     return known[ending]
 
 
@@ -181,7 +183,7 @@ def _format(path: str | None) -> str:
 
 
 class SessionFilter(msgspec.Struct, frozen=True):
-    """Which sessions to list."""
+    """The sessions to list."""
 
     folder: str | None
     """Of this directory; None: of all."""
@@ -408,7 +410,7 @@ async def to_resume(word: str) -> "SessionRow":
     """Return the session to resume.
 
     Raises:
-        AcpError: there is none, or somebody has it open.
+        AcpError: there is no such session, or another process has it open.
     """
 
     from antiphon.config.places import state_dir
@@ -434,7 +436,7 @@ def _write(data: bytes) -> None:
 
 
 def ago(stored: str, now: datetime | None = None) -> str:
-    """Return a stored time as people say it: `3 days ago`."""
+    """Return a stored time as people write it: `3 days ago`."""
     try:
         then = datetime.fromisoformat(stored)
     except ValueError:

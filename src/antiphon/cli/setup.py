@@ -160,7 +160,7 @@ def set_up(name: str, called: str, engine: str | None, path: Path | None, *, yes
         )
     before = _read(path)
     if before is None and not path.parent.exists():
-        screen.note(f"note: there is no {path.parent} yet; if the settings of {editor.title} are elsewhere, say --file")
+        screen.note(f"note: there is no {path.parent} yet; if the settings of {editor.title} are elsewhere, use --file")
     try:
         put = editor.put(before, entry)
     except EditRefused as error:
@@ -297,7 +297,7 @@ def _tell(screen: "Screen", editor: Editor, path: Path, entry: EditorEntry) -> N
 
 
 def _read(path: Path) -> str | None:
-    """Return the text of a file, byte for byte; None if there is none."""
+    """Return the text of a file, byte for byte; None if there is no file."""
 
     from antiphon.config.edits import EditRefused
 

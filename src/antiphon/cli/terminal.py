@@ -224,7 +224,7 @@ def stdout_paint() -> Paint:
 
 
 # --- answers to a question -------------------------------------------------------------------------------------------
-# Rule 1: a whole line is an answer, or it is none. The first letter of a word says nothing: "exit" is not "e".
+# Rule 1: only a whole line is an answer. The first letter of a word means nothing: "exit" is not "e".
 # Rule 2: text that goes on behind the line was pasted or typed ahead, and is no answer.
 # Rule 3: the end of the input is not the end of a line. "y" and then nothing is no answer.
 
@@ -273,7 +273,7 @@ def terminal_of(screen: Screen) -> int | None:
 def confirm(screen: "Screen", question: str, *, nothing: str, otherwise: str) -> bool:
     """Ask the person at the terminal, and return whether the answer is yes.
 
-    If not, `nothing` says what was not done. `otherwise` says how it is done without asking.
+    If not, `nothing` is printed as what was not done, `otherwise` as how to do it without asking.
 
     Raises:
         AcpError: there is no terminal to ask in.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["client_parser", "parser", "run", "run_client"]
 
 PATIENCE: Final = 0.25
-"""Seconds of a silence, unless told otherwise."""
+"""Seconds of a silence, by default."""
 
 EPILOG: Final = """\
 The agent is started for about a dozen scenarios; the others share one process. Each works in an empty directory. The built-in prompts
@@ -142,7 +142,7 @@ def client_parser() -> argparse.ArgumentParser:
     top = Parser(
         prog="antiphon check-client",
         usage="antiphon check-client [OPTIONS] -- CMD … {agent} …",
-        description="Test a client's conformance: what it must and should do, and what it says it can, each shown by a scenario.",
+        description="Test a client's conformance: what it must and should do, and what it advertises, each shown by a scenario.",
         epilog=CLIENT_EPILOG,
     )
     top.add_argument("command", metavar="CMD", nargs="*", help="the command that makes the client send a prompt")

@@ -49,7 +49,7 @@ __all__ = [
 
 
 def parsed(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
-    """Parse our own arguments. The error about an unknown option says that options of the command come after `--`."""
+    """Parse our own arguments. The error about an unknown option has the hint that options of the command come after `--`."""
     try:
         return parser.parse_args(words)
     except Misused as error:
@@ -134,7 +134,7 @@ def scenarios_of(suite: "Suite[Any]", names: Sequence[str]) -> list[str]:
 
 def show_prompts() -> int:
     """Print a file of prompts to start from."""
-    lines = ["# What to say to the agent for each purpose. {cwd}, {file}, {text} and {command} are filled in."]
+    lines = ["# The prompt for each purpose. {cwd}, {file}, {text} and {command} are filled in."]
     for name, (what, words) in PURPOSES.items():
         lines += [f"\n# {what}", f"{name} = {msgspec.json.encode(words).decode()}"]
     sys.stdout.write("\n".join(lines) + "\n")
@@ -154,7 +154,7 @@ def show_requirements(suite: "Suite[Any]", *, as_json: bool) -> int:
 
 
 QUIET: Final = 10.0
-"""Seconds after which a wait is told where there is no terminal to show it on."""
+"""Seconds after which a wait is reported where there is no terminal to show it on."""
 
 
 class CheckProgress:
@@ -357,7 +357,7 @@ def lines(
     document: ReportDocument, screen: Screen, width: int, *, everything: bool, strict: bool = False
 ) -> Iterator[str]:
     """Return the lines of the report: table, failures by severity, what was not seen, and the verdict."""
-    if document.counts["passed"] > FEW:  # of one that did not even come up there is no more to say than why
+    if document.counts["passed"] > FEW:  # for an agent that did not start, the reason is enough
         yield from _table(document, screen)
     broken = [*document.failed(), *document.noted()]
     for level in LEVELS:

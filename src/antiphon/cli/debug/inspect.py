@@ -97,10 +97,10 @@ def run(arguments: list[str]) -> int:
 # --- reading and showing a recording ---------------------------------------------------------------------------------
 
 BESIDE: Final = ""
-"""Where a page is written by default."""
+"""Default path of a page."""
 
 SHORT: Final = 40
-"""Arrows that are drawn by default."""
+"""Arrows that are drawn without `--diagram`."""
 
 
 class UnusableRecording(AcpError):
@@ -129,7 +129,7 @@ class InspectOptions(argparse.Namespace):
 
 
 class Inspection:
-    """One recording, read once and shown as the options say."""
+    """One recording, read once and shown according to the options."""
 
     def __init__(self, file: str, options: InspectOptions, choice: "MessageFilter") -> None:
         from antiphon.recorder.story_builder import SLOW, StoryBuilder

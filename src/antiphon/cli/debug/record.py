@@ -171,7 +171,7 @@ def _place(output: str | None, command: list[str]) -> str:
 
     now = time.strftime("%Y%m%d-%H%M%S")
     if output is not None:
-        # An editor is no shell: nobody else puts the home directory there.
+        # An editor is not a shell: `~` is not expanded before it reaches us.
         return os.path.expanduser(output.replace("{time}", now).replace("{pid}", str(os.getpid())))
     from antiphon.config.places import state_dir
 

@@ -25,7 +25,7 @@ __all__ = ["parser", "play_client", "run"]
 EPILOG = """\
 FILE has a JSON object on each line: `{"t": seconds, "dir": "c2a" | "a2c", "msg": the message}`; `antiphon record` writes such files.
 
-As an agent it serves ACP on stdin and stdout: use it in place of the command of an agent. It sends what the recorded agent sent, after
+As an agent it serves ACP on stdin and stdout: use it instead of the command of an agent. It sends what the recorded agent sent, after
 the same pauses, with the ids of the live client. --tolerant responds to each request as the recording responds to such a request;
 --strict expects exactly the recorded requests, and fails with the difference.
 

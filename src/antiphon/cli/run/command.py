@@ -25,7 +25,7 @@ __all__ = ["CANCELLED", "STDIN_PATIENCE", "RunPrompt", "StopSignal", "parser", "
 
 # --- signals and the time limit --------------------------------------------------------------------------------------
 # The first signal is polite: the turn is cancelled. The second ends the agent with everything it started, and us, at once. Plain
-# signal handlers, not the loop's: they run also while a write waits for a reader that does not read.
+# signal handlers, not the loop's: they run also while a write waits for a reader.
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -33,7 +33,7 @@ Why = Literal["cancelled", "timeout"]
 
 
 class StopSignal:
-    """Whether somebody wants an end, and why. `polite` is called when they do, from whatever is being done.
+    """Whether the run is to end, and why. `polite` is called at the first signal, whatever the program is doing.
 
     As long as no other is given, it ends this process at once: nothing but the watcher has been started, which goes with us.
     """
@@ -125,8 +125,8 @@ def _prepared(options: Options) -> "tuple[RunPrompt, str]":
 
 # --- the prompt: arguments, a file, stdin ----------------------------------------------------------------------------
 # Rule 1: what the user writes as a prompt may mention files (`@path`). What comes on stdin beside it is only data, and an `@` in it
-# only an @: it may be anybody's text.
-# Rule 2: nobody waits for ever. Beside a prompt, a stdin on which nothing comes is left alone after a moment; `-` waits for it.
+# only an @: it may be anyone's text.
+# Rule 2: every wait ends. With a prompt in the arguments, a stdin without data is ignored after a moment; `-` waits for it.
 
 STDIN_PATIENCE: Final = 3.0
 """Seconds that the first byte on stdin may take when there is a prompt already. Many schedulers leave a pipe open on which nothing

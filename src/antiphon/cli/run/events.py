@@ -155,7 +155,7 @@ class PermissionEvent(_Event, frozen=True, kw_only=True, tag="permission"):
     """A decision about permission. `subject` is the command, the path or the address, or else the title of the call.
     `asked`: the user decided it just now.
 
-    What only reads is not told unless it is denied. A call may be decided about twice: when it asks, and when it is done through us.
+    A call that only reads is not reported unless it is denied. A call may be decided about twice: when it asks, and when it is done through us.
     """
 
     subject: str

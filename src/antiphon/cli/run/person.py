@@ -152,7 +152,7 @@ class Person:
         import termios
 
         self._typed = b""
-        with suppress(termios.error):  # no terminal any more: the reading will say so
+        with suppress(termios.error):  # no terminal any more: reading will fail
             termios.tcflush(self._terminal, termios.TCIFLUSH)
 
     async def _answer(self, prompt: str, answers: TypedAnswers[T], no: T) -> T:
@@ -164,7 +164,7 @@ class Person:
                 meant = answers.read(line + self._typed)
                 if meant == no or (meant is not None and not await self._goes_on()):
                     return meant
-                while await self._goes_on():  # a person who types words or pastes a text is heard again after a pause
+                while await self._goes_on():  # keys are ignored until a pause: the user types words or pastes a text
                     pass
         except EOFError:
             return no

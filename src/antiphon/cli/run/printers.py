@@ -58,7 +58,7 @@ TailOf: TypeAlias = Callable[[str], str | None]
 """What a terminal wrote last, by its id."""
 
 WordOf: TypeAlias = Callable[[str], str]
-"""What became of a call that failed, by its id: an agent says no more than that."""
+"""What became of a call that failed, by its id: an agent reports no more than that it failed."""
 
 
 class Printer(Protocol):
@@ -94,7 +94,7 @@ class TextPrinter:
         self._word_of = word_of
         self._merged = _same_place()
         self._session: ClientSession | None = None
-        self._message: str | None = None  # the id of the message that is being said
+        self._message: str | None = None  # the id of the message that is being printed
         self._saying = self._thinking = False
         self._said = False
         self._plan: str | None = None
@@ -132,7 +132,7 @@ class TextPrinter:
                 pass
 
     def decided(self, entry: "AuditEntry") -> None:
-        if entry.verdict != "allow" and entry.source != "user":  # who said no knows it
+        if entry.verdict != "allow" and entry.source != "user":  # the user knows of their own answer
             self._note(
                 f"✗ denied ({entry.kind}): {exact_line(entry.subject or entry.tool or 'it did not say what')}: {entry.why}",
                 "yellow",
@@ -199,7 +199,7 @@ class TextPrinter:
             self._screen.live(key, call_line(call, self._cwd))
             return
         if self._unfinished.pop(key, None) is None and key in self._shown:
-            return  # told again
+            return  # a repetition
         self._shown.add(key)
         style: Style = "green" if call.status == v1.ToolStatus.COMPLETED else "red"
         line = call_line(call, self._cwd, self._word_of(call.id))
@@ -390,7 +390,7 @@ class JsonPrinter:
         self._inputs[id] = call.raw_input
         denied = call.denied or self._word_of(id) == "denied"
         event = _call_event(call, engine, with_input=news, denied=denied)
-        if event != self._calls.get(id):  # agents tell the same again with every piece of output
+        if event != self._calls.get(id):  # agents repeat the call with every piece of output
             self._calls[id] = event
             self._write(event)
 

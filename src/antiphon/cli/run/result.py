@@ -50,7 +50,7 @@ _CHANGING: "Final[dict[v1.ToolKind, How]]" = {
 def status_of(stop_reason: v1.StopReason, *, denied: bool = False, half_failed: bool = False) -> int:
     """Return the exit status of a turn that we did not cancel.
 
-    Something denied unasked says more than the stop reason: many agents end such a turn with `cancelled`. An engine that failed beside
+    A denial without asking matters more than the stop reason: many agents end such a turn with `cancelled`. An engine that failed beside
     one that answered only counts where the turn seems to have ended well.
     """
     if denied:
@@ -136,9 +136,9 @@ class AnswerText:
         ]
 
     def _last_of_each(self) -> list[_Spoken]:
-        """Return the last message of each engine that says anything, in the order in which they came.
+        """Return the last message of each engine that sent one, in the order in which they came.
 
-        What the agent says in its own name only counts where no engine said anything.
+        Messages of the agent in its own name count only if no engine sent one.
         """
         said = [each for each in self._messages if each.text.strip()]
         last = {each.engine: place for place, each in enumerate(said)}
@@ -164,7 +164,7 @@ class NotedFiles(Files):
 def changed_files(transcript: "Transcript", begin: int, written: "dict[str, How]") -> dict[str, How]:
     """Return changed paths and how they changed: files written through Antiphon, and what tool calls report.
 
-    What a command changes nobody tells us.
+    Changes made by commands are not reported to us.
     """
     from antiphon.transcript.entries import CallEntry
 
@@ -191,9 +191,9 @@ _OTHERWISE: Final = (
     ("the shell grammar is not installed", "pip install 'antiphon[policy]', which reads command lines"),
     (
         "What was decided before cannot be read.",
-        "`antiphon doctor` says what is wrong with the database",
+        "`antiphon doctor` shows what is wrong with the database",
     ),
-    ("cannot be understood; `antiphon policy revoke", "revoke that decision, as it says above"),
+    ("cannot be understood; `antiphon policy revoke", "revoke that decision, as shown above"),
 )
 """Reasons that stand in the way of any rule, and what helps instead."""
 

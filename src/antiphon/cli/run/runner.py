@@ -63,13 +63,13 @@ if TYPE_CHECKING:
 __all__ = ["Runner"]
 
 LINGER: Final = 0.1
-"""Seconds that we listen after the turn's answer: some agents tell the end of their message behind it."""
+"""Seconds that we read on after the turn's response: some agents send the end of their message after it."""
 
-MORE: Final = "the log says more: `--verbose` shows it"
+MORE: Final = "`--verbose` shows the log"
 """The hint of an error that has none."""
 
 PATIENCE: Final = 1.0
-"""Seconds before we say what we wait for."""
+"""Seconds before we show what we wait for."""
 
 _log = logging.getLogger(__name__)
 
@@ -137,7 +137,7 @@ class Runner:
             self._screen.status(None)
         return self._finish(stopped, error)
 
-    # The conversation.
+    # The session.
 
     async def _converse(self, running: RunningAgent) -> v1.PromptResult:
         _log.info("%s started for a run in %s", running.agent.name, self._cwd)
@@ -193,7 +193,7 @@ class Runner:
         async def cancel() -> None:
             try:
                 await turn.cancel()
-            except AcpError as error:  # the turn says so too
+            except AcpError as error:  # the turn reports it too
                 _log.info("the turn was not cancelled cleanly: %s", error)
 
         self._ending = asyncio.get_running_loop().create_task(cancel(), name="cancel the turn")
@@ -235,7 +235,7 @@ class Runner:
         ):
             return
         failed = self._running is not None and self._running.gate.failed is not None
-        if self._options.json or not failed:  # a failure is told once, as the error that it is
+        if self._options.json or not failed:  # a failure is printed once, as an error
             self._printer.decided(entry)
         if failed:
             self._cancel_turn()
@@ -260,7 +260,7 @@ class Runner:
                 f"`{what}` needs permission, and there is no terminal to ask in", hint=f"{advice_for([gate.failed])}"
             )
         if error is None and stopped is not None and stopped.stop_reason.value == "tool_error":
-            error = AcpError("the agent stopped because a tool failed", hint="what it said before tells which one")
+            error = AcpError("the agent stopped because a tool failed", hint="its last messages show which one")
         failure = _failure(error) if self._stop.why is None else None
         status = self._status(stopped, failure, wrong=error is not None and status_of_error(error) == MISUSED)
         session = self._opened.session if self._opened is not None else None

@@ -1,6 +1,6 @@
 """Opens the session that the options name (new, by name, the last, or by id), and applies its settings.
 
-Names are ours, sessions are the agent's. A name whose session the agent has forgotten gets a new one, and that is said.
+Names are ours, sessions are the agent's. A name whose session the agent has forgotten gets a new one, and the user is told.
 """
 
 import os
@@ -313,11 +313,11 @@ def _reason(error: RequestRefused | NotSupported) -> str:
 
 
 # --- `--continue` ----------------------------------------------------------------------------------------------------
-# The agent's own list says when each was used last, and we note when we open and leave one: the later of the two counts. So a session that
+# The agent's own list has when each was used last, and we note when we open and leave one: the later of the two counts. So a session that
 # was only looked at is gone on with, too, and one that an editor has used since comes before it.
 
 LOOKED_AT: Final = 100
-"""Sessions of a list that are looked at: agents tell the newest first, or have few."""
+"""Sessions of a list that are looked at: agents list the newest first, or have few."""
 
 _BEFORE: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -333,7 +333,7 @@ async def last_used(running: "RunningAgent") -> list[str]:
         return [newest.session_id]
     if _time(ours.used_at) < _time(newest.updated_at):
         return [newest.session_id]
-    # One in which nothing was said is not listed, and may be gone.
+    # An empty session is not listed, and may be gone.
     return list(dict.fromkeys((ours.session_id, newest.session_id)))
 
 
@@ -352,7 +352,7 @@ async def _listed(running: "RunningAgent") -> "list[v1.SessionInfo]":
     except AuthRequired:
         raise
     except RequestRefused as error:
-        running.warn(Advice(f"{running.agent.name} does not tell its sessions: {error.reason}"))
+        running.warn(Advice(f"{running.agent.name} does not list its sessions: {error.reason}"))
     return found
 
 
@@ -395,7 +395,7 @@ def read_servers(path: str, environment: Mapping[str, str] = os.environ) -> list
     """Return the MCP servers of a file.
 
     Raises:
-        ServersError: it cannot be read, or says nothing that makes sense; with the name of the server.
+        ServersError: it cannot be read, or makes no sense; with the name of the server.
     """
     try:
         with open(path, "rb") as file:
