@@ -1,4 +1,4 @@
-"""A recording in place of an agent: no model, no key, no network, and the same words every time."""
+"""A recording instead of an agent: no model, no key, no network, and the same messages every time."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ RECORDING = Path(__file__).with_name("greeting.jsonl")
 
 @pytest.fixture
 def agent() -> list[str]:
-    """The command of an agent that says what was recorded, without the pauses."""
+    """The command of an agent that sends what was recorded, without the pauses."""
     return [sys.executable, "-m", "antiphon", "replay", "--speed", "max", str(RECORDING)]
 
 

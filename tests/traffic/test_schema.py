@@ -60,12 +60,12 @@ def test_fields_that_no_schema_knows_are_reported_with_their_path() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("StopReason", "done", 'p is "done", which is none of "end_turn", "max_tokens", "max_turn_requests", "refusal" or "cancelled"'),
+        ("StopReason", "done", 'p is "done", which is not one of "end_turn", "max_tokens", "max_turn_requests", "refusal" or "cancelled"'),
         ("PromptResponse", None, "p is null, not an object"),
         ("PromptRequest", {"sessionId": 1, "prompt": []}, "p.sessionId is 1, not a string"),
         ("PromptRequest", {"sessionId": "s", "prompt": [{"type": "text"}]}, "p.prompt[0].text is missing"),
         ("PromptRequest", {"sessionId": "s", "prompt": [{"type": "video"}]},
-         'p.prompt[0].type is "video", which is none of "text", "image", "audio", "resource_link" or "resource"'),
+         'p.prompt[0].type is "video", which is not one of "text", "image", "audio", "resource_link" or "resource"'),
         ("InitializeRequest", {"protocolVersion": 70_000}, "p.protocolVersion is 70000, which is more than 65535"),
         ("Notice", {"severity": "info", "title": ""}, "p.title is empty"),
         ("Annotations", {"priority": "high"}, 'p.priority is "high", not a number'),

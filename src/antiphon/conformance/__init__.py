@@ -14,7 +14,7 @@ Nothing here uses our own message types, our agent or our client: what is checke
     client_run.py       one scenario with one client
     standin_agent.py    a correct agent that handles the client's requests
     client_process.py   clients that are commands
-    shim_socket.py      the executable that a client starts in place of an agent, and our end of it
+    shim_socket.py      the executable that a client starts as its agent, and our end of it
     shim.py             the program in that executable
     suites/             the scenarios, a module for each chapter of the specification
 """

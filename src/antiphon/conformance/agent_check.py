@@ -39,10 +39,10 @@ SCENARIO_LIMIT: Final = 4
 CLOSE_LIMIT: Final = 5.0
 """Seconds that are waited for a session to be closed between two scenarios."""
 
-NO_AGENT: Final = "Check the command: it has to start an agent that speaks the protocol on stdin and stdout; many need an option for it, such as `--acp`."
+NO_AGENT: Final = "Check the command: it has to start an agent that serves ACP on stdin and stdout; many need an option for it, such as `--acp`."
 """What to change where the first request of all has no response: most likely there is no agent at all."""
 
-STUMBLED: Final = "the check itself stumbled over something that the agent said"
+STUMBLED: Final = "the check itself failed on something that the agent sent"
 
 SLOW: Final = 15.0
 """Seconds after which one more agent is started to share what is left to run, as often as there are jobs."""
@@ -95,7 +95,7 @@ class AgentCheck:
         self.introduced: PeerResponse | None = None
         self._traits = AgentTraits()
         self._known = asyncio.Event()
-        """Whether the agent has been met. Those that have one of their own wait for that: if there is none to be had, they need not try."""
+        """Set when the first agent has started. Scenarios with an agent of their own wait for it: if none starts, they need not try."""
         self._ends = AsyncExitStack()
         self._begun = time.monotonic()
         self._lanes = 1
@@ -187,7 +187,7 @@ class AgentCheck:
         return record, again
 
     async def _blamed(self, stopped: NoResponse, run: AgentRun | None, record: ScenarioRecord) -> RequirementVerdict:
-        """What a request without a response says of the agent, in `record`; and why the scenario went no further."""
+        """Record what a missing response shows about the agent, in `record`; return why the scenario went no further."""
         provoked = run.wire.provocation if run is not None else None
         if stopped.left:
             general = "process.stays" if provoked is None else "rpc.answered"
@@ -208,7 +208,7 @@ class AgentCheck:
         """A run of it.
 
         Raises:
-            Blocked: there is none.
+            Blocked: there is no agent.
         """
         if scenario.process and not self.place.is_process:
             raise Blocked("there is no process to look at")
@@ -217,7 +217,7 @@ class AgentCheck:
         return await (self._open(record) if scenario.alone else self._together(record, lane))
 
     async def _played(self, scenario: Scenario[AgentRun], run: AgentRun) -> RequirementVerdict:
-        """Play it; the verdict for what it does not show. Whatever an agent says, it gets a report: none of it may end the check."""
+        """Run a scenario; return the verdict for what it does not show. No message of an agent may end the check."""
         longest = SCENARIO_LIMIT * self.options.limit
         try:
             async with asyncio.timeout(longest):

@@ -83,7 +83,7 @@ class AgentRequester(Requester):
         self, method: str, params: object = None, *, id: object = None, **more: object
     ) -> PendingRequest:
         if method == FENCE and self.traits.silent:
-            raise Blocked("the agent does not answer methods that it does not know, so it cannot be told")
+            raise Blocked("the agent does not answer methods that it does not know, so it cannot be checked")
         return await super().send_request(method, params, id=id, **more)
 
     async def fence(self) -> None:
@@ -144,12 +144,12 @@ class AgentRun(AgentRequester):
         self.another: Callable[[], Awaitable[AgentRun]] | None = None
         """Starts one more agent beside this one; only a scenario that has an agent of its own may."""
         self.renewed: Callable[[], Awaitable[AgentRun]] | None = None
-        """Starts an agent in place of this one, which has left."""
+        """Starts an agent that replaces this one, which has exited."""
         self.left: list[Entry] = []
         """What agents of this scenario were sent before they left."""
         self._first = len(wire.trace)
         self.odd = False
-        """Whether something was sent that is no correct message: no rule says what an agent has to make of that."""
+        """Whether something was sent that is not a correct message: no rule covers how an agent reacts to that."""
 
     @property
     def inherited(self) -> bool:
@@ -157,10 +157,10 @@ class AgentRun(AgentRequester):
         return self.wire.provocation is not None and self.wire.provocation.number <= self._first
 
     async def renew(self) -> None:
-        """Go on with another agent, in place of one that has left after what it was sent.
+        """Go on with another agent, after this one has exited.
 
         Raises:
-            Blocked: there is none.
+            Blocked: no other agent can be started.
         """
         if self.renewed is None:
             raise Blocked("the agent had left")
@@ -219,14 +219,14 @@ class AgentRun(AgentRequester):
             await self.request("authenticate", {"methodId": self.options.auth})
             response = await self.request("session/new", asked)
         if response.code == AUTH_REQUIRED:
-            raise Blocked("`session/new` wants somebody to sign in: `--auth METHOD` names one of the agent's methods")
+            raise Blocked("`session/new` requires a login: `--auth METHOD` names one of the agent's methods")
         return response
 
     async def opened(self, **params: object) -> tuple[str, PeerResponse]:
         """The id of a new session, and the whole response.
 
         Raises:
-            Blocked: there is none to be had.
+            Blocked: no session can be opened.
         """
         response = await self.new_session(**params)
         found = response.get("sessionId")
@@ -238,16 +238,16 @@ class AgentRun(AgentRequester):
         """The id of a new session.
 
         Raises:
-            Blocked: there is none to be had.
+            Blocked: no session can be opened.
         """
         return (await self.opened(**params))[0]
 
     def offers(self, *path: str) -> bool:
-        """Whether the agent says that it can do something: `loadSession`, or `sessionCapabilities`, `list`."""
+        """Whether the agent advertises a capability: `loadSession`, or `sessionCapabilities`, `list`."""
         return self.wire.checker.state.offers("client", ".".join(path))
 
     def need(self, *path: str) -> None:
-        """Go on only if the agent says that it can do something.
+        """Go on only if the agent advertises a capability.
 
         Raises:
             NotOffered: it does not.
@@ -258,10 +258,10 @@ class AgentRun(AgentRequester):
     # Turns.
 
     def words(self, purpose: str, **places: object) -> str:
-        """What to say to the agent for a purpose.
+        """The prompt for a purpose.
 
         Raises:
-            Unseen: there is nothing to say for it.
+            Unseen: there is no prompt for it.
         """
         text = self.options.prompts.text(purpose, cwd=self.cwd, **places)
         if not text:
@@ -312,7 +312,7 @@ class AgentRun(AgentRequester):
             await self.overdue(pending)
             raise NoResponse(pending.request, "no sign of it came")
         if found.is_response:
-            raise NotSeen("the turn ended before it said anything, so there was nothing to interrupt")
+            raise NotSeen("the turn ended before it sent anything, so there was nothing to interrupt")
         return found
 
     async def next_from_agent(self, method: str, pending: PendingRequest, *others: str) -> Entry:

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 # --- clients in general
-# A place says how clients come about: commands, or tasks of this process in tests. Other transports can join as places of their own.
+# A source starts clients: commands, or tasks of this process in tests. Other transports can join as places of their own.
 
 
 class RunningClient(Protocol):
@@ -44,7 +44,7 @@ class RunningClient(Protocol):
         """The last of what it printed."""
 
     def end_input(self) -> None:
-        """The user has nothing more to say."""
+        """The user has no more prompts."""
 
     def interrupt(self) -> bool:
         """Do what makes it cancel a turn, where that has to come from outside: whether there is such a thing."""
@@ -54,7 +54,7 @@ class RunningClient(Protocol):
 
 
 class ClientSource(Protocol):
-    """Where clients come from."""
+    """A source of clients."""
 
     @property
     def is_process(self) -> bool:
@@ -69,10 +69,10 @@ class ClientSource(Protocol):
 
 CLIENT_PURPOSES: Final = {
     "prompt": "open a session, send one prompt, and end when the turn has ended",
-    "refuse": "send one prompt, with a user who says no to whatever the agent asks for",
+    "refuse": "send one prompt, with a user who refuses whatever the agent asks for",
     "cancel": "send one prompt, and cancel the turn while it runs: by itself, or by a signal that `[signal]` names",
     "two_prompts": "send a second prompt in the same session when the first turn has ended",
-    "auth": "open a session with an agent that wants somebody to sign in first",
+    "auth": "open a session with an agent that requires a login first",
     "set_mode": "open a session, choose the mode `plan`, send one prompt",
     "set_option": "open a session, set the option `length` to `long`, send one prompt",
     "load": "go on with an earlier session by `session/load`, send one prompt",
@@ -123,7 +123,7 @@ class ClientCommands:
             if not any("{agent}" in word for command in commands for word in command):
                 raise BadCommands(
                     f"there is no {{agent}} in the command for `{name}`",
-                    hint="put {agent} where the client is told which agent to start.",
+                    hint="put {agent} where the client takes the command of the agent.",
                 )
         for name in signals.values():
             if f"SIG{name}" not in signal.Signals.__members__:

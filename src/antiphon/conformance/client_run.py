@@ -136,7 +136,7 @@ class TurnRequester(Requester):
         if self.traits.fences:
             return {"jsonrpc": "2.0", "id": id, "method": FENCE, "params": {"text": text}}
         if not self.traits.permissions:
-            raise Blocked("the client answers no request here, so it cannot be told what it has read")
+            raise Blocked("the client answers no request here, so it cannot be checked what it has read")
         params = self._permission()
         params["toolCall"]["title"] = text or "Look at the time"
         return {"jsonrpc": "2.0", "id": id, "method": PERMISSION, "params": params}
@@ -157,11 +157,11 @@ class TurnRequester(Requester):
         return self.turn.session
 
     def offers(self, *path: str) -> bool:
-        """Whether the client says that it can do something: `terminal`, or `fs`, `readTextFile`."""
+        """Whether the client advertises a capability: `terminal`, or `fs`, `readTextFile`."""
         return self.wire.checker.state.offers("agent", ".".join(path))
 
     def need(self, *path: str) -> None:
-        """Go on only if the client says that it can do something.
+        """Go on only if the client advertises a capability.
 
         Raises:
             NotOffered: it does not.
@@ -314,7 +314,7 @@ class ClientRun(TurnRequester):
         return turn
 
     async def ended(self) -> int | None:
-        """The status with which the client ends, when its user has nothing more to say; None if it does not end in time."""
+        """The status with which the client ends, when its user has no more prompts; None if it does not end in time."""
         self.running.end_input()
         with suppress(TimeoutError):
             await asyncio.wait_for(self.running.ended.wait(), self.options.limit)

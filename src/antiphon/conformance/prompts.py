@@ -30,7 +30,7 @@ PURPOSES: Final[dict[str, tuple[str, str]]] = {
     "form": ("ask the user to fill in a form", ""),
     "visit": ("ask the user to open an address", ""),
 }
-"""Name → what the agent is to do, and the words that most agents with a model understand; empty where there are none."""
+"""Name → what the agent is to do, and the words that most agents with a model understand; empty without such a prompt."""
 
 
 class BadPrompts(AcpError):
@@ -44,7 +44,7 @@ class Prompts:
     words: Mapping[str, str] = field(default_factory=dict)
 
     def text(self, purpose: str, **places: object) -> str:
-        """What to say for a purpose; empty where there is nothing to say for it."""
+        """The prompt for a purpose; empty if there is none."""
         found = self.words.get(purpose, PURPOSES[purpose][1])
         for name, value in places.items():
             found = found.replace("{" + name + "}", str(value))

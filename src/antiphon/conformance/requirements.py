@@ -1,7 +1,7 @@
 """Requirements as data, the scenarios that show them, and the verdicts on them.
 
 A requirement is one sentence that an agent or a client keeps, with a link into the specification, a level and what to change. A
-scenario is a function that talks to a real peer and says of each requirement it shows whether it held. The rules of
+scenario is a function that exchanges messages with a real peer and reports for each of its requirements whether it held. The rules of
 `antiphon.traffic` are requirements too: they are checked on the traffic of every scenario.
 """
 
@@ -88,7 +88,7 @@ class Suite(Generic[S]):
     general: tuple[Requirement, ...] = ()
     """Requirements that the runner itself judges, whatever is run."""
     follows: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """What fails when something else does, where `needs` cannot say it: rules of all traffic have none."""
+    """What fails when something else does, where `needs` cannot express it: rules of all traffic have no `needs`."""
 
     def scenario(
         self,
@@ -159,7 +159,7 @@ class RequirementStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RequirementVerdict:
-    """One requirement's. `text` says what was wrong, or why it could not be shown."""
+    """The result of one requirement. `text` is what was wrong, or why it could not be shown."""
 
     status: RequirementStatus
     text: str = ""
@@ -167,7 +167,7 @@ class RequirementVerdict:
     awaited: Entry | None = None
     """The request whose response had not come when this was found: if it comes later, the verdict was too early."""
     fix: str = ""
-    """What to change, where it is something else than the requirement says."""
+    """What to change, where it differs from the requirement's own fix."""
 
 
 class ScenarioStopped(Exception):
@@ -177,7 +177,7 @@ class ScenarioStopped(Exception):
 
 
 class NotOffered(ScenarioStopped):
-    """The peer does not say that it can do this."""
+    """The peer does not advertise the capability."""
 
     status = RequirementStatus.SKIPPED
 

@@ -1,4 +1,4 @@
-"""What a client starts in place of an agent: carries bytes between its stdio and the check, and reports what became of it.
+"""The program that a client starts as its agent: carries bytes between its stdio and the check, and reports what became of it.
 
 Run as `python -I -S shim.py SOCKET`, with nothing but the standard library, because a client may have a short timeout. It opens
 two connections: one carries stdio as it is, the other one line of JSON for each event: how it was started, the end of its input,

@@ -12,7 +12,7 @@ __all__ = ["LISTED", "AgentScript", "StandinAgent", "capabilities"]
 
 Params = JsonObject
 Does = Callable[["StandinAgent", Params], Awaitable[object]]
-"""What is done for a request, in place of what the stand-in would do."""
+"""A replacement for what the stand-in would do for a request."""
 
 LISTED: Final = "stand-in-earlier"
 """A session that was there before the client came."""

@@ -1,6 +1,6 @@
 """Our end of a connection to a peer under check: sends exactly what a scenario wants, records everything, trusts nothing.
 
-It knows JSON-RPC only as far as telling requests from responses, because a peer may send anything.
+It knows JSON-RPC only as far as distinguishing requests from responses, because a peer may send anything.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ class PeerWire:
         self._ids = 0
         self._begun = time.monotonic()
         self._news = asyncio.Condition()
-        self._reader = asyncio.create_task(self._read(), name="what the peer says")
+        self._reader = asyncio.create_task(self._read(), name="messages of the peer")
 
     async def _read(self) -> None:
         heard = 0
@@ -279,7 +279,7 @@ class VerdictRecorder:
         *evidence: Entry | PeerResponse | None,
         awaited: Entry | None = None,
     ) -> bool:
-        """Say whether a requirement held; `otherwise` says what was wrong. A failure is not taken back by a later success, but by the
+        """Record whether a requirement held; `otherwise` is what was wrong. A failure is not taken back by a later success, but by the
         response to the request that was `awaited`, if it comes after all."""
         entries = tuple(
             entry
@@ -327,7 +327,7 @@ class Requester(VerdictRecorder, ABC):
         return await self.line()[0].send({"jsonrpc": "2.0", "method": method, "params": params})
 
     async def overdue(self, pending: PendingRequest) -> None:  # most requests are simply not answered
-        """Say why a request may go without a response for so long, by raising it."""
+        """Raise the reason why a request may go without a response for so long."""
 
 
 # --- requests of the peer: a task handles each, but for those that a scenario holds back
@@ -390,7 +390,7 @@ class Responder(ABC):
         """The result for a request.
 
         Raises:
-            Refused: there is none to be had.
+            Refused: no response will come.
         """
 
     async def close(self) -> None:

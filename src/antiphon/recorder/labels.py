@@ -22,7 +22,7 @@ __all__ = [
 # --- times, sizes and numbers: the same for the terminal and the page; `report/model.js` has them too
 
 NOTHING: Final = "\u2013"
-"""What stands where there is nothing to say."""
+"""Shown where a value is missing."""
 
 
 def seconds(value: float | None, nothing: str = NOTHING) -> str:
@@ -79,7 +79,7 @@ LONGEST: Final = 160
 
 
 def clip(text: str, limit: int = LONGEST) -> str:
-    """On one line, and not longer than that."""
+    """The text on one line, and no longer than the limit."""
     short = " ".join(text[: limit * 2].split())
     return f"{short[: limit - 1]}…" if len(short) > limit or len(text) > limit * 2 else short
 
@@ -101,7 +101,7 @@ def content_text(content: object) -> str:
 
 
 def error_text(error: object) -> str:
-    """What an error says: its message, and what is in its data where that is a text or has one."""
+    """The text of an error: its message, and the text in its data, if any."""
     found = as_object(error)
     message = as_text(found.get("message")) or "no message"
     data = found.get("data")
@@ -141,7 +141,7 @@ def _named(params: JsonObject) -> str:
 
 
 def update_label(update: JsonObject) -> str:
-    """For an update of a session."""
+    """The label of a session update."""
     kind = update.get("sessionUpdate")
     if kind in ("tool_call", "tool_call_update"):
         status, title = as_text(update.get("status")), as_text(update.get("title")) or as_text(update.get("toolCallId"))
@@ -164,7 +164,7 @@ def update_label(update: JsonObject) -> str:
 
 
 def answer_label(method: str | None, msg: JsonObject) -> str:
-    """For a response to a method, or to nothing."""
+    """The label of a response, to a known method or to none."""
     if "error" in msg:
         error = as_object(msg["error"])
         return clip(f"error {error.get('code')}: {error_text(error)}")

@@ -27,7 +27,7 @@ class DirectionRecorder:
         self._direction = direction
         self._speaks = speaks
         self._longest = longest
-        self._parts: list[bytes] = []  # of the line that has not ended
+        self._parts: list[bytes] = []  # pieces of the line that has not ended
         self._held = 0
         self._skipped = 0  # bytes of a line that is not recorded; above 0 until it ends
 
@@ -53,7 +53,7 @@ class DirectionRecorder:
         return before + lines
 
     def gap(self, t: float, lost: int) -> bytes:
-        """So many bytes were forwarded and are not here: the line they belong to is lost, and a note says so when it ends."""
+        """Count bytes that were forwarded and not recorded: the line they belong to is lost, and a note marks it when it ends."""
         lines = self.end(t)
         self._skipped += lost
         return lines

@@ -117,7 +117,7 @@ class RecordingRedactor:
         return "0" if is_secret_number(name, text) and _has_secrets(path) else text
 
     def named(self, text: str) -> str:
-        """The value of something whose name says that it is a secret."""
+        """A value whose name marks it as a secret."""
         return self._secrets.hide(text) if self._secrets is not None else text
 
     def _is_secret(self, path: list[str], before: str, text: str) -> bool:
@@ -218,7 +218,7 @@ def _is_content(path: list[str]) -> bool:
         return True
     if name == "text":  # in a resource, or in what a tool has to show; else it is part of a message
         return above == "resource" or path[-4:-1] == ["content", _ITEM, "content"]
-    if name == "data":  # a picture, a sound, the output of a terminal; in an error it says what went wrong
+    if name == "data":  # a picture, a sound, the output of a terminal; in an error it has the reason
         return above != "error"
     return name in ("content", "output") and above in ("params", "result")
 
@@ -241,12 +241,12 @@ def _is_given(path: list[str]) -> bool:
 
 
 def _has_secrets(path: list[str]) -> bool:
-    """Whether one of the names on the way says that everything below it is a secret. A schema has names too, but no values."""
+    """Whether a name on the path marks everything below it as secret. A schema has names too, but no values."""
     return any(holds_secrets(name) and not (at and path[at - 1] == "properties") for at, name in enumerate(path))
 
 
 def _text_of(string: str) -> str:
-    """What a string of JSON says."""
+    """The text of a JSON string."""
     if "\\" not in string:
         return string[1:-1]
     try:

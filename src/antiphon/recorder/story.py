@@ -1,4 +1,4 @@
-"""What a recording says, as data: turns, tool calls, waits, errors, deviations, sizes. Encoded, it is what `inspect --json` prints.
+"""The content of a recording, as data: turns, tool calls, waits, errors, deviations, sizes. Encoded, it is what `inspect --json` prints.
 
 Only shapes; `antiphon.recorder.story_builder` fills them. Times are seconds as the recording has them, or since its first message where it
 has times of day. Messages are named by their number, which counts the messages on the wire from 1.
@@ -59,7 +59,7 @@ class RecordedSession(Struct):
 
 
 class RecordedTurn(Struct):
-    """From a prompt to its end."""
+    """One turn, from the prompt to its end."""
 
     number: int
     session: str
@@ -176,7 +176,7 @@ class Story(Struct):
     bytes: ByteCount = field(default_factory=ByteCount)
     version: int | None = None
     judged: bool = True
-    """Whether the rules were those of every conversation in it: they are those of version 1."""
+    """Whether the rules applied to every conversation in it: they are those of version 1."""
     client: Party | None = None
     agent: Party | None = None
     conversations: list[RecordedConversation] = field(default_factory=list)
@@ -207,7 +207,7 @@ class RecordedMessage(Struct):
     name: str
     """The method, the kind of an update, or for a response the method of its request."""
     label: str
-    """A few words of what it says: the prompt, a title, a stop reason, an error."""
+    """A short label: the prompt, a title, a stop reason, an error."""
     size: int
     id: str | None = None
     session: str | None = None

@@ -213,7 +213,7 @@ SLOWEST: Final = 20
 """How many of the slow ones are listed."""
 
 TIME_OF_DAY: Final = 1e8
-"""A clock that says more than this counts from 1970 and not from the start of the recording."""
+"""A clock with a larger value counts from 1970 and not from the start of the recording."""
 
 OPENING: Final = {"session/new": "new", "session/load": "load", "session/resume": "resume", "session/fork": "fork"}
 
@@ -227,7 +227,7 @@ class _OpenRequest:
     turn: RecordedTurn | None = None
     wait: RecordedWait | None = None
     kinds: dict[str, str] | None = None
-    """Of a permission's options: their kind by their id."""
+    """The kinds of a permission request's options, by their ids."""
 
 
 class StoryBuilder:
@@ -402,7 +402,7 @@ class StoryBuilder:
             self._turns.end(turn, shown.t, as_text(as_object(msg.get("result")).get("stopReason")))
 
     def _agree(self, result: JsonObject) -> None:
-        """The agent introduces itself, and says which version it is going to be."""
+        """The agent introduces itself, and names the version in use."""
         talk = self._talk
         talk.agent = _party(result.get("agentInfo") or result.get("info"))
         self._story.agent = talk.agent or self._story.agent
@@ -430,7 +430,7 @@ class StoryBuilder:
             session.title = clip(title)
         self._turns.pass_time(shown.session, shown.name, shown.message, shown.t)
         call = self._turns.update(shown.session, update, shown.message, shown.t)
-        if call is not None and call.title and "title" not in update:  # its id says nothing to a reader
+        if call is not None and call.title and "title" not in update:  # the id means nothing to a reader
             status = as_text(update.get("status"))
             shown.label = clip(f"{call.title}: {status}" if status else call.title)
 
@@ -494,7 +494,7 @@ class StoryBuilder:
 def story_of(
     lines: Iterable[bytes], file: str = "", *, judged: bool = True, slow: float = SLOW
 ) -> tuple[Story, list[RecordedMessage]]:
-    """A whole recording: what it says, and each of its messages as one line."""
+    """A whole recording: its content as data, and each of its messages as one line."""
     builder, reading = StoryBuilder(file, judged=judged, slow=slow), RecordingReader()
     shown = [builder.add(entry) for entry in entries_of(lines, reading)]
     return builder.story(reading), shown

@@ -1,4 +1,4 @@
-"""A tap in place of an agent: starts it, forwards every byte, gives a copy to the writer, and exits as the agent exits.
+"""A tap that a client starts instead of an agent: starts the agent, forwards every byte, gives a copy to the writer, and exits as the agent exits.
 
 The agent is started before anything else is loaded, because the client waits for it. What can wait is imported while it starts.
 """
@@ -212,7 +212,7 @@ class _Agent:
     def pipes(self, queue: WriteQueue) -> dict[str, Pipe]:
         """What is to be passed on, by direction."""
         pipes = {
-            # Who writes to an agent that reads no longer is to notice that; who waits for its words, that there are none.
+            # Close both pipes: a client that writes to an agent which no longer reads has to notice, and so has one that waits for output.
             "c2a": Pipe(0, self._stdin, "c2a", queue, ended=self._close_stdin, broken=self._stops_reading),
             "a2c": Pipe(self._stdout, 1, "a2c", queue, ended=lambda: let_go(1), broken=self._has_no_reader),
         }

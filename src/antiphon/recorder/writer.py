@@ -1,7 +1,7 @@
 """Write a recording in a thread of its own: whatever the disk does, forwarding never waits for it.
 
 Blocks stand in a queue, in the order in which they were read, so that a response never stands before its request. The queue is
-bounded. If the disk cannot keep up or is stuck, what does not fit is forwarded and not recorded, and the recording says how much.
+bounded. If the disk cannot keep up or is stuck, what does not fit is forwarded and not recorded, and the recording notes how much.
 """
 
 import _thread
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["BACKLOG", "NAP", "RecordingFiles", "RecordingWriter", "WriteQueue"]
 
 BACKLOG = 64 * 1024 * 1024
-"""Bytes that may wait for the disk in each direction: minutes of a busy conversation."""
+"""Bytes that may wait for the disk in each direction: minutes of a busy session."""
 
 NAP = 0.02
 """Seconds between two looks at the queue. To be woken for every message would cost more than to write it down."""
@@ -126,7 +126,7 @@ class RecordingWriter:
         self._done.acquire()
 
     def start(self, command: list[str], redact: frozenset[str], *, quiet: bool = False) -> None:
-        """Begin, in a thread of its own, and say where it is written."""
+        """Begin, in a thread of its own, and return the path of the file."""
         _thread.start_new_thread(self._work, (command, redact, quiet))
 
     def finish(self) -> None:
@@ -146,9 +146,7 @@ class RecordingWriter:
         try:
             self._record(command, redact, quiet)
         except Exception as error:
-            self._complain(
-                "end", f"{self._files.path} ends here ({_reason(error)}): the conversation goes on unrecorded"
-            )
+            self._complain("end", f"{self._files.path} ends here ({_reason(error)}): the session goes on unrecorded")
         finally:
             with suppress(OSError):
                 self._files.close()
@@ -205,7 +203,7 @@ class RecordingWriter:
         except OSError as error:
             self._lost_lines += lines.count(b"\n")
             why = error.strerror or error
-            self._complain("disk", f"{self._files.path} cannot be written ({why}): the conversation goes on unrecorded")
+            self._complain("disk", f"{self._files.path} cannot be written ({why}): the session goes on unrecorded")
 
     def _cleared_of_secrets(self, lines: bytes) -> bytes:
         """The lines as they may be written. One that cannot be looked through may hold a secret: it is left out."""
@@ -287,7 +285,7 @@ class RecordingFiles:
             return os.open(self.path, _NEW, 0o600)
 
     def write(self, lines: bytes) -> None:
-        """Write whole lines, and begin new files where the limit says so.
+        """Write whole lines, and begin new files at the size limit.
 
         Raises:
             OSError: the disk is full, or gone.

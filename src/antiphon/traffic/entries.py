@@ -71,7 +71,7 @@ NO_JSON: Final = _NoJson()
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line that was sent. `msg` is what it says, `NO_JSON` for a line that is no JSON; `number` counts the lines of the traffic from 1."""
+    """One line that was sent. `msg` is the decoded message, `NO_JSON` for a line that is not JSON; `number` counts the lines of the traffic from 1."""
 
     number: int
     t: float
@@ -83,7 +83,7 @@ class Entry:
     method: str | None = field(init=False, repr=False, compare=False, default=None)
     """The method of a request or a notification."""
     params: JsonObject = field(init=False, repr=False, compare=False, default_factory=dict)
-    """The params of a request or a notification; empty where there are none, or no object."""
+    """The params of a request or a notification; empty if they are absent or not an object."""
 
     def __post_init__(self) -> None:
         # Rules ask for these dozens of times, so they are looked up once.
@@ -208,7 +208,7 @@ LATEST: Final = 1e15
 
 
 def _seconds(value: object) -> float:
-    """The time of a line; 0 where it is none."""
+    """The time of a line; 0 if it is not a number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         return 0.0
     return float(min(max(value, -LATEST), LATEST))

@@ -1,4 +1,4 @@
-"""Whether a value is what the official schema says, decided by the schema's facts and by nothing else.
+"""Whether a value matches the official schema, decided by the schema's facts and by nothing else.
 
 `look` walks a value once and finds three things: faults (the schema forbids it), drafts (only the draft of the schema knows it) and
 unknown fields (the schema lets them pass, the specification wants them in `_meta`).
@@ -51,7 +51,7 @@ V = TypeVar("V")
 
 
 class _Field(NamedTuple):
-    """A field of a shape; `checks` are more than one where two parts of a definition both say something about it."""
+    """A field of a shape; `checks` are more than one where two parts of a definition both have a rule for it."""
 
     checks: tuple[Check, ...]
     draft: bool
@@ -59,7 +59,7 @@ class _Field(NamedTuple):
 
 @dataclass(slots=True)
 class _Shape:
-    """One way in which an object can be what a definition says."""
+    """One form in which an object can match a definition."""
 
     tags: dict[str, str] = field(default_factory=dict)
     fields: dict[str, _Field] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class _Shape:
     """The words that a tag must not have: this is the way of those whose word the schema does not know."""
 
     def means(self, value: Facts) -> bool:
-        """Whether an object says of itself that it is of this shape."""
+        """Whether an object claims to be of this shape."""
         return all(value.get(name) == word for name, word in self.tags.items()) and not any(
             value.get(name) in words for name, words in self.excluded.items()
         )
@@ -220,13 +220,13 @@ def _look_at_variants(
     elif tag not in value:
         found.wrong(_at(path, tag), "is missing")
     else:
-        found.wrong(_at(path, tag), f"is {shown(word)}, which is none of {_listed(by_word)}")
+        found.wrong(_at(path, tag), f"is {shown(word)}, which is not one of {_listed(by_word)}")
 
 
 def _closest(
     meant: "list[Callable[[V, str, Look], None]]", others: "list[Callable[[V, str, Look], None]]", value: V, path: str
 ) -> Look:
-    """What the first check without a fault found. Where there is none, the one that misses least, of those that were meant."""
+    """What the first check without a fault found. Without such a check, the one with the fewest faults, of those that were meant."""
     seen: list[Look] = []
     for check in (*meant, *others):
         found = Look()
@@ -253,7 +253,7 @@ def _look_at_word(words: tuple[str, ...], is_open: bool, value: object, path: st
     if not isinstance(value, str):
         found.wrong(path, f"is {shown(value)}, not one of {_listed(words)}")
     elif value not in words and not is_open:
-        found.wrong(path, f"is {shown(value)}, which is none of {_listed(words)}")
+        found.wrong(path, f"is {shown(value)}, which is not one of {_listed(words)}")
 
 
 def _look_at_scalar(test: Callable[[object], bool], name: str, value: object, path: str, found: Look) -> None:
@@ -303,7 +303,7 @@ def _limited(check: Check, facts: Facts) -> Check:
 
 
 def _is_whole(value: object) -> bool:
-    """1.0 is an integer in JSON Schema, and true is none."""
+    """1.0 is an integer in JSON Schema, and true is not."""
     if isinstance(value, float):
         return value.is_integer()
     return isinstance(value, int) and not isinstance(value, bool)

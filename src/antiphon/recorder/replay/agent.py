@@ -1,6 +1,6 @@
 """The agent's side of a recording: a strict player for tests, a tolerant one for demos, and serving either on stdio.
 
-A player is pure. It receives a line and the time, and says what is to be sent by now and how long to wait for the next.
+A player is pure. It receives a line and the time, and returns what is to be sent by now and how long to wait for the next.
 """
 
 import os
@@ -71,10 +71,10 @@ class Player(ABC):
 
     @abstractmethod
     def wait(self, now: float) -> float | None:
-        """Seconds until there is something to send; None: not before the peer says something."""
+        """Seconds until there is something to send; None: not before the peer sends something."""
 
     def end(self, now: float) -> list[bytes]:
-        """The peer will say no more: the last that is to be sent, and the last that there is to complain about."""
+        """The peer has closed its end: return the last lines to send and the last differences."""
         self._pace = 0.0  # pauses are over
         out = self.ready(now)
         if not self.over:
@@ -346,7 +346,7 @@ class TolerantPlayer(Player):
             method = label(playing.exchange.request)
             self._refuse(playing.id, INTERNAL, f"replay: the recording ends without an answer to {method}")
 
-    # What the client says.
+    # Messages of the client.
 
     def _receive(self, entry: Entry, now: float) -> None:
         if entry.is_request:

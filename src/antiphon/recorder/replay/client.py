@@ -111,7 +111,7 @@ class ClientPlayer(Player):
         if line.is_request:
             self._open_requests[written_id(line.raw)] = line
 
-    # What the agent says.
+    # Messages of the agent.
 
     def _receive(self, entry: Entry, now: float) -> None:
         if entry.is_notification:
@@ -182,7 +182,7 @@ class ClientPlayer(Player):
             self._compare(line, partner, label(line))
 
     def _words(self, line: Entry) -> bytes:
-        """What an update says, whatever the names in it are."""
+        """The content of an update, whatever the names in it are."""
         return msgspec.json.encode([line.method, anonymous(self.names.value(line.params))], order="deterministic")
 
     def _compare(self, expected: Entry, entry: Entry, what: str) -> None:

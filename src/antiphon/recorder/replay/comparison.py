@@ -58,7 +58,7 @@ class Difference(NamedTuple):
         return f"{where}: recorded {_shown(self.recorded)}, got {_shown(self.got)}"
 
     def as_data(self) -> JsonObject:
-        """For JSON; what was absent is left out."""
+        """The difference as JSON; absent values are left out."""
         fields = {"message": self.message, "what": self.what, "path": self.path}
         values = {"recorded": self.recorded, "got": self.got}
         return fields | {name: value for name, value in values.items() if value is not ABSENT}
@@ -107,7 +107,7 @@ def _depth(value: object) -> int:
 
 
 def signature(entry: Entry) -> tuple[str, str | None]:
-    """What a line is, whatever it says: its kind and its method."""
+    """The kind and the method of a line, without its content."""
     if entry.is_noise:
         return "noise", None
     if entry.is_request:
@@ -127,7 +127,7 @@ def label(entry: Entry) -> str:
 
 
 def content(entry: Entry) -> object:
-    """What a line says: all but its envelope."""
+    """The content of a line: all but its envelope."""
     if entry.is_noise:
         return entry.raw.decode("utf-8", "replace")
     if not isinstance(entry.msg, dict):
@@ -136,7 +136,7 @@ def content(entry: Entry) -> object:
 
 
 def differences(recorded: object, got: object, path: str = "") -> Iterator[tuple[str, object, object]]:
-    """Where two values differ: path, recorded, got."""
+    """The places where two values differ: path, recorded, got."""
     if isinstance(recorded, dict) and isinstance(got, dict):
         for key in dict.fromkeys((*recorded, *got)):
             yield from differences(recorded.get(key, ABSENT), got.get(key, ABSENT), _below(path, key))
@@ -169,7 +169,7 @@ class Aligned(NamedTuple):
 
 
 def align(recorded: list[Entry], live: list[Entry], words: Callable[[Entry], Hashable]) -> Aligned:
-    """Pair the lines of one list with those of the other: those that say the same, and between them those of one kind."""
+    """Pair the lines of one list with those of the other: those with the same content, and between them those of one kind."""
     found: list[tuple[int, int]] = []
     left, right = 0, 0
     ends = (len(recorded), len(live))
@@ -196,7 +196,7 @@ def _aligned(recorded: list[Entry], live: list[Entry], found: list[tuple[int, in
 
 
 def _places(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """Where both have the same, in ascending order."""
+    """Positions at which both lists have the same item, in ascending order."""
     shorter = min(len(old), len(new))
     start = next((place for place in range(shorter) if old[place] != new[place]), shorter)
     stop = next((n for n in range(shorter - start) if old[-1 - n] != new[-1 - n]), shorter - start)

@@ -58,7 +58,7 @@ _open: Final = msgspec.json.Decoder(_Envelope).decode
 
 
 def written_id(raw: bytes) -> bytes:
-    """The id of a message in the very bytes it has there; nothing where there is none."""
+    """The id of a message in the very bytes it has there; empty without an id."""
     try:
         return bytes(_open(raw).id)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -105,8 +105,8 @@ class ReplayNames:
         self._hints: list[bytes] = []  # a line without any of them, and without escapes, has no such path
         self._verbatim = verbatim
         self._renew = renew
-        self._moves = theirs is Direction.C2A  # the client says where to work
-        # Who says an id first has made it up. What is ours stays as it is: the other side learns it from us.
+        self._moves = theirs is Direction.C2A  # the client chooses the directory
+        # The side that sends an id first has made it. Our ids stay as they are: the other side learns them from us.
         makers: dict[str, Direction] = {}
         for line in lines:
             for name in _made_up(line.msg):
@@ -144,7 +144,7 @@ class ReplayNames:
                 self.learn(old, new)
 
     def content(self, line: Entry) -> object:
-        """What a recorded line of theirs has to say now."""
+        """The recorded line of the peer as it has to be now."""
         said = self.value(content(line))
         params = as_object(as_object(said).get("params"))
         if line.method == CANCEL_REQUEST and "requestId" in params:  # it names a request of the one that sends it
@@ -217,11 +217,11 @@ CANCEL: Final = "session/cancel"
 
 
 class BadRecording(AcpError):
-    """Nothing can be played from this; the text says why and what to do."""
+    """Nothing can be played from this; the text has the reason and a hint."""
 
 
 def is_none(name: str, lines: int) -> Advice:
-    """What there is to say of a file that is no recording."""
+    """The error for a file that is not a recording."""
     said = f"no message in {counted(lines, 'line')}" if lines else "it is empty"
     return Advice(
         f"`{name}` is not a recording: {said}",
@@ -230,7 +230,7 @@ def is_none(name: str, lines: int) -> Advice:
 
 
 def conversations(entries: Iterable[Entry]) -> list[list[Entry]]:
-    """The lines of each conversation: a client that says `initialize` once more is a new one.
+    """The lines of each conversation: a second `initialize` begins a new one.
 
     Raises:
         BadRecording: there is no line, or none of a client.
@@ -304,7 +304,7 @@ class Script:
         return self._requests.get(answer.number)
 
     def is_ours(self, line: Entry) -> bool:
-        """Whether it is for us to say."""
+        """Whether we send this line."""
         return line.dir is self.ours
 
     def ending(self, line: Entry) -> bytes:
@@ -314,7 +314,7 @@ class Script:
     def exchanges(self) -> list[Exchange]:
         """The exchanges, one for each request. The first has none: it is what we send before any request."""
         found = [Exchange(None, None)]
-        homes: dict[int, Exchange] = {}  # of a request of ours: where its response belongs
+        homes: dict[int, Exchange] = {}  # id of a request of ours → the exchange of its response
         for line in self.lines:
             if not self.is_ours(line):
                 self._receive(line, found, homes)

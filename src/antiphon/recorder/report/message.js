@@ -31,7 +31,7 @@ function facts(message) {
     const later = message.partner.number > message.number;
     list.append(...fact(later ? "answered by" : "answers", linkTo(message.partner, words)));
   } else if (message.unanswered) {
-    list.append(...fact("answered by", element("span", "error", "nobody")));
+    list.append(...fact("answered by", element("span", "error", "no response")));
   }
   return list;
 }

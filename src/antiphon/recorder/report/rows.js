@@ -75,7 +75,7 @@ function placeOf(message) {
   return exact >= 0 ? exact : rows.findIndex((row) => row.type === "run" && row.run.includes(message));
 }
 
-// Opens whatever hides a message. Says whether anything had to be opened.
+// Opens whatever hides a message. Returns whether anything had to be opened.
 function reveal(message) {
   let changed = closed.delete(message.turn);
   const row = rows.find((one) => one.type === "run" && one.run.includes(message));

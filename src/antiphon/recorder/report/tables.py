@@ -348,7 +348,7 @@ def _methods(story: Story) -> Markup:
     )
 
 
-_SPEAKERS: Final = {"c2a": "said by the client", "a2c": "said by the agent"}
+_SPEAKERS: Final = {"c2a": "sent by the client", "a2c": "sent by the agent"}
 
 
 def _sessions(story: Story) -> Markup:

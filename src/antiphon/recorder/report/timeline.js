@@ -1,4 +1,4 @@
-// What the picture of the timeline does beyond standing there: it gets wider, says what is under the pointer, and shows where one is.
+// Interaction with the picture of the timeline: zoom, a hint under the pointer, and the current position.
 //   timeline.js offers: picture
 
 const MOST_ZOOM = 128;

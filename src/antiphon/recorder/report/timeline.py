@@ -1,7 +1,7 @@
 """The picture of a recording: turns, tool calls, waits, marks and traffic over one axis of time, as SVG.
 
 Positions are percent of the width and heights are pixels, so the picture fits every screen with letters that stay readable; the
-script zooms by making it wider. Colour never says anything alone: bars carry words, a failed call is crossed out, a wait is
+script zooms by making it wider. Colour is never the only sign: bars carry words, a failed call is crossed out, a wait is
 hatched, marks have shapes.
 """
 
@@ -51,7 +51,7 @@ class Tick(NamedTuple):
 
 
 class Axis:
-    """Where a moment is, in percent of the width."""
+    """The position of a moment, in percent of the width."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Axis:
             return cls(0.0, 1.0)
         start, end = busy[0][0], max(stop for _, stop in busy)
         if 0 < start < end / 20:
-            start = 0.0  # a recording that begins at its beginning says so
+            start = 0.0  # a recording with a header begins at zero
         gaps: list[tuple[float, float]] = []
         reached = start
         for begin, stop in busy:
@@ -97,7 +97,7 @@ class Axis:
         return cls(start, end, [(begin, stop) for begin, stop in gaps if stop - begin > worked / 8], restarts)
 
     def _beyond(self, t: float) -> float:
-        """Where a moment after the last point is."""
+        """The position of a moment after the last point."""
         before, x = self.points[-1]
         return x + (t - before) * self.scale
 
@@ -143,7 +143,7 @@ class Axis:
 
 
 def _busy(story: Story, entries: Sequence[RecordedMessage], clock: Axis) -> Iterator[tuple[float, float]]:
-    """Stretches in which something went on. A turn without an end is busy for as long as it says something, which its messages show."""
+    """Stretches in which something went on. A turn without an end is busy for as long as it sends messages."""
     spans: list[RecordedTurn | RecordedCall | RecordedWait] = [*story.turns, *story.calls, *story.waits]
     for span in spans:
         start = clock.elapsed(span.start, span.message)
@@ -216,7 +216,7 @@ def _description(story: Story) -> str:
         counted(len(story.waits), "wait"),
         f"{seconds(story.duration)} in all",
     )
-    return f"Timeline: {', '.join(counts)}. The tables below say the same."
+    return f"Timeline: {', '.join(counts)}. The tables below have the same data."
 
 
 _PATTERNS: Final = Markup(

@@ -196,7 +196,7 @@ def error_lines(story: Story, style: ViewStyle) -> Iterator[str]:
         return
     groups: dict[tuple[str, int | None, str], list[int]] = {}
     for error in story.errors:
-        groups.setdefault((error.method or "nobody asked", error.code, error.text), []).append(error.message)
+        groups.setdefault((error.method or "no request", error.code, error.text), []).append(error.message)
     yield style.title("Errors", str(len(story.errors)))
     widest = min(max(len(method) for method, _, _ in groups), style.width // 3)
     for (method, code, text), messages in list(groups.items())[:MOST]:

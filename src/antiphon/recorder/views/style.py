@@ -9,7 +9,7 @@ from antiphon.text import Paint, Style, cut, exact_line, width_of
 __all__ = ["PLAIN", "WIDTH", "Signs", "ViewStyle", "many", "ranges"]
 
 WIDTH: Final = 100
-"""Columns where the terminal does not say how many it has."""
+"""Columns where the width of the terminal is unknown."""
 
 NARROWEST: Final = 60
 """Columns that are used in any case: with fewer nothing could be read."""
@@ -42,7 +42,7 @@ class Signs:
 PLAIN: Final = Signs(
     "=", "-", "~", "", "|", "-", ".", ">", "<", "+", "x", "...", "?", "!", "-", "x", "<->"
 )  # fmt: skip
-"""For terminals that know ASCII alone."""
+"""Characters for terminals that know only ASCII."""
 
 
 class ViewStyle:
@@ -54,7 +54,7 @@ class ViewStyle:
         self.signs = signs or Signs()
 
     def __call__(self, text: str, style: Style) -> str:
-        """In a colour, where there are any."""
+        """The text in a colour, if colours are on."""
         return self.paint(text, style)
 
     def cell(self, text: str, width: int, style: Style = "", *, right: bool = False) -> str:

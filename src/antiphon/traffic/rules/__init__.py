@@ -3,7 +3,7 @@
 Modules in reading order:
 
     rpc.py            every line is one message of JSON-RPC, and responses find their requests
-    schema.py         every message is what the schema says
+    schema.py         every message matches the schema
     handshake.py      `initialize` comes first
     capabilities.py   what a side has not offered is not requested from it
     sessions.py       session ids are known, and sessions are what was requested

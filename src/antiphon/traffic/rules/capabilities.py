@@ -111,10 +111,10 @@ for _id, _path, _what, _on, _link in (
     ("fs-write", "fs.writeTextFile", "Files are written through the client", ("fs/write_text_file",), "file-system#checking-support"),
     ("terminal", "terminal", "Commands are run in terminals of the client", TERMINAL_METHODS, "terminals#checking-support"),
     ("notices", "session.notices", "Notices are sent", ("update notice",), "schema#clientcapabilities"),
-    ("compaction", "session.compaction", "Compactions are told", ("update compaction_update", "update compaction_summary_chunk"),
+    ("compaction", "session.compaction", "Compactions are sent", ("update compaction_update", "update compaction_summary_chunk"),
      "schema#clientcapabilities"),
-    ("plan", "plan", "Plans with an id are told", ("update plan_update", "update plan_removed"), "schema#clientcapabilities"),
-    ("subagents", "subagents", "Subagents are told",
+    ("plan", "plan", "Plans with an id are sent", ("update plan_update", "update plan_removed"), "schema#clientcapabilities"),
+    ("subagents", "subagents", "Subagents are sent",
      ("update subagent_update", "update session_message", "update session_message_chunk"), "schema#clientcapabilities"),
 ):  # fmt: skip
     _capability(_id, Side.AGENT, _path, _what, uses=_by_itself, on=_on, link=_link)

@@ -26,7 +26,7 @@ def first(entry: Entry, state: TrafficState) -> list[str] | None:
     "init.once",
     Side.CLIENT,
     Level.SHOULD,
-    "`initialize` is sent once in a conversation.",
+    "`initialize` is sent once on a connection.",
     link="initialization",
     fix="Keep what the agent answered; start another process to begin anew.",
     on=["initialize"],
@@ -60,9 +60,9 @@ def waits(entry: Entry, state: TrafficState) -> list[str] | None:
     "init.speaks-after",
     Side.AGENT,
     Level.SHOULD,
-    "The agent asks and tells nothing before it has answered `initialize`.",
+    "The agent sends nothing before it has answered `initialize`.",
     link="initialization",
-    fix="Answer `initialize` first; what is to be told comes after.",
+    fix="Answer `initialize` first; send everything else after it.",
     on=["request", "notification", "answer initialize"],
 )
 def speaks_after(entry: Entry, state: TrafficState) -> list[str] | None:
@@ -78,9 +78,9 @@ def speaks_after(entry: Entry, state: TrafficState) -> list[str] | None:
     "init.no-echo",
     Side.AGENT,
     Level.MUST,
-    "The agent answers with a version that it speaks, not with whatever it was asked for.",
+    "The agent answers with a version that it supports, not with whatever was requested.",
     link="initialization#version-negotiation",
-    fix="Answer with the version of the client where you speak it, else with the newest that you do speak.",
+    fix="Answer with the version of the client if you support it, else with the newest that you do.",
     on=["answer initialize"],
 )
 def version(entry: Entry, state: TrafficState) -> list[str] | None:
@@ -123,4 +123,4 @@ def auth_offered(entry: Entry, state: TrafficState) -> list[str] | None:
         return None
     if wanted in state.auth_methods:
         return []
-    return [f"{shown(wanted)} is none of the methods that were offered ({', '.join(state.auth_methods) or 'none'})"]
+    return [f"{shown(wanted)} is not one of the methods that were offered ({', '.join(state.auth_methods) or 'none'})"]

@@ -11,7 +11,7 @@ from antiphon.traffic.state import TrafficState
     Level.MUST,
     "Each option of a question for permission has an id of its own.",
     link="tool-calls#requesting-permission",
-    fix="Give each option another `optionId`: the answer has nothing else to tell them apart.",
+    fix="Give each option another `optionId`: the response identifies an option by it alone.",
     on=["session/request_permission"],
 )
 def options(entry: Entry, state: TrafficState) -> list[str] | None:

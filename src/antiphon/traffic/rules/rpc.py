@@ -56,7 +56,7 @@ def no_batch(entry: Entry, state: TrafficState) -> list[str] | None:
     "rpc.version",
     Side.BOTH,
     Level.MUST,
-    'Every message says that it is JSON-RPC "2.0".',
+    'Every message is marked as JSON-RPC "2.0".',
     link="overview#communication-model",
     fix='Add `"jsonrpc": "2.0"` to every message, answers too.',
 )
@@ -230,7 +230,7 @@ def error_code(entry: Entry, state: TrafficState) -> list[str] | None:
     Level.ADVICE,
     "The message of an error is a short sentence on one line.",
     link="overview#error-handling",
-    fix="Say in one sentence what went wrong; stack traces and documents belong in `data`, or in the log.",
+    fix="Write in one sentence what went wrong; stack traces and documents belong in `data`, or in the log.",
     on=["error"],
 )
 def error_message(entry: Entry, state: TrafficState) -> list[str] | None:

@@ -1,4 +1,4 @@
-"""Every message is what the schema says."""
+"""Every message matches the schema."""
 
 import re
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ REMOVED_FIELDS = ("result.models",)
 
 
 def _looked(entry: Entry, state: TrafficState) -> Look | None:
-    """What the schema says of a line, looked up once for all rules; None where it says nothing."""
+    """The finding of the schema about a line, looked up once for all rules; None if the schema has nothing about it."""
     if state.looked[0] is not entry:
         state.looked = entry, _look(entry, state.request)
     return state.looked[1]
@@ -41,7 +41,7 @@ def _told(seen: Look | None) -> list[str] | None:
     "schema.params",
     Side.BOTH,
     Level.MUST,
-    "The params of every request and notification are what the schema says.",
+    "The params of every request and notification match the schema.",
     link="schema",
     fix="Send each field that is required, with the type that the schema gives it.",
     on=["request", "notification"],
@@ -54,7 +54,7 @@ def params(entry: Entry, state: TrafficState) -> list[str] | None:
     "schema.result",
     Side.BOTH,
     Level.MUST,
-    "The result of every answer is what the schema says.",
+    "The result of every response matches the schema.",
     link="schema",
     fix="Answer with an object, also where it is empty, and with each field that is required.",
     on=["answer"],
@@ -67,7 +67,7 @@ def result(entry: Entry, state: TrafficState) -> list[str] | None:
     "schema.update",
     Side.AGENT,
     Level.MUST,
-    "Every update of a session is what the schema says.",
+    "Every update of a session matches the schema.",
     link="schema#sessionupdate",
     fix="Send one of the updates that the schema knows, with the fields it requires; what is your own goes into `_meta`.",
     on=["session/update"],
@@ -82,7 +82,7 @@ def update(entry: Entry, state: TrafficState) -> list[str] | None:
     Level.MUST,
     "A method that the protocol does not have begins with an underscore, and the others go to the side that has them.",
     link="extensibility#extension-methods",
-    fix="Name methods of your own `_maker/method`, and send those of the protocol as it says: to whom, and with an id or without.",
+    fix="Name methods of your own `_maker/method`, and send those of the protocol in its direction, with an id or without as it demands.",
     on=["request", "notification"],
 )
 def method(entry: Entry, state: TrafficState) -> list[str] | None:
@@ -141,7 +141,7 @@ def removed(entry: Entry, state: TrafficState) -> list[str] | None:
     "schema.draft",
     Side.BOTH,
     Level.ADVICE,
-    "Nothing is asked or told that only the draft of the protocol knows: it may change or go.",
+    "Nothing is sent that only the draft of the protocol has: it may change or go.",
     link="schema",
     fix="Leave it out, or make sure that the other side knows the same draft.",
     on=["request", "notification"],

@@ -13,7 +13,7 @@ HISTORY_UPDATES = tuple(f"update {kind}" for kind in sorted(HISTORY))
     "session.known",
     Side.AGENT,
     Level.SHOULD,
-    "The agent speaks of a session only when the client knows its id.",
+    "The agent names a session only when the client knows its id.",
     link="session-setup#creating-a-session",
     fix="Answer `session/new` first and send the updates after it.",
     on=[
@@ -35,7 +35,7 @@ def known(entry: Entry, state: TrafficState) -> list[str] | None:
         return None
     kind = as_object(entry.params.get("update")).get("sessionUpdate", entry.method)
     waiting = [one for one in state.pairs.open if one.method in BRINGS_A_NEW_ONE]
-    when = f"before the answer to `{waiting[0].method}` told its id" if waiting else "which nobody has heard of"
+    when = f"before the answer to `{waiting[0].method}` had its id" if waiting else "which is not known"
     return [f"`{kind}` is for the session {shown(id)}, {when}"]
 
 
@@ -107,14 +107,14 @@ def replay_first(entry: Entry, state: TrafficState) -> list[str] | None:
     if not state.first_time("load.replay-first", session.id, session.number):
         return None  # reported once for each load
     kind = as_object(entry.params.get("update")).get("sessionUpdate")
-    return [f"`{kind}` came after the answer to `session/load`, and nobody has prompted since"]
+    return [f"`{kind}` came after the answer to `session/load`, and there was no prompt since"]
 
 
 @rule(
     "resume.no-history",
     Side.AGENT,
     Level.MUST,
-    "A session that is resumed does not tell its history again.",
+    "A session that is resumed does not replay its history.",
     link="session-setup#resuming-sessions",
     fix="Send no messages and tool calls for `session/resume`; that is what `session/load` is for.",
     on=["answer session/resume", *HISTORY_UPDATES],

@@ -26,7 +26,7 @@ def mode_current(entry: Entry, state: TrafficState) -> list[str] | None:
         offered = session.modes
     if not isinstance(current, str):
         return None
-    return [] if current in offered else [f"{shown(current)} is none of the modes ({', '.join(offered) or 'none'})"]
+    return [] if current in offered else [f"{shown(current)} is not one of the modes ({', '.join(offered) or 'none'})"]
 
 
 @rule(
@@ -43,7 +43,7 @@ def mode_offered(entry: Entry, state: TrafficState) -> list[str] | None:
     if session is None or session.opening is not None or not isinstance(wanted, str):
         return None
     offered = session.modes or []
-    return [] if wanted in offered else [f"{shown(wanted)} is none of the modes ({', '.join(offered) or 'none'})"]
+    return [] if wanted in offered else [f"{shown(wanted)} is not one of the modes ({', '.join(offered) or 'none'})"]
 
 
 @rule(
@@ -64,7 +64,7 @@ def config_current(entry: Entry, state: TrafficState) -> list[str] | None:
     for one in options:
         current = one.get("currentValue")
         if one.get("type") == "select" and isinstance(current, str) and current not in choices_of(one):
-            found.append(f"{shown(current)} is none of the values of the option {shown(one.get('id'))}")
+            found.append(f"{shown(current)} is not one of the values of the option {shown(one.get('id'))}")
     return found
 
 
@@ -87,7 +87,9 @@ def config_offered(entry: Entry, state: TrafficState) -> list[str] | None:
     if option.get("type") == "boolean":
         return [] if isinstance(value, bool) else [f"{shown(value)} is not what a boolean option can be"]
     return (
-        [] if value in choices_of(option) else [f"{shown(value)} is none of the values of the option {shown(wanted)}"]
+        []
+        if value in choices_of(option)
+        else [f"{shown(value)} is not one of the values of the option {shown(wanted)}"]
     )
 
 

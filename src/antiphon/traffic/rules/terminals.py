@@ -12,7 +12,7 @@ REQUEST_CANCELLED = -32800
     "terminal.known",
     Side.AGENT,
     Level.SHOULD,
-    "A terminal that the agent speaks of is one that the client has made for it.",
+    "A terminal that the agent names is one that the client has created for it.",
     link="terminals#embedding-in-tool-calls",
     fix="Send the `terminalId` of an answer to `terminal/create`; output of the agent's own processes is text.",
     on=[*TERMINAL_METHODS[1:], "update tool_call", "update tool_call_update", "session/request_permission"],

@@ -16,7 +16,7 @@ REQUEST_CANCELLED = -32800
     Level.ADVICE,
     "Messages, thoughts and tool calls come within a turn: none before its prompt and none after its answer.",
     link="prompt-turn#the-prompt-turn-lifecycle",
-    fix="Answer `session/prompt` when everything has been sent, and tell news between turns by other updates.",
+    fix="Answer `session/prompt` when everything has been sent, and send news between turns by other updates.",
     on=HISTORY_UPDATES,
 )
 def answer_last(entry: Entry, state: TrafficState) -> list[str] | None:
@@ -50,7 +50,7 @@ def one_at_a_time(entry: Entry, state: TrafficState) -> list[str] | None:
     "prompt.not-empty",
     Side.CLIENT,
     Level.SHOULD,
-    "A prompt says something.",
+    "A prompt is not empty.",
     link="prompt-turn#1-user-message",
     fix="Do not send a prompt without blocks.",
     on=["session/prompt"],
@@ -66,9 +66,9 @@ def not_empty(entry: Entry, state: TrafficState) -> list[str] | None:
     "turn.not-silent",
     Side.AGENT,
     Level.ADVICE,
-    "A turn that ends well has said or done something.",
+    "A turn that ends well has sent something.",
     link="prompt-turn#3-agent-reports-output",
-    fix="Where the model gave nothing, or its service failed, say so: in a message, or with an error.",
+    fix="Where the model gave nothing, or its service failed, report it: in a message, or with an error.",
     on=["answer session/prompt"],
 )
 def not_silent(entry: Entry, state: TrafficState) -> list[str] | None:
@@ -143,7 +143,7 @@ def unasked(entry: Entry, state: TrafficState) -> list[str] | None:
     "call.announced",
     Side.AGENT,
     Level.SHOULD,
-    "A tool call is announced by `tool_call` before anything else is said about it.",
+    "A tool call is announced by `tool_call` before anything else is sent about it.",
     link="tool-calls#creating",
     fix="Send `tool_call` first, then ask for permission and send `tool_call_update`.",
     on=["update tool_call_update", "session/request_permission"],
@@ -190,7 +190,7 @@ def once(entry: Entry, state: TrafficState) -> list[str] | None:
     on=["answer session/prompt"],
 )
 def ends(entry: Entry, state: TrafficState) -> list[str] | None:
-    """Not where the turn was cancelled or failed: then the client marks what was left, as the specification says."""
+    """Not where the turn was cancelled or failed: then the client marks what was left, as the specification demands."""
     session = state.session(state.request)
     turn = session.turn_of(state.request) if session is not None else None
     reason = as_object(entry.msg.get("result")).get("stopReason")

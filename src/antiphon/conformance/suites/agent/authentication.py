@@ -31,7 +31,7 @@ def _methods(run: AgentRun) -> list[object]:
             "auth.session",
             "Who is not signed in gets a session, or the error -32000.",
             link="authentication",
-            fix="Answer `session/new` with the error -32000 where somebody has to sign in first.",
+            fix="Answer `session/new` with the error -32000 where the user has to sign in first.",
         ),
     ),
 )
@@ -49,7 +49,7 @@ async def unknown(run: AgentRun) -> None:
 
 @SUITE.scenario(
     "signing-in",
-    "a client signs in by a method that it was told to use, and out again",
+    "a client signs in by the given method, and out again",
     shows=(
         capability(
             "auth.signs-in",
@@ -65,7 +65,7 @@ async def unknown(run: AgentRun) -> None:
         ),
         capability(
             "auth.after-logout",
-            "After signing out `session/new` wants somebody to sign in, or works without.",
+            "After signing out `session/new` requires a login, or works without.",
             link="authentication#logging-out",
             fix="Answer `session/new` with the error -32000 after `logout`.",
             needs=("auth.logout",),

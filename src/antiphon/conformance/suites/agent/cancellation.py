@@ -34,7 +34,7 @@ def _stops(id: str, when: str, fix: str) -> Requirement:
 
 
 RULE = "cancel.stop-reason"
-"""The rule of all traffic that says the same of every turn."""
+"""The rule of all traffic that demands the same of every turn."""
 
 
 def _next(id: str, when: str) -> Requirement:

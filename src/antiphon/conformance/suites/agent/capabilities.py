@@ -30,7 +30,7 @@ def _ends(purpose: str, what: str) -> Requirement:
         f"modest.{purpose}",
         f"A turn that {what} ends, also with a client that cannot help with it.",
         link="initialization#client-capabilities",
-        fix="Look at `clientCapabilities`: do it by yourself, or tell the model that it cannot be done.",
+        fix="Look at `clientCapabilities`: do it by yourself, or report to the model that it cannot be done.",
     )
 
 
@@ -83,7 +83,7 @@ SETTINGS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     shows=(
         should(
             "unoffered.refused",
-            "What the agent does not offer it refuses: a success for nothing done misleads whoever asked.",
+            "What the agent does not offer it refuses: success for nothing done misleads the client.",
             link="initialization#capabilities",
             fix="Answer methods that you do not implement with -32601; empty methods of a base class that answer null or {} are a trap.",
             needs=("init.capabilities",),

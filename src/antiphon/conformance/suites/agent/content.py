@@ -107,7 +107,7 @@ async def embedded(run: AgentRun) -> None:
     shows=(
         should(
             "content.unknown",
-            "A prompt with content of a kind that nobody knows is answered, and the session takes another.",
+            "A prompt with content of an unknown kind is answered, and the session takes another.",
             link="content",
             fix="Answer with the error -32602, or leave the block out; but answer.",
         ),

@@ -61,11 +61,11 @@ def _ids(pages: Iterable[PeerResponse]) -> list[object]:
             "list.lists",
             "`session/list` is answered with a list.",
             link=LIST_LINK,
-            fix="Answer with `sessions`, an empty list where there are none; or do not offer `sessionCapabilities.list`.",
+            fix="Answer with `sessions`, an empty list if there are no sessions; or do not offer `sessionCapabilities.list`.",
         ),
         should(
             "list.has",
-            "A session in which something was said is in the list of its directory.",
+            "A session that is not empty is in the list of its directory.",
             link=LIST_LINK,
             fix="List every session that can be gone on with, those of this connection too.",
             needs=("list.lists",),
@@ -242,14 +242,14 @@ async def _reopen(run: AgentRun, method: str, session: str) -> PeerResponse:
         ),
         capability(
             "load.user",
-            "Loading a session tells again what the user said.",
+            "Loading a session replays the user's messages.",
             link=LINK,
             fix="Send the prompts of the session as `user_message_chunk` before you answer.",
             needs=("load.loads",),
         ),
         capability(
             "load.agent",
-            "Loading a session tells again what the agent said, in the same order.",
+            "Loading a session replays the agent's messages, in the same order.",
             link=LINK,
             fix="Send the answers of the session as `agent_message_chunk` before you answer.",
             needs=("load.loads",),
@@ -265,13 +265,13 @@ async def load(run: AgentRun) -> None:
         raise Blocked("the session could not be loaded")
     history = run.updates(session, after=response.request.number, before=response.entry.number)
     again = text_of(history, "user_message_chunk")
-    run.holds("load.user", _has(again, asked), f"it told {again[:80]!r} instead of {asked[:80]!r}", response)
+    run.holds("load.user", _has(again, asked), f"it sent {again[:80]!r} instead of {asked[:80]!r}", response)
     if text:
         again = text_of(history)
-        run.holds("load.agent", _has(again, text), f"it told {again[:80]!r} instead of {text[:80]!r}", response)
+        run.holds("load.agent", _has(again, text), f"it sent {again[:80]!r} instead of {text[:80]!r}", response)
     await usable(run, "load.next", session)
     if not text:
-        raise NotSeen("the agent said nothing that could be told again")
+        raise NotSeen("the agent sent nothing that could be replayed")
 
 
 def _has(text: str, part: str) -> bool:
@@ -286,7 +286,7 @@ def _has(text: str, part: str) -> bool:
 )
 async def load_unknown(run: AgentRun) -> None:
     run.need("loadSession")
-    await run.session()  # so that it is this one that is refused, and not everybody
+    await run.session()  # so that it is this one that is refused, and not every session
     params = {"sessionId": UNKNOWN_SESSION, "cwd": str(run.cwd), "mcpServers": []}
     response = await run.request("session/load", params)
     run.holds("load.unknown", is_refused(response), "it was answered with a result", response)
@@ -366,7 +366,7 @@ async def resume(run: AgentRun) -> None:
             "fork.original",
             "The session that was forked goes on as before.",
             link="draft/schema",
-            fix="Copy the session: neither of the two may know what is said in the other.",
+            fix="Copy the session: neither of the two may know what is sent in the other.",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""The client's files: an agent believes what the client says they hold, and survives its refusals."""
+"""The client's files: an agent uses their content as the client sends it, and survives its refusals."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def _file(run: AgentRun, name: str) -> Path:
         ),
         advice(
             "files.unsaved",
-            "What the client says a file holds is what the agent works with, also where the disk says something else.",
+            "The agent works with the content of a file as the client sends it, also where the disk has another.",
             link="file-system#reading-files",
             fix="Use the answer to `fs/read_text_file`: it has what the user has not saved.",
         ),
@@ -54,7 +54,7 @@ async def reading(run: AgentRun) -> None:
     updates = run.updates(session, after=asked[0].number)
     shown, wrong = ([one for one in updates if word.encode() in one.raw] for word in (UNSAVED, ON_DISK))
     if not shown and not wrong:
-        raise NotSeen("the agent did not say what it read")
+        raise NotSeen("the agent did not write what it read")
     run.holds("files.unsaved", bool(shown), "it showed what is on the disk", *asked, *wrong)
 
 
@@ -71,7 +71,7 @@ def _names(entry: Entry, file: Path) -> bool:
             "files.missing",
             "A turn ends if the client has no such file.",
             link="file-system#reading-files",
-            fix="Tell the model that there is no such file: that is no reason for the turn to hang.",
+            fix="Report to the model that there is no such file: that is no reason for the turn to hang.",
         ),
         should(
             "files.missing-result",
@@ -107,7 +107,7 @@ async def missing(run: AgentRun) -> None:
     shows=(
         must(
             "files.written",
-            "A file that the agent says it has written has been written.",
+            "A file that the agent reports as written has been written.",
             link="file-system#writing-files",
             fix="Set a tool call to `completed` only after the file is written.",
         ),
@@ -120,7 +120,7 @@ async def writing(run: AgentRun) -> None:
     found = writes(calls(run, session, after=response.request.number).values(), file, TEXT)
     done = [one for one in found if one.status == "completed"]
     if not done:
-        raise NotSeen("no tool call of the turn was completed that says it writes the file")
+        raise NotSeen("no tool call of the turn that writes the file was completed")
     holds = _holds(file)
     run.holds("files.written", TEXT in holds, f"{file.name} holds {holds!r}", done[-1].entries[-1])
 
@@ -137,7 +137,7 @@ def _holds(file: Path) -> str:
             "files.locked",
             "A turn ends if the client cannot write a file.",
             link="file-system#writing-files",
-            fix="Tell the model that it could not be written: that is no reason for the turn to hang.",
+            fix="Report to the model that it could not be written: that is no reason for the turn to hang.",
         ),
         should(
             "files.locked-told",
@@ -158,7 +158,7 @@ async def locked(run: AgentRun) -> None:
     begun = calls(run, session, after=pending.request.number, before=asked.number)
     meant = [id for id, one in begun.items() if one.status not in OVER and writes([one], file, TEXT)]
     if not meant:
-        raise NotSeen("no tool call says that it writes the file")
+        raise NotSeen("no tool call writes the file")
     if TEXT in _holds(file):
         raise NotSeen("the agent wrote the file by itself")
     after = calls(run, session, after=pending.request.number)
@@ -177,7 +177,7 @@ async def locked(run: AgentRun) -> None:
             "files.read-only",
             "A turn that would write ends, also with a client that can only read.",
             link="file-system#checking-support",
-            fix="Write by yourself, or tell the model that it cannot.",
+            fix="Write by yourself, or report to the model that it cannot.",
         ),
     ),
 )

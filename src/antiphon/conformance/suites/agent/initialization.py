@@ -1,4 +1,4 @@
-"""`initialize`: the version, what the agent says of itself, and that it assumes nothing of a client that says little."""
+"""`initialize`: the version, what the agent reports about itself, and that it assumes nothing about a client that reports little."""
 
 from typing import Final
 
@@ -30,28 +30,28 @@ breaks("init.no-echo", by=("init.version", "init.twice"))
             "init.version",
             "A client that asks for version 1 is answered with version 1.",
             link="initialization#protocol-version",
-            fix="Answer with the version that the client asked for, if you speak it.",
+            fix="Answer with the version that the client asked for, if you support it.",
             needs=("init.answers",),
         ),
         should(
             "init.info",
-            "The agent says its name and version.",
+            "The agent sends its name and version.",
             link="initialization#implementation-information",
             fix="Put `agentInfo` with `name` and `version` into the answer to `initialize`.",
             needs=("init.answers",),
         ),
         should(
             "init.capabilities",
-            "The agent says what it can do, even if that is nothing.",
+            "The agent sends its capabilities, even if it has none.",
             link="initialization#agent-capabilities",
             fix="Put `agentCapabilities` into the answer to `initialize`; an empty object will do.",
             needs=("init.answers",),
         ),
         advice(
             "init.auth-methods",
-            "The agent says how to sign in, with an empty list where there is no need to.",
+            "The agent lists its login methods; the list is empty where no login is needed.",
             link="initialization",
-            fix="Put `authMethods` into the answer to `initialize`, `[]` if there are none.",
+            fix="Put `authMethods` into the answer to `initialize`, `[]` without any.",
             needs=("init.answers",),
         ),
         advice(
@@ -68,7 +68,7 @@ async def handshake(run: AgentRun) -> None:
     if not run.holds("init.answers", response.error is None, "it was answered with an error", response):
         return
     version = response.get("protocolVersion")
-    run.holds("init.version", version == 1, f"the answer says version {version}", response)
+    run.holds("init.version", version == 1, f"the response has version {version}", response)
     name = response.get("agentInfo", "name")
     told = isinstance(name, str) and bool(name) and isinstance(response.get("agentInfo", "version"), str)
     run.holds("init.info", told, "the answer has no `agentInfo` with a name and a version", response)
@@ -78,17 +78,17 @@ async def handshake(run: AgentRun) -> None:
     run.holds("init.auth-methods", listed, "the answer has no list of `authMethods`", response)
     again = await run.request("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
     same = again.error is not None or again.get("protocolVersion") == version
-    run.holds("init.twice", same, f"it now says version {again.get('protocolVersion')}", response, again)
+    run.holds("init.twice", same, f"it now answers version {again.get('protocolVersion')}", response, again)
 
 
 @SUITE.scenario(
     "bare-client",
-    "a client says its version and nothing else",
+    "a client sends its version and nothing else",
     alone=True,
     shows=(
         must(
             "init.bare",
-            "A client that says only its version is answered: all else may be left out.",
+            "A client that sends only its version is answered: all else may be left out.",
             link="initialization#client-capabilities",
             fix="Treat missing `clientCapabilities` as none and a missing `clientInfo` as unknown.",
         ),
@@ -161,7 +161,7 @@ ODD: Final[dict[str, JsonObject]] = {
             "init.nulls",
             "An optional field that is null counts as left out.",
             link="schema#initializerequest",
-            fix="Treat `clientInfo: null` as a client that does not say who it is.",
+            fix="Treat `clientInfo: null` as a client without a name.",
         ),
     ),
 )
@@ -178,7 +178,7 @@ async def odd(run: AgentRun) -> None:
             run.holds(one, True, "", response)
     taken = response is not None and response.error is None
     run.holds("init.after-early", taken, "no `initialize` was answered with a result", early, response)
-    raise Blocked("`session/new` wants somebody to sign in, early or not")
+    raise Blocked("`session/new` requires a login, early or not")
 
 
 async def _introduced_with(run: AgentRun, *odd: str) -> PeerResponse | None:
@@ -237,16 +237,16 @@ def _number(response: PeerResponse) -> int | None:
     shows=(
         must(
             "version.answers",
-            "A client that asks for a version that nobody speaks is answered with one that the agent speaks, not with an error.",
+            "A request for an unknown version is answered with one that the agent supports, not with an error.",
             link=NEGOTIATION,
-            fix="Answer `initialize` with the latest version that you speak; whether that is good enough is for the client to say.",
+            fix="Answer `initialize` with the latest version that you support; the client decides whether it goes on.",
             needs=("init.empty-capabilities",),
         ),
         must(
             "version.no-echo",
-            "The agent does not promise a version that it cannot speak.",
+            "The agent does not promise a version that it does not support.",
             link=NEGOTIATION,
-            fix="Answer with the version asked for only if you speak it, else with your latest one.",
+            fix="Answer with the requested version only if you support it, else with your latest one.",
         ),
         must(
             "init.empty-capabilities",
@@ -268,14 +268,14 @@ async def future(run: AgentRun) -> None:
 
 @SUITE.scenario(
     "version-2",
-    "a client that speaks versions 1 and 2 asks for version 2",
+    "a client that supports versions 1 and 2 requests version 2",
     alone=True,
     shows=(
         must(
             "version.two",
             "A client that asks for version 2 is answered with version 1, or with version 2 and in its shapes.",
             link=NEGOTIATION,
-            fix="Answer with version 1 unless you speak version 2, where the answer has `info` and `capabilities`.",
+            fix="Answer with version 1 unless you support version 2, where the answer has `info` and `capabilities`.",
         ),
     ),
 )
@@ -305,7 +305,7 @@ async def two(run: AgentRun) -> None:
             "version.zero",
             "A client that asks for version 0 is refused, or answered with a version that there is.",
             link=NEGOTIATION,
-            fix="Answer with the latest version that you speak, or with an error; do not repeat what was asked for.",
+            fix="Answer with the latest version that you support, or with an error; do not repeat what was asked for.",
         ),
     ),
 )
@@ -353,4 +353,4 @@ def _is_real(response: PeerResponse) -> bool:
 
 
 def _said(response: PeerResponse) -> str:
-    return f"the answer says version {response.get('protocolVersion')!r}"
+    return f"the response has version {response.get('protocolVersion')!r}"

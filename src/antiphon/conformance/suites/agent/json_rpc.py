@@ -1,4 +1,4 @@
-"""JSON-RPC: ids come back as they were, several requests may be open at once, and errors say what is wrong."""
+"""JSON-RPC: ids come back as they were, several requests may be open at once, and errors have the right codes."""
 
 from contextlib import suppress
 from typing import Final
@@ -121,13 +121,13 @@ def _quiet(requirement: str, kind: str) -> Requirement:
 
 @SUITE.scenario(
     "unknown-notifications",
-    "a client tells things that the agent does not know",
+    "a client sends notifications that the agent does not know",
     provokes=True,
     shows=[
         *(_quiet(one, kind) for one, (kind, _) in TOLD.items()),
         must(
             "rpc.stray-answer",
-            "An answer to a question that nobody asked is passed over.",
+            "A response without a request is ignored.",
             link="overview#communication-model",
             fix="Ignore answers whose id you do not know.",
         ),
@@ -149,7 +149,7 @@ async def notifications(run: AgentRun) -> None:
 
 @SUITE.scenario(
     "questions-during-a-turn",
-    "a client asks while a turn runs, then withdraws the prompt by `$/cancel_request`",
+    "a client sends requests while a turn runs, then cancels the prompt by `$/cancel_request`",
     shows=(
         should(
             "rpc.while-busy",
@@ -189,7 +189,7 @@ async def busy(run: AgentRun) -> None:
     await _end(run, session, turn)
     honoured = ended is not None and (ended.code == CANCELLED or ended.get("stopReason") == "cancelled")
     if ended is not None and not honoured:
-        raise NotSeen("the turn ended by itself before it could be withdrawn")
+        raise NotSeen("the turn ended by itself before it could be cancelled")
     run.holds("cancel-request.honoured", honoured, "the turn went on", sent, ended)
 
 
@@ -212,7 +212,7 @@ async def _end(run: AgentRun, session: str, turn: PendingRequest) -> None:
         await turn.response()
 
 
-# --- errors: they say what is wrong, and do no harm to what follows
+# --- errors: they name what is wrong, and do no harm to what follows
 
 
 METHOD_NOT_FOUND: Final = -32601
@@ -276,7 +276,7 @@ async def unknown(run: AgentRun) -> None:
             "error.missing-code",
             "The error for a field that is missing is -32602.",
             link=LINK,
-            fix="Answer params that are not what the schema says with the error -32602.",
+            fix="Answer params that do not match the schema with the error -32602.",
             needs=("error.missing",),
         ),
         should(
@@ -311,14 +311,14 @@ async def unknown(run: AgentRun) -> None:
         ),
         advice(
             "error.private",
-            "Errors do not tell where in the agent's code they happened.",
+            "Errors do not show where in the agent's code they happened.",
             link=LINK,
             fix="Put one sentence into `message`; keep stack traces for stderr.",
         ),
     ),
 )
 async def wrong(run: AgentRun) -> None:
-    await run.session()  # so that it is the params that are refused, and not everybody
+    await run.session()  # so that it is the params that are refused, and not every session
     missing = [await _refused(run, "error.missing", "session/new", {})]
     session = await _again(run)
     missing.append(await _refused(run, "error.missing", "session/prompt", {"sessionId": session}))
@@ -347,7 +347,7 @@ async def wrong(run: AgentRun) -> None:
 
 
 async def _refused(run: AgentRun, requirement: str, method: str, params: object = None) -> PeerResponse | None:
-    """The response to what has to be refused; None where there is none, because the agent left."""
+    """The response to what has to be refused; None if the agent exited instead."""
     try:
         response = await run.provoke(method, params)
     except NoResponse as silence:

@@ -38,7 +38,7 @@ def _over(id: str, how: str) -> Requirement:
         id,
         f"A turn ends if {how}.",
         link=LINK,
-        fix="Tell the model that it may not, or end the turn; but answer the prompt.",
+        fix="Report the denial to the model, or end the turn; but answer the prompt.",
     )
 
 
@@ -48,7 +48,7 @@ def _judge(run: AgentRun, requirement: str, file: Path, asked: Entry, response: 
 
 @SUITE.scenario(
     "permission-refused",
-    "a user says no",
+    "a user refuses",
     shows=(
         should(
             "permission.first",
@@ -76,7 +76,7 @@ async def refused(run: AgentRun) -> None:
     await run.client.handle(asked)
     if not any(str(one.get("kind")).startswith("reject_") for one in objects_in(asked.params.get("options"))):
         await pending.response()
-        raise NotSeen("the agent lets nobody refuse")
+        raise NotSeen("the agent offers no option to refuse")
     response = await ended(run, "permission.refused-ends", pending, "the turn did not end")
     _judge(run, "permission.refused", file, asked, response)
     run.holds("permission.refused-ends", True, "", response)
@@ -117,7 +117,7 @@ async def dismissed(run: AgentRun) -> None:
 async def error(run: AgentRun) -> None:
     session = await run.session()
     pending, asked, file = await _asked(run, session)
-    await run.client.refuse(asked, -32603, "There is nobody to ask")
+    await run.client.refuse(asked, -32603, "There is no user to ask")
     response = await ended(run, "permission.error-ends", pending, "the turn did not end")
     run.holds("permission.error-ends", True, "", response)
     _judge(run, "permission.error", file, asked, response)
@@ -131,7 +131,7 @@ async def error(run: AgentRun) -> None:
     shows=(
         should(
             "permission.strange",
-            "A tool call is not run if the option that was picked is none of those that were offered.",
+            "A tool call is not run if the selected option was not offered.",
             link=LINK,
             fix="Look for the option by its id, and take one that you do not find for a no.",
         ),

@@ -21,7 +21,7 @@ __all__: list[str] = []
 
 @SUITE.scenario(
     "turn",
-    "a user says something",
+    "a user sends a prompt",
     shows=(
         must(
             "turn.ends",
@@ -58,7 +58,7 @@ async def turn(run: AgentRun) -> None:
         ),
         must(
             "turn.apart",
-            "Turns of two sessions at once do not mix: what each says goes to its own session.",
+            "Turns of two sessions at once do not mix: the updates of each go to its own session.",
             link="session-setup",
             fix="Send every `session/update` with the id of the session that it belongs to.",
         ),
@@ -74,9 +74,9 @@ async def beside(run: AgentRun) -> None:
     begun = pending[one].request.number
     updates = {session: _in_turn(run.updates(session, after=begun)) for session in pending}
     if not any(updates.values()):
-        raise NotSeen("neither turn said anything")
+        raise NotSeen("neither turn sent anything")
     missing = [session for session, found in updates.items() if not found]
-    run.holds("turn.apart", not missing, f"nothing was said in {missing}, all of it in the other", pending[one].request)
+    run.holds("turn.apart", not missing, f"nothing was sent in {missing}, all of it in the other", pending[one].request)
 
 
 def _in_turn(updates: list[Entry]) -> list[Entry]:
@@ -96,7 +96,7 @@ def _kind(entry: Entry) -> object:
     shows=(
         should(
             "turn.second",
-            "A second prompt during a turn is answered too: queued, refused, or in place of the first.",
+            "A second prompt during a turn is answered too: queued, refused, or instead of the first.",
             link="prompt-turn",
             fix="Queue the second prompt, refuse it with an error, or end the first turn; but answer both.",
         ),

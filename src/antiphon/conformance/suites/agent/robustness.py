@@ -1,6 +1,6 @@
 """Lines that are no message, or not quite one: an agent may refuse or ignore them, but it stays and goes on.
 
-No sentence of the specification says so: all of this is what should be, for the sake of those who work with the agent.
+The specification has no sentence about any of this: it is what should be, for the sake of the users of the agent.
 """
 
 from collections.abc import Callable
@@ -131,7 +131,7 @@ async def blank(run: AgentRun) -> None:
         _stays("batch.survives", "a batch"),
         advice(
             "batch.answered",
-            "A batch is refused with -32600, or what is in it is answered: nobody waits in vain.",
+            "A batch is refused with -32600, or the requests in it are answered: the client does not wait in vain.",
             link=LINK,
             fix="Refuse a line that is a list with -32600 and null for an id.",
             needs=("batch.survives",),
@@ -164,7 +164,7 @@ def _batch_was_answered(run: AgentRun, sent: Entry) -> bool:
     provokes=True,
     shows=(
         _stays("id-null.survives", "a request whose id is null"),
-        _stays("nameless.survives", "a request that does not say that it is JSON-RPC 2.0"),
+        _stays("nameless.survives", "a request that is not marked as JSON-RPC 2.0"),
         should(
             "rpc.extra-member",
             "A request with one more member than JSON-RPC has is answered.",
@@ -175,7 +175,7 @@ def _batch_was_answered(run: AgentRun, sent: Entry) -> bool:
             "nesting.survives",
             "The agent stays and goes on after a message that is nested 500 deep.",
             link="transports#stdio",
-            fix="Catch what your JSON reader says when it is in too deep.",
+            fix="Catch the error of your JSON reader about too deep nesting.",
         ),
     ),
 )
@@ -228,7 +228,7 @@ def _read(requirement: str, level: Callable[..., Requirement] = should) -> Requi
 )
 async def lines(run: AgentRun) -> None:
     if run.traits.silent:
-        raise Blocked("the agent does not answer methods that it does not know, so it cannot be told")
+        raise Blocked("the agent does not answer methods that it does not know, so it cannot be checked")
 
     def question(params: object) -> JsonObject:
         return {"jsonrpc": "2.0", "id": run.wire.new_id(), "method": FENCE, "params": params}

@@ -39,12 +39,12 @@ async def opening(run: AgentRun) -> None:
             "session.relative-directory",
             "`session/new` with a relative directory is refused.",
             link="session-setup#working-directory",
-            fix="Answer with the error -32602 if `cwd` is not absolute: nobody knows what it is relative to.",
+            fix="Answer with the error -32602 if `cwd` is not absolute: there is nothing to resolve it against.",
         ),
     ),
 )
 async def refused(run: AgentRun) -> None:
-    await run.session()  # so that it is this one that is refused, and not everybody
+    await run.session()  # so that it is this one that is refused, and not every session
     relative = await run.request("session/new", {"cwd": "some/where", "mcpServers": []})
     run.holds("session.relative-directory", is_refused(relative), "it was accepted", relative)
 
@@ -57,7 +57,7 @@ async def refused(run: AgentRun) -> None:
             "session.lost-server",
             "A session opens although an MCP server of it cannot be started.",
             link="session-setup#stdio-transport",
-            fix="Open the session without that server, and tell the user.",
+            fix="Open the session without that server, and inform the user.",
         ),
     ),
 )

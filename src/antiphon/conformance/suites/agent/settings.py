@@ -1,4 +1,4 @@
-"""Modes and config options: those offered can be chosen, others cannot, and the response says what is current."""
+"""Modes and config options: those offered can be chosen, others cannot, and the response has the current value."""
 
 from antiphon.conformance.agent_run import AgentRun
 from antiphon.conformance.requirements import Blocked, NotOffered, NotSeen, capability, must, should
@@ -63,7 +63,7 @@ def _value(response: PeerResponse, id: object) -> object:
             "mode.unknown",
             "A mode that the session does not offer is refused.",
             link="session-modes#from-the-client",
-            fix="Answer with the error -32602 if `modeId` is none of `availableModes`.",
+            fix="Answer with the error -32602 if `modeId` is not one of `availableModes`.",
         ),
         should(
             "mode.in-step",
@@ -94,14 +94,14 @@ async def modes(run: AgentRun) -> None:
     if is_refused(told):
         raise Blocked("`session/set_config_option` was answered with an error")
     seen = _value(told, twin.get("id"))
-    run.holds("mode.in-step", seen == other, f"the mode is {other}, and the setting says {seen}", response, told)
+    run.holds("mode.in-step", seen == other, f"the mode is {other}, and the setting is {seen}", response, told)
 
 
 def _something(listed: list[Option], twin: Option) -> tuple[object, object]:
     """A setting other than the mode and a value for it, so that the response shows the current mode.
 
     Raises:
-        Unseen: there is none.
+        Unseen: there is no such option.
     """
     for option in listed:
         value = other_value(option)
@@ -137,7 +137,7 @@ def _something(listed: list[Option], twin: Option) -> tuple[object, object]:
             "config.unknown-value",
             "A value that a setting does not offer is refused.",
             link="session-config-options#from-the-client",
-            fix="Answer with the error -32602 if the value is none of the setting's `options`.",
+            fix="Answer with the error -32602 if the value is not one of the setting's `options`.",
         ),
     ),
 )
@@ -158,7 +158,7 @@ async def settings(run: AgentRun) -> None:
             run.holds("config.unknown-value", is_refused(wrong), f"`{id}` took it", wrong)
         response = await choose(run, session, id, value)
         seen = _value(response, id)
-        run.holds(requirement, seen == value, f"`{id}` was set to {value!r}, and the answer says {seen!r}", response)
+        run.holds(requirement, seen == value, f"`{id}` was set to {value!r}, and the response has {seen!r}", response)
         listed = options(response) or listed  # which others there are, and what they offer, may depend on it
     raise NotSeen("there is no such setting with another value")
 

@@ -15,7 +15,7 @@ from antiphon.transports.process import ProcessTransport
 
 __all__: list[str] = []
 
-END_FIX: Final = "Leave when stdin ends: a client that crashed cannot tell you to."
+END_FIX: Final = "Leave when stdin ends: a client that crashed cannot ask you to."
 
 
 breaks("init.speaks-after", "wire.json", by=("process.silent",))
@@ -44,7 +44,7 @@ async def _ends(run: AgentRun, requirement: str, *evidence: Entry) -> bool:
     shows=(
         must(
             "process.silent",
-            "An agent that nobody has spoken to says nothing on stdout.",
+            "An agent that has received nothing sends nothing on stdout.",
             link="transports#stdio",
             fix="Write greetings and logs to stderr: stdout is for messages only.",
         ),
@@ -70,7 +70,7 @@ async def silent(run: AgentRun) -> None:
     else:
         await process.close()
     await run.wire.silence(run.options.silence)
-    run.holds("process.silent", not run.wire.received, "it said something", *run.wire.received[:1])
+    run.holds("process.silent", not run.wire.received, "it printed something", *run.wire.received[:1])
 
 
 @SUITE.scenario(
@@ -83,7 +83,7 @@ async def silent(run: AgentRun) -> None:
             "process.ends-busy",
             "The agent leaves by itself when its input ends during a turn.",
             link="transports#stdio",
-            fix="Cancel what runs when stdin ends, and leave: nobody is there to hear the rest.",
+            fix="Cancel what runs when stdin ends, and exit: no client is left to receive the rest.",
         ),
         should(
             "process.children",

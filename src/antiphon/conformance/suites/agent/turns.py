@@ -44,7 +44,7 @@ UNKNOWN_SESSION: Final = "antiphon-no-such-session"
 
 
 def breaks_off(*requirements: str) -> None:
-    """Say that an agent which breaks these may do so by never answering, or by leaving."""
+    """Declare that an agent which breaks these may do so by never answering, or by exiting."""
     for one in requirements:
         SUITE.follows[one] = (*SUITE.follows.get(one, ()), "rpc.answered", "process.stays")
 
@@ -100,7 +100,7 @@ async def interrupted(
 
 
 async def usable(run: AgentRun, requirement: str, session: str) -> bool:
-    """Whether another turn works, as the requirement says that it does."""
+    """Whether another turn works, as the requirement demands."""
     pending = await run.prompt(session, run.words("say"))
     response = await ended(run, requirement, pending, "the next turn did not end")
     return run.holds(requirement, response.error is None, "the next turn was answered with an error", response)
@@ -219,7 +219,7 @@ def _call_update(entry: Entry) -> JsonObject:
 
 
 def writes(found: Iterable[SeenCall], file: Path, text: str) -> list[SeenCall]:
-    """Those that say they write a text into a file: they show the change, or are an edit of that file, or name file and text. One that
+    """Tool calls that claim to write a text into a file: they show the change, or are an edit of that file, or name file and text. One that
     reads or runs something may name a file as well."""
     return [one for one in found if _writes(one, file, text)]
 

@@ -21,13 +21,13 @@ LINK = "authentication"
 
 @SUITE.scenario(
     "signing-in",
-    "the agent wants somebody to sign in",
+    "the agent requires a login",
     shows=(
         should(
             "auth.no-loop",
             "A client whose session is refused for the lack of a sign-in does not ask for it again and again.",
             link=LINK,
-            fix="On the error -32000 sign in by one of the agent's methods, or give up and tell the user.",
+            fix="On the error -32000 sign in by one of the agent's methods, or stop and inform the user.",
         ),
         should(
             "auth.again",

@@ -16,7 +16,7 @@ FLOOD: Final = 1024 * 1024
 
 STDIO = "transports#stdio"
 ERRORS = "overview#error-handling"
-TELL = "Tell the user what the agent answered, and exit with a status that is not 0."
+TELL = "Show the user what the agent answered, and exit with a status that is not 0."
 
 
 def _ended(status: int | None) -> str:

@@ -43,13 +43,13 @@ def workspace(run: ClientRun) -> Path:
 
 
 def allowed(response: PeerResponse, how: str) -> PeerResponse:
-    """Go on unless the user or a policy refused: that is no fault. An error that says something else about a correct request is one.
+    """Go on unless the user or a policy refused: that is no fault. Any other error for a correct request is one.
 
     Raises:
         Unseen: the client does not let the agent do this.
     """
     if response.error is not None and response.code not in FAULTS:
-        raise NotSeen(f"the client said no: {response.error.get('message')} {how}")
+        raise NotSeen(f"the client refused: {response.error.get('message')} {how}")
     return response
 
 
@@ -96,7 +96,7 @@ async def reading(run: ClientRun) -> None:
     _same(run, "files.read", await run.here("fs/read_text_file", path=str(path)), TEXT)
     part = await run.here("fs/read_text_file", path=str(path), line=2, limit=2)
     wanted = "".join(TEXT.splitlines(keepends=True)[1:3])
-    content = part.get("content")  # whether the last of the lines keeps its end is not said anywhere
+    content = part.get("content")  # whether the last of the lines keeps its end is not specified anywhere
     trimmed = isinstance(content, str) and content.rstrip("\n") == wanted.rstrip("\n")
     run.holds("files.part", trimmed, f"lines 2 and 3 are {content!r:.80}, not {wanted!r:.80}", part)
     large = "0123456789abcde\n" * (64 * 1024)

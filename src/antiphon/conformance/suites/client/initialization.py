@@ -1,4 +1,4 @@
-"""`initialize` and the first session: what a client says of itself, and that it takes every agent as it is."""
+"""`initialize` and the first session: what a client reports about itself, and that it accepts every agent."""
 
 import os
 
@@ -28,14 +28,14 @@ __all__: list[str] = []
         ),
         should(
             "hello.capabilities",
-            "`initialize` says what the client can do.",
+            "`initialize` has the capabilities of the client.",
             link="initialization#client-capabilities",
             fix="Send `clientCapabilities`, an object; what is not in it is not supported.",
             needs=("prompt.comes",),
         ),
         should(
             "hello.info",
-            "`initialize` says the client's name and version.",
+            "`initialize` has the client's name and version.",
             link="initialization#implementation-information",
             fix="Put `clientInfo` with `name` and `version` into `initialize`.",
             needs=("prompt.comes",),
@@ -90,13 +90,13 @@ def _is_folder(path: str) -> bool:
 
 @SUITE.scenario(
     "another-version",
-    "the agent speaks a version that the client does not know",
+    "the agent answers with a version that the client does not know",
     shows=(
         should(
             "hello.other-version",
-            "A client does not go on with an agent that answers with a version it does not speak.",
+            "A client does not go on with an agent that answers with a version it does not support.",
             link="initialization#version-negotiation",
-            fix="Compare `protocolVersion` of the answer with the versions you speak; close the connection and tell the user.",
+            fix="Compare `protocolVersion` of the answer with the versions you support; close the connection and inform the user.",
         ),
     ),
 )
@@ -116,7 +116,7 @@ async def another_version(run: ClientRun) -> None:
 
 @SUITE.scenario(
     "bare-agent",
-    "the agent says nothing of itself but its version, and its sessions have nothing but an id",
+    "the agent sends only its version, and its sessions have only an id",
     shows=(
         must(
             "hello.bare-agent",
@@ -168,7 +168,7 @@ STRANGE_OFFER = {
 
 @SUITE.scenario(
     "strange-introduction",
-    "the agent says more of itself and of its session than any specification knows",
+    "the agent sends more about itself and its session than any specification has",
     shows=(
         must(
             "tolerates.introduction",

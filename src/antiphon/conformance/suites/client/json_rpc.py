@@ -48,7 +48,7 @@ ERRORS = "overview#error-handling"
         ),
         must(
             "requests.extension",
-            "A method of somebody's own, with an underscore, is answered.",
+            "An extension method, with an underscore, is answered.",
             link="extensibility#custom-requests",
             fix="Answer methods that begin with `_` as well; those that you do not know with the error -32601.",
         ),
@@ -60,7 +60,7 @@ ERRORS = "overview#error-handling"
         ),
         should(
             "requests.invalid",
-            "A request whose params are not what the schema says is answered with an error.",
+            "A request whose params do not match the schema is answered with an error.",
             link=ERRORS,
             fix="Check the params of every request, and answer those that are wrong with the error -32602.",
         ),

@@ -53,7 +53,7 @@ async def _asks(run: ClientRun, id: str, call: JsonObject, options: list[dict[st
         ),
         should(
             "permission.same-kind",
-            "Two options of one kind, in any order, are told apart by their ids.",
+            "Two options of one kind, in any order, are distinguished by their ids.",
             link=LINK,
             fix="Show all options; answer with the `optionId` of the one that was chosen.",
             needs=("permission.outcome",),
@@ -94,7 +94,7 @@ async def permission(run: ClientRun) -> None:
 
 @SUITE.scenario(
     "refusal",
-    "the agent asks for permission, and the user says no",
+    "the agent asks for permission, and the user refuses",
     shows=(
         must(
             "permission.refuses",
@@ -127,7 +127,7 @@ CANCEL_LINK = "prompt-turn#cancellation"
     shows=(
         should(
             "cancel.told",
-            "A client that gives up a turn tells the agent so with `session/cancel`.",
+            "A client that stops a turn sends `session/cancel`.",
             link=CANCEL_LINK,
             fix="Send `session/cancel` with the id of the session before you do anything else.",
         ),
@@ -149,7 +149,7 @@ CANCEL_LINK = "prompt-turn#cancellation"
             "cancel.updates",
             "Updates are taken after a cancellation too.",
             link=CANCEL_LINK,
-            fix="Go on reading until the prompt is answered: what the agent has done is told there.",
+            fix="Go on reading until the prompt is answered: the last updates come before the response.",
             needs=("cancel.told", "cancel.waits"),
         ),
     ),

@@ -95,7 +95,7 @@ async def _comes(run: ClientRun, id: str, what: str, pending: PendingRequest) ->
 
 @SUITE.scenario(
     "noise",
-    "lines that are no messages, and answers that nobody asked for",
+    "lines that are not messages, and responses without a request",
     shows=(
         advice(
             "noise.lines",
@@ -106,7 +106,7 @@ async def _comes(run: ClientRun, id: str, what: str, pending: PendingRequest) ->
         advice("noise.objects", "JSON that is no message is ignored.", link=STDIO, fix=GO_ON),
         should(
             "noise.stray",
-            "An answer that nobody asked for is ignored.",
+            "A response without a request is ignored.",
             link="overview#error-handling",
             fix="Drop answers whose id belongs to no open request.",
         ),
@@ -114,7 +114,7 @@ async def _comes(run: ClientRun, id: str, what: str, pending: PendingRequest) ->
             "noise.no-id",
             "An error without an id, or with the id null, is ignored.",
             link="overview#error-handling",
-            fix="Log such an error: it says that the agent could not read something, and nothing waits for it.",
+            fix="Log such an error: the agent could not read something, and nothing waits for it.",
         ),
     ),
 )
@@ -132,7 +132,7 @@ async def noise(run: ClientRun) -> None:
         await run.wire.send({"jsonrpc": "2.0", "id": 987654, "result": {}}),
         await run.wire.send({"jsonrpc": "2.0", "id": "nobody", "error": {"code": -32603, "message": "?"}}),
     ]
-    await run.survives("noise.stray", "answers that nobody asked for", *said)
+    await run.survives("noise.stray", "responses without a request", *said)
     problem = {"code": -32700, "message": "Parse error"}
     said = [
         await run.wire.send({"jsonrpc": "2.0", "error": problem}),

@@ -66,7 +66,7 @@ def _output(run: ClientRun, id: str, output: PeerResponse, wanted: str) -> None:
             f"Answer `terminal/create` with a `terminalId` at once. {ALLOW}",
         ),
         _needs(
-            "terminals.exit", "`terminal/wait_for_exit` tells the exit code.", "waiting-for-exit",
+            "terminals.exit", "`terminal/wait_for_exit` returns the exit code.", "waiting-for-exit",
             "Answer with `exitCode` when the command has ended.", "terminals.runs",
         ),
         _needs(
@@ -86,7 +86,7 @@ def _output(run: ClientRun, id: str, output: PeerResponse, wanted: str) -> None:
             "Start it in `cwd`; without one in the session's directory.", "terminals.runs",
         ),
         _needs(
-            "terminals.limit", "Output over `outputByteLimit` loses its beginning, and is said to be truncated.",
+            "terminals.limit", "Output over `outputByteLimit` loses its beginning, and is marked as truncated.",
             "getting-output", "Keep the last bytes, and answer with `truncated: true`.", "terminals.runs",
         ),
         _needs(
@@ -96,7 +96,7 @@ def _output(run: ClientRun, id: str, output: PeerResponse, wanted: str) -> None:
         ),
         advice(
             "terminals.missing", "A program that is not there is an error, or ends with one.", link=f"terminals#{CREATING}",
-            fix="Answer `terminal/create` with an error that says what is missing.", needs=("terminals.runs",),
+            fix="Answer `terminal/create` with an error that names what is missing.", needs=("terminals.runs",),
         ),
         _needs(
             "terminals.unknown", "A terminal that there is not is an error.", "getting-output",
@@ -162,7 +162,7 @@ async def _mistakes(run: ClientRun) -> None:
             "waiting-for-exit", "Answer it when the command has ended, and read on until then.",
         ),
         _needs(
-            "terminals.kill", "`terminal/kill` ends the command, and everybody who waits for it is told.",
+            "terminals.kill", "`terminal/kill` ends the command, and every request that waits for it is answered.",
             "killing-commands", "End the command; answer all `terminal/wait_for_exit` that are open.", "terminals.waits",
         ),
         _needs(

@@ -82,7 +82,7 @@ def _told(id: str, what: str, link: str) -> Requirement:
         ),
         capability(
             "updates.compaction",
-            "A client that wants to hear of compaction takes it without complaint.",
+            "A client that advertises compaction accepts its updates.",
             link="schema#sessionupdate",
             fix=FIX,
         ),
@@ -170,10 +170,10 @@ STRANGE: list[tuple[Requirement, str, list[JsonObject]]] = [
         [_call("twice"), _call("twice", title="Now with a name", kind="edit"), _change("twice", status="completed")],
     ),
     (
-        should("updates.unknown-terminal", "A tool call that shows a terminal which nobody created is taken.",
+        should("updates.unknown-terminal", "A tool call that shows an unknown terminal is accepted.",
                link="terminals#embedding-in-tool-calls",
                fix="Show nothing, or a place for it, where you do not know the terminal."),
-        "a terminal that nobody created",
+        "an unknown terminal",
         [_call("t", content=[{"type": "terminal", "terminalId": "antiphon-nobody"}])],
     ),
 ]  # fmt: skip
@@ -181,7 +181,7 @@ STRANGE: list[tuple[Requirement, str, list[JsonObject]]] = [
 
 @SUITE.scenario(
     "strange-updates",
-    "a turn with updates that nobody expects",
+    "a turn with unexpected updates",
     shows=(
         should(
             "updates.early",
@@ -243,13 +243,13 @@ SIGN_INS = [{"type": "antiphon_tomorrow", "id": "tomorrow", "name": "Tomorrow", 
 
 @SUITE.scenario(
     "strange-end",
-    "an agent with a way to sign in that nobody knows, and a turn that ends for a reason that nobody knows",
+    "an agent with an unknown login method, and a turn with an unknown stop reason",
     shows=(
         should(
             "tolerates.sign-ins",
             "A way to sign in that the client does not know does not stop it from opening a session.",
             link="authentication",
-            fix="Sign in when the agent says -32000, and not before; leave out the ways that you do not know.",
+            fix="Sign in when the agent answers -32000, and not before; ignore login methods that you do not know.",
             needs=("prompt.comes",),
         ),
         advice(
