@@ -58,7 +58,7 @@ _OTHER_MEANINGS: Final = {
 
 
 def meaning_of(code: int, message: str = "") -> str:
-    """What a received code means, told apart by the message where documents disagree."""
+    """What a received code means; the message decides where documents disagree."""
     if code in _OTHER_MEANINGS:
         other, signs = _OTHER_MEANINGS[code]
         if any(sign in message.lower() for sign in signs):

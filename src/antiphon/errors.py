@@ -6,10 +6,10 @@
     │   └── RequestRefused        the peer's: it refused a request of ours
     │       └── AuthRequired      because the user has to sign in first
     ├── RequestTimeout        the peer did not respond in time; the request was cancelled
-    ├── NotSupported          the peer never said that it can do this, so it was not asked
+    ├── NotSupported          the peer does not advertise the capability, so nothing was sent
     ├── ProtocolError         the rules of the protocol were broken
     │   ├── LocalProtocolError    by us: fix the caller
-    │   │   ├── TurnOver          something was said in a turn that has been answered
+    │   │   ├── TurnOver          something was sent in a turn that has been answered
     │   │   └── StdioClosed       this program was started without stdin or stdout
     │   └── RemoteProtocolError   by the peer
     ├── ConnectionClosed      the connection is closed; pending requests end with this
@@ -29,7 +29,7 @@
 
 Commands and engines have errors of their own besides, which never leave them; they are AcpErrors too.
 
-The codes and their names are in `Code`. Documents disagree about three; `Code` says which meaning we send, and `meaning_of` how we
+The codes and their names are in `Code`. Documents disagree about three; `Code` has the meaning that we send, and `meaning_of` how we
 read the others.
 """
 
@@ -100,7 +100,7 @@ class Advice(tuple[str, str]):
 
 
 class AcpError(Exception):
-    """Base of every error that this package raises on purpose: one sentence, and a hint that says what to do."""
+    """Base of every error that this package raises on purpose: one sentence, and a hint with what to do."""
 
     code: int = -32603
     """The JSON-RPC code of the response, where the error ends a request of the peer."""
@@ -129,7 +129,7 @@ class AcpError(Exception):
 
 
 def sentence_and_hint(error: BaseException) -> "tuple[str, str | None]":
-    """Return an error as people read it: a sentence, without the code of a refused request, and what to do if it says so."""
+    """Return an error as people read it: a sentence, without the code of a refused request, and its hint if it has one."""
     if isinstance(error, ResponseError):
         sentence = error.reason or error.meaning
     else:
@@ -172,7 +172,7 @@ class ResponseError(AcpError):
 
     @property
     def wants_sign_in(self) -> bool:
-        """Whether the user has to sign in first: by its meaning, since -32000 also says that a connection was closed."""
+        """Whether the user has to sign in first: by its meaning, since -32000 is also sent for a closed connection."""
         return self.meaning == "authentication required"
 
     @property
@@ -182,7 +182,7 @@ class ResponseError(AcpError):
 
     @property
     def reason(self) -> str:
-        """The message, with what `data` says in words: peers put the part that helps in there, as text or under one of these names.
+        """The message, with the text in `data`: peers put the part that helps in there, as text or under one of these names.
 
         The hint is not in it, and "Internal error" only where there are no better words.
         """
@@ -265,7 +265,7 @@ class RequestError(ResponseError):
 
 
 class RequestRefused(ResponseError):
-    """The peer refused a request of ours. In a handler of ours it is a failure, not our own refusal: catch it to say what to do."""
+    """The peer refused a request of ours. In a handler of ours it is a failure, not our own refusal: catch it to add a hint."""
 
 
 class AuthRequired(RequestRefused):
@@ -277,7 +277,7 @@ class AuthRequired(RequestRefused):
 
     @property
     def hint(self) -> str:
-        """What to do about it: what the peer says, or else how to sign in."""
+        """What to do about it: the peer's own hint, or else how to sign in."""
         if found := super().hint:
             return found
         names = ", ".join(f"`{getattr(method, 'id', method)}`" for method in self.methods)
@@ -301,7 +301,7 @@ class RequestTimeout(AcpError):
 
 
 class NotSupported(AcpError):
-    """The peer never said that it can do this, so it was not asked: an omitted capability is an unsupported one."""
+    """The peer does not advertise the capability, so nothing was sent: an omitted capability is an unsupported one."""
 
 
 class ProtocolError(AcpError):
@@ -339,7 +339,7 @@ LAST_WORDS = 8
 
 
 class ProcessDied(ConnectionClosed):
-    """The program at the other end ended; `status` and its last lines on stderr say why."""
+    """The program at the other end ended; `status` and its last lines on stderr have the reason."""
 
     def __init__(self, command: str, status: int | None, stderr: str = "") -> None:
         self.command, self.status, self.stderr = command, status, stderr

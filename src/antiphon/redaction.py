@@ -106,7 +106,7 @@ _BEHIND: Final = re.compile(
     r"|(?P<header>\b(?i:authorization)\\{0,8}[\"']?\s{0,8}:\s{0,8}\\{0,8}[\"']?(?i:basic|digest|token|apikey|negotiate)\s+)"
     r"(?P<given>[^\s\"'\\]{4,})"
     r"|(?P<cookie>\b(?i:cookie):\s{0,8})(?P<crumbs>[^\s=;,\"']+=[^\s;\"']+(?:;\s?[^\s=;,\"']+=[^\s;\"']+)*)"
-    # An option or a part of an address is one whatever it says; in a text or in code the same words may be anything.
+    # In an option or an address the value is always a secret; in a text or in code the same words may mean anything.
     r"|(?P<option>(?<![\w-])--?[\w-]{0,40}(?i:key|token|secret|passw(?:or)?d|auth|credentials?)=[\"']?)(?P<set>[^\s\"']{4,})"
     rf"|(?P<query>[?&#](?:[\w.-]{{0,60}}(?i:{_LOOSE}|signature)|(?i:key|sig|auth))=)(?P<part>[^&\s#\"']{{4,}})"
     r"|(?P<variable>(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)=[\"']?)(?P<value>[^\s\"'&;]{4,})"
@@ -140,7 +140,7 @@ def is_secret_name(name: str) -> bool:
 
 @lru_cache(4096)
 def holds_secrets(name: str) -> bool:
-    """Whether everything below this name is a secret. `auth` is not such a name: it also says how one can log in."""
+    """Whether everything below this name is a secret. `auth` is not such a name: it is also the name of a login method."""
     return is_secret_name(name) and not _letters(name).lower().endswith("auth")
 
 
@@ -154,7 +154,7 @@ def _letters(name: str) -> str:
 
 
 def is_count(name: str, text: str) -> bool:
-    """Whether this only says how many tokens there are."""
+    """Whether this is only a number of tokens."""
     return name.lower().endswith("tokens") and _COUNT.fullmatch(text) is not None
 
 
@@ -172,7 +172,7 @@ class Secrets:
         self._remembered: set[str] = set()
 
     def hide(self, secret: str, *, is_named: bool = True) -> str:
-        """What stands for it. `is_named`: its name says that it is one, so it is looked for everywhere else from now on."""
+        """The replacement of a secret. `is_named`: its name marks it as one, so it is looked for everywhere else from now on."""
         if not secret or _OURS.fullmatch(secret):
             return secret
         is_new = secret not in self._remembered and len(self._remembered) < _MOST
