@@ -11,5 +11,5 @@ Files in reading order:
     stream.py       the updates of one turn as an iterator, and its response
     reports.py      what an observer learns besides messages
     early.py        `initialize` answered before the event loop is imported
-    bridge.py       raw frames forwarded between two transports, with ids kept apart
+    bridge.py       raw frames forwarded between two transports, with the ids of requests rewritten
 """

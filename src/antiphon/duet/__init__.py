@@ -8,7 +8,7 @@ Files in reading order:
     opener.py            how a joint session is opened: new, loaded, forked, continued
     session.py           the joint session itself
     engine_sessions.py   the engines' sessions inside of it, and how their updates are labelled
-    settings.py          route, mode and options of a joint session, and what the client sees of them
+    settings.py          route, mode and options of a joint session (the one place that has them), and what the client sees
     prompt.py            what is done with a prompt
     routes.py            a prompt answered by the engines of its route
     review.py            what changed in the directories, and the prompts of a review

@@ -8,7 +8,7 @@ Files in reading order:
     cli_program.py   the program of a CLI on this machine: version, output, what is remembered of it
     cli_session.py   an engine session of a CLI as the client sees it: opening, settings
     cli_driver.py    the work in it: one prompt at a time, cancelling, updates in order
-    process.py       the process of a CLI: lines, requests and responses, one process kept for its owner
+    process.py       the process of a CLI: lines, requests and responses; one process kept running, started again after a crash
     questions.py     what a CLI asks the user, and its response
     content.py       a prompt in pieces that any engine can take
     events.py        what a translator makes besides updates, and sending it to the client

@@ -3,7 +3,7 @@
 A translator keeps what a session has sent so far; it never raises on what the CLI sends.
 
     translator.py     `ClaudeTranslator`: a line in, updates and events out; usage of the context and compactions
-    messages.py       messages and thoughts, streamed and whole, and the messages of sub-agents
+    messages.py       messages and thoughts, from stream events and from whole lines, and the messages of sub-agents
     calls.py          tool calls from their first token to their end, and the plan
     descriptions.py   how a call is shown before its result: title, kind, locations, preview
     results.py        results of calls: output of commands, files that were read, errors
