@@ -57,7 +57,7 @@ _MADE_IN: "Mapping[str, str]" = {
     "RegistryProblem": "catalogue.registry", "RuleError": "policy.rules", "SessionExists": "store.errors", "StoreError": "store.errors",
     "TooLarge": "local.problems", "UnknownAgent": "catalogue.agents", "UnknownEngine": "engines.known", "WrongAgent": "config.edits",
 }  # fmt: skip
-"""Where the others are made: each is loaded when it is first used."""
+"""The module of each error that is defined elsewhere: it is loaded when the error is first used."""
 
 
 def __getattr__(name: str) -> "type[AcpError]":

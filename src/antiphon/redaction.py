@@ -164,7 +164,7 @@ def is_flag(word: str) -> bool:
 
 
 class Secrets:
-    """Those that were seen, in the order of their first appearance."""
+    """Secrets that were seen, in the order of their first appearance."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}

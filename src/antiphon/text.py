@@ -31,7 +31,7 @@ _NOTHING: Final = (
     *range(0x206A, 0x2070), 0x3164, *range(0xFE00, 0xFE0F), 0xFEFF, 0xFFA0, *range(0xFFF0, 0xFFFC), *range(0x13430, 0x13440),
     *range(0x1BCA0, 0x1BCA4), *range(0x1D173, 0x1D17B),
 )  # fmt: skip
-"""They are shown as nothing at all. U+FE0F is not among them: it makes emoji of signs, and is in every other sentence."""
+"""Characters that are shown as nothing at all. U+FE0F is not among them: it makes emoji of signs, and is in many sentences."""
 TAGS: Final = range(0xE0000, 0xE1000)
 """Tags, variation selectors and what is kept free for their like: a whole plane that shows nothing. By a pattern, not in a table of thousands."""
 

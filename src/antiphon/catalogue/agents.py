@@ -91,7 +91,7 @@ class FoundAgent(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """Its command, as it is typed."""
+        """The command of the agent, as it is typed."""
         return shlex.join((os.path.basename(self.where), *self.command[1:]))
 
 

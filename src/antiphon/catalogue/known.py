@@ -60,11 +60,11 @@ class KnownAgent(msgspec.Struct, frozen=True):
     drives: Cli | None = None
     """The program that our engine of this name drives."""
     keys: tuple[str, ...] = ()
-    """Whose variables it gets, as `antiphon.config.environment` calls them."""
+    """The owners of the variables that it gets, as `antiphon.config.environment` names them."""
 
 
 EVERY: Final = tuple(OWNERS)
-"""For agents that work with the models of several providers."""
+"""The owners for agents that work with the models of several providers."""
 
 _AGENTS: Final = (
     KnownAgent(
@@ -200,7 +200,7 @@ class PresentEngines(msgspec.Struct, frozen=True):
     engines: tuple[str, ...]
     """Names, or command lines as they were written."""
     missing: Mapping[str, Advice] = MappingProxyType({})
-    """Those that were looked for and are not there → why, with a hint."""
+    """Engines that were looked for and not found → why, with a hint."""
 
 
 def installed(named: Sequence[str] | None = None, environment: Mapping[str, str] = os.environ) -> PresentEngines:

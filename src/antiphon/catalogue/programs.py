@@ -1,4 +1,4 @@
-"""Where the programs are that our own engines drive: a variable, the user's config file, the PATH, a Python package. Starts none.
+"""The programs that our own engines drive, found by a variable, the user's config file, the PATH, a Python package. Starts no program.
 
 The user waits for `session/new`, so looking takes a millisecond or two: the package that may hold the program is found on the disk
 and never imported, and the config file is only read if there is one.
@@ -29,7 +29,7 @@ class Cli(msgspec.Struct, frozen=True):
     """How the configuration calls it: `engines.NAME.executable`."""
     title: str
     program: str
-    """Its name on the PATH."""
+    """Name of the program on the PATH."""
     variable: str
     """The environment variable that names another one."""
     package: str

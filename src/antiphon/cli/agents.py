@@ -128,8 +128,8 @@ def _registry(source: str | None, forget: bool) -> int:
         return 0
     if source is None:
         kept = fetching.kept()
-        told = f"{kept.source}, read {kept.read_at}, {_count(kept.read())}" if kept is not None else "none"
-        sys.stdout.write(f"{prose(told)}\n")
+        copy_text = f"{kept.source}, read {kept.read_at}, {_count(kept.read())}" if kept is not None else "none"
+        sys.stdout.write(f"{prose(copy_text)}\n")
         return 0
     if "://" not in source and not os.path.exists(os.path.expanduser(source)):
         raise Misused(f"there is no file `{source}`", hint="give a registry.json, or its https:// address")

@@ -122,8 +122,8 @@ def _chat(options: Options, cwd: str) -> int:
         sentence, hint = sentence_and_hint(chat.failure)
         status, kind = status_of(chat.failure), kind_of(chat.failure)
         return fail(sentence, hint or "`antiphon agents` lists what is installed", status, kind)
-    if (said := chat.farewell) is not None:
-        sys.stderr.write(f"\n{said}{_same_place(options)}\n")
+    if (farewell := chat.farewell) is not None:
+        sys.stderr.write(f"\n{farewell}{_same_place(options)}\n")
     return 0
 
 

@@ -82,10 +82,10 @@ def run(arguments: list[str]) -> int:
     log = logging.getLogger("antiphon")
     log.addHandler(logging.NullHandler())  # what is wrong is in the report; the packages below would print it again
     log.propagate = False
-    return asyncio.run(_visit(options))
+    return asyncio.run(_diagnose(options))
 
 
-async def _visit(options: argparse.Namespace) -> int:
+async def _diagnose(options: argparse.Namespace) -> int:
     from antiphon.doctor.checks import checks_of, selected
     from antiphon.doctor.engines import one_is_enough
 
@@ -97,7 +97,7 @@ async def _visit(options: argparse.Namespace) -> int:
     checks, unknown = selected(checks_of(context, network=options.network, start=options.start), options.names)
     if unknown:
         raise Misused(f"there is nothing named `{unknown[0][:80]}` to look at", hint=f"{_meant(unknown[0], context)}")
-    return _tell(options, one_is_enough(await _examined(checks, context), context))
+    return _print_report(options, one_is_enough(await _examined(checks, context), context))
 
 
 async def _admitted(options: argparse.Namespace) -> "DoctorContext | None":
@@ -124,20 +124,20 @@ async def _examined(checks: "Sequence[Check]", context: "DoctorContext") -> "tup
     def done(check: "Check") -> None:
         waiting.pop(check.id, None)
 
-    async def say() -> None:
+    async def show_wait() -> None:
         while True:
             await asyncio.sleep(SILENCE)
             screen.status(f"waiting for {', '.join(waiting.values())}")
 
-    telling = asyncio.create_task(say())
+    reporter = asyncio.create_task(show_wait())
     try:
         return await run_checks(checks, context, done)
     finally:
-        telling.cancel()
+        reporter.cancel()
         screen.status(None)
 
 
-def _tell(options: argparse.Namespace, results: "tuple[DoctorResult, ...]") -> int:
+def _print_report(options: argparse.Namespace, results: "tuple[DoctorResult, ...]") -> int:
     report = report_of(results, network=options.network, start=options.start)
     if options.json:
         sys.stdout.write(f"{encode(report).decode()}\n")

@@ -186,11 +186,11 @@ class SessionFilter(msgspec.Struct, frozen=True):
     """The sessions to list."""
 
     folder: str | None
-    """Of this directory; None: of all."""
+    """Sessions of this directory only; None: of all."""
     client: str | None = None
     """Made by this client; None: by any."""
     scripts: bool = True
-    """Also those that scripts made."""
+    """Also sessions that scripts made."""
 
     def has(self, row: "SessionRow") -> bool:
         """Whether a session made by this client is listed."""

@@ -167,7 +167,7 @@ def set_up(name: str, called: str, engine: str | None, path: Path | None, *, yes
         raise _refused(path, editor, error, entry) from error
     if put.text == before:
         screen.note(f"{path} has it already")
-        _tell(screen, editor, path, entry)
+        _print_steps(screen, editor, path, entry)
         return 0
     if not _agreed(screen, path, before, put.text, yes=yes):
         return FAILED
@@ -180,7 +180,7 @@ def set_up(name: str, called: str, engine: str | None, path: Path | None, *, yes
         forget(kept)
         raise
     screen.note(f"{'made' if before is None else 'changed'} {path}; `antiphon setup {name} --undo` takes it back")
-    _tell(screen, editor, path, entry)
+    _print_steps(screen, editor, path, entry)
     return 0
 
 
@@ -291,7 +291,7 @@ def _lines(text: str) -> list[str]:
     return [*lines, f"{last}\n\\ No newline at end of file"] if last else lines
 
 
-def _tell(screen: "Screen", editor: Editor, path: Path, entry: EditorEntry) -> None:
+def _print_steps(screen: "Screen", editor: Editor, path: Path, entry: EditorEntry) -> None:
     for step in editor.told(path, entry):
         screen.note(f"next: {step}")
 

@@ -53,7 +53,7 @@ class Screen:
         """What need not be shown again."""
         self._open: dict[TextIO, bool] = {self._out: False, self._err: False}  # whether its last line has not ended
         self._dim = False
-        self._said = self._thought = ""  # the end of the agent's words and thoughts so far, as they came
+        self._message_end = self._thought = ""  # the end of the agent's words and thoughts so far, as they came
         self._live: dict[str, tuple[str, Style]] = {}
 
     def data(self, data: bytes) -> None:
@@ -75,7 +75,7 @@ class Screen:
             self._leave_live()
             self._end_line(self._err)
         if self.out_is_terminal:
-            text, self._said = prose(text, self._said), text[-2:]
+            text, self._message_end = prose(text, self._message_end), text[-2:]
         self._write(self._out, text)
 
     def end_saying(self, *, gap: bool = False) -> None:

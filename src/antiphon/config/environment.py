@@ -22,7 +22,7 @@ OWNERS: Final[Mapping[str, tuple[str, ...]]] = {
     "qwen": ("DASHSCOPE_", "QWEN_"),
     "github": ("GITHUB_COPILOT_", "COPILOT_"),
 }
-"""Whose the variables are that begin with these words."""
+"""The owner of the variables that begin with these prefixes."""
 
 GIT_SAFETY: Final = {"core.fsmonitor": "false", "safe.bareRepository": "explicit"}
 """Settings of git under which looking at a repository runs nothing that the repository names. Claude Code and Codex ask git how

@@ -1,4 +1,4 @@
-"""Where our files are on this machine, and how they are made: for the user alone, whatever the umask is."""
+"""Our directories on this machine, and how they are made: readable by the user alone, whatever the umask is."""
 
 import os
 import stat

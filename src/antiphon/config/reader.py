@@ -181,7 +181,7 @@ def line_of(text: str, statement: Statement | None, value: str | None = None) ->
 
 
 def _extent(text: str, start: int) -> tuple[int, int | None]:
-    """Where the statement or the empty line that starts here ends, and where its equals sign is."""
+    """The end of the statement or empty line that starts here, and the position of its equals sign."""
     depth, equals = 0, None
     for token in _TOKEN.finditer(text, start):
         match token[0]:
@@ -439,17 +439,17 @@ def read(text: str) -> ConfigValues:
 
 
 def _broken(error: Exception, text: str) -> ConfigProblem:
-    said = (
+    reason = (
         str(error) if isinstance(error, tomllib.TOMLDecodeError) else "nested too deeply, or a number that is too long"
     )
-    place = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", said)
+    place = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", reason)
     line, column = 1, ""
     if place is not None:
-        said = said[: place.start()]
+        reason = reason[: place.start()]
         line = int(place[1]) if place[1] else len(text.splitlines()) or 1
         column = f" (column {place[2]})" if place[2] else " (at the end)"
     return ConfigProblem(
-        line, f"this is not TOML: {said}{column}", "correct it; until then every call is asked about", True
+        line, f"this is not TOML: {reason}{column}", "correct it; until then every call is asked about", True
     )
 
 

@@ -226,9 +226,9 @@ def only_users(path: tuple[str, ...]) -> bool:
 
 def duet_of(user: ConfigValues, project: ConfigValues) -> DuetConfig:
     """Return the settings of the joint agent, the project's before the user's."""
-    said = {path[1]: value for path, value in user.values.items() if path[0] == "duet"}
-    said |= {path[1]: value for path, value in project.values.items() if path[0] == "duet" and not only_users(path)}
-    return msgspec.convert(said, DuetConfig)
+    given = {path[1]: value for path, value in user.values.items() if path[0] == "duet"}
+    given |= {path[1]: value for path, value in project.values.items() if path[0] == "duet" and not only_users(path)}
+    return msgspec.convert(given, DuetConfig)
 
 
 def agents_of(part: ConfigValues) -> dict[str, OwnAgent]:

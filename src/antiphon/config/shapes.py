@@ -91,7 +91,7 @@ class DuetConfig(msgspec.Struct, frozen=True):
     max_turns: int | None = None
     max_tokens: int | None = None
     max_cost: float | None = None
-    """US dollars."""
+    """The limit in US dollars."""
     tasks: tuple[str, ...] | None = None
     """The command that lists what is left to do."""
     nudge: bool | None = None

@@ -60,7 +60,7 @@ Waits = Callable[[Sequence[tuple[str, str, float]]], None]
 
 
 class AgentSource(Protocol):
-    """Where agents come from: a command, or memory in tests; sockets can join."""
+    """A source of agents: a command, or memory in tests; sockets can be added."""
 
     @property
     def is_process(self) -> bool:
@@ -81,7 +81,7 @@ class AgentLane:
 
 
 class AgentCheck:
-    """One run of the suite."""
+    """One run of the agent suite."""
 
     def __init__(self, place: AgentSource, options: CheckOptions, progress: Progress | None, jobs: int) -> None:
         self.place = place
@@ -259,9 +259,9 @@ class AgentCheck:
             lane.done_with.add(id)
             number = wire.new_id()
             asked = {"jsonrpc": "2.0", "id": number, "method": "session/close", "params": {"sessionId": id}}
-            said = await wire.send(asked)
+            request_sent = await wire.send(asked)
             try:
-                await wire.wait_for(_is_answer(number), after=said.number, limit=CLOSE_LIMIT)
+                await wire.wait_for(_is_answer(number), after=request_sent.number, limit=CLOSE_LIMIT)
             except (TimeoutError, PeerClosed):  # whether it is answered is the subject of another scenario
                 return
 
@@ -287,7 +287,7 @@ class AgentCheck:
         return Path(self._ends.enter_context(made)).resolve()
 
     async def _together(self, record: ScenarioRecord, lane: AgentLane) -> AgentRun:
-        """On the agent that is shared, or on a new one if that has left."""
+        """Run a scenario on the shared agent, or on a new one if that has exited."""
         if lane.shared is None or lane.shared[0].closed:
             run = await self._open(record)
             self._ends.push_async_callback(run.wire.close)
@@ -348,12 +348,12 @@ async def check_agent(
     begun = time.monotonic()
     checking = AgentCheck(place, options or CheckOptions(), progress, jobs)
     scenarios = [one for one in suite.scenarios.values() if not only or one.name in only]
-    telling = asyncio.create_task(checking.tell_waits(waits)) if waits is not None else None
+    reporter = asyncio.create_task(checking.tell_waits(waits)) if waits is not None else None
     try:
         records = await checking.run(scenarios)
     finally:
-        if telling is not None:
-            telling.cancel()
+        if reporter is not None:
+            reporter.cancel()
     results = results_of(suite.requirements(), records, Direction.A2C, some=bool(only))
     return ConformanceReport(
         suite.side, _name(checking.introduced), results, time.monotonic() - begun, complete=not only

@@ -106,7 +106,7 @@ class AgentRequester(Requester):
         await self.wire.silence(self.options.silence)
 
     async def cancel(self, session: str) -> Entry:
-        """`session/cancel`."""
+        """Send `session/cancel`."""
         return await self.notify("session/cancel", {"sessionId": session})
 
     async def overdue(self, pending: PendingRequest) -> None:
@@ -198,7 +198,7 @@ class AgentRun(AgentRequester):
     # Opening.
 
     async def introduce(self, version: int = 1, capabilities: Mapping[str, object] | None = None) -> PeerResponse:
-        """`initialize`."""
+        """Send `initialize`."""
         params = {
             "protocolVersion": version,
             "clientCapabilities": EVERYTHING if capabilities is None else capabilities,
@@ -298,7 +298,7 @@ class AgentRun(AgentRequester):
         def is_sign(entry: Entry) -> bool:
             return entry.params.get("sessionId") == session or _ends(entry, pending)
 
-        return await self._hear(is_sign, pending)
+        return await self._await_entry(is_sign, pending)
 
     async def first_sign(self, session: str, pending: PendingRequest) -> Entry:
         """The first update or request of a turn, which shows that it runs.
@@ -328,7 +328,7 @@ class AgentRun(AgentRequester):
             asks = entry.is_request and entry.method == method
             return (asks and entry.params.get("sessionId") in (session, *others)) or _ends(entry, pending)
 
-        found = await self._hear(is_it, pending)
+        found = await self._await_entry(is_it, pending)
         if found is None and self.updates(session, after=pending.request.number):
             raise NotSeen(f"the agent works on without `{method}`: a prompt file can name words that make it")
         if found is None:
@@ -338,7 +338,7 @@ class AgentRun(AgentRequester):
             raise NotSeen(f"the agent did not use `{method}`: a prompt file can name words that make it")
         return found
 
-    async def _hear(self, wanted: Callable[[Entry], bool], pending: PendingRequest) -> Entry | None:
+    async def _await_entry(self, wanted: Callable[[Entry], bool], pending: PendingRequest) -> Entry | None:
         try:
             return await self.wire.wait_for(wanted, after=pending.request.number, limit=self.options.limit)
         except TimeoutError:

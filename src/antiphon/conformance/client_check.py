@@ -46,7 +46,7 @@ GENERAL: Final = ("requests.answered", "turn.stays")
 
 
 class ClientCheck:
-    """One run of the suite."""
+    """One run of the client suite."""
 
     def __init__(
         self,

@@ -134,24 +134,24 @@ class ClientCommands:
         return purpose in self.words
 
     async def start(self, purpose: str, cwd: Path, on_start: OnAgentStart) -> RunningClient:
-        door = ShimSocket(on_start)
-        places = {"{agent}": str(door.agent), "{cwd}": str(cwd)}
+        socket = ShimSocket(on_start)
+        places = {"{agent}": str(socket.agent), "{cwd}": str(cwd)}
         commands = [[_filled(word, places) for word in command] for command in self.words[purpose]]
-        return CommandClient(self, purpose, commands, cwd, door)
+        return CommandClient(self, purpose, commands, cwd, socket)
 
 
 class CommandClient:
     """The commands of one purpose, one after another. What they leave running stays until `close`: some start a helper process."""
 
     def __init__(
-        self, plan: ClientCommands, purpose: str, commands: list[list[str]], cwd: Path, door: ShimSocket
+        self, plan: ClientCommands, purpose: str, commands: list[list[str]], cwd: Path, socket: ShimSocket
     ) -> None:
         self.ended = asyncio.Event()
         self.status: int | None = None
         self._plan = plan
         self._purpose = purpose
         self._cwd = cwd
-        self._door = door
+        self._socket = socket
         self._started: list[LocalCommand] = []
         self._problem = ""
         self._typing = -1
@@ -211,11 +211,11 @@ class CommandClient:
     async def close(self) -> None:
         self._task.cancel()
         await asyncio.gather(self._task, *(one.close() for one in self._started), return_exceptions=True)
-        await self._door.close()
+        await self._socket.close()
 
 
 def _whole(words: Sequence[str]) -> list[str]:
-    """With paths that lead from where we are made absolute: the client is started somewhere else."""
+    """Make relative paths in a command absolute: the client is started in another directory."""
     # A program is looked for on the PATH; a word after it that is a file here is that file.
     return [
         os.path.abspath(word) if ("/" in word and os.path.exists(word)) or (at > 0 and os.path.isfile(word)) else word

@@ -65,7 +65,7 @@ class ClientTraits:
 
 @dataclass(frozen=True, slots=True)
 class ClientConnection:
-    """One connection of the client's."""
+    """One connection that the client has opened."""
 
     agent_start: AgentStart
     wire: PeerWire

@@ -52,7 +52,7 @@ class Prompts:
 
     @classmethod
     def read(cls, path: Path) -> "Prompts":
-        """From a TOML file: a line for each purpose.
+        """Read prompts from a TOML file with a line for each purpose.
 
         Raises:
             BadPrompts: it is no such file.

@@ -46,7 +46,7 @@ class ReportedRequirement(msgspec.Struct, frozen=True):
 
 
 class ReportDocument(msgspec.Struct, frozen=True):
-    """All of a report. `correct`: nothing that must hold was broken, in what was run; `complete`: that was everything."""
+    """A whole report. `correct`: nothing that must hold was broken, in what was run; `complete`: that was everything."""
 
     antiphon: str
     side: str
@@ -118,7 +118,7 @@ def _proof(entry: Entry) -> Proof:
 
 
 def encode(document: ReportDocument) -> bytes:
-    """As `--json` prints it."""
+    """Encode a report as `--json` prints it."""
     return msgspec.json.encode(document)
 
 

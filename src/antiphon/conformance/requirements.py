@@ -112,7 +112,7 @@ class Suite(Generic[S]):
         return made
 
     def requirements(self) -> dict[str, Requirement]:
-        """All of them by id: the general ones, the rules of all traffic, then scenario by scenario."""
+        """All requirements by id: the general ones, the rules of all traffic, then scenario by scenario."""
         listed = [*self.general, *self._rules(), *(one for record in self.scenarios.values() for one in record.shows)]
         found: dict[str, Requirement] = {}
         for one in listed:

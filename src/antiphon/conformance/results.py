@@ -42,11 +42,11 @@ class RequirementResult:
 
 @dataclass(slots=True)
 class ConformanceReport:
-    """All that was found out about one peer."""
+    """Everything that was found out about one peer."""
 
     side: Side
     peer: str
-    """Its name and version as it sent them, or the command."""
+    """Name and version of the peer as it sent them, or its command."""
     results: list[RequirementResult]
     took: float
     command: Sequence[str] = ()

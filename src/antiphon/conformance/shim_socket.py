@@ -51,7 +51,7 @@ class AgentProcessStart(AgentStart):
         self.events: list[str] = []
         self.gone = False
         self._control = control
-        self._news = asyncio.Condition()
+        self._changed = asyncio.Condition()
 
     async def follow(self) -> None:
         """Read its events, to its end."""
@@ -64,40 +64,40 @@ class AgentProcessStart(AgentStart):
         await self._note([])
 
     async def _note(self, events: list[str]) -> None:
-        async with self._news:
+        async with self._changed:
             self.events += events
-            self._news.notify_all()
+            self._changed.notify_all()
 
-    async def _tell(self, words: str) -> None:
+    async def _command(self, words: str) -> None:
         with suppress(OSError):
             await asyncio.get_running_loop().sock_sendall(self._control, words.encode() + b"\n")
 
     async def _happens(self, event: str, limit: float) -> bool:
         with suppress(TimeoutError):
-            async with asyncio.timeout(limit), self._news:
-                await self._news.wait_for(lambda: event in self.events or self.gone)
+            async with asyncio.timeout(limit), self._changed:
+                await self._changed.wait_for(lambda: event in self.events or self.gone)
         return event in self.events
 
     async def leave(self) -> None:
-        await self._tell("exit 3")
+        await self._command("exit 3")
         await self.is_gone(5.0)
         await super().leave()
 
     async def flood(self, size: int, limit: float) -> bool:
         """Write so many bytes to stderr: whether the client read them."""
-        await self._tell(f"flood {size}")
+        await self._command(f"flood {size}")
         return await self._happens("flooded", limit)
 
     async def outlive_input(self, limit: float) -> bool:
-        """From now on stay when the input ends: whether the shim confirmed it in time."""
-        await self._tell("stubborn")
+        """Make the shim stay when its input ends. Return whether it confirmed in time."""
+        await self._command("stubborn")
         return await self._happens("stubborn", limit)
 
     async def is_gone(self, limit: float) -> bool:
         """Whether the process has ended, or does within the limit."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(limit), self._news:
-                await self._news.wait_for(lambda: self.gone)
+            async with asyncio.timeout(limit), self._changed:
+                await self._changed.wait_for(lambda: self.gone)
         return self.gone
 
 

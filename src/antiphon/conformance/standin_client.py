@@ -101,7 +101,7 @@ class StandinClient(Responder):
 
     @property
     def terminals(self) -> list[str]:
-        """Those that are not released."""
+        """Terminals that are not released."""
         return list(self._commands)
 
     async def close(self) -> None:

@@ -69,7 +69,7 @@ class PeerWire:
         self._failure: Exception | None = None
         self._ids = 0
         self._begun = time.monotonic()
-        self._news = asyncio.Condition()
+        self._changed = asyncio.Condition()
         self._reader = asyncio.create_task(self._read(), name="messages of the peer")
 
     async def _read(self) -> None:
@@ -86,17 +86,17 @@ class PeerWire:
             _log.exception("a rule of ours failed")
         finally:
             self.closed = True
-            async with self._news:
-                self._news.notify_all()
+            async with self._changed:
+                self._changed.notify_all()
 
     async def _note(self, direction: Direction, raw: bytes) -> Entry:
-        async with self._news:
+        async with self._changed:
             entry = parse(len(self.trace) + 1, time.monotonic() - self._begun, direction, raw)
             self.trace.append(entry)
             broken = self.checker.check(entry)
             if direction is self.says and self.provocation is None and any(_matters(one.rule) for one in broken):
                 self.provocation = entry
-            self._news.notify_all()
+            self._changed.notify_all()
         if self.listener is not None and direction is not self.says:
             self.listener(entry)
         return entry
@@ -162,7 +162,7 @@ class PeerWire:
             Exception: a rule of ours failed, and nothing is read since.
         """
         seen = after
-        async with asyncio.timeout(limit), self._news:
+        async with asyncio.timeout(limit), self._changed:
             while True:
                 for entry in self.trace[seen:]:
                     if entry.dir is not self.says and wanted(entry):
@@ -172,7 +172,7 @@ class PeerWire:
                     raise self._failure
                 if self.closed:
                     raise PeerClosed
-                await self._news.wait()
+                await self._changed.wait()
 
     async def silence(self, seconds: float) -> None:
         """Wait until nothing has come for that long. A peer that sends without end is not waited for without end."""
@@ -237,7 +237,7 @@ class PendingRequest:
         return entry.is_response and entry.msg.get("id") == self.request.msg["id"]
 
     def peek(self) -> PeerResponse | None:
-        """Its response, if it has come."""
+        """The response, if it has come."""
         found = next(
             (one for one in self._wire.received if one.number > self.request.number and self._is_response(one)), None
         )
@@ -296,7 +296,7 @@ class VerdictRecorder:
 
 
 class Requester(VerdictRecorder, ABC):
-    """Who asks a peer to find out."""
+    """Sends requests to a peer to find out what it does."""
 
     @abstractmethod
     def line(self) -> tuple[PeerWire, float]:
@@ -323,7 +323,7 @@ class Requester(VerdictRecorder, ABC):
         return await (await self.send_request(method, params, id=id)).response(limit)
 
     async def notify(self, method: str, params: object) -> Entry:
-        """A notification."""
+        """Send a notification."""
         return await self.line()[0].send({"jsonrpc": "2.0", "method": method, "params": params})
 
     async def overdue(self, pending: PendingRequest) -> None:  # most requests are simply not answered

@@ -168,7 +168,7 @@ class Bridge:
     # Called by the sides.
 
     def side_ended(self) -> None:
-        """One side sends no more."""
+        """Handle the end of one side: it sends no more."""
         self._does(BridgeEvent.SIDE_ENDS)
         self._ended.set()
         self.look_if_settled()
@@ -319,7 +319,7 @@ class _Side:
         return found.new
 
     def _request_named_in(self, line: bytes, method: str) -> "list[_Change]":
-        """Where params name a request of the other side, with the id that it has there."""
+        """The places in params that name a request of the other side, with the id that it has there."""
         member = self._owner.version.request_ids.get(method)
         if member is None:
             return []
@@ -372,7 +372,7 @@ class _Side:
         return id_key(id) in self._by_own
 
     def forget(self) -> list[_Open]:
-        """All requests of this side that wait: they will have no response from the other."""
+        """Remove and return all open requests of this side: the other will not answer them."""
         waiting = list(self.open.values())
         self.open.clear()
         self._by_own.clear()
@@ -467,7 +467,7 @@ _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],]')
 
 
 def _values(line: bytes, name: str) -> Iterator[_Span]:
-    """Where the values of this member stand in a message. More than one if its key is repeated."""
+    """The positions of the values of this member in a message: more than one if its key is repeated."""
     first = _FIRST.match(line) if name == "id" else None
     if first is not None and line.count(b'"id"') == 1 and b"\\u00" not in line:
         yield first.span(1)

@@ -296,7 +296,7 @@ class Connection:
         return self._outbox.put(notice.head or _head_of(notice), b"}\n", params)
 
     def sender(self, session_id: str) -> SessionSender:
-        """For an agent that sends much in one session: the same as `notify`, at half the price."""
+        """A sender of updates for one session: the same as `notify`, at half the price."""
         return SessionSender(self.version, self._outbox, session_id)
 
     def post(self, notice: Notice[P], params: P) -> None:
@@ -389,7 +389,7 @@ class Connection:
             case Answered(id, result):
                 self._settle(id, result)
             case Told(notification):
-                self._told(notification, size)
+                self._notified(notification, size)
             case Refused(id, error):
                 self._settle(id, RequestRefused(error.code, error.message, error.data))
             case Withdrawn(id):
@@ -414,7 +414,7 @@ class Connection:
         else:
             answer.set_result(outcome)
 
-    def _told(self, notification: Notification, size: int) -> None:
+    def _notified(self, notification: Notification, size: int) -> None:
         method = notification.method
         try:
             if method == self.version.update.name and self._updates.wanted:

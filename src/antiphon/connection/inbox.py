@@ -49,7 +49,7 @@ class Inbox:
         self.streams.setdefault(session_id, deque()).append(backlog)
 
     def remove(self, session_id: str, backlog: "AnyBacklog") -> None:
-        """This turn takes no more."""
+        """Remove a turn: it takes no more updates."""
         queue = self.streams.get(session_id)
         if queue is not None and backlog in queue:
             queue.remove(backlog)
@@ -57,13 +57,13 @@ class Inbox:
                 del self.streams[session_id]
 
     def take(self, size: int) -> None:
-        """This many more bytes wait."""
+        """Count bytes that wait to be read by a handler."""
         self.buffered += size
         if self.buffered > self.limit:
             self._decide()
 
     def release(self, size: int) -> None:
-        """This many were read."""
+        """Count bytes that were read by a handler."""
         self.buffered -= size
         if self._paused:
             self._decide()

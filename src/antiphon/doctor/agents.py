@@ -153,10 +153,10 @@ async def _through(found: FoundAgent, context: DoctorContext) -> Sequence[Findin
             await _open(agent, folder)
             marks["session"] = time.monotonic() - began
         marks["end"] = time.monotonic() - began
-    told = {name: f"{seconds:.2f}" for name, seconds in marks.items()}
+    seconds_of = {name: f"{seconds:.2f}" for name, seconds in marks.items()}
     return ok(
-        f"answered after {told['initialize']} s, had a session after {told['session']} s, was gone after {told['end']} s",
-        **told,
+        f"answered after {seconds_of['initialize']} s, had a session after {seconds_of['session']} s, was gone after {seconds_of['end']} s",
+        **seconds_of,
     )
 
 

@@ -70,16 +70,16 @@ _ADDRESSES: Final = {"claude": reaching.claude, "codex": reaching.codex}
 
 def checks_of(context: DoctorContext, *, network: bool, start: bool) -> tuple[Check, ...]:
     """Return all checks, in the order of the report."""
-    patience = 3 * context.limit + ENDING
+    limit = 3 * context.limit + ENDING
     found = [Check(id, title, look, QUICK, _extra_of(id)) for id, title, look in _HERE]
     for cli in (CLAUDE, CODEX):
         about = (cli.name,)
         found += [
-            Check(f"engines.{cli.name}.program", cli.title, partial(engines.program, cli), patience, about),
-            Check(f"engines.{cli.name}.login", f"{cli.title} login", _LOGINS[cli.name], patience, about),
+            Check(f"engines.{cli.name}.program", cli.title, partial(engines.program, cli), limit, about),
+            Check(f"engines.{cli.name}.login", f"{cli.title} login", _LOGINS[cli.name], limit, about),
         ]
     others = [name for name in names(context.loaded.settings, context.registry) if not _is_engine(name, context)]
-    found += [Check(f"agents.{name}", name, partial(agents.agent, name), patience, (name,)) for name in others]
+    found += [Check(f"agents.{name}", name, partial(agents.agent, name), limit, (name,)) for name in others]
     found.append(Check("agents.registry", "Registry", agents.registry, QUICK, ("registry",)))
     found += [
         Check(f"editors.{name}", editor.title, partial(editors.settings_of, name), QUICK, (name,))
@@ -87,7 +87,7 @@ def checks_of(context: DoctorContext, *, network: bool, start: bool) -> tuple[Ch
     ]
     if network:
         found += [
-            Check(f"network.{cli.name}", f"{cli.title}'s model", _ADDRESSES[cli.name], patience, (cli.name,))
+            Check(f"network.{cli.name}", f"{cli.title}'s model", _ADDRESSES[cli.name], limit, (cli.name,))
             for cli in (CLAUDE, CODEX)
         ]
     if start:

@@ -93,7 +93,7 @@ OURS: Final = (STATE_DIR, CONFIG_DIR, MIRROR, ROUTE, PRIMARY, AUTO_RESUME)
 _PREFIX: Final = "ANTIPHON_"
 
 _INSIDE: Final = (MARK, "ANTIPHON_CI", "ANTIPHON_INTEROP")
-"""Those that we set ourselves, and those of our own tests."""
+"""Variables that we set ourselves, and those of our own tests."""
 
 _DIRECTORIES: Final = ("CODEX_HOME",)
 """Directories that have to be there: the program that reads the variable does not make them."""
@@ -142,17 +142,17 @@ def paths(context: DoctorContext) -> Sequence[Finding]:
 
 def proxies(context: DoctorContext) -> Sequence[Finding]:
     """Check the proxies, a common cause of problems."""
-    told = []
+    found = []
     for name in _PROXIES:
         value = context.environment.get(name) or context.environment.get(name.lower())
         if value:
-            told.append(f"{name} is {_shown(value)}")
-    if not told:
+            found.append(f"{name} is {_shown(value)}")
+    if not found:
         return ok("none is set")
     spared = context.environment.get("NO_PROXY") or context.environment.get("no_proxy")
     around = f"; not for {spared[:100]}" if spared else "; there is no NO_PROXY"
     hint = None if spared else "if a model or an MCP server is on this machine, set NO_PROXY=localhost,127.0.0.1"
-    return note(f"{', '.join(told)}{around}", hint)
+    return note(f"{', '.join(found)}{around}", hint)
 
 
 def _shown(address: str) -> str:

@@ -27,12 +27,12 @@ _ELSEWHERE: Final[Mapping[str, tuple[str, ...]]] = {
     "neovim": ("CONFIG/nvim/init.*", "CONFIG/nvim/lua/**/*.lua", "CONFIG/nvim/plugin/**/*.lua"),
     "emacs": (".emacs", ".emacs.el", ".emacs.d/*.el", "CONFIG/emacs/*.el", ".doom.d/*.el", "CONFIG/doom/*.el"),
 }
-"""Where people write their own settings, besides where `antiphon setup` does: in the home directory, or in that of configurations."""
+"""Files in which users write their own settings, besides the file of `antiphon setup`: in the home or the config directory."""
 
 _MENTIONED: Final = re.compile(
     r"""(?P<key>\bcommand\s*=?\s*)?(["'])(?P<program>(?:[^"'\n\\]*/)?antiphon)\2(?P<next>[\s,]+["']agent["'])?"""
 )
-"""In a program: a word that is the command if it is called so, or if `agent` follows. Else it may be the name of a module."""
+"""In a program, a word that is the command if it is called, or if `agent` follows. Otherwise it may be the name of a module."""
 
 _MODULE: Final = re.compile(r"""["']-m["'][\s,]+$""")
 """What stands before the name in `python -m antiphon`."""

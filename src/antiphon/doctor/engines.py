@@ -32,7 +32,7 @@ _QUIET: Final = {
     "DISABLE_TELEMETRY": "1",
     "DISABLE_ERROR_REPORTING": "1",
 }
-"""So that a question about the login is only that."""
+"""Variables that keep Claude Code from doing anything else while its login is read."""
 
 _CLAUDE_WAYS: Final = {
     "claude.ai": "with a Claude subscription",
@@ -83,16 +83,16 @@ async def claude_login(context: DoctorContext) -> Sequence[Finding]:
     answer = await ask(
         found.path, "auth", "status", "--json", limit=context.limit, env={**context.environment, **_QUIET}
     )
-    standing = _standing(answer.said)
-    if standing is None:
+    login = _login_in(answer.said)
+    if login is None:
         return _silent(CLAUDE, answer, "run `claude auth status` in a terminal to see what it prints")
-    if not standing.logged_in:
+    if not login.logged_in:
         return problem(
             "not signed in",
             "`antiphon agent --engine claude --login` signs in, in this terminal; or set ANTHROPIC_API_KEY",
         )
-    way = _CLAUDE_WAYS.get(standing.auth_method, "in a way that we do not know")
-    return ok(f"signed in {way}", method=standing.auth_method, provider=standing.api_provider)
+    way = _CLAUDE_WAYS.get(login.auth_method, "in a way that we do not know")
+    return ok(f"signed in {way}", method=login.auth_method, provider=login.api_provider)
 
 
 async def codex_login(context: DoctorContext) -> Sequence[Finding]:
@@ -194,7 +194,7 @@ def _is_chosen(cli: Cli, context: DoctorContext) -> bool:
     return file is not None and read(file.text).text("engines", cli.name, "executable") is not None
 
 
-def _standing(said: str) -> ClaudeLogin | None:
+def _login_in(said: str) -> ClaudeLogin | None:
     """Return the JSON object in the output, which may begin with a warning."""
     start = said.find("{")
     try:

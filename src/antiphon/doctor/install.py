@@ -38,7 +38,7 @@ _PROGRAMS: Final = {"claude": CLAUDE, "codex": CODEX}
 
 
 class DirectUrl(msgspec.Struct):
-    """Where a package was installed from without an index: `direct_url.json`."""
+    """The source of a package that was installed without an index: `direct_url.json`."""
 
     url: str = ""
     dir_info: dict[str, object] = {}

@@ -144,7 +144,7 @@ def _files(place: Path) -> list[Path]:
 
 
 def _is_stray(path: Path) -> bool:
-    """One of the hidden names under which `engines.cli_program` and `local.files` write, before they move a file into its place."""
+    """Whether this is one of the hidden names under which `engines.cli_program` and `local.files` write before they move a file into place."""
     if not path.name.startswith(".") or not path.is_file():
         return False
     return time.time() - path.stat().st_mtime > STALE

@@ -162,7 +162,7 @@ class InnerSession(AgentSession):
         """Whether it was given a summary: a title that it makes of that is not the session's."""
         self.spend: Callable[[v1.UsageUpdate], None] | None = None
         self.words: list[str] = []
-        """Its messages of the turn that runs or ran last."""
+        """Messages of the engine in the current or last turn."""
         self.calls: list[v1.Update] = []
         """The tool calls with changes of that turn."""
         self.known: dict[str, v1.ToolCall] = {}
@@ -170,9 +170,9 @@ class InnerSession(AgentSession):
         self.denied: set[str] = set()
         """The tool calls of that turn that the engine asked for and was not allowed, by the engine's ids."""
         self.collected: list[v1.Update] | None = None
-        """Where its updates go instead, while its history is read or something is added to its turn."""
+        """If set, updates are collected here, while its history is read or something is added to its turn."""
         self.offered: list[v1.Command] = []
-        """Its slash commands."""
+        """Slash commands of the engine."""
         self.labels = Labels(name, self.title, own_ids=not engine.unique_ids)
         self._sessions = sessions
         self._outer = outer
@@ -312,7 +312,7 @@ class EngineSessions:
         """Rules of the policy that the engines have to keep too."""
         self.opened: dict[str, InnerSession] = {}
         self.sending: dict[str, InnerSession] = {}
-        """Those whose updates are shown: also while they are being opened."""
+        """Engine sessions whose updates are shown, also while they are being opened."""
         self._outer = outer
         self._settings = settings
         self._history = history
@@ -426,14 +426,14 @@ class EngineSessions:
 
     async def _catch_up(self, inner: InnerSession, theirs: list[v1.Update]) -> None:
         """Show and store what the engine's own history has beyond ours."""
-        said: list[v1.Update] = []
+        labelled: list[v1.Update] = []
         for update in theirs:
             if isinstance(update, v1.StateUpdate):
                 await self.host.engine_update(inner, update)
             else:
-                said += [own for own, _ in inner.labels.on(update, fresh=False)]
+                labelled += [own for own, _ in inner.labels.on(update, fresh=False)]
         view = await self._history.read()
-        missed = missed_updates(view, said, inner.name)
+        missed = missed_updates(view, labelled, inner.name)
         if missed and view.is_cut_off(inner.name):
             self._history.note(EndEvent(now(), inner.name, v1.StopReason.CANCELLED.value))
         for update in missed:
@@ -456,7 +456,7 @@ class EngineSessions:
 
     @asynccontextmanager
     async def reading_only(self, inner: InnerSession) -> AsyncIterator[None]:
-        """In this block an engine only reads; after it, it is in the mode that it was in.
+        """A block in which an engine only reads; afterwards it has its earlier mode again.
 
         Raises:
             RequestError: it has modes, and none in which it changes nothing without asking.

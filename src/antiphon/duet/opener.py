@@ -98,7 +98,7 @@ class SessionOpener:
             raise _not_found(
                 f"the session `{outer.id}` is one of `antiphon agent --engine {row.engine}`: open it there"
             )
-        if (ours := await self._of_conversation(outer.id)) is not None:
+        if (ours := await self._session_with(outer.id)) is not None:
             raise _not_found(f"the engine session `{outer.id}` belongs to the session `{ours}`: open that one")
         return await self._adopt(outer, tell=tell)
 
@@ -170,7 +170,7 @@ class SessionOpener:
 
     async def _of_engine(self, source: str) -> JointState:
         """The state of a copy of an engine's own session."""
-        name = await self._whose(source)
+        name = await self._engine_of(source)
         return JointState(route=name, engines={name: EngineState(source=source)})
 
     async def delete(self, id: str) -> None:
@@ -262,7 +262,7 @@ class SessionOpener:
 
     # Engine sessions that are not ours yet.
 
-    async def _of_conversation(self, id: str) -> str | None:
+    async def _session_with(self, id: str) -> str | None:
         for name in self._engines:
             if (found := await self.conversations.by_conversation(name, id)) is not None:
                 return found
@@ -270,7 +270,7 @@ class SessionOpener:
 
     async def _adopt(self, outer: "AgentSession", *, tell: bool) -> JointSession:
         """A session that was begun with an engine alone, in a terminal or elsewhere: it is ours from now on, under the same id."""
-        name = await self._whose(outer.id)
+        name = await self._engine_of(outer.id)
         guard = await Guard.open(outer.cwd, outer.directories, self._database)
         state = JointState(route=name, engines={name: EngineState(conversation=outer.id)})
         async with self._opened(outer, guard, await self._claim(outer), state) as joint:
@@ -283,7 +283,7 @@ class SessionOpener:
             history.silent = False
         return joint
 
-    async def _whose(self, id: str) -> str:
+    async def _engine_of(self, id: str) -> str:
         """The engine that has a session of this id.
 
         Raises:

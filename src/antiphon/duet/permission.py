@@ -97,8 +97,8 @@ def with_known(request: v1.RequestPermission, known: Known | None) -> v1.Request
     call = request.tool_call
     known_text: dict[str, Any] = {}
     for name, also in _ABOUT.items():
-        if not _said(call, name) and not _said(call, also):
-            known_text |= {each: getattr(known, each) for each in (name, also) if _said(known, each)}
+        if not _has_value(call, name) and not _has_value(call, also):
+            known_text |= {each: getattr(known, each) for each in (name, also) if _has_value(known, each)}
     return (
         msgspec.structs.replace(request, tool_call=msgspec.structs.replace(call, **known_text))
         if known_text
@@ -106,7 +106,7 @@ def with_known(request: v1.RequestPermission, known: Known | None) -> v1.Request
     )
 
 
-def _said(call: Known, name: str) -> bool:
+def _has_value(call: Known, name: str) -> bool:
     value = getattr(call, name)
     return value is not None and value is not v1.UNSET
 
@@ -261,7 +261,7 @@ class Guard:
         self._decisions = None if database is None else DecisionStore(database)
         self._audit = None if database is None else AuditStore(database)
         self._gates: dict[str, PermissionGate] = {}
-        """One for each engine: each asks one thing after the other, and does not wait for the requests of another."""
+        """A gate for each engine: each asks one thing after the other, and does not wait for the requests of another."""
         self._reading_gate = self._gate_for_reading()
         self._mode: Callable[[], str] = lambda: ""
         """Gives the mode of the session, which its settings keep."""

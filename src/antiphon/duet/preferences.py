@@ -62,7 +62,7 @@ class DuetPreferences(msgspec.Struct, frozen=True):
     max_turns: int = 20
     max_tokens: int | None = None
     max_cost: float | None = None
-    """US dollars."""
+    """The limit in US dollars."""
     tasks: tuple[str, ...] = TASKS
     nudge: bool = True
     nudge_cooldown: float = 30.0
@@ -118,7 +118,7 @@ def start_route(wanted: DuetPreferences, engines: Sequence[str]) -> StartRoute:
     return StartRoute(route, primary, tuple(problems))
 
 
-def _said(environ: Mapping[str, str], variable: str) -> tuple[str, str] | None:
+def _variable_set(environ: Mapping[str, str], variable: str) -> tuple[str, str] | None:
     """The variable that is set, and its value. An empty one counts as unset."""
     for name in (variable, variable.replace("ANTIPHON_", "BANJO_", 1)):
         if value := environ.get(name, "").strip():
@@ -127,7 +127,7 @@ def _said(environ: Mapping[str, str], variable: str) -> tuple[str, str] | None:
 
 
 def _name(environ: Mapping[str, str], variable: str, what: str, problems: list[Advice]) -> str | None:
-    said = _said(environ, variable)
+    said = _variable_set(environ, variable)
     if said is None or NAME.fullmatch(said[1]):
         return None if said is None else said[1]
     why = f"{said[0]} is {said[1][:80]!a}, which is no name of {what}"
@@ -136,7 +136,7 @@ def _name(environ: Mapping[str, str], variable: str, what: str, problems: list[A
 
 
 def _switch(environ: Mapping[str, str], variable: str, problems: list[Advice]) -> bool | None:
-    said = _said(environ, variable)
+    said = _variable_set(environ, variable)
     if said is None or said[1].lower() in (*_OFF, *_ON):
         return None if said is None else said[1].lower() in _ON
     problems.append(Advice(f"{said[0]} is {said[1][:80]!a}, which is neither on nor off", "true or false"))

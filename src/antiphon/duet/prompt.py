@@ -235,12 +235,12 @@ async def _read(turn: AgentTurn, place: Reference) -> str:
 def _instead(prompt: Sequence[v1.ContentBlock], text: str) -> list[v1.ContentBlock]:
     """The prompt with other words where its first text stands: a command in front was for us."""
     blocks: list[v1.ContentBlock] = []
-    said = False
+    sent = False
     for block in prompt:
         if isinstance(block, v1.TextBlock):
-            if not said:
+            if not sent:
                 blocks.append(msgspec.structs.replace(block, text=text))
-                said = True
+                sent = True
         else:
             blocks.append(block)
     return blocks

@@ -53,7 +53,7 @@ class _Mark(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """How far one source was read."""
 
     cursor: str | None = None
-    """The page."""
+    """Cursor of the page."""
     passed: list[str] = []
     """Rows of it that were shown or passed over, in short; and the last ones of the page before: they move here when others come."""
     turned: list[str] = []

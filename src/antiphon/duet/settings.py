@@ -101,7 +101,7 @@ class EngineOffer(msgspec.Struct, frozen=True):
     """What one engine offers to choose from."""
 
     engine: str
-    """Its short name."""
+    """Short name of the engine."""
     title: str
     modes: v1.ModeState | None = None
     models: v1.ModelState | None = None
@@ -338,7 +338,7 @@ class JointSettings:
 
     @property
     def route(self) -> str:
-        """Who answers a prompt: an engine's name, `duet` or `review`."""
+        """The route of prompts: an engine's name, `duet` or `review`."""
         return self._state.route
 
     @property

@@ -63,7 +63,7 @@ class GitFailed(Exception):
 
 
 class TooMuch(GitFailed):
-    """It wrote more than the limit. What it wrote until then is in `output`."""
+    """A program wrote more than the limit. Its output until then is in `output`."""
 
     def __init__(self, output: bytes) -> None:
         super().__init__("there is too much to look at")

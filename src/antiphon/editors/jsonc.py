@@ -36,7 +36,7 @@ class Member(msgspec.Struct, frozen=True):
     """Position of the key."""
     value: "Value"
     comma: int | None
-    """Where the comma behind it stands, if there is one."""
+    """Position of the comma behind it, if there is one."""
 
     @property
     def end(self) -> int:

@@ -32,7 +32,7 @@ class Record(msgspec.Struct, frozen=True):
     made_group: bool = False
     replaced: str | None = None
     folders: tuple[str, ...] = ()
-    """Those that had to be made, the outermost first."""
+    """Directories that had to be made, the outermost first."""
 
 
 def digest(text: str) -> str:

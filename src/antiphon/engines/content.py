@@ -82,7 +82,7 @@ class Blob(msgspec.Struct, frozen=True):
 
 
 def opened(data: str, mime_type: str | None) -> Blob:
-    """Decode it.
+    """The decoded data.
 
     Raises:
         BadBlob: it is not base64, or empty.

@@ -88,10 +88,10 @@ async def trust_by_command(turn: "AgentTurn") -> None:
 
     session = turn.session
     try:
-        said = trusted_text(await trust_project((session.cwd, *session.directories)), session.cwd)
+        text = trusted_text(await trust_project((session.cwd, *session.directories)), session.cwd)
     except NothingToTrust as error:
-        said = str(error).partition("\n")[0]
-    await turn.say(said)
+        text = str(error).partition("\n")[0]
+    await turn.say(text)
 
 
 def action_of(

@@ -103,7 +103,7 @@ def _paragraph(lines: list[str]) -> str:
 
 
 def _table(lines: list[str]) -> str:
-    """As it was written: columns stand below each other in most of them already."""
+    """A table as it was written: most have their columns aligned already."""
     return f"<pre>{safe(chr(10).join(lines))}</pre>"
 
 
@@ -220,14 +220,14 @@ PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """Kinds that are shown. SVG is not among them: it is a document that may hold others."""
 
 COLOURS: Final = 6
-"""Of engines; after that they begin again."""
+"""Colours of engines; after the last the first is used again."""
 
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
-def page(told: ExportedSession) -> str:
+def page(session: ExportedSession) -> str:
     """Return the whole page."""
-    title = safe(told.about.title or "Session").replace("\n", " ")
+    title = safe(session.about.title or "Session").replace("\n", " ")
     parts = [
         "<!DOCTYPE html>",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -235,15 +235,15 @@ def page(told: ExportedSession) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
         '<meta name="color-scheme" content="light dark"><meta name="generator" content="antiphon">',
         f"<title>{title}</title><style>{STYLE}</style></head><body>",
-        f"<header><h1>{title}</h1>{_facts(told)}</header><main>",
-        *_articles(told),
+        f"<header><h1>{title}</h1>{_facts(session)}</header><main>",
+        *_articles(session),
         "</main></body></html>",
     ]
     return "\n".join(parts) + "\n"
 
 
-def _facts(told: ExportedSession) -> str:
-    about = told.about
+def _facts(session: ExportedSession) -> str:
+    about = session.about
     facts = [("Session", f"<code>{safe(about.id)}</code>"), ("Folder", f"<code>{safe(about.cwd)}</code>")]
     if about.route:
         facts.append(("Route", safe(about.route)))
@@ -254,26 +254,26 @@ def _facts(told: ExportedSession) -> str:
     return "<dl>" + "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts) + "</dl>"
 
 
-def _articles(told: ExportedSession) -> Iterator[str]:
+def _articles(session: ExportedSession) -> Iterator[str]:
     """Yield an article for each run of entries of one speaker."""
-    engines = list(dict.fromkeys(line.engine for line in told.lines if line.engine))
-    heard: str | None = None
+    engines = list(dict.fromkeys(line.engine for line in session.lines if line.engine))
+    last_speaker: str | None = None
     opened = False
-    for line in told.lines:
+    for line in session.lines:
         who, mine = speaker(line), isinstance(line.entry, Message) and line.entry.speaker == "user"
-        if mine or heard != who:
+        if mine or last_speaker != who:
             if opened:
                 yield "</article>"
             colour = f" e{engines.index(line.engine) % COLOURS}" if line.engine else ""
             kind = "user" if mine else f"agent{colour}"
             at = f'<time datetime="{line.when:%Y-%m-%dT%H:%M:%SZ}">{line.when.astimezone():%Y-%m-%d %H:%M}</time>'
             yield f'<article class="{kind}"><h2>{safe(who)} {at}</h2>'
-            opened, heard = True, None if mine else who
-        yield from _body(line, told.about.cwd)
+            opened, last_speaker = True, None if mine else who
+        yield from _body(line, session.about.cwd)
     if opened:
         yield "</article>"
-    if told.plan:
-        steps = "".join(f'<li class="{step.status.meaning}">{safe(step.content)}</li>' for step in told.plan)
+    if session.plan:
+        steps = "".join(f'<li class="{step.status.meaning}">{safe(step.content)}</li>' for step in session.plan)
         yield f'<article class="plan"><h2>Plan</h2><ul>{steps}</ul></article>'
 
 
@@ -298,8 +298,8 @@ def _body(line: ExportedLine, cwd: str) -> Iterator[str]:
 def _call(call: CallEntry, title: str, cwd: str) -> str:
     status = call.status.meaning
     word = "denied" if call.denied else str(status).replace("_", " ")
-    told = "" if status is v1.ToolStatus.COMPLETED else f" <em>{word}</em>"
-    head = f'<span class="mark">{MARKS[status]}</span> <code>{safe(title)}</code> <small>{safe(str(call.kind))}</small>{told}'
+    suffix = "" if status is v1.ToolStatus.COMPLETED else f" <em>{word}</em>"
+    head = f'<span class="mark">{MARKS[status]}</span> <code>{safe(title)}</code> <small>{safe(str(call.kind))}</small>{suffix}'
     shown = [piece for piece in pieces_of_call(call, cwd) if piece.text]
     if not shown:
         return f'<div class="call {status}">{head}</div>'

@@ -15,14 +15,14 @@ VERSION: Final = 1
 """Changes when a reader of the one before would be wrong."""
 
 
-def document(told: ExportedSession, *, indent: int = 2) -> bytes:
+def document(session: ExportedSession, *, indent: int = 2) -> bytes:
     """Return the session as one object, indented for a file that people look at, too; with an indent of -1 it is one line."""
     whole = {
         "format": FORMAT,
         "version": VERSION,
-        "session": told.about,
-        "entries": [_entry(line) for line in told.lines],
-        "plan": told.plan,
+        "session": session.about,
+        "entries": [_entry(line) for line in session.lines],
+        "plan": session.plan,
     }
     return msgspec.json.format(encode(whole), indent=indent) + b"\n"
 

@@ -20,26 +20,26 @@ _FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 _BOXES: Final = {v1.PlanStatus.PENDING: "[ ]", v1.PlanStatus.IN_PROGRESS: "[~]", v1.PlanStatus.COMPLETED: "[x]"}
 
 
-def markdown(told: ExportedSession, *, thoughts: bool = False, calls: bool = True) -> str:
+def markdown(session: ExportedSession, *, thoughts: bool = False, calls: bool = True) -> str:
     """Return a session as Markdown, without control characters."""
-    blocks = [*_head(told)]
-    heard = None
-    for line in told.lines:
+    blocks = [*_head(session)]
+    last_speaker = None
+    for line in session.lines:
         if (isinstance(line.entry, Thought) and not thoughts) or (isinstance(line.entry, CallEntry) and not calls):
             continue
         who, mine = speaker(line), isinstance(line.entry, Message) and line.entry.speaker == "user"
-        if mine or (who != heard and not isinstance(line.entry, NoticeEntry)):
+        if mine or (who != last_speaker and not isinstance(line.entry, NoticeEntry)):
             blocks.append(f"## {one_line(who)} · {line.when.astimezone():%Y-%m-%d %H:%M}")
-            heard = None if mine else who
-        blocks += _body(line, told.about.cwd)
-    if told.plan:
-        steps = [f"- {_BOXES[step.status.meaning]} {one_line(step.content)}" for step in told.plan]
+            last_speaker = None if mine else who
+        blocks += _body(line, session.about.cwd)
+    if session.plan:
+        steps = [f"- {_BOXES[step.status.meaning]} {one_line(step.content)}" for step in session.plan]
         blocks += ["## Plan", "\n".join(steps)]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def _head(told: ExportedSession) -> Iterator[str]:
-    about = told.about
+def _head(session: ExportedSession) -> Iterator[str]:
+    about = session.about
     yield f"# {one_line(about.title or 'Session')}"
     facts = [f"- session {_code(about.id)} in {_code(about.cwd)}"]
     if about.route or about.engines:

@@ -152,7 +152,7 @@ def _titled(known: SessionFacts, title: str | None) -> SessionFacts:
 # --- search ----------------------------------------------------------------------------------------------------------
 
 MOST_HITS: Final = 3
-"""One session in a list of matches: enough to recognise it."""
+"""Hits of one session that are shown: enough to recognise it."""
 
 WINDOW: Final = 300
 """Letters of a line around a hit: a line of a model may be a page."""

@@ -46,7 +46,7 @@ class Lease(msgspec.Struct, frozen=True):
 
     session: str
     epoch: int
-    """Which of the session's leases this is: no two have the same."""
+    """Number of the lease among those of the session: no two have the same."""
 
 
 class StaleLease(AcpError):

@@ -1,4 +1,4 @@
-"""Who owns a session: requests are put to its owner, new sessions are placed at a worker, and workers are watched.
+"""The owners of sessions: requests are sent to the owner, new sessions are placed at a worker, and workers are watched.
 
 With one process there is one worker, which owns everything: `LocalOwner` places every session at itself and grants every request.
 """

@@ -113,7 +113,7 @@ class LocalCommand:
         self._followers: set[asyncio.Future[None]] = set()
         self._ending: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
-        self._loop.add_reader(output_fd, self._hear)
+        self._loop.add_reader(output_fd, self._read_output)
         when_exited(self._loop, child, self._child_exited)
 
     @classmethod
@@ -187,15 +187,15 @@ class LocalCommand:
         """Wait until there is output after `seen` (unless given: after now), or the command has ended: the new `written`."""
         seen = self.written if seen is None else seen
         while self.exit is None and self.written <= seen:
-            news = self._loop.create_future()
-            self._followers.add(news)
+            changed = self._loop.create_future()
+            self._followers.add(changed)
             try:
-                await news
+                await changed
             finally:
-                self._followers.discard(news)
+                self._followers.discard(changed)
         return self.written
 
-    def _hear(self) -> int:
+    def _read_output(self) -> int:
         """Read once: how many bytes there were."""
         try:
             chunk = os.read(self._fd, READ_SIZE)
@@ -231,9 +231,9 @@ class LocalCommand:
     def _child_exited(self) -> None:
         # All it ever wrote is in the pipe now, so the end of the pipe need not be waited for: something it left
         # running may hold it open for hours, or fill it for ever.
-        heard = 0
-        while self._fd >= 0 and heard < PIPE_MAX and (size := self._hear()):
-            heard += size
+        read = 0
+        while self._fd >= 0 and read < PIPE_MAX and (size := self._read_output()):
+            read += size
         self._settle(_exit(self._child.returncode))
 
     def _settle(self, exit: Exit) -> None:

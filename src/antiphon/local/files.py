@@ -165,7 +165,7 @@ def _take(fd: int, chunk: bytes, lines: int | None, asked: str) -> bytes:
 
 
 def _end_of_line(text: "str | bytes", newline: "str | bytes", count: int, start: int = 0) -> int:
-    """Where the line ends that is so many lines after `start`; -1 if there are fewer."""
+    """The end of the line that is so many lines after `start`; -1 if there are fewer."""
     for _ in range(count):
         start = text.find(newline, start) + 1  # type: ignore[arg-type]  # both str or both bytes
         if not start:

@@ -32,7 +32,7 @@ class Workspace:
 
     cwd: str
     directories: tuple[str, ...] = ()
-    """Those besides `cwd`."""
+    """Directories besides `cwd`."""
 
     @classmethod
     def at(cls, cwd: AnyPath | None, directories: Iterable[AnyPath] = ()) -> Self:
@@ -44,7 +44,7 @@ class Workspace:
 
     @cached_property
     def roots(self) -> "Roots":
-        """Where files may be read and written, and commands may run."""
+        """Directories in which files may be read and written, and commands may run."""
         return Roots((self.cwd, *self.directories))
 
 

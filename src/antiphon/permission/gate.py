@@ -153,7 +153,7 @@ class PermissionChoice:
     message: str | None = None
     """The reason for a denial that is sent to the agent, where the protocol has a field for it."""
     by: str = USER
-    """Who decided, for the audit: another client may have answered in the user's place."""
+    """Who decided, for the audit: another client may have answered instead of the user."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class ProjectTrust(msgspec.Struct, frozen=True):
     waiting: tuple[str, ...] = ()
     """Paths that are not trusted, or not as they are now."""
     changed: tuple[str, ...] = ()
-    """Those of them that were trusted with other content."""
+    """Untrusted files that were trusted with other content."""
     trouble: str = ""
     """Why the store could not be asked. Then nothing is trusted."""
 

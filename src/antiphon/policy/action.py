@@ -40,9 +40,9 @@ class FileWork(msgspec.Struct, frozen=True):
 
     paths: tuple[str, ...]
     made: tuple[str, ...] = ()
-    """Those that only `mkdir` names: directories."""
+    """Paths that only `mkdir` names: directories."""
     moved: tuple[str, ...] = ()
-    """Those that `mv` names."""
+    """Paths that `mv` names."""
 
 
 def file_work(line: CommandLine) -> FileWork | None:
@@ -167,7 +167,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         home: str | None = None,
         resolve: Resolve = posixpath.normpath,
     ) -> "Action":
-        """`fs/write_text_file`."""
+        """The action of `fs/write_text_file`."""
         return _file("Write", "edit", request.path, PathResolver(cwd, tuple(roots), home, resolve))
 
     @classmethod
@@ -180,7 +180,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         home: str | None = None,
         resolve: Resolve = posixpath.normpath,
     ) -> "Action":
-        """`fs/read_text_file`."""
+        """The action of `fs/read_text_file`."""
         return _file("Read", "read", request.path, PathResolver(cwd, tuple(roots), home, resolve))
 
     @classmethod
@@ -237,7 +237,7 @@ def _file(name: str, kind: str, path: str, resolver: PathResolver) -> Action:
 
 
 def _searched(raw: object, named: list[str]) -> list[str]:
-    """Where a search looks besides the files it names: in its directory if it names none, and where its pattern leads."""
+    """Directories that a search looks in besides the files it names: its own if it names none, and those its pattern leads to."""
     pattern = raw.get("pattern") if isinstance(raw, dict) else None
     leads_away = isinstance(pattern, str) and (pattern.startswith(("/", "~")) or "../" in pattern)
     return ([] if named else ["."]) + ([pattern] if isinstance(pattern, str) and leads_away else [])

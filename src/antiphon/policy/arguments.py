@@ -217,7 +217,7 @@ def _tar_path(word: str | None, context: RunContext) -> WordRisk:
 
 
 def _printf(words: Words, _: RunContext) -> dict[int, WordRisk]:
-    """Only the first word can be an option: `-v` sets a variable, and its index may be code."""
+    """Check the words of `printf`. Only the first can be an option: `-v` sets a variable, and its index may be code."""
     first = words[1] if len(words) > 1 else ""
     if first is None or (first.startswith("-") and first != "--"):
         return {1: WordRisk.RUNS} | ({2: WordRisk.RUNS} if len(words) > 2 else {})

@@ -76,7 +76,7 @@ class Remembered(msgspec.Struct, frozen=True):
 def applicable(
     remembered: Iterable[Remembered], *, session_id: str | None = None, project: str | None = None
 ) -> tuple[Remembered, ...]:
-    """Those that are about this session or project, or about everything."""
+    """The remembered decisions that are about this session or project, or about everything."""
     return tuple(
         one
         for one in remembered

@@ -248,8 +248,8 @@ def git_reads_data(words: Words) -> bool:
     if name not in ("commit", "tag"):
         return name in _FED
     options = [word for word in words[1:] if word is not None and word.startswith("-")]
-    said = any(_SAYS.match(word) for word in options)
-    return said and None not in words and not any(_ASKS.match(word) for word in options)
+    has_message = any(_SAYS.match(word) for word in options)
+    return has_message and None not in words and not any(_ASKS.match(word) for word in options)
 
 
 def _without_strategy(name: str, words: Words) -> Words:

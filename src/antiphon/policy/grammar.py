@@ -45,13 +45,13 @@ class WordRisk(IntEnum):
 
     FINE = 0
     REACHES = 1
-    """It writes a file or reaches outside; it starts nothing."""
+    """The word writes a file or reaches outside; it starts nothing."""
     RUNS = 2
-    """It may start another program, or it is not known what it does."""
+    """The word may start another program, or its effect is not known."""
 
 
 class RunContext:
-    """Where a command runs: every directory that it may be in, the session's roots, and the way to look at the disk."""
+    """The context of a command: every directory that it may be in, the session's roots, and the way to look at the disk."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class Grammar(msgspec.Struct, frozen=True):
         return _Reading(self, words, context).read(start)
 
     def leading(self, words: Words, start: int) -> int | None:
-        """Where the options at the beginning end, for a program that runs what stands behind them. None: one is not known."""
+        """The end of the options at the beginning, for a program that runs what stands behind them. None: one is not known."""
         at = start
         while at < len(words):
             word = words[at]

@@ -140,7 +140,7 @@ class RuleMatcher:
 
     @cached_property
     def _contexts(self) -> list[RunContext]:
-        """Where each part of the line may run: a `cd` before it may have worked or not."""
+        """The directories in which each part of the line may run: a `cd` before it may have worked or not."""
         context = self._here
         spots = []
         for part in self.line.parts:
@@ -196,7 +196,7 @@ class RuleMatcher:
 
     @cached_property
     def _places(self) -> tuple[tuple[PathResolver, ...], tuple[tuple[str, str], ...]]:
-        """Where the words of a line may be meant: where it runs, and where it goes. And the protected links of the roots."""
+        """Directories that the words of a line may refer to: where it runs, and where it goes. And the protected links of the roots."""
         action = self.action
         going = [part.command[1] for part in self.line.parts if len(part.command) == 2 and part.command[0] in _GOING]
         directories = [directory for directory in going if directory]
@@ -331,7 +331,7 @@ class RuleMatcher:
         return covering[0] if all(covering) else None
 
     def missing(self, rules: Iterable[Rule]) -> str:
-        """Which part of the command no rule covers, and why."""
+        """The part of the command that no rule covers, and why."""
         if self.uncovered:
             return self.uncovered
         commands = [rule for rule in rules if rule.command is not None and self._may_permit(rule)]

@@ -212,7 +212,7 @@ class _Search:
             self.depth -= 1
 
     def _follow(self, words: Words) -> None:
-        """Where a `cd` may lead: git looks for its repository there."""
+        """Directories that a `cd` may lead to: git looks for its repository there."""
         if words[0] in ("cd", "pushd") and len(words) == 2 and words[1] and len(self.context.directories) < 8:
             there = (posixpath.normpath(posixpath.join(here, words[1])) for here in self.context.directories)
             self.context = self.context.also_at(tuple(there))

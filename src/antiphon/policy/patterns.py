@@ -119,7 +119,7 @@ class Glob(msgspec.Struct, frozen=True):
 
 
 def compile_piece(text: str, *, question: bool = True) -> Piece:
-    """One name with `*`, perhaps `?`, and `\\` before what is meant as it is."""
+    """Compile one name with `*`, perhaps `?`, and `\\` before a character that is meant literally."""
     parts: list[str | None] = []
     plain = ""
     characters = iter(text)
@@ -270,7 +270,7 @@ class CommandPattern(msgspec.Struct, frozen=True):
         return re.fullmatch(text, program_name(first)) is not None
 
     def _could_be(self, words: Words) -> bool:
-        """With the right values for what only the shell knows."""
+        """Whether the word could match, with the right values for what only the shell knows."""
         states = self._closed({0})
         for word in words:
             if not states:

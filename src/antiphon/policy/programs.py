@@ -100,7 +100,7 @@ TAKE_COMMANDS: Final = frozenset({
 EDITORS: Final = TAKE_COMMANDS - {
     "dc", "ftp", "lftp", "mail", "mailx", "make", "mysql", "psql", "sftp", "sqlite", "sqlite3", "ssh", "tclsh", "telnet", "more", "nc", "ncat", "netcat",
 }  # fmt: skip
-"""Those of them that no pattern with `*` covers. The others are clients of a server or a database, and users name them for that."""
+"""Those of the programs above that no pattern with `*` covers. The others are clients of a server or database, named on purpose."""
 
 PACKAGE_RUNNERS: Final = frozenset(
     {"bunx", "corepack", "docker", "kubectl", "nerdctl", "npx", "oc", "pipx", "pnpx", "podman", "uvx"}

@@ -186,7 +186,7 @@ _JOINED: Final = 12
 
 
 def protected_words(command: Words, names_of: Callable[[str], Sequence[str]]) -> frozenset[int]:
-    """Which words of a command no `*` covers, because the command may write a protected file that they name.
+    """The words of a command that no `*` covers, because the command may write a protected file that they name.
 
     `names_of` gives every path that a word may stand for, where the command runs.
     """

@@ -99,7 +99,7 @@ def canonical(name: str) -> str | None:
 
 
 def worst(*kinds: str) -> str:
-    """Of several sorts of work the one that can do most."""
+    """The most dangerous of several kinds."""
     return max(kinds, key=KINDS.index)
 
 
@@ -185,7 +185,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """All that is allowed, denied and asked. The order never matters."""
+    """The allow, deny and ask rules. Their order never matters."""
 
     allow: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()

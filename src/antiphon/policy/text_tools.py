@@ -92,7 +92,7 @@ def is_harmless_sed(script: str) -> bool:
 
 
 class _Stop(Exception):
-    """It is not known what follows."""
+    """Raised where it is not known what follows."""
 
 
 class _Script:

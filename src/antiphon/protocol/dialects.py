@@ -46,7 +46,7 @@ Answer = Callable[[Fields, bytes], bytes]
 
 
 class DialectRule(NamedTuple):
-    """One row of the table."""
+    """One rule of a dialect: a row of the table."""
 
     name: str
     source: str

@@ -20,7 +20,7 @@ class Template(NamedTuple):
     """Params that are always the same but for the id of the session and one value: the bytes before the value, and after it."""
 
     before: bytes
-    """With `%b` where the id of the session stands, as JSON."""
+    """The params before an update, with `%b` for the id of the session as JSON."""
     after: bytes
 
 
@@ -43,11 +43,11 @@ class Version:
         self.update = update
         """The notification that carries updates; its params are `SessionUpdates`. It is read in whole blocks."""
         self.params_update = params_update
-        """Its params around an update."""
+        """Params around an update."""
         self.params_say = params_say
-        """Its params around a piece of the agent's message, as text."""
+        """Params around a piece of the agent's message, as text."""
         self.params_think = params_think
-        """Its params around a piece of the agent's thoughts, as text."""
+        """Params around a piece of the agent's thoughts, as text."""
         self.request_ids = request_ids
         """Methods whose params name a request of the other side, and the member that has its id. `$/cancel_request` is known."""
 

@@ -110,7 +110,7 @@ def error_text(error: object) -> str:
 
 
 def request_label(method: str, params: JsonObject) -> str:
-    """For a request or a notification that is no update."""
+    """The label of a request, or of a notification that is not an update."""
     match method:
         case "initialize":
             info = as_object(params.get("clientInfo") or params.get("info"))

@@ -21,7 +21,7 @@ _RAW: Final = msgspec.json.Decoder(msgspec.Raw)
 
 
 class DirectionRecorder:
-    """One direction. `speaks`: its lines are messages, and not only text for people, as on stderr."""
+    """The lines of one direction. `speaks`: its lines are messages, and not only text for people, as on stderr."""
 
     def __init__(self, direction: str, *, speaks: bool = True, longest: int = LONGEST) -> None:
         self._direction = direction

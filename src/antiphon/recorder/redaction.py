@@ -60,7 +60,7 @@ class RecordingRedactor:
         return b"".join(self.line(line) + b"\n" for line in lines.split(b"\n")[:-1])
 
     def line(self, line: bytes) -> bytes:
-        """One line of a recording, valid JSON, without its end."""
+        """Redact one line of a recording: valid JSON, without its line end."""
         text = line.decode()
         if not self._may_change(text):
             return line

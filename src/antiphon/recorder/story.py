@@ -158,7 +158,7 @@ class MethodCount(Struct):
 
 
 class SlowSpan(Struct):
-    """Where time went: a silence in a turn, a slow response, or a long wait. `message` is the one that ended it."""
+    """A span in which time passed: a silence in a turn, a slow response, or a long wait. `message` is the one that ended it."""
 
     message: int
     what: str

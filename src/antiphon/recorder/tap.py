@@ -232,7 +232,7 @@ class _Agent:
         return True
 
     def _climb_down(self) -> None:
-        """Its reader is gone. Mostly its stdin ends too and it ends by itself; else it is ended."""
+        """End an agent whose reader is gone. Mostly its stdin ends too and it exits by itself; else it is stopped."""
         if not self._has_ended_within(STDIN_GRACE):
             tree.signal_tree(self._child.pid, self._child.mark, signal.SIGTERM, self._child.supervisor)
         if not self._has_ended_within(TERM_GRACE):
@@ -273,8 +273,8 @@ def _environment() -> "dict[str, str]":
 
     As `config.environment` has it, which is not imported here because it takes too long.
     """
-    said = any(os.environ.get(name, "").strip() for name in ("ANTIPHON_AUTO_RESUME", "BANJO_AUTO_RESUME"))
-    return {**os.environ} if said else {**os.environ, "ANTIPHON_AUTO_RESUME": "false"}
+    is_set = any(os.environ.get(name, "").strip() for name in ("ANTIPHON_AUTO_RESUME", "BANJO_AUTO_RESUME"))
+    return {**os.environ} if is_set else {**os.environ, "ANTIPHON_AUTO_RESUME": "false"}
 
 
 def _open_standard_streams() -> None:

@@ -124,7 +124,7 @@ class Peer:
     # What the peer sends.
 
     def receive(self, frame: Frame) -> Event:
-        """One frame in, one event out."""
+        """Take one frame; return one event."""
         return self.sort(decode(frame))
 
     def sort(self, message: Message) -> Event:
@@ -184,7 +184,7 @@ class Peer:
         return id, frame
 
     def tell(self, method: str, params: object) -> bytearray:
-        """A notification."""
+        """Return the frame of a notification."""
         return self._frame(head_of_notification(method), params)
 
     def answer(self, id: RequestId, result: object) -> bytearray:

@@ -164,7 +164,7 @@ class Database:
             self._transact([job for job in group if job.call is not None])
             if last and self._connection is not None:
                 self._connection.close()
-            self._tell(group)
+            self._resolve(group)
 
     def _next_group(self) -> list[_AnyJob]:
         """Wait for a job, and take along what waits behind it."""
@@ -219,7 +219,7 @@ class Database:
         if connection is not None:
             connection.close()
 
-    def _tell(self, group: Sequence[_AnyJob]) -> None:
+    def _resolve(self, group: Sequence[_AnyJob]) -> None:
         waiting: dict[asyncio.AbstractEventLoop, list[_AnyJob]] = {}
         for job in group:
             if job.future is not None:

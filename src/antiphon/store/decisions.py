@@ -95,7 +95,7 @@ class DecisionStore:
     async def valid(
         self, session_id: str = "", project: str = "", now: datetime | str | None = None, *, agent: str = ""
     ) -> list[Decision]:
-        """Those that hold for this session in this project, the oldest first."""
+        """Decisions that hold for this session in this project, the oldest first."""
         at = _time(now) or stamp(self._clock())
         where = (
             "WHERE (expires_at IS NULL OR expires_at > ?) AND (scope = 'everywhere' OR (scope = 'project' AND project = ?)"
@@ -253,7 +253,7 @@ class AuditEntry(msgspec.Struct, frozen=True):
     rule: str
     """The rule that decided, as it was written; empty if it was none."""
     source: str
-    """Where the decision came from: the rule's place, `mode`, `remembered`, `user` and so on."""
+    """The source of the decision: the rule's file and line, `mode`, `remembered`, `user` and so on."""
     why: str
     answer: str = ""
     """The id of the option that the agent received; empty where the agent sent no request."""

@@ -53,7 +53,7 @@ _PLACES: Final = (1 << 62) - 1
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """Who has a session open. What could not be read is 0 or empty."""
+    """The process that has a session open. What could not be read is 0 or empty."""
 
     session_id: str = ""
     pid: int = 0
@@ -77,8 +77,8 @@ class LiveElsewhere(AcpError):
     def __init__(self, session_id: str, holder: Holder) -> None:
         self.session_id, self.holder = session_id, holder
         where = "in this Antiphon already" if holder.pid == os.getpid() else "in another Antiphon"
-        told = f" ({holder})" if str(holder) else ""
-        super().__init__(f"session `{session_id}` is open {where}{told}", hint="close it there, or fork it")
+        by = f" ({holder})" if str(holder) else ""
+        super().__init__(f"session `{session_id}` is open {where}{by}", hint="close it there, or fork it")
 
 
 class SessionLock:
@@ -205,7 +205,7 @@ class _Table:
 
 
 _tables: Final[dict[tuple[int, int], _Table]] = {}
-"""By device and inode: one file has one table here, by whatever path it is named."""
+"""Lock tables by device and inode: one file has one table here, by whatever path it is named."""
 
 _opening = threading.Lock()
 
@@ -234,7 +234,7 @@ def _identity(file: os.stat_result) -> tuple[int, int]:
 
 
 def _forget_tables() -> None:
-    """In a child process made by `fork`: the locks are its parent's."""
+    """Forget all tables, in a child process made by `fork`: the locks are its parent's."""
     global _opening  # a thread of the parent may have held it
     _opening = threading.Lock()
     _tables.clear()

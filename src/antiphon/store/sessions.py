@@ -188,7 +188,7 @@ class SessionStore:
         await self._change(id, "title = ?", title)
 
     async def touch(self, id: str, at: datetime | None = None) -> None:
-        """It was used now, or then."""
+        """Store when a session was last used: now, or at the given time."""
         await self._change(id, "updated_at = ?", self._time(at))
 
     async def set_state(self, id: str, state: bytes) -> None:
@@ -392,7 +392,7 @@ class ConversationStore:
 # to search what people see folds a history first.
 
 _LOWER: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
-"""As SQLite's `lower` does it."""
+"""The lower case of ASCII letters, as SQLite's `lower` makes it."""
 
 
 class SearchStore:
@@ -427,7 +427,7 @@ class SearchStore:
 
 
 def _as_stored(word: str) -> str:
-    """As the word stands in JSON: with quotes and line ends escaped."""
+    """The word as it stands in JSON: with quotes and line ends escaped."""
     return msgspec.json.encode(word).decode()[1:-1].translate(_LOWER)
 
 
@@ -439,7 +439,7 @@ _NAME_COLUMNS: Final = "name, agent, session_id, cwd, used_at"
 
 
 class NamedSession(msgspec.Struct, frozen=True):
-    """Which session of which agent a name means in a directory."""
+    """The session of an agent that a name means in a directory."""
 
     name: str
     agent: str
@@ -456,7 +456,7 @@ class NameStore:
         self._clock = clock
 
     async def put(self, name: str, agent: str, session_id: str, cwd: str) -> NamedSession:
-        """From now on the name means this session, and it is the one that was used last."""
+        """Give a name to a session; it becomes the one that was used last."""
         row = NamedSession(name, agent, session_id, cwd, stamp(self._clock()))
         put = (
             f"INSERT INTO named_session ({_NAME_COLUMNS}) VALUES (?, ?, ?, ?, ?)"  # noqa: S608
@@ -474,7 +474,7 @@ class NameStore:
         return await self._first("WHERE agent = ? AND cwd = ?", (agent, cwd))
 
     async def list(self) -> "list[NamedSession]":
-        """All that have a name, the last used first."""
+        """All sessions with a name, the last used first."""
         return await self.database.read(lambda connection: _name_rows(connection, "WHERE name <> ''", ()))
 
     async def forget(self, name: str) -> int:

@@ -17,7 +17,7 @@ from antiphon.traffic.state import TrafficState
 __all__ = ["SPEC", "Deviation", "Level", "Side", "TrafficChecker", "TrafficRule", "rule", "rules"]
 
 SPEC: Final = "https://agentclientprotocol.com/protocol/v1/"
-"""Where the links of rules and requirements begin."""
+"""The base of the links of rules and requirements."""
 
 
 LONGEST: Final = 300
@@ -51,7 +51,7 @@ Holds = Callable[[Entry, TrafficState], Sequence[str] | None]
 
 @dataclass(frozen=True, slots=True)
 class TrafficRule:
-    """One rule. `text` is what has to hold, `fix` what to change where it does not."""
+    """One rule of the protocol. `text` is what has to hold, `fix` what to change where it does not."""
 
     id: str
     side: Side

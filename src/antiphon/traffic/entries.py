@@ -43,7 +43,7 @@ JsonObject: TypeAlias = dict[str, Json]
 
 
 class Direction(StrEnum):
-    """From which side a message comes: client to agent, or agent to client."""
+    """The direction of a message: client to agent, or agent to client."""
 
     C2A = "c2a"
     A2C = "a2c"
@@ -79,7 +79,7 @@ class Entry:
     raw: bytes = field(repr=False)
     msg: Json
     line: int = 0
-    """Where it stands in its file, from 1; 0 where there is no file."""
+    """Line in its file, from 1; 0 without a file."""
     method: str | None = field(init=False, repr=False, compare=False, default=None)
     """The method of a request or a notification."""
     params: JsonObject = field(init=False, repr=False, compare=False, default_factory=dict)
@@ -168,7 +168,7 @@ class RecordingReader:
 
     def _taken(self, found: "_Line") -> Entry:
         self._number += 1
-        raw = _said(found)
+        raw = _raw_line(found)
         entry = parse(self._number, _seconds(found.t), Direction(found.dir), raw, self.lines)
         if entry.is_noise:
             self.undecodable += 1
@@ -177,7 +177,7 @@ class RecordingReader:
         return entry
 
 
-def _said(found: "_Line") -> bytes:
+def _raw_line(found: "_Line") -> bytes:
     """What was on the wire: beside a message the very text of it may stand, where that has carriage returns in it."""
     text = found.raw.encode("utf-8", "surrogatepass") if isinstance(found.raw, str) else b""
     if not found.msg:
@@ -256,7 +256,7 @@ def texts_in(value: object, name: str) -> list[str]:
 
 
 def twice_in(texts: list[str]) -> list[str]:
-    """Those that are in a list more than once."""
+    """Items that are in a list more than once."""
     return [text for text, count in Counter(texts).items() if count > 1]
 
 

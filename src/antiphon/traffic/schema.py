@@ -127,7 +127,7 @@ class Checks:
         return _limited(self._type(facts["type"]), facts)
 
     def _shapes(self, facts: Facts) -> list[_Shape]:
-        """All ways of being a definition; the variants of variants are ways of their own."""
+        """All shapes of a definition; variants of variants are shapes of their own."""
         base = self._fields(facts)
         ways = [way for variant in facts.get("variants", ()) for way in self._variant(variant)]
         if "other" in facts:
@@ -202,7 +202,7 @@ def _look_at_plain_object(check: Callable[[Facts, str, Look], None], value: obje
 def _look_at_variants(
     tag: str, by_word: dict[str, list[_Shape]], rest: list[_Shape], value: object, path: str, found: Look
 ) -> None:
-    """As the first shape that the value fits; else what is wrong with it as the one it means to be."""
+    """Check the value as the first shape that it fits; else report what is wrong with it as the shape it claims to be."""
     if not isinstance(value, dict):
         found.wrong(path, f"is {shown(value)}, not an object")
         return
@@ -379,7 +379,7 @@ def definitions() -> Facts:
 
 @cache
 def methods() -> dict[tuple[str, bool], SchemaMethod]:
-    """By name and by whether it is a request: one name may be both."""
+    """Methods by name and by whether they are requests: one name may be both."""
     return {
         (one["name"], "result" in one): SchemaMethod(
             one["name"], one["side"], one["params"], one.get("result"), one.get("unstable", False)

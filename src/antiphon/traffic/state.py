@@ -125,7 +125,7 @@ class TrackedSession:
     turns: list[TrackedTurn] = field(default_factory=list)
     calls: dict[str, TrackedCall] = field(default_factory=dict)
     current: dict[str, TrackedCall] = field(default_factory=dict)
-    """Those of the calls that had an update in this turn, or in this replay."""
+    """Calls that had an update in this turn, or in this replay."""
     number: int = 0
     """How many turns and replays there have been: the same tool call id may come again in another."""
     last_cancel: int = 0

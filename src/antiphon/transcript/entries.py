@@ -185,15 +185,15 @@ class CallEntry:
         }
         return structs.replace(patch, **{name: value for name, value in facts.items() if getattr(patch, name) is UNSET})
 
-    def _take_rest(self, news: ToolCall | ToolCallPatch) -> None:
-        raw_input = news.input if news.raw_input is UNSET else news.raw_input
-        raw_output = news.raw_output
-        if raw_output is UNSET and news.output is not UNSET:
-            if (content := _content_in(news.output)) is None:
-                raw_output = news.output
+    def _take_rest(self, update: ToolCall | ToolCallPatch) -> None:
+        raw_input = update.input if update.raw_input is UNSET else update.raw_input
+        raw_output = update.raw_output
+        if raw_output is UNSET and update.output is not UNSET:
+            if (content := _content_in(update.output)) is None:
+                raw_output = update.output
             else:
                 self.content = content
-        ours = (news.meta or {}).get("antiphon")
+        ours = (update.meta or {}).get("antiphon")
         if isinstance(ours, dict) and ours.get("denied") is True:
             self.denied = True
         if raw_input is not UNSET:
@@ -212,8 +212,8 @@ def _content_in(output: Any) -> list[ToolContent] | None:
         return None
     from antiphon.protocol.v1 import methods as m  # late: few need it
 
-    told = {"sessionId": "", "update": {"kind": "tool_call_update", "toolCallId": "", "output": output}}
-    update = m.SESSION_UPDATE.read_params(json.encode(told)).value.update
+    params = {"sessionId": "", "update": {"kind": "tool_call_update", "toolCallId": "", "output": output}}
+    update = m.SESSION_UPDATE.read_params(json.encode(params)).value.update
     content = update.content if isinstance(update, ToolCallUpdate) else None
     return content if isinstance(content, list) else None
 
@@ -252,13 +252,13 @@ class CompactionEntry(Writing):
         self.status = CompactionStatus.IN_PROGRESS
         self.error: str | None = None
 
-    def patch(self, news: CompactionUpdate) -> None:
+    def patch(self, update: CompactionUpdate) -> None:
         """Take what changed: an absent field stays as it was, `None` clears it."""
-        self.status = news.status
-        if not isinstance(news.summary, UnsetType):
-            self.replace(news.summary)
-        if not isinstance(news.error, UnsetType):
-            self.error = news.error
+        self.status = update.status
+        if not isinstance(update.summary, UnsetType):
+            self.replace(update.summary)
+        if not isinstance(update.error, UnsetType):
+            self.error = update.error
 
 
 Entry: TypeAlias = Message | Thought | CallEntry | NoticeEntry | CompactionEntry

@@ -24,7 +24,7 @@ class Wrong(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field."""
+    """One field of a form."""
 
     key: str
     asked: v1.Property

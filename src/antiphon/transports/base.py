@@ -152,7 +152,7 @@ class Transport(ABC):
 
     @abstractmethod
     def resume(self) -> None:
-        """Read on."""
+        """Continue to read."""
 
     @abstractmethod
     def _start_reading(self) -> None: ...

@@ -10,7 +10,7 @@ __all__ = ["MemoryTransport", "memory_pair"]
 
 
 class MemoryTransport(Transport):
-    """One end. What is sent reaches the other end in a later turn of the loop, as it would through a pipe."""
+    """One end of a connection in memory. What is sent reaches the other end in a later turn of the loop, as it would through a pipe."""
 
     def __init__(self, limit: int = MAX_FRAME) -> None:
         super().__init__()

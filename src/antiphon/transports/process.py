@@ -178,9 +178,9 @@ class ProcessTransport(PipeTransport):
 
     async def _hear_the_rest(self) -> None:
         """Until its output is read to the end. A child of its own may hold the pipe open, so silence ends the wait too."""
-        heard = -1
-        while not self._output_over.is_set() and (heard != self._reads or self._is_held_up()):
-            heard = self._reads
+        seen = -1
+        while not self._output_over.is_set() and (seen != self._reads or self._is_held_up()):
+            seen = self._reads
             await _wait(self._output_over, EXIT_GRACE)
 
     def _is_held_up(self) -> bool:

@@ -60,7 +60,7 @@ class ChatFrontend:
     terminals: Terminals
     warn: Callable[[str], None]
     refused: set[str] = field(default_factory=set)
-    """Where the ids of the calls go that were denied."""
+    """Ids of the calls that were denied."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ class Chat:
         self._since = time.monotonic()
         async with self._open(attending) as opened:
             self.opened = opened
-            await self._enter(await opened.first(self._heard))
+            await self._enter(await opened.first(self._take_update))
             self._since = None
             if opened.hint:
                 self.note(opened.hint)
@@ -256,7 +256,7 @@ class Chat:
                 await self._woken.wait()
                 self._woken.clear()
                 while self._waiting:
-                    await self._say(self._waiting.popleft())
+                    await self._send_prompt(self._waiting.popleft())
 
     async def _enter(self, session: "ClientSession") -> None:
         self._session = session
@@ -264,7 +264,7 @@ class Chat:
         self.screen.end_turn()  # what was replayed is final
         self.window.refresh()
 
-    def _heard(self, update: v1.Update) -> None:
+    def _take_update(self, update: v1.Update) -> None:
         """Handle an update outside of a turn."""
         self.screen.apply(update)
         self.window.refresh()
@@ -333,7 +333,7 @@ class Chat:
 
     # Turns.
 
-    async def _say(self, text: str) -> None:
+    async def _send_prompt(self, text: str) -> None:
         own = commands.find(text)
         self._since = time.monotonic()
         try:
@@ -353,7 +353,7 @@ class Chat:
                 await self._started.wait()  # as a prompt does; if the agent cannot be started, the chat ends
             await own.do(self, text.partition(" ")[2])
         except AcpError as error:
-            self._tell(error)
+            self._show_error(error)
         self.window.refresh()
 
     async def _play(self, text: str) -> None:
@@ -368,7 +368,7 @@ class Chat:
             )
             turn = session.prompt(blocks)
         except AcpError as error:
-            self._tell(error)
+            self._show_error(error)
             if isinstance(error, AttachmentError) and not self.window.input.text:
                 self.window.input.text = text  # to be mended
                 self.window.input.cursor_position = len(text)
@@ -379,7 +379,7 @@ class Chat:
             result = await self._follow(turn)
         except AcpError as error:
             self.screen.end_turn()
-            self._tell(error)
+            self._show_error(error)
             if isinstance(error, AuthRequired):
                 await self._sign_in()
             return
@@ -402,7 +402,7 @@ class Chat:
         try:
             await self.agent.authenticate(method)
         except AcpError as error:
-            self._tell(error)
+            self._show_error(error)
         else:
             self.note("You are signed in: send it again.")
 
@@ -420,7 +420,7 @@ class Chat:
         await self._terminals.look()
         return turn.result if self._cancelling is None else await self._cancelling
 
-    def _tell(self, error: AcpError) -> None:
+    def _show_error(self, error: AcpError) -> None:
         sentence, hint = sentence_and_hint(error)
         rows: list[RenderableType] = [Text.assemble(("✗ ", "red"), clean(sentence))]
         self.note([*rows, Text(f"  {clean(hint)}", "dim")] if hint else rows, "notice")
@@ -436,7 +436,7 @@ class Chat:
 
         def heard(update: v1.Update) -> None:
             if is_open:
-                self._heard(update)
+                self._take_update(update)
             else:
                 history.append(update)
 
@@ -456,7 +456,7 @@ class Chat:
     async def begin_anew(self) -> None:
         """Open a new session."""
         if self.opened is not None:
-            session = await self.opened.new(self._heard)
+            session = await self.opened.new(self._take_update)
             self.screen.begin(session.cwd)
             await self._enter(session)
             self.note("a new session")

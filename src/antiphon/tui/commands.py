@@ -287,7 +287,7 @@ async def clear(chat: "Chat", rest: str) -> None:
 
 
 async def leave(chat: "Chat", rest: str) -> None:
-    """Leave."""
+    """Leave the chat."""
     chat.leave()
 
 

@@ -165,10 +165,10 @@ class CheckProgress:
         self._count = count
         self._done = 0
         self._waits: Sequence[tuple[str, str, float]] = ()
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def __enter__(self) -> Self:
-        self._tell()
+        self._show_wait()
         return self
 
     def __exit__(
@@ -178,18 +178,18 @@ class CheckProgress:
 
     def done(self, record: "ScenarioRecord") -> None:
         self._done += 1
-        self._tell()
+        self._show_wait()
 
     def waits(self, waits: Sequence[tuple[str, str, float]]) -> None:
         """Show which response is late: scenario, method and seconds."""
         self._waits = waits
-        self._tell()
+        self._show_wait()
         for name, method, seconds in waits:
-            if not sys.stderr.isatty() and seconds >= QUIET and (name, method) not in self._told:
-                self._told.add((name, method))
+            if not sys.stderr.isatty() and seconds >= QUIET and (name, method) not in self._reported:
+                self._reported.add((name, method))
                 sys.stderr.write(f"waiting for the answer to `{method}` in the scenario `{name}`\n")
 
-    def _tell(self) -> None:
+    def _show_wait(self) -> None:
         longest = max(self._waits, key=lambda one: one[2], default=None)
         waits = f", waiting for `{longest[1]}` in `{longest[0]}` ({longest[2]:.0f} s)" if longest else ""
         self._screen.status(f"{self._done} of {self._count} scenarios{waits}")
@@ -259,13 +259,13 @@ def reported(
     """Run the check with progress, write the requested reports, and return the exit status."""
     only = scenarios_of(suite, options.only)
     keeping = CheckRecordings(options.record)
-    with CheckProgress(len(only) or len(suite.scenarios)) as telling:
+    with CheckProgress(len(only) or len(suite.scenarios)) as progress:
 
         def done(record: "ScenarioRecord") -> None:
-            telling.done(record)
+            progress.done(record)
             keeping.done(record)
 
-        report = _checked(check(only, done, telling.waits))
+        report = _checked(check(only, done, progress.waits))
     keeping.write()
     report.command = words
     return FAILED if told(report, suite, options) else 0

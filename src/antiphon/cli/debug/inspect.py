@@ -145,7 +145,7 @@ class Inspection:
         self._short = True
         self._keeps = bool(choice) or options.diagram or options.messages or options.html is not None
 
-    def _hear(self, line: bytes) -> "RecordedMessage | None":
+    def _take(self, line: bytes) -> "RecordedMessage | None":
         """Return how a line of the file is shown; None if it was not chosen."""
         entry = self._reading.entry(line)
         if entry is None:
@@ -163,7 +163,7 @@ class Inspection:
 
         row, rows = None, 0
         for line in lines:
-            shown = self._hear(line)
+            shown = self._take(line)
             if shown is None or (rows > SHORT and not self._keeps):
                 continue
             self._shown.append(shown)
@@ -269,7 +269,7 @@ class Inspection:
         live.write(diagram_head(style))
         try:
             for line in lines:
-                shown = self._hear(line) if line is not None else None
+                shown = self._take(line) if line is not None else None
                 if shown is not None:
                     live.add(shown)
                 elif line is None:
@@ -278,8 +278,8 @@ class Inspection:
             pass
         live.end()
         story = self._builder.story(self._reading)
-        for told in ("", *overview(story, style)):
-            sys.stdout.write(f"{told}\n")
+        for line in ("", *overview(story, style)):
+            sys.stdout.write(f"{line}\n")
         return self._status(story)
 
     def _restart(self) -> None:

@@ -239,11 +239,11 @@ def play_client(script: "Script", wishes: "ReplayOptions") -> int:
     ignored = Ignored(wishes.ignore)
     player = ClientPlayer(script, names, speed=wishes.speed, strict=wishes.strict, ignored=ignored)
     early = asyncio.run(drive(player, wishes.command, here, wishes.timeout))
-    _tell(player, early, wishes)
+    _print_outcome(player, early, wishes)
     return FAILED if player.differences or early is not None else 0
 
 
-def _tell(player: "ClientPlayer", early: str | None, wishes: "ReplayOptions") -> None:
+def _print_outcome(player: "ClientPlayer", early: str | None, wishes: "ReplayOptions") -> None:
     for note in player.notes if wishes.verbose else ():
         sys.stderr.write(f"note: {exact(note)}\n")
     if early is not None:

@@ -96,7 +96,7 @@ class TextPrinter:
         self._session: ClientSession | None = None
         self._message: str | None = None  # the id of the message that is being printed
         self._saying = self._thinking = False
-        self._said = False
+        self._has_text = False
         self._plan: str | None = None
         self._unfinished: dict[str, CallEntry] = {}
         self._shown: set[str] = set()
@@ -108,7 +108,7 @@ class TextPrinter:
     def update(self, update: v1.Update) -> None:
         match update:
             case v1.AgentMessageChunk(content=v1.TextBlock(text=text), message_id=id):
-                self._say(text, id)
+                self._print_text(text, id)
             case v1.AgentThoughtChunk(content=v1.TextBlock(text=text)):
                 if self._saying:
                     self._part()
@@ -168,15 +168,15 @@ class TextPrinter:
     def _cwd(self) -> str:
         return self._session.cwd if self._session is not None else "/"
 
-    def _say(self, text: str, id: str | None) -> None:
+    def _print_text(self, text: str, id: str | None) -> None:
         if not text:
             return
         another = not self._saying or (id is not None and self._message is not None and id != self._message)
-        if another and self._said:
+        if another and self._has_text:
             self._screen.end_saying(gap=True)
         if self._thinking:
             self._part()
-        self._saying, self._said, self._message, self._thinking = True, True, id, False
+        self._saying, self._has_text, self._message, self._thinking = True, True, id, False
         self._screen.say(text)
 
     def _note(self, text: str, style: Style = "") -> None:
@@ -386,10 +386,10 @@ class JsonPrinter:
         if call is None:
             return
         known = self._inputs.get(id, v1.UNSET)
-        news = call.raw_input is not v1.UNSET and call.raw_input != known
+        is_new = call.raw_input is not v1.UNSET and call.raw_input != known
         self._inputs[id] = call.raw_input
         denied = call.denied or self._word_of(id) == "denied"
-        event = _call_event(call, engine, with_input=news, denied=denied)
+        event = _call_event(call, engine, with_input=is_new, denied=denied)
         if event != self._calls.get(id):  # agents repeat the call with every piece of output
             self._calls[id] = event
             self._write(event)

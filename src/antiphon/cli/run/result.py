@@ -74,7 +74,7 @@ def failures_in(result: v1.PromptResult) -> list[events.EngineFailure]:
     return found
 
 
-class _Spoken:
+class _AnswerMessage:
     """One message of the agent: its engine, and its text with and without the engine's name."""
 
     def __init__(self, engine: str | None) -> None:
@@ -98,7 +98,7 @@ class AnswerText:
     """The messages of a turn, kept apart."""
 
     def __init__(self) -> None:
-        self._messages: list[_Spoken] = []
+        self._messages: list[_AnswerMessage] = []
         self._id: str | None = None
         self._open = False
 
@@ -109,7 +109,7 @@ class AnswerText:
                 engine = engine_of(update)
                 another = self._open and self._messages[-1].engine != engine
                 if not self._open or another or (id is not None and id != self._id):
-                    self._messages.append(_Spoken(engine))
+                    self._messages.append(_AnswerMessage(engine))
                 self._open, self._id = True, id
                 if isinstance(content, v1.TextBlock):
                     self._messages[-1].add(content.text, label=is_label(update))
@@ -135,16 +135,16 @@ class AnswerText:
             if each.engine is not None
         ]
 
-    def _last_of_each(self) -> list[_Spoken]:
+    def _last_of_each(self) -> list[_AnswerMessage]:
         """Return the last message of each engine that sent one, in the order in which they came.
 
         Messages of the agent in its own name count only if no engine sent one.
         """
-        said = [each for each in self._messages if each.text.strip()]
-        last = {each.engine: place for place, each in enumerate(said)}
+        messages = [each for each in self._messages if each.text.strip()]
+        last = {each.engine: place for place, each in enumerate(messages)}
         if len(last) > 1:
             last.pop(None, None)
-        return [said[place] for place in sorted(last.values())]
+        return [messages[place] for place in sorted(last.values())]
 
 
 class NotedFiles(Files):
@@ -225,9 +225,9 @@ def _rules(action: "Action") -> list[str]:
     """Return the shortest rules that would have allowed an action; empty if none would."""
     from antiphon.policy import suggest
 
-    told = [rule.text for rule in suggest(action)]
-    near = [text.replace(f"({os.path.join(action.cwd, '')}", "(") for text in told]
-    return next((texts for texts in (near, told) if texts and _allowed(action, texts)), [])
+    rules = [rule.text for rule in suggest(action)]
+    near = [text.replace(f"({os.path.join(action.cwd, '')}", "(") for text in rules]
+    return next((texts for texts in (near, rules) if texts and _allowed(action, texts)), [])
 
 
 def _allowed(action: "Action", texts: list[str]) -> bool:

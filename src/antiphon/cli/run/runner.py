@@ -205,7 +205,7 @@ class Runner:
         return Frontend(
             client=RUN,
             ask=None if person is None else person.decide,
-            elicitation=Elicitation(self._fill_in, self._visit),
+            elicitation=Elicitation(self._fill_in, self._open_page),
             files=self._files,
             terminals=self._terminals,
             refused=self._refused,
@@ -217,7 +217,7 @@ class Runner:
         answer: Elicited = v1.Declined() if self._person is None else await self._person.fill_in(request)
         return self._answered(request.message, answer)
 
-    async def _visit(self, request: v1.UrlElicitation) -> Elicited:
+    async def _open_page(self, request: v1.UrlElicitation) -> Elicited:
         answer: Elicited = v1.Declined() if self._person is None else await self._person.visit(request)
         return self._answered(request.message, answer)
 

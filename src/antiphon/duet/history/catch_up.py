@@ -108,7 +108,7 @@ class WrittenText:
 
 
 def _common(mine: str, other: str) -> tuple[int, int] | None:
-    """Where one of two texts is at its end and both were equal so far, white space aside; None: they differ before."""
+    """The position in the longer text at which the shorter one ends, if both are equal so far except for white space; else None."""
     if mine.startswith(other):
         return len(other), len(other)
     if other.startswith(mine):
@@ -173,7 +173,7 @@ def _chain(mine: Sequence[HistoryTurn], last: HistoryTurn) -> list[HistoryTurn]:
 
 
 def _whole(turn: HistoryTurn, first: int) -> Iterator[v1.Update]:
-    """All updates of a turn but settings, and but those about things of earlier turns, which are left out."""
+    """All updates of a turn except settings and updates about things of earlier turns."""
     for update, home in turn.pieces:
         if home.number >= first and not isinstance(update, v1.StateUpdate):
             yield update

@@ -205,7 +205,7 @@ class _Piece(msgspec.Struct, forbid_unknown_fields=True):
 class _StoredPiece(NamedTuple):
     piece: _Piece
     update: Raw
-    """As it is stored."""
+    """The update as it is stored."""
 
 
 _MERGED: Final[dict[str, type[v1.AgentMessageChunk | v1.AgentThoughtChunk | v1.UserMessageChunk]]] = {

@@ -97,7 +97,7 @@ class _Item:
     """An item of a summary."""
 
     number = 0
-    """Its position in the session: given when it is kept."""
+    """Position of the item in the session, set when it is stored."""
     engine = ""
     """The engine that did it; empty: the user."""
 
@@ -147,7 +147,7 @@ class MessageItem(_Item):
         return f"{titles[0]} said:"
 
     def text(self, titles: Sequence[str], room: int | None = None, detailed: bool = False) -> str:
-        """As it stands in the summary; of the message at most `room` characters."""
+        """The item as text of the summary; of the message at most `room` characters."""
         words = self.words.strip()
         return f"{self.head(titles)}\n{quoted(words if room is None else clipped_middle(words, room))}"
 
@@ -176,7 +176,7 @@ class EndItem(_Item):
         self._what = one_line(what, 400)
 
     def text(self, titles: Sequence[str], room: int | None = None, detailed: bool = False) -> str:
-        """As it stands in the summary."""
+        """The item as text of the summary."""
         return f"{titles[0]}'s turn ended: {self._what}"
 
 
@@ -213,7 +213,7 @@ class CallItem(_Item):
         return super().size + len(self._output) + sum(map(len, self._paths)) + sum(map(len, self._changed))
 
     def text(self, titles: Sequence[str], room: int | None = None, detailed: bool = False) -> str:
-        """As it stands in the summary; with what it changed and gave back if it is `detailed` and need not be short."""
+        """The item as text of the summary; with its changes and results if it is `detailed` and need not be short."""
         facts = "; ".join([self._status, *self._paths])
         line = f"{titles[0]} used a tool: {self._title or 'one without a name'} ({facts})"
         if not detailed or room is not None:
@@ -287,7 +287,7 @@ def fitted(items: Sequence[tuple[SummaryItem, Sequence[str]]], limit: int, detai
 
 
 def _squeezed(item: SummaryItem, titles: Sequence[str], limit: int) -> str:
-    """One item alone, in so much room: the marks of its lines count, too."""
+    """One item alone, within a limit of characters; the marks of its lines count, too."""
     room = limit
     while room > SHORT and len(text := item.text(titles, room)) > limit:
         room -= max(len(text) - limit, 1)
@@ -365,20 +365,20 @@ class SessionSummary:
                 pass
 
     def _prompted(self, event: PromptEvent) -> None:
-        said = PromptItem(event.by)
-        said.add(text_of(event.prompt))
-        self._keep(said)
-        self._latest, self._steering = said, event.steering
+        prompt = PromptItem(event.by)
+        prompt.add(text_of(event.prompt))
+        self._keep(prompt)
+        self._latest, self._steering = prompt, event.steering
         if not event.steering:
-            self._prompt = said
+            self._prompt = prompt
 
     def _given(self, engine: str, *, alone: bool = False) -> None:
-        said = self._latest
-        if said is not None and engine not in said.to:
-            said.to.append(engine)
+        prompt = self._latest
+        if prompt is not None and engine not in prompt.to:
+            prompt.to.append(engine)
         if self._steering:
-            if said is not None:
-                self._turns.setdefault(engine, deque()).append(said)
+            if prompt is not None:
+                self._turns.setdefault(engine, deque()).append(prompt)
         else:
             if not alone:  # a command brings nothing along, so what it missed it still misses
                 self._given_at[engine] = self._number
@@ -394,13 +394,13 @@ class SessionSummary:
 
     def _prompted_elsewhere(self, engine: str, chunk: v1.UserMessageChunk) -> None:
         """Take a prompt that the user gave the engine in a terminal, from the engine's own history."""
-        said = self._open.get(engine)
-        if not isinstance(said, PromptItem) or said.message_id != chunk.message_id:
-            said = self._open[engine] = PromptItem("", chunk.message_id)
-            said.to.append(engine)
-            self._keep(said)
-            self._turns[engine] = deque([said])
-        said.add(text_of([chunk.content]))
+        prompt = self._open.get(engine)
+        if not isinstance(prompt, PromptItem) or prompt.message_id != chunk.message_id:
+            prompt = self._open[engine] = PromptItem("", chunk.message_id)
+            prompt.to.append(engine)
+            self._keep(prompt)
+            self._turns[engine] = deque([prompt])
+        prompt.add(text_of([chunk.content]))
 
     def _used(self, engine: str, update: v1.ToolCall | v1.ToolCallUpdate) -> CallItem:
         used = self._calls.get((engine, update.tool_call_id))

@@ -132,7 +132,7 @@ class _TurnBuilder:
 
     def take(self, update: v1.Update) -> None:
         if isinstance(update, v1.UserMessageChunk):
-            self._said(update)
+            self._add_prompt(update)
             return
         if not isinstance(update, v1.StateUpdate):
             self._prompt = None
@@ -140,7 +140,7 @@ class _TurnBuilder:
         home.transcript.apply(update)
         self.turns[-1].pieces.append(TurnPiece(update, home))
 
-    def _said(self, chunk: v1.UserMessageChunk) -> None:
+    def _add_prompt(self, chunk: v1.UserMessageChunk) -> None:
         words = squeezed(chunk.content.text) if isinstance(chunk.content, v1.TextBlock) else ""
         turn = self.turns[-1]
         if self._prompt is None and words and self._given.startswith(words) and turn.empty:

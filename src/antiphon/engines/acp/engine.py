@@ -87,7 +87,7 @@ class AcpStart(msgspec.Struct, frozen=True):
 
 
 class AcpEngine(Engine):
-    """One process for all sessions. Sessions are the agent's own."""
+    """An engine over any ACP agent: one process for all sessions, which are the agent's own."""
 
     version = __version__
     takes = ("image", "audio", "resource")

@@ -42,7 +42,7 @@ ALIASES: Final = MappingProxyType({"claude-login": SUBSCRIPTION.id})
 
 
 class Claude(CliEngine["ClaudeSession"]):
-    """One process of the real CLI per session. Its sessions are stored by Claude Code."""
+    """The Claude Code engine: one process of the real CLI per session. Sessions are stored by Claude Code."""
 
     name = "antiphon-claude"
     version = __version__

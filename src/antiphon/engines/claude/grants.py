@@ -58,8 +58,10 @@ class ClaudeRule(msgspec.Struct, frozen=True):
     @property
     def plain(self) -> bool:
         """Whether a person sees all of the rule. Blank content would be a rule for everything that the tool can do."""
-        said = self.content
-        return f"{self.tool}{said or ''}".isprintable() and (said is None or ("`" not in said and bool(said.strip())))
+        content = self.content
+        return f"{self.tool}{content or ''}".isprintable() and (
+            content is None or ("`" not in content and bool(content.strip()))
+        )
 
 
 class Grant(msgspec.Struct, frozen=True):

@@ -37,7 +37,7 @@ STREAMING: Final = (
 """A session in JSON lines, with every token as it comes, and with permission requests instead of refusals."""
 
 UNTRUSTED: Final = ("--setting-sources", "user", "--strict-mcp-config")
-"""In a project that is not trusted: no settings, hooks, commands, agents or skills of the project or a directory above it, and no MCP
+"""Options for a project that is not trusted: no settings, hooks, commands, agents or skills of the project or a directory above it, and no MCP
 servers but those of the session."""
 
 HOOKS: Final = {"PreToolUse": [{"matcher": "*", "hookCallbackIds": ["antiphon-rules"]}]}

@@ -193,7 +193,7 @@ def _text(value: object) -> str:
 
 
 def _each(values: object, kind: type[T]) -> list[T]:
-    """Those that can be understood: one odd entry does not hide the others."""
+    """The entries that can be understood: one odd entry does not hide the others."""
     understood: list[T] = []
     for value in values if isinstance(values, list) else ():
         try:

@@ -43,7 +43,7 @@ METHODS: Final = (CHATGPT, DEVICE, API_KEY)
 
 
 class Codex(CliEngine["CodexSession"]):
-    """One server for all sessions. Its sessions are threads, stored by Codex."""
+    """The Codex engine: one server for all sessions. Sessions are threads, stored by Codex."""
 
     name = "antiphon-codex"
     version = __version__

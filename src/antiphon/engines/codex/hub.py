@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 
 
 UNLOAD_AT_ONCE: Final = ("-c", "thread_unload_delay_secs=0")
-"""By default a server keeps a thread loaded for a while after the last client left it, and no other server can open it then."""
+"""Unload a thread when its last client leaves: by default a server keeps it loaded for a while, and no other server can open it."""
 
 
 class ThreadListener(Protocol):

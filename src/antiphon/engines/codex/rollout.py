@@ -94,7 +94,7 @@ class UnseenItems:
             case wire.ItemNotification(item=item):
                 self._refused.seen(getattr(item, "id", ""))
             case wire.UnreadParams(raw=raw) if message.method in RAW:
-                found = self._refused.feed(_said(raw))
+                found = self._refused.feed(_call_in(raw))
                 if found is not None:
                     yield found
             case _:
@@ -143,7 +143,7 @@ def _recalled(path: str) -> dict[str, list[wire.Item]]:
     return found
 
 
-def _said(raw: msgspec.Raw) -> ResponseItem:
+def _call_in(raw: msgspec.Raw) -> ResponseItem:
     try:
         return msgspec.json.decode(raw, type=_Told).item
     except BAD_INPUT:

@@ -43,16 +43,16 @@ def servers_of(servers: "Iterable[v1.McpServer]") -> dict[str, JsonObject]:
     for server in servers:
         match server:
             case v1.StdioServer():
-                told: JsonObject = {
+                entry: JsonObject = {
                     "command": server.command,
                     "args": list(server.args),
                     "env": {each.name: each.value for each in server.env},
                 }
             case v1.HttpServer():
-                told = {"url": server.url, "http_headers": {each.name: each.value for each in server.headers}}
+                entry = {"url": server.url, "http_headers": {each.name: each.value for each in server.headers}}
             case _:  # a kind that was never offered: it has been refused before
                 continue
-        found[free_name(server.name, found)] = told
+        found[free_name(server.name, found)] = entry
     return found
 
 

@@ -129,7 +129,7 @@ async def plan(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
 
 @command("slow", "Count slowly; cancel it to see what happens", "N")
 async def slow(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
-    """One number in each beat."""
+    """Send one number in each beat."""
     for count in range(1, number(rest, 10) + 1):
         await turn.say(f"{count} ")
         await asyncio.sleep(BEAT)
@@ -147,7 +147,7 @@ async def many(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
 
 @command("big", "Send one piece of that many KiB", "N")
 async def big(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
-    """One large update, for clients with a small buffer."""
+    """Send one large update, for clients with a small buffer."""
     await turn.say("antiphon" * (128 * number(rest, 64)))
     return None
 
@@ -172,7 +172,7 @@ async def title(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
 
 @command("notice", "Show notices of every severity")
 async def notice(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
-    """As text where the client shows none."""
+    """Send a notice, or text if the client shows no notices."""
     for severity in v1.NoticeSeverity:
         await turn.session.notice(f"A notice: {severity}", "It is only a demonstration.", severity)
     return None

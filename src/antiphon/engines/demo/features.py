@@ -183,7 +183,7 @@ async def mcp(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
 
 @command("plans", "Show several plans, of every form (draft)")
 async def plans(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
-    """As a list, as a file, as Markdown; then one is dropped."""
+    """Send plans as a list, as a file and as Markdown; then remove one."""
     if turn.session.client.capabilities.plan is None:
         await turn.say("Your client does not show several plans; `/plan` shows one.")
         return None

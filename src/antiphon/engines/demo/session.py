@@ -37,7 +37,7 @@ class UpdateMerger:
         self._pieces: list[str] = []
 
     def note(self, update: "v1.Update") -> None:
-        """One more update left."""
+        """Count one more update that was sent."""
         if isinstance(update, v1.SettingsUpdate | v1.Unknown):
             return
         if isinstance(update, _TEXTS) and isinstance(update.content, v1.TextBlock) and update.message_id is None:
@@ -130,7 +130,7 @@ class DemoSession(EngineSession):
     # Opening.
 
     async def create(self) -> None:
-        """From nothing. The client does not wait for the disk, which takes longer than all the rest; the first prompt does."""
+        """Create a new session. The client does not wait for the disk, which takes longer than all the rest; the first prompt does."""
         self._creating = self._store.create(self.session)
         await self._begin()
 
@@ -143,7 +143,7 @@ class DemoSession(EngineSession):
                 await self._keep_nothing(error)
 
     async def restore(self) -> None:
-        """As it was left; but what ran when it was left runs no more."""
+        """Restore a session as it was left; what ran then is marked as ended."""
         self.state = await self._store.find(self.session.id, self.session.cwd)
         if calls := await self._store.open_calls(self.session.id):
             self._append([v1.ToolCallUpdate(id, status=v1.ToolStatus.FAILED) for id in calls])

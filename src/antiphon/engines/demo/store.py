@@ -160,7 +160,7 @@ class DemoStore:
         await self._store.set_state(session_id, encode(state))
 
     async def rename(self, session_id: str, title: str) -> None:
-        """Another title."""
+        """Set another title."""
         await self._store.rename(session_id, title)
 
     async def list(self, query: v1.ListSessions) -> v1.ListSessionsResult:

@@ -192,7 +192,7 @@ def _with_line(text: str, line: str) -> str:
 
 @command("delete", "Delete a file, after you allowed it", "PATH")
 async def delete(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
-    """One file of the workspace; the protocol has no method for it, so it happens on this machine."""
+    """Delete a file of the workspace, on this machine: the protocol has no method for it."""
     path = _arguments(rest, "/delete PATH", 1)[0]
     place = demo.inside(turn, path)
     async with turn.tool(f"Delete {path}", v1.ToolKind.DELETE, name="Delete", at=[str(place)]) as call:
@@ -282,7 +282,7 @@ LONGEST: Final = 3600.0
 
 @command("run", "Run a command, after you allowed it", "CMD")
 async def run(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
-    """In the client's terminal where it has one. The line is the shell's, because it was typed by a person."""
+    """Run a command, in the client's terminal if it has one. The line is the shell's, because it was typed by a person."""
     if not rest.strip():
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", "name what to run, such as `/run ls`")
     async with turn.tool(f"Run `{rest}`", v1.ToolKind.EXECUTE, name="Bash", input={"command": rest}) as call:
@@ -297,7 +297,7 @@ async def run(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
 
 @command("limit", "Run a command, but no longer than that many seconds", "SECONDS CMD")
 async def limit(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
-    """Its output is sent as it comes; when the time is over it is killed and the output stays."""
+    """Run a command with a time limit. Its output is sent as it comes; at the limit it is killed and the output stays."""
     seconds, line = _timed(rest)
     title = f"Run `{line}` for {seconds:g} s"
     tool_input = {"command": line, "timeout": seconds}

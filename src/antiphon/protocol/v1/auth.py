@@ -68,7 +68,7 @@ class Authenticate(SecretModel, frozen=True):
 
 
 class AuthenticateResult(Model, frozen=True):
-    """Signed in."""
+    """The user is signed in."""
 
 
 class Logout(Model, frozen=True):
@@ -76,7 +76,7 @@ class Logout(Model, frozen=True):
 
 
 class LogoutResult(Model, frozen=True):
-    """Signed out."""
+    """The user is signed out."""
 
 
 @unstable

@@ -39,7 +39,7 @@ class ReadTextFile(Model, frozen=True):
 
 
 class ReadTextFileResult(Model, frozen=True):
-    """The text."""
+    """The text of a file."""
 
     content: str
 
@@ -53,7 +53,7 @@ class WriteTextFile(Model, frozen=True):
 
 
 class WriteTextFileResult(Model, frozen=True):
-    """Written."""
+    """The file is written."""
 
 
 class EnvVariable(SecretModel, frozen=True):
@@ -129,7 +129,7 @@ class KillTerminal(Model, frozen=True):
 
 
 class KillTerminalResult(Model, frozen=True):
-    """Stopped."""
+    """The command is killed."""
 
 
 class ReleaseTerminal(Model, frozen=True):
@@ -140,4 +140,4 @@ class ReleaseTerminal(Model, frozen=True):
 
 
 class ReleaseTerminalResult(Model, frozen=True):
-    """Forgotten."""
+    """The terminal is released."""

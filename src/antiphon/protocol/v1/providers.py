@@ -51,7 +51,7 @@ class ListProviders(Model, frozen=True):
 
 @unstable
 class ListProvidersResult(Model, frozen=True):
-    """The providers."""
+    """The providers and how each is reached."""
 
     providers: list[Provider]
 
@@ -70,7 +70,7 @@ class SetProvider(SecretModel, frozen=True):
 
 @unstable
 class SetProviderResult(Model, frozen=True):
-    """Set."""
+    """The provider is set."""
 
 
 @unstable
@@ -82,4 +82,4 @@ class DisableProvider(Model, frozen=True):
 
 @unstable
 class DisableProviderResult(Model, frozen=True):
-    """Switched off."""
+    """The provider is switched off."""

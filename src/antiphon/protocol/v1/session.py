@@ -70,7 +70,7 @@ class ResumeSession(Model, frozen=True):
 
 
 class ResumeSessionResult(Model, frozen=True):
-    """Resumed."""
+    """The session is resumed."""
 
     modes: ModeState | None = None
     config_options: Items[ConfigOption] | None = None
@@ -142,7 +142,7 @@ class CloseSession(Model, frozen=True):
 
 
 class CloseSessionResult(Model, frozen=True):
-    """Closed."""
+    """The session is closed."""
 
 
 class DeleteSession(Model, frozen=True):
@@ -152,7 +152,7 @@ class DeleteSession(Model, frozen=True):
 
 
 class DeleteSessionResult(Model, frozen=True):
-    """Removed."""
+    """The session is deleted."""
 
 
 @unstable
@@ -164,7 +164,7 @@ class ArchiveSession(Model, frozen=True):
 
 @unstable
 class ArchiveSessionResult(Model, frozen=True):
-    """Put away."""
+    """The session is archived."""
 
 
 @unstable
@@ -176,7 +176,7 @@ class UnarchiveSession(Model, frozen=True):
 
 @unstable
 class UnarchiveSessionResult(Model, frozen=True):
-    """Taken out."""
+    """The session is back in the list."""
 
 
 @unstable
@@ -210,7 +210,7 @@ class SetMode(Model, frozen=True):
 
 
 class SetModeResult(Model, frozen=True):
-    """Changed."""
+    """The mode is changed."""
 
 
 class SetConfigOption(Model, frozen=True):
@@ -229,7 +229,7 @@ class SetConfigOption(Model, frozen=True):
 
 
 class SetConfigOptionResult(Model, frozen=True):
-    """All settings as they stand now."""
+    """All settings with their current values."""
 
     config_options: Items[ConfigOption]
 

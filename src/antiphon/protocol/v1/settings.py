@@ -80,7 +80,7 @@ class ConfigBase(Model, frozen=True, kw_only=True, tag_field="type"):
 
 
 class SelectConfig(ConfigBase, frozen=True, kw_only=True, tag="select"):
-    """One of several values is in force."""
+    """A setting with one of several values."""
 
     current_value: ValueId
     options: list[SelectEntry]
@@ -99,7 +99,7 @@ else:
 
 
 class ConfigOptionUpdate(SettingsUpdate, frozen=True, tag="config_option_update"):
-    """All settings as they stand now: changing one may change others."""
+    """All settings with their current values: changing one may change others."""
 
     config_options: Items[ConfigOption]
 
@@ -161,7 +161,7 @@ class SetModel(Model, frozen=True):
 
 
 class SetModelResult(Model, frozen=True):
-    """Done."""
+    """The model is changed."""
 
 
 class CurrentModelUpdate(SettingsUpdate, frozen=True, tag="current_model_update"):

@@ -187,7 +187,7 @@ class PlanStatus(Word):
 
 
 class PlanEntry(Model, frozen=True):
-    """One thing to do."""
+    """One step of a plan."""
 
     content: str
     priority: PlanPriority

@@ -273,7 +273,7 @@ class _Playing:
         return self.lines[self.place] if self.place < len(self.lines) else None
 
     def pass_by(self, line: Entry, when: float) -> None:
-        """This line was sent, or has come."""
+        """Mark a line as sent or received."""
         self.place += 1
         self.since = when
         self.before = line
@@ -411,7 +411,7 @@ class TolerantPlayer(Player):
         self._note("ignored: an answer to a question that is not open")
 
     def _cancel(self, playing: _Playing, now: float) -> None:
-        """As recorded, if the recording has it too; else the turn is over at once."""
+        """Cancel as recorded, if the recording has it; else the turn is over at once."""
         if _method(playing.exchange) != "session/prompt":
             return
         playing.waiting.clear()  # whether the client answers them or not

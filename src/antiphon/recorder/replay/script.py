@@ -114,7 +114,7 @@ class ReplayNames:
         self._theirs = {name for name, maker in makers.items() if maker is theirs}
 
     def move(self, recorded: str, live: str) -> None:
-        """From now on what was in one directory is in another."""
+        """Translate paths in one directory to another from now on."""
         if self._verbatim or len(recorded) < 2 or not recorded.startswith("/"):
             return
         recorded, live = recorded.rstrip("/"), live.rstrip("/") or "/"
@@ -145,12 +145,12 @@ class ReplayNames:
 
     def content(self, line: Entry) -> object:
         """The recorded line of the peer as it has to be now."""
-        said = self.value(content(line))
-        params = as_object(as_object(said).get("params"))
+        value = self.value(content(line))
+        params = as_object(as_object(value).get("params"))
         if line.method == CANCEL_REQUEST and "requestId" in params:  # it names a request of the one that sends it
             id = msgspec.json.encode(params["requestId"])
             params["requestId"] = msgspec.json.decode(self.requests.get(id, id))
-        return said
+        return value
 
     def value(self, recorded: object, key: str = "") -> object:
         """A recorded value as it has to be now."""
@@ -222,9 +222,9 @@ class BadRecording(AcpError):
 
 def is_none(name: str, lines: int) -> Advice:
     """The error for a file that is not a recording."""
-    said = f"no message in {counted(lines, 'line')}" if lines else "it is empty"
+    why = f"no message in {counted(lines, 'line')}" if lines else "it is empty"
     return Advice(
-        f"`{name}` is not a recording: {said}",
+        f"`{name}` is not a recording: {why}",
         'a line is {"t": seconds, "dir": "c2a" or "a2c", "msg": …}, as `antiphon record` writes it',
     )
 

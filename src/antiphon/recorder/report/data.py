@@ -81,7 +81,7 @@ class _Numbered:
 
 
 def _row(shown: RecordedMessage, names: _Numbered, sessions: _Numbered) -> list[object]:
-    """One message, in the order that `model.js` reads."""
+    """One message as a row, in the order that `model.js` reads."""
     return [
         shown.message,
         shown.line,

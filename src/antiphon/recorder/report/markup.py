@@ -35,5 +35,5 @@ def tag(name: str, *content: object, **attributes: object) -> Markup:
 
 
 def joined(*content: object) -> Markup:
-    """One after another; None is nothing."""
+    """Parts joined in order; None is skipped."""
     return Markup("".join(one if isinstance(one, Markup) else text(one) for one in content if one is not None))

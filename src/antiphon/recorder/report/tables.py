@@ -285,7 +285,7 @@ def _errors(story: Story) -> Markup:
 
 
 def _deviations(found: Sequence[RecordedDeviation], speakers: Mapping[int, str]) -> Markup:
-    """By rule, the one that was broken most often first."""
+    """Deviations by rule, the one that was broken most often first."""
     ordered = sorted(found, key=lambda one: one.rule)
     groups = sorted((list(several) for _, several in groupby(ordered, key=lambda one: one.rule)), key=len, reverse=True)
     return joined(*(_broken(several, speakers) for several in groups))

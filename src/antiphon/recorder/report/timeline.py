@@ -61,7 +61,7 @@ class Axis:
         restarts: Sequence[tuple[int, float]] = (),
     ) -> None:
         self.restarts = [(0, 0.0), *restarts]
-        """From which message on how many seconds are added: a file may hold recordings whose clocks each begin anew."""
+        """The message from which on so many seconds are added: a file may hold recordings whose clocks each begin anew."""
         self.start = start
         self.end = max(end, start + 0.001)
         width = min(_FOLDED_WIDTH, _ALL_FOLDED_WIDTH / len(folded)) if folded else 0.0
@@ -110,7 +110,7 @@ class Axis:
         return self.at(self.elapsed(t, message))
 
     def at(self, t: float) -> float:
-        """Where a moment since the beginning of the file is."""
+        """The position of a moment since the beginning of the file."""
         if t <= self.start:
             return 0.0
         if t >= self.end:
@@ -154,7 +154,7 @@ def _busy(story: Story, entries: Sequence[RecordedMessage], clock: Axis) -> Iter
 
 
 def _restarts(entries: Sequence[RecordedMessage]) -> Iterator[tuple[int, float]]:
-    """Where the clock goes back by more than two writers could be apart, and what has to be added from there on."""
+    """The messages at which the clock goes back by more than two writers could be apart, and what is added from there on."""
     added = 0.0
     for before, entry in pairwise(entries):
         if entry.t < before.t - _APART:
@@ -175,7 +175,7 @@ _FAMILIES: Final = {
 
 
 def family(kind: str | None) -> str:
-    """Which colour a kind of tool has: what only looks, what changes something, what runs something, and the rest."""
+    """The colour of a kind of tool: reads, changes something, runs something, or anything else."""
     return _FAMILIES.get(kind or "", "other")
 
 
@@ -228,7 +228,7 @@ _PATTERNS: Final = Markup(
 
 
 def _place(axis: Axis, span: RecordedTurn | RecordedCall | RecordedWait, end: float | None) -> dict[str, str]:
-    """Where something is that takes time. What has no end goes on until the recording stops."""
+    """The position of something with a duration. Without an end it goes on until the recording stops."""
     left = axis.place(span.start, span.message)
     right = axis.place(end, span.message) if end is not None else 100.0
     return {"x": f"{left:.3f}%", "width": f"{max(right - left, 0.0):.3f}%"}

@@ -134,7 +134,7 @@ TEXTS: Final = 3
 
 
 def overview(story: Story, style: ViewStyle) -> Iterator[str]:
-    """All but the diagram."""
+    """The whole summary except the diagram."""
     yield from head_lines(story, style)
     yield from turn_lines(story, style, story.turns)
     yield from error_lines(story, style)
@@ -145,18 +145,18 @@ def overview(story: Story, style: ViewStyle) -> Iterator[str]:
 
 
 def head_lines(story: Story, style: ViewStyle) -> Iterator[str]:
-    """Who with whom, how long, and how much of everything."""
+    """The two peers, the duration, and the counts of everything."""
     dot = f" {style.signs.between} "
     who = f"{_party(story.client, 'a client')} {style.signs.both} {_party(story.agent, 'an agent')}"
     version = f"{dot}version {story.version}" if story.version is not None else ""
     yield style(style.fit(f"{who}{version}"), "bold")
-    told = [
+    parts = [
         seconds(story.duration),
         counted(story.messages, "message"),
         f"client {size(story.bytes.c2a)}",
         f"agent {size(story.bytes.a2c)}",
     ]
-    yield style.fit(dot.join(told))
+    yield style.fit(dot.join(parts))
     what = [
         counted(len(story.conversations), "conversation") if len(story.conversations) > 1 else "",
         counted(len(story.sessions), "session"),

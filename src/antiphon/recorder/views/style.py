@@ -68,7 +68,7 @@ class ViewStyle:
         return self.cut(text, max(self.width - beside, 4))
 
     def cut(self, text: str, width: int) -> str:
-        """As much of a text of others, safe to show, as fits into so many columns."""
+        """A text of a peer, safe to show, cut to so many columns."""
         short = cut(exact_line(text), width)
         return short if self.signs.part else short.replace("…", ".")
 

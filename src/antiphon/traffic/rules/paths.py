@@ -9,7 +9,7 @@ from antiphon.traffic.rules.capabilities import OPENING
 from antiphon.traffic.state import TrafficState
 
 ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]|\\\\|<")
-"""Of POSIX, of Windows, a share; and a name in angle brackets, which is what recordings have where a path was blacked out."""
+"""Absolute paths of POSIX and Windows, shares; and a name in angle brackets, which is what recordings have where a path was blacked out."""
 TOOL_UPDATES = ("update tool_call", "update tool_call_update", "session/request_permission")
 
 

@@ -10,7 +10,7 @@ from antiphon.traffic.state import TrafficState
 
 REMOVED_METHODS = ("session/set_model",)
 OFFERS = "params.clientCapabilities."
-"""Where a client offers what it can: an agent that does not know an offer passes over it."""
+"""Places where a client sends its capabilities: an agent ignores one that it does not know."""
 REMOVED_FIELDS = ("result.models",)
 
 
@@ -33,7 +33,7 @@ def _look(entry: Entry, asked: Entry | None) -> Look | None:
     return look(method.result, entry.msg["result"], "result")
 
 
-def _told(seen: Look | None) -> list[str] | None:
+def _faults(seen: Look | None) -> list[str] | None:
     return [f"`{fault.path}` {fault.text}" for fault in seen.faults] if seen is not None else None
 
 
@@ -47,7 +47,7 @@ def _told(seen: Look | None) -> list[str] | None:
     on=["request", "notification"],
 )
 def params(entry: Entry, state: TrafficState) -> list[str] | None:
-    return _told(_looked(entry, state)) if entry.method != "session/update" else None
+    return _faults(_looked(entry, state)) if entry.method != "session/update" else None
 
 
 @rule(
@@ -60,7 +60,7 @@ def params(entry: Entry, state: TrafficState) -> list[str] | None:
     on=["answer"],
 )
 def result(entry: Entry, state: TrafficState) -> list[str] | None:
-    return _told(_looked(entry, state))
+    return _faults(_looked(entry, state))
 
 
 @rule(
@@ -73,7 +73,7 @@ def result(entry: Entry, state: TrafficState) -> list[str] | None:
     on=["session/update"],
 )
 def update(entry: Entry, state: TrafficState) -> list[str] | None:
-    return _told(_looked(entry, state))
+    return _faults(_looked(entry, state))
 
 
 @rule(

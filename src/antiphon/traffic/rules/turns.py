@@ -93,7 +93,7 @@ def not_silent(entry: Entry, state: TrafficState) -> list[str] | None:
     on=["answer session/prompt"],
 )
 def stop_reason(entry: Entry, state: TrafficState) -> list[str] | None:
-    """Only where the agent must have read the cancellation when it answered.
+    """Check the stop reason, but only where the agent must have read the cancellation when it answered.
 
     A response that was on its way when the cancellation was sent is right, and a trace does not show when a side read something.
     Three things do show it: it has answered a request that came after the cancellation; a request that it had sent to the client
@@ -190,7 +190,7 @@ def once(entry: Entry, state: TrafficState) -> list[str] | None:
     on=["answer session/prompt"],
 )
 def ends(entry: Entry, state: TrafficState) -> list[str] | None:
-    """Not where the turn was cancelled or failed: then the client marks what was left, as the specification demands."""
+    """Check that calls end, unless the turn was cancelled or failed: then the client marks what was left, as the specification demands."""
     session = state.session(state.request)
     turn = session.turn_of(state.request) if session is not None else None
     reason = as_object(entry.msg.get("result")).get("stopReason")

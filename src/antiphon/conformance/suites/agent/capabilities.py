@@ -22,7 +22,7 @@ PURPOSES = {
 }
 
 ASKED_BY_NAME = ("form", "visit")
-"""Only those who know how to make the agent do these have a prompt for them; the others are shown by a tool call."""
+"""Purposes without a general prompt: only agents with a prompt of their own for them can be made to do these."""
 
 
 def _ends(purpose: str, what: str) -> Requirement:

@@ -260,7 +260,7 @@ async def future(run: AgentRun) -> None:
     response = await run.introduce(HIGH, {})
     if run.holds("version.answers", response.error is None, "it was answered with an error", response):
         spoken = _is_real(response) and _number(response) != HIGH
-        run.holds("version.no-echo", spoken, _said(response), response)
+        run.holds("version.no-echo", spoken, _version_found(response), response)
     else:
         response = await run.introduce(1, {})
     run.holds("init.empty-capabilities", response.error is None, "it was answered with an error", response)
@@ -291,7 +291,7 @@ async def two(run: AgentRun) -> None:
     response = await run.request("initialize", params)
     version = _number(response)
     in_shape = isinstance(response.get("info"), dict) and isinstance(response.get("capabilities"), dict)
-    text = "it was answered with an error" if response.error else _said(response)
+    text = "it was answered with an error" if response.error else _version_found(response)
     shape = " in the shapes of version 1" if version == 2 else ""
     run.holds("version.two", version == 1 or (version == 2 and in_shape), text + shape, response)
 
@@ -311,7 +311,7 @@ async def two(run: AgentRun) -> None:
 )
 async def zero(run: AgentRun) -> None:
     response = await run.request("initialize", {"protocolVersion": 0, "clientCapabilities": {"terminal": False}})
-    run.holds("version.zero", response.error is not None or _is_real(response), _said(response), response)
+    run.holds("version.zero", response.error is not None or _is_real(response), _version_found(response), response)
 
 
 @SUITE.scenario(
@@ -336,7 +336,7 @@ async def zero(run: AgentRun) -> None:
 )
 async def word(run: AgentRun) -> None:
     response = await run.request("initialize", {"protocolVersion": "one", "clientCapabilities": {}})
-    run.holds("version.word", response.error is not None or _is_real(response), _said(response), response)
+    run.holds("version.word", response.error is not None or _is_real(response), _version_found(response), response)
     if response.error is None:
         raise NotSeen("the agent took a word for a version, so nothing was refused")
     try:
@@ -352,5 +352,5 @@ def _is_real(response: PeerResponse) -> bool:
     return (_number(response) or 0) > 0
 
 
-def _said(response: PeerResponse) -> str:
+def _version_found(response: PeerResponse) -> str:
     return f"the response has version {response.get('protocolVersion')!r}"

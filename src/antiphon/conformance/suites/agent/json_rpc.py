@@ -396,7 +396,7 @@ def _texts(value: object) -> list[str]:
     ),
 )
 async def nowhere(run: AgentRun) -> None:
-    """That it is an error at all is a rule of all traffic."""
+    """A prompt for an unknown session. That the response is an error at all is a rule of all traffic."""
     await run.session()
     params = {"sessionId": "antiphon-check-nobody", "prompt": [{"type": "text", "text": "Hello"}]}
     response = await run.request("session/prompt", params)

@@ -40,7 +40,7 @@ async def _choosing(run: AgentRun, session: str, option: object, value: object) 
 
 
 async def choose(run: AgentRun, session: str, option: object, value: object) -> PeerResponse:
-    """`session/set_config_option`."""
+    """Send `session/set_config_option`."""
     return await (await _choosing(run, session, option, value)).response()
 
 

@@ -74,7 +74,7 @@ async def soon(run: AgentRun, pending: PendingRequest) -> PeerResponse | None:
 
 
 async def settled(run: AgentRun, sent: Entry) -> list[Entry]:
-    """All responses without a request, from a line of ours until all is quiet."""
+    """Wait until all is quiet; return the responses without a request since a line of ours."""
     await run.settle()
     return stray_responses(run, sent)
 

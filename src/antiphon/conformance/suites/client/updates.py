@@ -59,7 +59,7 @@ COMPACTION: list[Update] = [
 ]
 
 
-def _told(id: str, what: str, link: str) -> Requirement:
+def _accepted(id: str, what: str, link: str) -> Requirement:
     return must(id, f"{what} taken without complaint.", link=link, fix=FIX)
 
 
@@ -67,13 +67,13 @@ def _told(id: str, what: str, link: str) -> Requirement:
     "updates",
     "a turn with every kind of update",
     shows=(
-        _told("updates.messages", "Messages and thoughts, in every kind of content, are", "content"),
-        _told("updates.tool-calls", "Tool calls and their updates are", "tool-calls#updating"),
-        _told("updates.plan", "Plans, also empty ones, are", "agent-plan"),
-        _told("updates.commands", "The commands that an agent offers are", "slash-commands"),
-        _told("updates.mode", "A mode that the agent changed by itself is", "session-modes#from-the-agent"),
-        _told("updates.options", "Settings that the agent changed by itself are", "session-config-options"),
-        _told("updates.session", "The title of a session and what it has used are", "session-list"),
+        _accepted("updates.messages", "Messages and thoughts, in every kind of content, are", "content"),
+        _accepted("updates.tool-calls", "Tool calls and their updates are", "tool-calls#updating"),
+        _accepted("updates.plan", "Plans, also empty ones, are", "agent-plan"),
+        _accepted("updates.commands", "The commands that an agent offers are", "slash-commands"),
+        _accepted("updates.mode", "A mode that the agent changed by itself is", "session-modes#from-the-agent"),
+        _accepted("updates.options", "Settings that the agent changed by itself are", "session-config-options"),
+        _accepted("updates.session", "The title of a session and what it has used are", "session-list"),
         capability(
             "updates.notices",
             "A client that wants notices takes them without complaint.",

@@ -114,7 +114,7 @@ def _hash(text: str) -> str:
 
 
 class RecordRow(msgspec.Struct, frozen=True, gc=False):
-    """Where a line is, and how it hangs together with others."""
+    """The position of a line, and its links to other lines."""
 
     offset: int
     length: int
@@ -141,7 +141,7 @@ class Index(msgspec.Struct, gc=False):
     rewound: bool = False
     """Whether the user went back, and no message followed."""
     leaf: str | None = None
-    """Where to: to this line, or to the very beginning."""
+    """The line that a branch was rewound to; None: the very beginning."""
 
 
 class _Head(msgspec.Struct, rename="camel", gc=False):

@@ -185,7 +185,7 @@ def _beside(path: Path) -> str | None:
 
 
 def _cwd(path: Path, tail: bytes, moved: str | None, first: _FirstLines) -> str | None:
-    """Where the session belongs: where it was begun or moved to, not where a command went in between."""
+    """The directory of the session: where it was begun or moved to, not where a command went in between."""
     last = _last_string(tail, b'"cwd":"')
     known = [cwd for cwd in (moved, first.cwd, last) if cwd]
     fitting = (cwd for cwd in known if is_folder_of(path.parent.name, cwd))

@@ -247,7 +247,7 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
         return call.id != ancestor and any(each.parent == ancestor for each in self._lineage(call))
 
     def _placeholder(self, call: ClaudeCall, content: "list[v1.ToolContent]") -> "list[v1.ToolContent]":
-        """Where a command's output will be shown; else a preview."""
+        """The content in which a command's output will be shown; else a preview."""
         return [v1.TerminalItem(terminal_id=call.id)] if self._terminals and call.name in SHELLS else content
 
     def _content_after_permission(self, call: ClaudeCall) -> "list[v1.ToolContent] | UnsetType":

@@ -335,7 +335,7 @@ def _edit(values: object) -> _Edit | None:
 
 
 def _diffs_of_input(path: str, values: object) -> list[v1.Diff]:
-    """Only what was replaced, from the input of the call. An edit of nothing makes a file."""
+    """Diffs of only what was replaced, from the input of the call. An edit of nothing makes a file."""
     if isinstance(content := isinstance(values, dict) and values.get("content"), str):
         return [v1.Diff(path=path, old_text=None, new_text=content)]
     return [v1.Diff(path=path, old_text=edit.old or None, new_text=edit.new) for edit in _edits(values)]

@@ -50,7 +50,7 @@ def title_of(name: str, values: _Values, cwd: str) -> str:
 
 
 def server_tool(name: str) -> tuple[str, str] | None:
-    """Split `mcp__server__tool`."""
+    """Split `mcp__server__tool` into server and tool."""
     if not name.startswith("mcp__"):
         return None
     server, _, tool = name.removeprefix("mcp__").partition("__")
@@ -319,7 +319,7 @@ def of_cell(values: _Values, _: str) -> _Content:
 
 
 def of_plan(values: _Values, _: str) -> _Content:
-    """The plan."""
+    """Describe a call that shows a plan."""
     plan = text(values, "plan")
     return [shown_text(plan)] if plan else []
 

@@ -64,7 +64,7 @@ class ClaudeMessages:
     # The stream.
 
     def stream(self, line: wire.StreamEvent) -> "Sequence[ClaudeEvent]":
-        """One event of the model's stream."""
+        """Translate one event of the model's stream."""
         event, parent = line.event, line.parent_tool_use_id
         if type(event) is wire.BlockDelta:
             return self._delta(event, parent)
@@ -298,7 +298,7 @@ KEPT_MESSAGES: Final = 8
 
 
 class _Stretch:
-    """One block of text or thought as far as it was streamed."""
+    """One block of text or thought, as far as it was streamed."""
 
     __slots__ = ("index", "kind", "pieces")
 

@@ -47,7 +47,7 @@ class ClaudeStruct(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_def
 
 
 class ClaudeTextBlock(ClaudeStruct, frozen=True, tag_field="type", tag="text"):
-    """Text."""
+    """A block of text."""
 
     text: str = ""
 

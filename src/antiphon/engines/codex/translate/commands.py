@@ -64,7 +64,7 @@ def _inner(argv: Sequence[str]) -> str | None:
 
 
 def seconds(milliseconds: int) -> str:
-    """`1.5 s`."""
+    """A duration as text, such as `1.5 s`."""
     return f"{milliseconds // 1000} s" if milliseconds >= 100_000 else f"{milliseconds / 1000:.3g} s"
 
 

@@ -89,13 +89,13 @@ def reverted(text: str, hunks: Sequence[DiffHunk]) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Only a line feed ends a line: other separators are part of the content."""
+    """Split a text into lines. Only a line feed ends a line: other separators are part of the content."""
     lines = text.split("\n")
     return [*(f"{line}\n" for line in lines[:-1]), *lines[-1:]] if lines[-1] else [f"{line}\n" for line in lines[:-1]]
 
 
 def _index(start: int, lines: Sequence[str]) -> int:
-    """Where lines begin. A hunk without any names the line after which the others go."""
+    """The index of the first line of a hunk. A hunk without lines names the line after which the others go."""
     return start - 1 if lines else start
 
 
@@ -269,7 +269,7 @@ def _diffs(
 
 
 def _texts(path: str, hunks: Sequence[DiffHunk], text: str | None) -> list[v1.ToolContent]:
-    """One diff of the whole file, or one for each hunk."""
+    """The diffs of a change: one of the whole file, or one for each hunk."""
     if not hunks:
         return []
     if text is not None:

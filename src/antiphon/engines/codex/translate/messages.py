@@ -60,7 +60,7 @@ class _Held:
 
 
 class CodexMessages:
-    """Those of the running turn."""
+    """The messages of the running turn."""
 
     def __init__(self) -> None:
         self._sent: dict[str, _Message] = {}
@@ -226,7 +226,7 @@ class CodexCompaction:
     def __init__(self) -> None:
         self._open: str | None = None
         self._done: set[str] = set()
-        """Those of the running turn."""
+        """Ids of finished items of the running turn."""
 
     def turn_began(self) -> None:
         """What was done before is over."""

@@ -60,7 +60,7 @@ class UnreadParams(CodexStruct, frozen=True):
 
 
 class ServerNotification(CodexStruct, frozen=True):
-    """A notification."""
+    """A notification of the server."""
 
     method: str
     params: "Notification | UnreadParams"

@@ -69,7 +69,7 @@ class ThreadStruct(CodexStruct, frozen=True):
 
 
 class TextInput(CodexStruct, frozen=True, tag_field="type", tag="text"):
-    """Text."""
+    """A text in a prompt."""
 
     text: str = ""
 

@@ -121,7 +121,7 @@ class Thread(CodexStruct, frozen=True):
 
 
 class WarningNotification(ThreadStruct, frozen=True, kw_only=True):
-    """A warning."""
+    """A warning of the server."""
 
     message: str = ""
 

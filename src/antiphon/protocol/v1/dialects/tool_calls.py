@@ -143,7 +143,7 @@ TOOL_CALL_RULES: Final = tuple(_rules())
 # caller who does know them looks first for the option with that id and then for one of that kind.
 
 PERMISSION_ID: Final = "antiphon/permissionId"
-"""In the `_meta` of a question for permission: the id it was given besides that of the call."""
+"""In the `_meta` of a permission request: the id it was given besides that of the call."""
 
 _KINDS: Final = {"once": "allow_once", "always": "allow_always", "reject": "reject_once"}
 """The three decisions → the kinds of option they amount to."""
