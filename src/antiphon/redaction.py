@@ -17,7 +17,7 @@ __all__ = [
     "Redactor", "Secrets", "holds_secrets", "is_count", "is_flag", "is_secret_name", "is_secret_number", "redact",
 ]  # fmt: skip
 
-# --- on the safe side -----------------------------------------------------------------------------------------------
+# --- redaction for logs and the audit: in doubt, too much ------------------------------------------------------------
 
 MARK: Final = "***"
 

@@ -51,7 +51,7 @@ class KnownAgent(msgspec.Struct, frozen=True):
     name: str
     title: str
     commands: tuple[tuple[str, ...], ...]
-    """Candidates: the first whose program is there is the one. None: it is an engine of ours, or our own agent."""
+    """Candidates: the first whose program is installed is used. None: it is an engine of ours, or our own agent."""
     install: str
     """How to get it, as it follows on "install it:"."""
     login: str = ""

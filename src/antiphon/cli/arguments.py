@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 # --- the parser ------------------------------------------------------------------------------------------------------
-# Looks at no file, starts nothing, and never exits but for `--help`: what cannot be understood is `Misused`.
+# Looks at no file, starts nothing, and exits only for `--help`: a mistake raises `Misused`.
 
 UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _QUOTED: Final = re.compile(r"`([^`]*)`")

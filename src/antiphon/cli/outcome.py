@@ -105,7 +105,7 @@ KINDS = {
 _PASSING = frozenset({"agent_died", "connection_closed", "timeout"})
 _PASSING_REFUSALS = frozenset({"connection closed", "request timeout", "session expired"})
 _PASSING_ENGINE_ERRORS = frozenset({"busy", "connection", "overloaded", "rate_limit", "server_error"})
-"""What passes by itself: by the kind of an error, by the meaning of a refused request, by what an engine calls it in `data.kind`."""
+"""Errors that may go away by themselves: by the kind of an error, by the meaning of a refused request, by what an engine calls it in `data.kind`."""
 
 _MISUSES = frozenset({_USAGE, "unknown_agent", "unknown_session"})
 

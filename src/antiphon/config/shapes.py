@@ -38,7 +38,7 @@ ON_ASK: Final = ("deny", "fail", "allow")
 """What happens to a permission request without a terminal."""
 
 REVIEWS: Final = ("report", "fix")
-"""What becomes of a reviewer's findings: they are shown, or handed back to who did the work."""
+"""What becomes of a reviewer's findings: they are shown, or handed back to the engine that did the work."""
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -135,7 +135,7 @@ CHECK: Final = "antiphon-check"
 """The check has a handshake of its own, with this name in it."""
 
 SCRIPTS: Final = (RUN.name, CHECK)
-"""Clients that no person talks through. Their sessions are marked in lists, and no new session goes on with one by itself."""
+"""Clients that no person uses directly. Their sessions are marked in lists, and no new session goes on with one by itself."""
 
 
 def is_script(client: str) -> bool:

@@ -200,7 +200,7 @@ class TurnRequester(Requester):
         return "the client cancelled the turn" if cancelled else ""
 
     async def _fenced(self) -> None:
-        """Late is something else than never: the response has the same time once more."""
+        """Wait for a late response: it has the same time again, because late differs from never."""
         pending = await self.send_request(FENCE, {})
         with suppress(NoResponse):
             await pending.response()

@@ -1,6 +1,6 @@
 """A bridge: raw frames forwarded between two transports, with the ids of their requests kept apart.
 
-Nothing is decoded that need not be and nothing is encoded again: what passes is the very bytes that came, unknown members, formats of
+Nothing is decoded that need not be and nothing is encoded again: the forwarded bytes are those that came, unknown members, formats of
 numbers, order and repetition of keys, escapes and white space included. Only ids are replaced, where they stand:
 
 Rule 1: a request gets a new id on the other side, and its response the old one, in the bytes that it was written in. A number stays a
@@ -143,7 +143,7 @@ class Bridge:
             self._does(BridgeEvent.CLOSE)
             for side in (self._left, self._right):
                 side.end()
-            # A task of its own: if our caller is cancelled once more, everything still comes to its end.
+            # A task of its own: if our caller is cancelled again, closing still completes.
             await asyncio.shield(asyncio.ensure_future(self._close()))
 
     async def _close(self) -> None:

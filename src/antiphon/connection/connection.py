@@ -104,7 +104,7 @@ def _head_of(notice: AnyNotice) -> bytes:
 class Connection:
     """One end of a connection over a transport. `async with` it: it starts reading on entry and closes on exit.
 
-    `version`: what is to be known of the protocol (`antiphon.protocol.v1.version.V1`). `tolerant`: lines that are not JSON are
+    `version`: the version of the protocol (`antiphon.protocol.v1.version.V1`). `tolerant`: lines that are not JSON are
     skipped as log lines, not answered with an error. That is what a client wants of a program that it started, so it is the default
     there and only there. `timeout`: the seconds for every response that has a timeout
     by default (`timeouts`), None for no timeout at all.
@@ -274,7 +274,7 @@ class Connection:
             outcome.exception()  # seen, even if the stream is not read on
 
     def _cancel_turn(self, call: AnyCall, session_id: str, outcome: "asyncio.Task[object]") -> None:
-        """Cancel a turn whose updates are read no more as its protocol does, so that it ends with a response; else cancel the request."""
+        """Cancel a turn whose updates are no longer read: as its protocol does, so that it ends with a response; else by its request."""
         if self._gone is not None or not self._post_cancel(call, session_id):
             outcome.cancel()
             return

@@ -1,6 +1,6 @@
 """Checks of the `claude` and `codex` programs: where each is, its version, and its login. Reads no secret.
 
-What a program prints about the account is not passed on, except for words that we know.
+Output of a program about the account is not shown, except for words that we know.
 """
 
 import os

@@ -69,7 +69,7 @@ AT_ONCE: Final = 16
 
 
 LONGEST: Final = 500
-"""Letters of a sentence or a hint: the last words of a program may be a book."""
+"""Letters of a sentence or a hint: the output of a program may be long."""
 
 
 class DoctorResult(msgspec.Struct, frozen=True):

@@ -204,7 +204,7 @@ class InnerSession(AgentSession):
         self.working, self.spend = False, None
 
     def noted(self, update: v1.Update) -> v1.Update:
-        """Remember what of the update is asked for later; return it as it is to be shown: a denied call that failed is marked as denied."""
+        """Remember what is needed later of an update; return it as it is shown: a denied call that failed is marked as denied."""
         match update:
             case v1.AgentMessageChunk(content=v1.TextBlock(text=text)):
                 self.words.append(text)

@@ -160,7 +160,7 @@ def choice_of(shown: v1.RequestPermission, result: v1.PermissionResult) -> Permi
         return PermissionChoice(Verdict.DENY, by=by)
     if option.option_id in _SCOPES and option.kind == _Kind.ALLOW_ALWAYS:
         return PermissionChoice(Verdict.ALLOW, _SCOPES[option.option_id][0], by=by)
-    # An option of a kind from tomorrow may be anything; it is the user who has chosen it.
+    # An option of an unknown kind may mean anything; but the user has chosen it.
     denies = option.kind.known and option.kind in (_Kind.REJECT_ONCE, _Kind.REJECT_ALWAYS)
     return PermissionChoice(Verdict.DENY if denies else Verdict.ALLOW, option_id=option.option_id, by=by)
 
@@ -240,7 +240,7 @@ AskUser: TypeAlias = Callable[[v1.RequestPermission], Awaitable[v1.PermissionRes
 
 
 class _CancelledByClient(asyncio.CancelledError):
-    """The client cancelled the permission request. That is no error, so it passes by handlers of errors."""
+    """The client cancelled the permission request. It is not an `Exception`, so that handlers of errors do not catch it."""
 
 
 class Guard:

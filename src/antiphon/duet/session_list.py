@@ -55,7 +55,7 @@ class _Mark(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     cursor: str | None = None
     """Cursor of the page."""
     passed: list[str] = []
-    """Rows of it that were shown or passed over, in short; and the last ones of the page before: they move here when others come."""
+    """Rows of the page that were shown or skipped, in short; and the last ones of the page before: they move here when others come."""
     turned: list[str] = []
     """The cursors so far, in short."""
     over: bool = False

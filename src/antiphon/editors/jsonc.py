@@ -1,6 +1,6 @@
 """JSON with comments and trailing commas, as editors keep their settings, with the place of everything in the text. Pure.
 
-For who wants to change a value without touching the rest: the tree knows where each key, value and comma stands.
+The tree has the position of each key, value and comma, so that a value can be changed without touching the rest.
 """
 
 import json

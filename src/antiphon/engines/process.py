@@ -262,7 +262,7 @@ class CliProcess(Generic[L]):
     # From the CLI.
 
     def read(self, line: bytes) -> L | None:
-        """Decode a line; None if it was a response and has been passed on."""
+        """Decode a line; None if it was a response, which was given to its request."""
         raise NotImplementedError
 
     async def lines(self) -> AsyncIterator[L]:

@@ -4,5 +4,5 @@ Files in reading order:
 
     base.py     the interface, its lease and entries, and the feed that implementations share for tails
     sqlite.py   the journal of one machine: SQLite, and the lock on a session as its claim
-    owner.py    who owns a session: ask the owner, place a new session, watch the workers
+    owner.py    the owner of a session: send it a request, place a new session, watch the workers
 """

@@ -44,10 +44,10 @@ MAX_TEXT: Final = 10 * 1024 * 1024
 """Bytes of text read at once. JSON may write a byte as six (`\\u001b`), and six times this still fits into one frame."""
 
 MAX_SCAN: Final = 1024 * 1024 * 1024
-"""Bytes passed over to find a line: a second or so of reading. A file in which it stands further down is no text to work on."""
+"""Bytes skipped to find a line: about a second of reading. A longer file is not text to work on."""
 
 CHUNK: Final = 256 * 1024
-"""Bytes per read: few calls for a long file, little memory for the lines that are passed over."""
+"""Bytes per read: few calls for a long file, little memory for the lines that are skipped."""
 
 OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 

@@ -64,7 +64,7 @@ def subject_of(action: Action) -> str:
 
 
 def decided_by(request: v1.RequestPermission, source: str, refused: str | None) -> dict[str, object] | None:
-    """Return the `_meta` of an answer: who decided, and why it was refused if that was no person. None for agents that are not ours."""
+    """Return the `_meta` of an answer: what decided, and why it was refused if the user was not asked. None for agents that are not ours."""
     if not isinstance((request.meta or {}).get("antiphon"), dict):
         return None
     return {"antiphon": {"decidedBy": source, **({} if refused is None else {"refused": redact(refused[:MAX_TEXT])})}}
@@ -266,7 +266,7 @@ class PermissionGate:
         self._sessions = sessions
 
     def turn_over(self) -> None:
-        """What was allowed in it and not used is not allowed any more. For those who attach no sessions, and so no turns."""
+        """End what was allowed in a turn and not used. For callers that attach no sessions, and so no turns."""
         self._grants = Grants()
 
     async def permission(self, request: v1.RequestPermission, ask: Ask | None = None) -> v1.PermissionResult:
@@ -306,7 +306,7 @@ class PermissionGate:
     async def admit(
         self, request: v1.ReadTextFile | v1.WriteTextFile | v1.CreateTerminal, ask: Ask | None = None
     ) -> None:
-        """Let a read, a write or a command pass. For those who guard them. `ask` as in `permission`.
+        """Decide about a read, a write or a command, for the code that performs it. `ask` as in `permission`.
 
         Raises:
             RequestError: it may not.

@@ -1,7 +1,7 @@
 """A method as a typed value: `Call` (a request) and `Notice` (a notification). The name is spelled once, with its types.
 
 A method knows all that is special about it: its other names, the timeout of its response, how a turn that it began is cancelled, and
-the dialects of the version of the protocol that it belongs to. So who sends and receives messages needs no list of methods.
+the dialects of the version of the protocol that it belongs to. So code that sends and receives messages needs no list of methods.
 """
 
 from collections.abc import Callable, Mapping

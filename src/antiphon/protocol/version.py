@@ -17,7 +17,7 @@ class SessionUpdates(Protocol):
 
 
 class Template(NamedTuple):
-    """Params that are always the same but for the id of the session and one value: the bytes before the value, and after it."""
+    """Params that are always the same except for the id of the session and one value: the bytes before the value, and after it."""
 
     before: bytes
     """The params before an update, with `%b` for the id of the session as JSON."""

@@ -14,7 +14,7 @@ from antiphon import __version__
 __all__ = ["LONGEST", "DirectionRecorder", "line_of", "note", "opening"]
 
 LONGEST: Final = 128 * 1024 * 1024
-"""The longest line of the wire that is held for the recording. Longer ones are passed on, but only their size is recorded."""
+"""The longest line of the wire that is held for the recording. Longer ones are forwarded, but only their size is recorded."""
 
 _RAW: Final = msgspec.json.Decoder(msgspec.Raw)
 """Checks everything but the encoding: what is only carried is not turned into objects, and no text is looked at as text."""

@@ -188,7 +188,7 @@ class _Walk:
         return sorted(found)
 
     def _of_pair(self, pair: "_Pair") -> list[tuple[int, int, str]]:
-        """What is to stand instead of a value whose name stands beside it, before or after."""
+        """The replacement for a value whose name stands beside it, before or after."""
         if pair.where is None or not _PLAIN_NAME.fullmatch(pair.name) or not is_secret_name(pair.name):
             return []
         start, end, text = pair.where

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Pipe", "let_go", "tap"]
 
 # --- one direction: reads what there is and writes it on unchanged, with a copy for the writer
-# Both block, in a thread of its own. So nothing is buffered here, a slow reader slows only who writes to it, two full directions cannot wait
+# Both block, in a thread of its own. So nothing is buffered here, a slow reader slows only its writer, two full directions cannot wait
 # for each other, and no file description that we share with an editor or a terminal is made non-blocking for the others. It is also the
 # cheapest: one read and one write for each block, and nothing is asked before.
 
@@ -64,7 +64,7 @@ class Pipe:
         _thread.start_new_thread(self._run, ())
 
     def join(self, seconds: float) -> bool:
-        """Whether the last byte has been passed on, within the time."""
+        """Whether the last byte was forwarded, within the time."""
         return self._over.acquire(timeout=seconds)
 
     def _run(self) -> None:
@@ -161,7 +161,7 @@ def tap(
         SpawnFailed: there is no such program, or it may not be run.
     """
     sys.setswitchinterval(SWITCH)
-    # Until it is known to whom they go, and in every thread but this one: Python handles signals here.
+    # Block signals in every thread but this one until their target is known: Python handles signals here.
     signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     try:
         agent = _Agent(list(command), with_stderr=with_stderr)
@@ -185,7 +185,7 @@ def tap(
 
 
 def _read_the_rest(pipe: Pipe) -> None:
-    """Until its output is passed on to the end. A child of its own may hold it open, so silence ends the wait too."""
+    """Wait until its output is forwarded to the end. A child of its own may hold it open, so silence ends the wait too."""
     reads = -1
     while not pipe.join(SILENCE) and (reads != pipe.reads or pipe.writing):
         reads = pipe.reads
@@ -210,7 +210,7 @@ class _Agent:
                 os.close(end)
 
     def pipes(self, queue: WriteQueue) -> dict[str, Pipe]:
-        """What is to be passed on, by direction."""
+        """The pipes to forward, by direction."""
         pipes = {
             # Close both pipes: a client that writes to an agent which no longer reads has to notice, and so has one that waits for output.
             "c2a": Pipe(0, self._stdin, "c2a", queue, ended=self._close_stdin, broken=self._stops_reading),

@@ -34,7 +34,7 @@ BATCH = 1024 * 1024
 """Bytes that are written at once: a long backlog must not be in memory twice."""
 
 DISK_TIMEOUT = 4.0
-"""Seconds without any progress after which, at the end, the disk is given up."""
+"""Seconds without any progress after which, at the end, the disk is no longer waited for."""
 
 
 class WriteQueue:
@@ -53,7 +53,7 @@ class WriteQueue:
         self._began = time.monotonic()
 
     def put(self, direction: str, block: bytes) -> None:
-        """Take note of a block that is about to be passed on; an empty one: there will be no more."""
+        """Take a copy of a block that is about to be forwarded; an empty one: there will be no more."""
         t = time.monotonic() - self._began
         lost = self._lost[direction]
         if self._put[direction] - self._taken[direction] + len(block) > self._limit:
@@ -68,7 +68,7 @@ class WriteQueue:
             self.ring()
 
     def ring(self) -> None:
-        """Wake who takes out."""
+        """Wake the thread that takes blocks out."""
         self._asleep = False
         with suppress(RuntimeError):  # another thread rang
             self._bell.release()

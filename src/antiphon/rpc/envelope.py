@@ -258,9 +258,9 @@ def _overlong(frame: Overlong) -> Malformed:
     return _malformed(reason, id, frame.head, tellable=asks and not isinstance(id, UnsetType))
 
 
-# A message that cannot be opened: whose was it? Only its outermost fields count. An `"id"` deeper inside belongs to something else,
+# The id of a message that cannot be decoded. Only its outermost fields count. An `"id"` deeper inside belongs to something else,
 # and an error sent under it would end the wrong request. So these look at the very start and the very end, where every peer we
-# know puts the envelope's fields, and give up where another object begins.
+# know puts the envelope's fields, and stop where another object begins.
 _SCALAR = rb'(?:"(?:[^"\\]|\\.){0,200}"|-?\d{1,18}|null)'
 _FIRST_FIELDS = re.compile(rb'\s*\{((?:\s*"[^"\\]{0,40}"\s*:\s*' + _SCALAR + rb"\s*,)*)")
 _LAST_FIELDS = re.compile(rb'(?:[}\]"\d]\s*)((?:,\s*"[^"\\]{0,40}"\s*:\s*' + _SCALAR + rb"\s*)+)\}\s*$")

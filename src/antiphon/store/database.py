@@ -1,4 +1,4 @@
-"""One SQLite file, one thread of ours that talks to it, and group commit. Knows no tables: those come with the migrations.
+"""One SQLite file, one thread of ours that uses it, and group commit. Knows no tables: those come with the migrations.
 
 Jobs are plain functions of the connection, done in the order in which they were given. Those that wait together share one
 transaction, and so one wait for the disk; each has a savepoint of its own, so one that fails takes nothing of its neighbours along.
@@ -96,7 +96,7 @@ class Database:
         await self.close()
 
     async def run(self, job: Callable[[Connection], T]) -> T:
-        """Do a job that writes. It is on the disk when this returns; who stops waiting does not take it back.
+        """Do a job that writes. It is on the disk when this returns; a caller that stops waiting does not undo it.
 
         Raises:
             StoreError: the file cannot be used, with a hint; or whatever the job raised.
@@ -186,7 +186,7 @@ class Database:
             if all(self._do(connection, job) for job in jobs):
                 commit(connection)
                 return
-        except Exception as error:  # whatever it is, it belongs to those who wait, and the thread goes on
+        except Exception as error:  # the error belongs to the callers that wait, and the thread goes on
             self._let_go()
             reason = explained(error, self.path)
             for job in jobs:

@@ -28,7 +28,7 @@ PAGE_BYTES: Final = 1024 * 1024
 """A page of history ends with the update that passes this: pictures are large, and not all of them fit in memory at once."""
 
 MAX_LIST: Final = 1000
-"""Most rows of one list. Who wants more follows the cursor."""
+"""Most rows of one list. The cursor leads to more."""
 
 _COLUMNS: Final = "id, engine, cwd, directories, title, created_at, updated_at, length, client"
 

@@ -66,7 +66,7 @@ class _Shape:
     required: tuple[str, ...] = ()
     drafts: tuple[str, ...] = ()
     excluded: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """The words that a tag must not have: this is the way of those whose word the schema does not know."""
+    """Tags that this shape must not have: it stands for tags that the schema does not know."""
 
     def means(self, value: Facts) -> bool:
         """Whether an object claims to be of this shape."""

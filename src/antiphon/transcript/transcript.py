@@ -4,7 +4,7 @@ Rules of the fold:
 
 1. Entries stand in the order in which they first appeared and are never moved. An update about one changes it in place.
 2. A piece of a message goes to the message with its `message_id`, wherever that stands. Without an id it goes to the last entry if
-   that is talk of the same kind; otherwise, and with an id not seen before, it starts a new message.
+   that is a message or thought of the same kind; otherwise, and with an id not seen before, it starts a new message.
 3. A tool call is one entry per id, whatever came first: an announcement, a patch or a permission request. A call that is
    announced again while it runs is the same call, now better described. One that is announced again after it finished is a new call
    in a later turn that took the id again (some agents count from one in each turn), and gets an entry of its own.

@@ -184,7 +184,7 @@ class ProcessTransport(PipeTransport):
             await _wait(self._output_over, EXIT_GRACE)
 
     def _is_held_up(self) -> bool:
-        """Whether it is us who do not read, because a consumer is slow. When we close, no consumer is waited for."""
+        """Whether we do not read because a consumer is slow. When we close, no consumer is waited for."""
         return self._input not in (InputState.READING, InputState.READING_ON) and self._closing is None
 
     def _take_status(self) -> int | None:
@@ -255,7 +255,7 @@ async def spawn(
     env: Mapping[str, str] | None = None,
     limit: int = MAX_FRAME,
 ) -> ProcessTransport:
-    """Start a program and talk to it over its stdin and stdout. It gets our whole environment unless `env` is given.
+    """Start a program and exchange frames over its stdin and stdout. It gets our whole environment unless `env` is given.
 
     Raises:
         SpawnFailed: there is no such program, or it may not be run.

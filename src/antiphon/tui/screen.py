@@ -3,7 +3,7 @@
 Rule 1: a line that was given out as final never changes and is never given out again.
 Rule 2: what is open (the block being written, calls that run, the plan of this turn) is drawn again as a whole, and never higher than
 the given height.
-Rule 3: talk is final block by block. A call is final when it is finished and something came after it, or the turn is over.
+Rule 3: messages are final block by block. A call is final when it is finished and something came after it, or the turn is over.
 """
 
 from collections.abc import Iterable
@@ -186,7 +186,7 @@ class ChatScreen:
             lines = [f"… {len(lines) - height + 1} lines above", *lines[-height + 1 :]] if height > 1 else lines[-1:]
         return lines
 
-    # Talk.
+    # Messages and thoughts.
 
     def _talked(self, entry: Entry, content: v1.ContentBlock) -> None:
         if not isinstance(entry, Message | Thought):

@@ -2,7 +2,7 @@
 
 Files in reading order:
 
-    engine.py      who it is, how its sessions are opened, the ways to sign in
+    engine.py      name and version, how its sessions are opened, login methods
     login.py       the account: signed in or not, signing in and out
     session.py     a session as a client opens it
     driver.py      the work in it: starts the CLI, sends prompts, translates its output

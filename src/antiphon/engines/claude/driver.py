@@ -159,7 +159,7 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
             **self._settings.chosen(),
         )
         try:
-            # `gather`: what comes in together leaves together. Words of the model are small, and each write wakes the client.
+            # `gather`: updates that arrive together are sent together. Tokens are small, and each write wakes the client.
             return await ClaudeProcess.start(
                 command_of(launch), session.cwd, environment_of(os.environ), session.client.gather
             )

@@ -2,7 +2,7 @@
 
 Files in reading order:
 
-    engine.py           who it is, how its sessions are opened, the ways to sign in
+    engine.py           name and version, how its sessions are opened, login methods
     login.py            the account: signed in or not, signing in and out
     hub.py              the one server, and the sessions that have a thread in it
     server.py           one `codex app-server` process: requests, and its refusals as errors for the client

@@ -1,6 +1,6 @@
 """Drives one thread of the Codex server that all sessions share: sends prompts, translates its output, and answers its questions.
 
-The hub passes on what the server sends about the thread, in order. After a restart of the server the thread is resumed with the next
+The hub forwards what the server sends about the thread, in order. After a restart of the server the thread is resumed with the next
 prompt, and all settings that were chosen are sent again: without that it would come back with other rights.
 """
 
@@ -95,7 +95,7 @@ class CodexDriver(CliDriver[CodexPrompt]):
     # Messages of the server, by the hub.
 
     def expect(self) -> None:
-        """Let what comes in together leave together: words of the model are small, and each write wakes the client."""
+        """Send updates that arrive together in one write: tokens are small, and each write wakes the client."""
         self._session.client.gather()
 
     def receive(self, message: wire.ServerNotification) -> "Awaitable[None]":

@@ -1,4 +1,4 @@
-"""The Codex engine: who it is, how its sessions are opened, and the ways to sign in that clients are offered.
+"""The Codex engine: name and version, how its sessions are opened, and the login methods for clients.
 
 Imports no event loop, and looks for no CLI before `initialize` is answered.
 """

@@ -109,7 +109,7 @@ class AuthStatus(Model, frozen=True):
 
 @unstable
 class AuthStatusResult(Model, frozen=True):
-    """Whether it is, and as whom."""
+    """Whether the user is signed in, and as whom."""
 
     state: AuthState
     accounts: Items[AuthAccount] = msgspec.field(default_factory=list)

@@ -375,7 +375,7 @@ class TolerantPlayer(Player):
         self._playing.append(_Playing(exchange, written_id(entry.raw), session_of(entry), now))
 
     def _choose(self, entry: Entry) -> Exchange | None:
-        """The next unused one that asks the very same, or is of the same session, or of the same method; else the last one used."""
+        """The next unused one with the same params, or of the same session, or of the same method; else the last one used."""
         unused = [one for one in self._unused if _method(one) == entry.method]
         used = [one for one in self._exchanges[::-1] if _method(one) == entry.method]
         for some in (unused, used):

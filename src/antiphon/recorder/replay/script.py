@@ -58,7 +58,7 @@ _open: Final = msgspec.json.Decoder(_Envelope).decode
 
 
 def written_id(raw: bytes) -> bytes:
-    """The id of a message in the very bytes it has there; empty without an id."""
+    """The id of a message in its exact bytes; empty without an id."""
     try:
         return bytes(_open(raw).id)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

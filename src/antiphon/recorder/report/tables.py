@@ -28,7 +28,7 @@ SECTIONS = (
 
 
 def file_name(path: str) -> str:
-    """The last part of a path: a report is passed on, and where its recording was is private."""
+    """The last part of a path: a report is shared, and the directory of its recording is private."""
     return path.replace("\\", "/").rsplit("/", 1)[-1]
 
 

@@ -29,7 +29,7 @@ def _methods(run: AgentRun) -> list[object]:
         ),
         should(
             "auth.session",
-            "Who is not signed in gets a session, or the error -32000.",
+            "A user who is not signed in gets a session, or the error -32000.",
             link="authentication",
             fix="Answer `session/new` with the error -32000 where the user has to sign in first.",
         ),

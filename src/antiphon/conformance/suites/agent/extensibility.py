@@ -17,7 +17,7 @@ META: Final = {
     "tracestate": "antiphon=1",
     "baggage": "a=b",
 }
-"""Anything may be in it; three names are kept for those who trace."""
+"""The content of `_meta`: anything may be in it; three names are reserved for tracing."""
 
 
 def _opened(run: AgentRun, requirement: str, response: PeerResponse) -> None:
@@ -43,13 +43,13 @@ def _opened(run: AgentRun, requirement: str, response: PeerResponse) -> None:
         ),
         should(
             "unknown.new",
-            "A field of `session/new` that the agent does not know is passed over.",
+            "A field of `session/new` that the agent does not know is ignored.",
             link="extensibility",
             fix="Ignore fields that you do not know.",
         ),
         should(
             "unknown.prompt",
-            "A field of `session/prompt` that the agent does not know is passed over.",
+            "A field of `session/prompt` that the agent does not know is ignored.",
             link="extensibility",
             fix="Ignore fields that you do not know.",
         ),

@@ -141,13 +141,13 @@ ODD: Final[dict[str, JsonObject]] = {
         ),
         must(
             "init.unknown-capability",
-            "A capability that the agent does not know is passed over: new ones are no new version.",
+            "A capability that the agent does not know is ignored: new ones are no new version.",
             link="initialization#capabilities",
             fix="Ignore what you do not know in `clientCapabilities`.",
         ),
         should(
             "init.unknown-field",
-            "A field that the agent does not know is passed over.",
+            "A field that the agent does not know is ignored.",
             link="extensibility",
             fix="Ignore fields of `initialize` that you do not know.",
         ),

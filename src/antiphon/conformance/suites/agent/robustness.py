@@ -52,7 +52,7 @@ breaks("rpc.answer-to-notification", by=("junk.answer", "blank.ignored"))
         _stays("junk.survives", "a line that is no JSON"),
         advice(
             "junk.answer",
-            "A line that is no JSON is refused with -32700 and null for an id, or passed over in silence.",
+            "A line that is not JSON is refused with -32700 and null for an id, or ignored.",
             link=LINK,
             fix='Answer with {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}, or not at all.',
             needs=("junk.survives",),
@@ -107,7 +107,7 @@ async def nonsense(run: AgentRun) -> None:
     shows=(
         should(
             "blank.ignored",
-            "Blank lines are passed over without a word.",
+            "Blank lines are ignored.",
             link="transports#stdio",
             fix="Skip lines that are empty or only spaces.",
         ),
@@ -246,7 +246,7 @@ async def lines(run: AgentRun) -> None:
 
 
 async def _answered(run: AgentRun, requirement: str, asked: list[Entry]) -> bool:
-    """Check whether all of these are answered. An agent that answers nothing any more is given up."""
+    """Check whether all of these are answered. An agent that answers nothing any more is replaced."""
     try:
         found = [await soon(run, PendingRequest(run, one)) for one in asked]
     except NoResponse as silent:

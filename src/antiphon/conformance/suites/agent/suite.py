@@ -38,13 +38,13 @@ SUITE.follows["capability.plan"] = SUITE.follows["capability.subagents"] = ("sch
 
 
 def breaks(*rules: str, by: Iterable[str]) -> None:
-    """Declare that who breaks one of these requirements breaks those rules of all traffic too."""
+    """Declare that an agent which breaks one of these requirements breaks those rules of all traffic too."""
     for one in by:
         SUITE.follows[one] = (*SUITE.follows.get(one, ()), *rules)
 
 
 async def survived(run: AgentRun, requirement: str, sent: Entry) -> bool:
-    """Check whether the agent still responds after an odd message. One that does not is given up: the next scenario gets
+    """Check whether the agent still responds after an odd message. One that does not is replaced: the next scenario gets
     another."""
     run.odd = True
     try:

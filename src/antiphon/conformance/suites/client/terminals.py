@@ -17,7 +17,7 @@ LIMIT: Final = 10
 """Bytes of output that are to be kept: three letters of two bytes each, and `END`."""
 
 LOOKS: Final = 200
-"""Looks at something that takes a moment, each after a moment of silence, before it is given up."""
+"""How often something that takes a moment is looked at, each time after a moment of silence."""
 
 
 def _needs(id: str, text: str, anchor: str, fix: str, *needs: str) -> Requirement:
