@@ -104,7 +104,7 @@ _HOMES = {
 }
 """Name → the module it lives in; the others are errors."""
 
-if not TYPE_CHECKING:  # a checker that saw these would believe in any name
+if not TYPE_CHECKING:  # a type checker that saw this would accept any name
     from antiphon.late import loader
 
     __getattr__ = loader(__name__, {name: _HOMES.get(name, "antiphon.errors") for name in __all__})

@@ -33,7 +33,7 @@ _NOTHING: Final = (
 )  # fmt: skip
 """Characters that are shown as nothing at all. U+FE0F is not among them: it makes emoji of signs, and is in many sentences."""
 TAGS: Final = range(0xE0000, 0xE1000)
-"""Tags, variation selectors and what is kept free for their like: a whole plane that shows nothing. By a pattern, not in a table of thousands."""
+"""Tags, variation selectors and what is reserved for more of them: a whole plane of Unicode that shows nothing."""
 
 PROSE: Final = str.maketrans({**_CONTROLS, **_C1, **_TURNING, **_BREAKS})
 """What is never shown as it is in words: what a terminal would obey, or what turns them around. `prose` does more."""

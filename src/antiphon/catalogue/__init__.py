@@ -1,4 +1,4 @@
-"""The agents there are: known ones, the user's own, and those of a registry. Starts none.
+"""Agents that can be started: known ones, the user's own, and those of a registry. Starts no program.
 
 known.py           agents and engines that we know by name
 agents.py          finds an agent by name, and asks programs for their versions

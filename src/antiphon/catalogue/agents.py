@@ -301,7 +301,7 @@ def version_in(output: str) -> str | None:
 
 
 def _can_be_asked(agent: FoundAgent) -> bool:
-    if agent.origin == "registry":  # which program that is was not the user's choice
+    if agent.origin == "registry":  # the user did not choose this program
         return False
     return agent.origin == "known" or not _RUNNERS.fullmatch(os.path.basename(agent.where))
 
@@ -311,7 +311,7 @@ async def _version(agent: FoundAgent, limit: float) -> str | None:
     try:
         command = await LocalCommand.start(
             [agent.drives or agent.where, "--version"],
-            # Not here: a project's files are no business of such a question.
+            # Not in this directory: the files of a project must not influence the program.
             cwd=home if home.is_dir() else "/",
             env=agent.environment(),
             output_limit=OUTPUT,

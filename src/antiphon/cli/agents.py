@@ -305,7 +305,7 @@ def in_words(capabilities: "v1.AgentCapabilities") -> dict[str, list[str]]:
         "MCP servers": {"programs": True, "http": mcp.http, "sse": mcp.sse, "over ACP": mcp.acp},
         "account": {"sign out": capabilities.auth.logout},
     }
-    # An empty object is a promise too, so it is not enough to look whether it is true.
+    # An empty object announces the capability too, so its truth value is not enough.
     return {
         subject: [word for word, offered in words.items() if offered is not None and offered is not False]
         for subject, words in offers.items()
@@ -426,4 +426,4 @@ def _alone_in(folder: Path) -> Iterator[None]:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(fd)  # lets go of the lock
+        os.close(fd)  # releases the lock

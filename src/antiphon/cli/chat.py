@@ -182,7 +182,7 @@ def _opener(options: Options, cwd: str) -> "Open":
             finally:
                 if (
                     last and last[0].transcript.entries
-                ):  # this is the one that is left now, whatever others do meanwhile
+                ):  # this session was used last, whatever other processes do meanwhile
                     await keep_name(running, "", last[0].id)
 
     return opened

@@ -44,7 +44,7 @@ def _report(failure: "UnraisableHookArgs") -> None:
     if failure.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(failure)
         return
-    _signal.signal(_signal.SIGALRM, _send_again)  # by a timer: here it would be lost once more
+    _signal.signal(_signal.SIGALRM, _send_again)  # by a timer: sent from here it would be lost again
     _signal.setitimer(_signal.ITIMER_REAL, AGAIN)
 
 

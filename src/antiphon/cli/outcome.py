@@ -105,7 +105,7 @@ KINDS = {
 _PASSING = frozenset({"agent_died", "connection_closed", "timeout"})
 _PASSING_REFUSALS = frozenset({"connection closed", "request timeout", "session expired"})
 _PASSING_ENGINE_ERRORS = frozenset({"busy", "connection", "overloaded", "rate_limit", "server_error"})
-"""Errors that may go away by themselves: by the kind of an error, by the meaning of a refused request, by what an engine calls it in `data.kind`."""
+"""Errors that may go away by themselves: by their kind, by the meaning of a refused request, or by `data.kind` of an engine's error."""
 
 _MISUSES = frozenset({_USAGE, "unknown_agent", "unknown_session"})
 
@@ -362,7 +362,7 @@ def _prepare_streams() -> None:
     if out is None or (unchanged and out.fileno() == 1):
         encoding = "utf-8" if out is None else out.encoding
         raw = _Stdout(1, "w", closefd=False)
-        # What cannot be encoded is shown by its number: a name in a list is no reason to lose the list.
+        # A character that cannot be encoded is shown by its number, so that one name does not lose the whole list.
         sys.stdout = io.TextIOWrapper(
             io.BufferedWriter(raw), encoding=encoding, errors="backslashreplace", line_buffering=os.isatty(1)
         )

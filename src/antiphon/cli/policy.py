@@ -159,7 +159,7 @@ async def explain(options: Options) -> int:
     action = action_from(options.tool, options.input, place)
     database = open_database()
     try:
-        kept = database if database.path.exists() else None  # to explain is not to make a file
+        kept = database if database.path.exists() else None  # `explain` must not create the database
         loaded = await settings_here(place.cwd, kept)
         warn_about_settings(loaded)
         ruling = await _gate(options, loaded, DecisionStore(database) if kept else None, place.cwd).judge("", action)

@@ -62,7 +62,7 @@ class AgentTraits:
     known: bool = False
     """Whether it has been asked something that it cannot know."""
     silent: bool = False
-    """Whether it leaves methods that it does not know without a response. That is wrong, and reported once; it is not what other scenarios check."""
+    """Whether the agent does not answer unknown methods. That is wrong, and reported once; other scenarios do not depend on it."""
 
 
 class AgentRequester(Requester):

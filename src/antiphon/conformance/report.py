@@ -74,7 +74,7 @@ def document_of(report: ConformanceReport, suite: "Suite[Any]") -> ReportDocumen
     followers = {id: suite.dependants(id) & failed for id in failed}
     for id, others in followers.items():
         for other in others:
-            if id not in followers[other]:  # two that need each other are no reason for each other
+            if id not in followers[other]:  # of two that need each other, neither is the cause
                 reasons.setdefault(other, []).append(id)
     return ReportDocument(
         __version__,

@@ -81,7 +81,7 @@ class PeerWire:
                 )  # over the limit: its beginning
                 heard += len(raw)
                 await self._note(self.says.other, raw.removesuffix(b"\r"))
-        except Exception as error:  # of ours, as in a rule: the peer is not to blame for what we did not read
+        except Exception as error:  # a bug of ours, as in a rule: the peer is not to blame
             self._failure = error
             _log.exception("a rule of ours failed")
         finally:
@@ -371,7 +371,7 @@ class Responder(ABC):
             await self.refuse(entry, refusal.code, str(refusal))
         except (KeyError, TypeError, ValueError) as error:  # params that the schema forbids: the judge has noted it
             await self.refuse(entry, Code.INVALID_PARAMS, f"invalid params: {error!r}")
-        except Exception as error:  # whatever it is, a request that is never answered would be held against the peer
+        except Exception as error:  # without a response, the check would blame the peer for waiting
             await self.refuse(entry, Code.INTERNAL_ERROR, f"it could not be done: {error!r}")
         else:
             await self.respond(entry, result)

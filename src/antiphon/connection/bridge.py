@@ -344,7 +344,7 @@ class _Side:
             return
         reply = error_frame(message.id, message.error) if message.tellable else None
         self._owner.report(Rejected(message, reply))
-        # This reply is not waited for. To a peer that does not even read it is not worth our memory.
+        # This reply is not waited for. It is not worth memory for a peer that does not read.
         if reply is not None and self.transport.unsent < OUTPUT_HIGH:
             self.put(reply, None, message.id)
 

@@ -379,7 +379,7 @@ class Connection:
             return
         try:
             self._event(self._peer.receive(frame), len(frame))
-        except Exception as error:  # a fault of ours in one line must not cost its neighbours
+        except Exception as error:  # a bug of ours in one line must not lose the lines beside it
             self._outbox.handler_failed("(a line)", error)
 
     def _event(self, event: Event, size: int) -> None:
@@ -396,7 +396,7 @@ class Connection:
                 self._answers.withdraw(id)
             case Rejected(_, reply):
                 self._outbox.report(event)
-                # This reply is not waited for. To a peer that does not even read it is not worth our memory.
+                # This reply is not waited for. It is not worth memory for a peer that does not read.
                 if reply is not None and self._outbox.lost is None and self._transport.unsent < OUTPUT_HIGH:
                     self._outbox.send(reply)
             case Noise() | Stray():
@@ -439,7 +439,7 @@ class Connection:
         """The transport reports that nothing more will arrive. Handlers that still run may answer for a moment."""
         if self._gone is not None:
             return
-        if self._state is ConnectionState.CLOSING:  # our own doing, whatever the transport saw of it
+        if self._state is ConnectionState.CLOSING:  # we closed it, whatever error the transport has
             error = ConnectionClosed("this connection was closed")
         self._gone = error
         self._does(ConnectionEvent.PEER_ENDS)

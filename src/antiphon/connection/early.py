@@ -99,6 +99,6 @@ def _answer(line: bytes, call: "Call[P, R]", initialize: "Callable[[P], R]") -> 
     try:
         reading = call.read_params(request.params)
         result = encode(initialize(reading.value))
-    except Exception:  # whatever it is, the connection will meet it too, log it and answer with an error
+    except Exception:  # the connection will get the same error, log it and answer it
         return None
     return head_of_answer(request.id) + (reading.reply(result) if reading.reply else result) + b"}\n"

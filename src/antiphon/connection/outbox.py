@@ -100,7 +100,7 @@ class Outbox:
         Raises:
             ConnectionClosed: the peer is gone.
         """
-        # The hottest path out: no coroutine, and nothing looked up that can be known beforehand.
+        # The hottest path for sending: no coroutine, and no lookup that can be done beforehand.
         transport = self.transport
         out = transport.out
         start = len(out)

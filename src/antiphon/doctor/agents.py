@@ -164,5 +164,5 @@ async def _open(agent: "ConnectedAgent", folder: str) -> None:
     session = await agent.new_session(folder)
     await session.close()
     if agent.capabilities.session_capabilities.delete is not None:
-        with suppress(RequestRefused):  # it has started, and that was the question
+        with suppress(RequestRefused):  # it has started, which is all that this check is about
             await agent.delete_session(session.id)  # it is empty, so it must not appear in a list

@@ -44,7 +44,7 @@ def joint_agent(names: "Sequence[str]" = ()) -> "JointAgent":
         try:
             engines[short[name]] = make_engine(name)
         except AcpError as error:
-            if names:  # named now, and not in a file that was written some time ago
+            if names:  # named on the command line, not in a config file
                 raise
             absent[name] = error.advice
     return JointAgent(engines or {DEMO: make_engine(DEMO)}, absent)

@@ -102,7 +102,7 @@ class Labels:
         return msgspec.structs.replace(call, **changes)
 
     def _marked(self, update: Any) -> Any:
-        if not hasattr(update, "meta"):  # a kind from tomorrow is shown as it came
+        if not hasattr(update, "meta"):  # an unknown kind is shown as it came
             return update
         return msgspec.structs.replace(update, meta=self._meta(update.meta))
 
@@ -373,7 +373,7 @@ class EngineSessions:
         for option, value in self._settings.of(inner.name).options.items():
             try:
                 await self.set_option(inner, option, value)
-            except AcpError as error:  # a model that is no more: the engine's own choice holds
+            except AcpError as error:  # the model no longer exists: the engine uses its default
                 _log.info("%s does not take %s = %s any more: %s", inner.name, option, value, error)
 
     async def _begin(self, name: str) -> InnerSession:

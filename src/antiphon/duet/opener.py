@@ -276,7 +276,7 @@ class SessionOpener:
         async with self._opened(outer, guard, await self._claim(outer), state) as joint:
             history, settings = joint.history, joint.settings
             history.silent = not tell
-            await joint.open_lead()  # opening it shows all that we do not know, which is everything
+            await joint.open_lead()  # opening it shows everything, since all of it is new to us
             if history.title is None:
                 await history.entitle(f"A session of {settings.titles[name]}")
             await joint.save()

@@ -240,7 +240,7 @@ class RoutedPrompt:
         """The prompt, after a summary of what the engine missed. A command has to stand first, so it goes alone."""
         if role == COMMAND:
             return list(prompt)
-        if role:  # a review brings all along that it needs, and so does what it found
+        if role:  # the prompts of a review contain all that the engine needs
             inner.knows_nothing = False
             return list(prompt)
         summary = self._summary
@@ -299,7 +299,7 @@ class RoutedPrompt:
             return await self._give(name, prompt, role)
         except AcpError as error:
             failed = error
-        except Exception as error:  # a bug in one engine is no reason to silence the others
+        except Exception as error:  # a bug in one engine must not stop the others
             _log.exception("%s failed", name)
             failed = _bug(title, error)
         await self._history.report(title, failed)

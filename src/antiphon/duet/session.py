@@ -399,10 +399,10 @@ class JointSession:
         self.settings.forget_conversations()
         await self.history.settled()
         if not self.history.empty:
-            with suppress(NoSuchSession):  # it was deleted meanwhile: all the fresher
+            with suppress(NoSuchSession):  # it was deleted meanwhile, so there is nothing to archive
                 await self.store.archive(self.outer.id, os.urandom(16).hex(), self.settings.packed())
         self.history.restart()
-        with suppress(StoreError):  # what was allowed in the session that was
+        with suppress(StoreError):  # grants of the earlier session
             await self.guard.forget_session(self.outer.id)
 
     async def cancel(self) -> None:

@@ -217,7 +217,7 @@ def _rest(shared: SharedSettings, offer: EngineOffer) -> list[v1.ConfigOption]:
     shown: list[v1.ConfigOption] = []
     for option in offer.options:
         if not isinstance(option, v1.SelectConfig | v1.BooleanConfig):
-            if len(engines) == 1:  # we could not give a setting of tomorrow another id
+            if len(engines) == 1:  # a setting of an unknown type cannot be given another id
                 shown.append(option)
             continue
         if _is_mode(option):

@@ -269,7 +269,7 @@ class SeenTree(NamedTuple):
 
 
 async def in_thread(work: "Callable[P, None]", *args: P.args, **named: P.kwargs) -> None:
-    """Work on our own files, which may be large, beside the event loop. A caller that is cancelled waits for its end: the files are removed next."""
+    """Work on our own files in a thread, since they may be large. A cancelled caller waits for its end, and then removes the files."""
     working = asyncio.ensure_future(asyncio.to_thread(work, *args, **named))
     try:
         await asyncio.shield(working)
@@ -353,7 +353,7 @@ class TreeSnapshot:
         return await self._git.run(*compare, "--patch", *prefixes, self._tree, limit=limit), files, large
 
     async def _look(self) -> SeenTree:
-        """Read the tree into the index. Files that come and go meanwhile (a build, the journal of a database) make git stumble: it looks again."""
+        """Read the tree into the index. git fails on files that come and go meanwhile (a build, a database): then it is run again."""
         for left in reversed(range(TRIES)):
             try:
                 return await self._look_once()

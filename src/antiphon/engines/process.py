@@ -490,15 +490,15 @@ class KeptProcess(Generic[P]):
             async for line in process.lines():
                 try:
                     await self._owner.receive(process, line)
-                except ConnectionClosed as error:  # the client is gone; the lines that follow may still be needed
+                except ConnectionClosed as error:  # the client is gone; later lines may still be needed
                     _log.debug("a line of an engine was not handled: %s", error)
-                except Exception:  # one line that went wrong does not silence the others
+                except Exception:  # an error in one line must not stop the others
                     if self._is_closed():
                         break
                     _log.exception("a line of an engine could not be handled: %.200r", line)
         except Exception:
             _log.exception("the output of process %d could not be read to its end", process.pid)
-        finally:  # whatever happened, the prompts that wait for it must end
+        finally:  # the prompts that wait for it must end in any case
             self.drop(process)
             await self._owner.ended(process)
 

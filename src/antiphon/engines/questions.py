@@ -123,7 +123,7 @@ async def ask_for_text(stage: UserQuestions, message: str, title: str, about: st
         answers = await stage.ask(
             message, v1.Form(properties={_FIELD_TEXT: v1.StringProperty(title=title)}), about=about
         )
-    except AcpError:  # the answer that matters has been given already
+    except AcpError:  # the decision has been made already; only its text is missing
         return None
     said = (answers or {}).get(_FIELD_TEXT)
     return said.strip() or None if isinstance(said, str) else None
@@ -459,7 +459,7 @@ class CliQuestions(Generic[Q]):
         id = self._id_of(request)
         try:
             result = await self._result_of(request)
-        except Exception as error:  # a question that cannot be asked must not leave the CLI waiting
+        except Exception as error:  # the CLI must get a response, even if the question cannot be asked
             _log.exception("a question of %s could not be asked", process.title)
             process.refuse(id, f"the question could not be asked: {type(error).__name__}")
             return

@@ -76,7 +76,7 @@ class _SessionFolder:
     def __init__(self) -> None:
         self.transcript = Transcript()
         self.lines: list[ExportedLine] = []
-        self._last = ""  # the engine that spoke last
+        self._last = ""  # the engine of the last message
 
     def take(self, event: Event, update: v1.Update | None) -> None:
         match event:
@@ -89,7 +89,7 @@ class _SessionFolder:
             case EndEvent():
                 self._ended(event)
             case _:
-                pass  # what an engine was given is between the two of us
+                pass  # internal: the prompt that an engine received
 
     def _shown(self, event: UpdateEvent, update: v1.Update) -> None:
         engine = event.engine or _announced(update)

@@ -383,10 +383,10 @@ class PermissionGate:
         try:
             choice = await maybe_await(ask(question))
             verdict = Verdict(choice.verdict)
-        except ConnectionClosed as error:  # the client is gone, and the answer is no
+        except ConnectionClosed as error:  # the client is gone: deny
             _log.info("the question could not be asked: %s", error)
             return _Settled(Verdict.DENY, _FAILED, "The question could not be asked.")
-        except Exception:  # a screen that fails is no reason to allow anything
+        except Exception:  # if asking fails, deny
             _log.exception("the question could not be asked")
             return _Settled(Verdict.DENY, _FAILED, "The question could not be asked.")
         if verdict is Verdict.ASK:

@@ -147,4 +147,4 @@ def _words(action: Action) -> tuple[str, ...] | None:
         return None
     return (
         words if words and "=" not in words[0] else None
-    )  # `A=b c` sets a variable in a line, and is a program's name as words
+    )  # in a shell line `A=b c` is an assignment; as words it is a program named `A=b`

@@ -65,7 +65,7 @@ async def _digests(database: "Database | None") -> "dict[str, str]":
     if database is not None:
         return dict(await TrustStore(database).digests())
     ours = open_database()
-    if not ours.path.exists():  # to look is not to make a file
+    if not ours.path.exists():  # looking must not create the database
         return {}
     async with ours:
         return dict(await TrustStore(ours).digests())

@@ -1,4 +1,4 @@
-"""A tap that a client starts instead of an agent: starts the agent, forwards every byte, gives a copy to the writer, and exits as the agent exits.
+"""A tap that a client starts instead of an agent: it starts the agent, forwards and records every byte, and exits as the agent exits.
 
 The agent is started before anything else is loaded, because the client waits for it. What can wait is imported while it starts.
 """

@@ -71,7 +71,7 @@ NO_JSON: Final = _NoJson()
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line that was sent. `msg` is the decoded message, `NO_JSON` for a line that is not JSON; `number` counts the lines of the traffic from 1."""
+    """One line on the wire. `msg` is the decoded message, `NO_JSON` for a line that is not JSON; `number` counts lines from 1."""
 
     number: int
     t: float

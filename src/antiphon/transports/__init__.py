@@ -1,4 +1,4 @@
-"""Frames moved from here to there. Knows bytes, file descriptors and processes; knows no protocol.
+"""Transports: how frames are sent and received. Knows bytes, file descriptors and processes; knows no protocol.
 
 Files in reading order:
 

@@ -125,7 +125,7 @@ class Runner:
             error = failure
         except (Misused, OutputLost, BrokenPipeError):
             raise
-        except Exception as failure:  # a fault of ours, which is no reason for a page of traces and no result
+        except Exception as failure:  # a bug of ours: the user still gets a result, without a traceback
             _log.exception("a fault of this program")
             error = AcpError(
                 f"{type(failure).__name__}: {failure}", hint=f"this is a fault of antiphon; {log_file()} has more"

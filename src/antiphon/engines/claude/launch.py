@@ -119,7 +119,7 @@ def environment_of(environment: Mapping[str, str]) -> dict[str, str]:
 
 def may_bypass(environment: Mapping[str, str]) -> bool:
     """Whether the CLI would start at all with that mode on offer: as root only inside a sandbox."""
-    return os.geteuid() != 0 or environment.get("IS_SANDBOX") == "1"  # the one word that it takes for yes
+    return os.geteuid() != 0 or environment.get("IS_SANDBOX") == "1"  # the only value that it accepts as true
 
 
 # The MCP servers of a session, in the file that `--mcp-config` names. It may hold keys, so only its owner can read it.

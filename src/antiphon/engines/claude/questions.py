@@ -281,7 +281,7 @@ class ClaudeAsker:
         lasting = grants(request, [*map(os.path.realpath, roots), *roots])
         allowing = [_ALLOW, *(grant.option for grant in lasting)]
         rejecting = [_REJECT, *([_REJECT_WITH_WORDS] if session.client.shows_forms else [])]
-        # Clients put the first option under the user's finger.
+        # Clients preselect the first option.
         options = [*rejecting, *allowing] if request.default_to_no or request.mended else [*allowing, *rejecting]
         chosen = await ask_choice(stage, _explained(request, call, lasting), options)
         if chosen is None:

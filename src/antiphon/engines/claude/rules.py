@@ -138,8 +138,8 @@ def before_tool(session: "AgentSession", fields: "JsonObject") -> "JsonObject":
         if not isinstance(name, str):
             raise ValueError("the call has no name")
         action = _action(session, name, hook.get("tool_input"), hook.get("cwd"))
-        ruling = _judged(session, session.host.rules or Rules(), action, accepts_edits=mode == PolicyMode.ACCEPT_EDITS)
-    except Exception as error:  # what cannot be judged is asked, and never let through
+        ruling = _judged(session, session.rules or Rules(), action, accepts_edits=mode == PolicyMode.ACCEPT_EDITS)
+    except Exception as error:  # the user is asked about what cannot be judged
         _log.exception("a call of Claude Code could not be judged")
         return _decided(
             "deny" if session.host.read_only else "ask",
@@ -157,7 +157,7 @@ def before_tool(session: "AgentSession", fields: "JsonObject") -> "JsonObject":
 def _judged(session: "AgentSession", rules: Rules, action: Action, *, accepts_edits: bool) -> "Ruling":
     if session.host.read_only and action.name != _QUESTION_TOOL:
         return decide_read_only(action, rules)
-    # What no rule of these stops is not for us to decide.
+    # If no rule stops it, the CLI decides.
     ruling = decide(action, Rules(deny=rules.deny, ask=rules.ask), PolicyMode.BYPASS)
     if ruling.verdict is Verdict.ALLOW and accepts_edits and (name := RuleMatcher(action).protected):
         return Ruling(Verdict.ASK, None, "mode", f"A file of this name (`{name}`) can name programs that run later.")

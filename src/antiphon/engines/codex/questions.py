@@ -30,7 +30,10 @@ _OPEN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def text_before(path: str) -> str | None:
-    """Return the text of a file; None if it cannot be read, is too large, or is no text. Never waits: the path is the model's, and may be a pipe."""
+    """Return the text of a file; None if it cannot be read, is too large, or is not text.
+
+    Never waits: the model chose the path, and it may be a pipe.
+    """
     try:
         descriptor = os.open(path, _OPEN)
         try:

@@ -289,7 +289,7 @@ class OpenThread:
 
     async def _level_now(self) -> str:
         # By default Codex trusts each project in which it may write, for ever. In an untrusted project it reads no AGENTS.md: that
-        # is the price where there are settings to be trusted, and only there.
+        # is the cost in a project with settings to be trusted, and only there.
         trusted = await self.project.look() or not self.project.has_files
         return "trusted" if trusted and not self._distrusted else "untrusted"
 

@@ -471,7 +471,7 @@ def serve(player: Player, tell: Callable[[Player], None], source: int = 0, targe
             for frame in framer.feed(chunk) if chunk else framer.end():
                 now = time.monotonic()
                 player.receive(bytes(frame) if isinstance(frame, bytes | bytearray) else frame.head, now)
-                out += b"".join(player.ready(now))  # before the next line: order is what it looks at
+                out += b"".join(player.ready(now))  # before the next line is read: the order matters
             if not chunk:
                 out += b"".join(player.end(time.monotonic()))
                 tell(player)

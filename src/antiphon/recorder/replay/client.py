@@ -158,7 +158,7 @@ class ClientPlayer(Player):
         self._compare(expected, entry, f"answer to {label(request)}")
         self._meet(expected, now)
         between = (line for line in self.script.lines if request.number < line.number < expected.number)
-        for line in between:  # what the agent should have asked before it answered, it will not ask any more
+        for line in between:  # requests that were due before this response will not come any more
             if line.is_request and not self.script.is_ours(line) and line.number not in self._met:
                 self._met[line.number] = now
                 self._missed.add(line.number)

@@ -1,4 +1,4 @@
-"""What `antiphon inspect` prints of a recording, as lines for people. Pure, but for the file that is followed.
+"""What `antiphon inspect` prints of a recording, as lines for people. Pure, except for the file that is followed.
 
 Modules in reading order:
 

@@ -292,7 +292,7 @@ def _chain(rows: list[RecordRow], places: dict[str, int], leaf: int | None) -> s
         parent = rows[place].parent
         if parent is None:
             break
-        # A line that is lost must not take all before it along: go on with the one above.
+        # A lost line must not hide all lines before it: continue with the line above.
         place = places.get(parent, place - 1 if place else None)
     return chain
 

@@ -301,7 +301,7 @@ def _answer(row: RecordRow, line: wire.Line, marks: _Marks) -> Iterator[wire.Lin
 
 
 def _summary(line: wire.Line) -> Iterator[wire.Line]:
-    if isinstance(line, wire.User):  # the stream marks it thus
+    if isinstance(line, wire.User):  # as in the stream
         yield msgspec.structs.replace(line, is_synthetic=True)
 
 

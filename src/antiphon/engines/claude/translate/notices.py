@@ -105,7 +105,7 @@ def _hook(line: wire.HookResponse) -> "Sequence[ClaudeEvent]":
     failed = line.outcome == "error" or bool(line.exit_code)
     value = _plain((line.stderr if failed else None) or line.stdout or line.output or (line.stderr or ""))
     if value.startswith("{"):
-        value = "" if not failed else value  # orders for the CLI
+        value = "" if not failed else value  # instructions for the CLI
     if not failed and not value:
         return ()
     name = one_line(line.hook_name or line.hook_event or "", 80) or "A hook"
