@@ -27,7 +27,7 @@ class NoWait:
 _NOTHING: Final = cast("Generator[object, None, None]", iter(()))
 
 NO_WAIT: Final = NoWait()
-"""What a function returns that has nothing to wait for."""
+"""The return value of a function that has nothing to wait for."""
 
 
 def ignore_result(task: "asyncio.Future[Any]") -> None:

@@ -57,7 +57,7 @@ def test_status_shows_everything_that_is_known() -> None:
         "| primary | `claude` |",
         "| review | `fix` |",
         "| auto-resume | off |",
-        "| nudge | on (2 of 5 since you spoke) |",
+        "| nudge | on (2 of 5 since your last prompt) |",
         "| last prompt | 3 turns of 20, 12,345 tokens of 50,000, $0.50 of $2.00 |",
         "| Claude Code | 2.1.325 | `c-1` | plan | opus |",
         "| Codex |  |  |  |  |",
@@ -69,7 +69,7 @@ def test_status_of_one_engine_leaves_out_what_is_for_two_and_names_missing_engin
     text = status_text(JointStatus("s-1", "claude", "claude", [CLAUDE, GONE]))
     assert "primary" not in text and "| title |" not in text and "| nudge | on |" in text
     assert "| last prompt | 0 turns, 0 tokens |" in text
-    assert text.endswith("Codex is not there: Codex is not installed; `pip install 'antiphon[codex]'`")
+    assert text.endswith("Codex is not available: Codex is not installed; `pip install 'antiphon[codex]'`")
 
 
 def test_versions_are_a_list() -> None:

@@ -189,7 +189,7 @@ KNOWN: Final = {agent.name: agent for agent in _AGENTS}
 # --- installed engines. Needed before `initialize` is answered, so it starts nothing ---------------------------------
 
 DEMO: Final = "demo"
-"""What answers where nothing else is."""
+"""The engine that answers where no other is installed."""
 
 _DRIVEN: Final[Mapping[str, Cli]] = MappingProxyType({cli.name: cli for cli in (CLAUDE, CODEX)})
 

@@ -35,7 +35,7 @@ SILENCE: Final = 1.0
 """Seconds after which a user at a terminal sees what we wait for."""
 
 NAMES: Final = ("install", "config", "state", "environment", "engines", "agents", "editors", "demo", *KNOWN)
-"""What is offered to be named."""
+"""Names that the help offers as arguments."""
 
 EPILOG: Final = """\
 NAME is a part (install, config, state, environment, engines, agents, editors), an engine, an agent, an editor, or the id of a check.

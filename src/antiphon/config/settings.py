@@ -38,7 +38,7 @@ Trusted: TypeAlias = Callable[[Path, str], bool]
 """Whether the user trusts this text (by its digest) in this project's directory."""
 
 RuleProblem: TypeAlias = Callable[[str], str | None]
-"""What is wrong with a rule, in a sentence; None if it can be used. The policy knows, this room does not."""
+"""What is wrong with a rule, in a sentence; None if it can be used. The caller passes it, because `config` does not import `policy`."""
 
 
 class Sources(msgspec.Struct, frozen=True):

@@ -64,7 +64,7 @@ MAX_MEMBERS: Final = 1000
 
 
 class BridgeState(Enum):
-    """How far the life of a bridge is."""
+    """The state of a bridge in its life."""
 
     NEW = "new"
     OPEN = "open"
@@ -123,7 +123,7 @@ class Bridge:
 
     @property
     def state(self) -> BridgeState:
-        """How far its life is."""
+        """The state of the bridge in its life."""
         return self._state
 
     @property

@@ -56,7 +56,7 @@ EOF_GRACE: Final = 0.5
 
 
 class ConnectionState(Enum):
-    """How far the life of a connection is."""
+    """The state of a connection in its life."""
 
     NEW = "new"
     OPEN = "open"
@@ -150,7 +150,7 @@ class Connection:
 
     @property
     def state(self) -> ConnectionState:
-        """How far its life is."""
+        """The state of the connection in its life."""
         return self._state
 
     async def __aenter__(self) -> Self:
@@ -189,7 +189,7 @@ class Connection:
 
     @property
     def transport(self) -> Transport:
-        """What it runs over: a `ProcessTransport` has the child's `stderr`, `status` and `pid`."""
+        """The transport below: a `ProcessTransport` has the child's `stderr`, `status` and `pid`."""
         return self._transport
 
     # Observers.
@@ -205,7 +205,7 @@ class Connection:
 
     @property
     def noise(self) -> deque[bytes]:
-        """The last lines that were no protocol."""
+        """The last lines that were not messages."""
         return self._outbox.noise
 
     # What we send.

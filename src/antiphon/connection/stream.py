@@ -100,7 +100,7 @@ class Arrival:
 
 
 class Backlog(Generic[U]):
-    """What the connection holds of a turn: the updates that wait, and whether they are still wanted."""
+    """The part of a turn that the connection holds: the updates that wait, and whether they are still wanted."""
 
     def __init__(self, inbox: "Inbox", session_id: str, cancel: Callable[[], None]) -> None:
         self.session_id = session_id
@@ -242,7 +242,7 @@ class Stream(Generic[U, R]):
 
     @property
     def waiting(self) -> list[U]:
-        """What has come and was not taken yet. It stays where it is."""
+        """Updates that have come and were not taken yet. They stay in the backlog."""
         return list(self._backlog.waiting)
 
     def take_now(self) -> U | None:

@@ -118,7 +118,7 @@ class Updates:
         return True
 
     def looks_like_one(self, line: Line) -> bool:
-        """Whether it is worth trying."""
+        """Whether a block is worth trying as updates."""
         return line.find(self._mark, 0, _MARK_WITHIN) >= 0 and self.wanted
 
     def _deliver(self, frames: list[Kind], size: int) -> None:
@@ -194,7 +194,7 @@ def _pieces(block: Line) -> Iterator[Line]:
 
 
 class SessionSender:
-    """What an agent sends in one session. Await each; like `Connection.notify`, they wait while the client is slow.
+    """Sends the updates of one session. Await each; like `Connection.notify`, they wait while the client is slow.
 
     A streaming agent does little else, so the methods are partial applications of one function and build no message objects.
     """

@@ -37,7 +37,7 @@ class DoctorContext(msgspec.Struct, frozen=True):
     registry: Registry = Registry({})
     registry_trouble: Advice | None = None
     named: frozenset[str] = frozenset()
-    """What was asked for by name: there it is a problem if it is missing."""
+    """Checks that were named on the command line: what they look for must exist."""
     limit: float = 10.0
     """Seconds that a program may take for an answer."""
     start_limit: float = 60.0

@@ -86,7 +86,7 @@ class JointAgent(Agent):
         return super().does(hook)
 
     async def _warm_up(self) -> None:
-        """Import what the first session needs, and let the engine that leads do the same."""
+        """Import what the first session needs, and let the primary engine do the same."""
         from antiphon.aio import maybe_await
 
         self._opened()

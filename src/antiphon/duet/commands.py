@@ -68,7 +68,7 @@ OWN: Final = (
     OwnCommand("version", "Show the versions of Antiphon and of the engines"),
     OwnCommand("help", "Show what can be typed"),
 )
-"""Every command of ours besides those that are called like the engines."""
+"""Our own commands, besides those that are named after engines."""
 
 _PLAIN: Final[Mapping[str, PlainName]] = {
     "clear": "clear", "help": "help", "sessions": "sessions", "status": "status", "trust": "trust", "version": "version",
@@ -90,7 +90,7 @@ class ReviewCommand(msgspec.Struct, frozen=True):
 
 
 class NudgeCommand(msgspec.Struct, frozen=True):
-    """Switch going on by itself; None: show whether it is on. `odd` is what was typed and is neither on nor off."""
+    """`/nudge`: continue automatically or not; None: show whether it is on. `odd` is an argument that is neither on nor off."""
 
     on: bool | None = None
     odd: str = ""
@@ -109,7 +109,7 @@ class ContinueCommand(msgspec.Struct, frozen=True):
 
 
 class PlainCommand(msgspec.Struct, frozen=True):
-    """A command that takes nothing."""
+    """A command without arguments."""
 
     name: PlainName
 
@@ -134,7 +134,7 @@ class TypedCommand(msgspec.Struct, frozen=True):
 
 
 def reserved() -> frozenset[str]:
-    """The words that no engine may be called by."""
+    """Names that no engine may have."""
     return frozenset(own.name for own in OWN)
 
 
@@ -213,7 +213,7 @@ _RUNNERS: Final = frozenset(
 """Programs that are only the way to another one, whose name is more useful."""
 
 _OF_OURS: Final = ("auto", "primary")
-"""What our own `auto_resume` and `primary_agent` begin with."""
+"""The prefixes of our own settings `auto_resume` and `primary_agent`."""
 
 
 def is_command_line(engine: str) -> bool:
@@ -239,7 +239,7 @@ def slug(engine: str) -> str:
 
 
 def handles(engines: Sequence[str], reserved: Collection[str] = ()) -> dict[str, str]:
-    """Engine → its short name: no two alike, and none of those that are taken. The same for the same list."""
+    """Short names of engines: no two are alike, and none is taken already. The same list gives the same names."""
     taken, given = set(reserved), {}
     # Names first: they keep what people know them by.
     for engine in sorted(dict.fromkeys(engines), key=is_command_line):

@@ -59,7 +59,7 @@ class Labels:
         self.visible = False
         """Whether other engines answer, too."""
         self.follows = False
-        """Whether a message of another engine stands before, which clients may join with this one."""
+        """Whether the message before is of another engine: clients may join it with this one."""
         self._labelled: set[tuple[type, str]] = set()
 
     def on(self, update: v1.Update, *, fresh: bool) -> Iterator[tuple[v1.Update, bool]]:
@@ -133,7 +133,7 @@ class EngineHost(Protocol):
         """Let an engine do something on this machine that the client cannot do for it. Raises if it may not."""
 
     def show_settings(self) -> None:
-        """Put together anew what the client may choose."""
+        """Update the settings and commands that the client sees."""
 
     async def save(self) -> None:
         """Store what is needed to go on."""
@@ -449,7 +449,7 @@ class EngineSessions:
     # Settings.
 
     async def align(self, inner: InnerSession) -> None:
-        """Bring an engine into the mode that the user chose for it or for all, if it has that."""
+        """Set the mode of an engine that the user chose for it or for all, if it has that mode."""
         wanted = self._settings.mode_of(inner.name)
         if wanted and wanted != inner.mode and inner.has_mode(wanted):
             await self.set_mode(inner, wanted)
@@ -504,7 +504,7 @@ class EngineSessions:
     # The end.
 
     async def cancel_idle(self) -> None:
-        """Cancel what engines do outside of a turn."""
+        """Cancel the background work of engines."""
         for inner in tuple(self.opened.values()):
             if inner.engine_session is not None and not inner.working:
                 await maybe_await(inner.engine_session.cancel())

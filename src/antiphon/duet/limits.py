@@ -43,7 +43,7 @@ CURRENCY: Final = "USD"
 
 
 class UsageTotals(msgspec.Struct):
-    """What each engine's own session had used when it last reported that. It outlives a prompt: keep it with the joint session."""
+    """The usage that each engine session last reported. It outlives a prompt: keep it with the joint session."""
 
     tokens: dict[str, int] = {}
     cost: dict[str, float] = {}
@@ -53,13 +53,13 @@ class UsageTotals(msgspec.Struct):
         self.tokens[engine], self.cost[engine] = 0, 0.0
 
     def unknown(self, engine: str) -> None:
-        """An engine opens a session that it had elsewhere: what that used is not known before it reports it."""
+        """An engine opens a session that it had elsewhere: what that used is not known before the engine reports it."""
         self.tokens.pop(engine, None)
         self.cost.pop(engine, None)
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """What a prompt has used so far."""
+    """The usage of a prompt so far."""
 
     turns: int = 0
     tokens: int = 0
@@ -139,7 +139,7 @@ class Budget:
         return self.overrun()
 
     def overrun(self) -> Exceeded | None:
-        """Ask while a turn runs: the limit that ends it, if any. Turns are not ended because they are the last."""
+        """The limit that ends a running turn, if any. A turn is not ended because it is the last one allowed."""
         _, tokens, cost = self._most
         spent = self.spent
         if tokens is not None and spent.tokens >= tokens:
@@ -193,7 +193,7 @@ class OpenTask(msgspec.Struct, frozen=True):
 
 
 class Nudge(msgspec.Struct, frozen=True):
-    """A prompt to go on, shown as one of the user."""
+    """A prompt to continue, shown as one of the user."""
 
     text: str
     number: int
@@ -207,7 +207,7 @@ class HeldNudge(msgspec.Struct, frozen=True):
 
 
 class Nudges:
-    """The prompts that make one session go on by itself, and how many there were. The caller gives the time."""
+    """Counts the prompts that make one session continue automatically. The caller gives the time."""
 
     def __init__(
         self, command: Sequence[str], *, enabled: bool = True, cooldown: float = 30.0, maximum: int = 5
@@ -225,7 +225,7 @@ class Nudges:
         self.count, self._last = 0, None
 
     def nudged(self, now: float) -> None:
-        """The engines got a prompt to go on."""
+        """Count a prompt to continue that the engines received."""
         self.count, self._last = self.count + 1, now
 
     def at_limit(self, stop_reason: v1.StopReason) -> bool:
@@ -251,7 +251,7 @@ class Nudges:
         return Nudge(prompt_text(tasks), self.count + 1)
 
     async def pending(self, cwd: str | os.PathLike[str]) -> list[OpenTask] | None:
-        """The tasks that are left in a directory. None: that is not known."""
+        """The tasks that are left in a directory; None: unknown."""
         words = _found(self.command)
         if words is None:
             return None
@@ -304,7 +304,7 @@ def tasks_of(listed: object) -> list[OpenTask]:
 
 
 def prompt_text(tasks: Sequence[OpenTask]) -> str:
-    """The prompt to go on, as the engines get it and the user sees it."""
+    """The prompt to continue, as the engines receive it and the user sees it."""
     lines = [f"- {task.title}" + (f" ({task.id})" if task.id else "") for task in tasks[:LISTED]]
     if len(tasks) > LISTED:
         lines.append(f"- and {len(tasks) - LISTED} more")

@@ -60,7 +60,7 @@ Passing: TypeAlias = v1.ReadTextFile | v1.WriteTextFile | v1.CreateTerminal
 """What an engine does through us without a permission request."""
 
 Known: TypeAlias = v1.ToolCall | v1.ToolCallPatch
-"""A call as it was announced before."""
+"""A tool call as it was announced before its permission request."""
 
 MAX_NAME: Final = 160
 """Longest name of an option, in characters. Rules that do not fit are listed above the options instead."""
@@ -199,7 +199,7 @@ def _always(rules: "Sequence[Rule]") -> tuple[list[v1.PermissionOption], str]:
 
 
 def _where(engines_own: Sequence[v1.PermissionOption], kept: Sequence[v1.PermissionOption]) -> int:
-    """The position of ours among those that are kept: where the engine's own stood, else behind the one that allows it once."""
+    """The position of our options among those that are kept: where the engine's own was, else behind the one that allows once."""
     before = 0
     for option in engines_own:
         if option.kind.known and option.kind == _Kind.ALLOW_ALWAYS and option not in kept:
@@ -254,7 +254,7 @@ class Guard:
         self.problems: Sequence[Advice] = loaded.problems
         """What is wrong with the config files, to be shown once."""
         self.notes: Sequence[Advice] = loaded.notes
-        """What does not count yet, and how it would."""
+        """Settings that do not count yet, and how to make them count."""
         self._workspace = workspace
         self._broken = BROKEN if loaded.policy_broken else ""
         self._project = "" if loaded.sources.directory is None else str(loaded.sources.directory)
@@ -288,7 +288,7 @@ class Guard:
             return PolicyMode.DEFAULT
 
     def turn_over(self) -> None:
-        """End the turn: what was allowed in it and not used is not allowed any more."""
+        """End the turn: grants that were not used are dropped."""
         for gate in self._gates.values():
             gate.turn_over()
 

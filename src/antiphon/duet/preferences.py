@@ -68,7 +68,7 @@ class DuetPreferences(msgspec.Struct, frozen=True):
     nudge_cooldown: float = 30.0
     nudge_max: int = 5
     problems: tuple[Advice, ...] = ()
-    """What was left out because it makes no sense: a sentence each, with a hint."""
+    """Values that were ignored because they make no sense: a sentence each, with a hint."""
 
 
 class StartRoute(msgspec.Struct, frozen=True):
@@ -97,7 +97,7 @@ def preferences(settings: Settings, environ: Mapping[str, str]) -> DuetPreferenc
 
 
 def start_route(wanted: DuetPreferences, engines: Sequence[str]) -> StartRoute:
-    """Route and primary of a new session over these engines (at least one): as wanted, as far as that can be."""
+    """Route and primary of a new session over these engines (at least one): the wanted ones, as far as they exist."""
     first = engines[0]
     problems: list[Advice] = []
     listed = ", ".join(f"`{each}`" for each in engines)

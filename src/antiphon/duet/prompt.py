@@ -191,7 +191,7 @@ class PromptHandler:
                 return await about(self._joint, name)
 
     async def _trust(self) -> str:
-        """Trust what the project gives to the engines. Each of them looks again before its next prompt."""
+        """Trust the files of the project that engines read. Each engine looks again before its next prompt."""
         from antiphon.permission.project_trust import NothingToTrust, trust_project, trusted_text
 
         outer, store = self._joint.outer, self._joint.store
@@ -233,7 +233,7 @@ async def _read(turn: AgentTurn, place: Reference) -> str:
 
 
 def _instead(prompt: Sequence[v1.ContentBlock], text: str) -> list[v1.ContentBlock]:
-    """The prompt with other words where its first text stands: a command in front was for us."""
+    """The prompt with its first text replaced: the command in front of it was for us."""
     blocks: list[v1.ContentBlock] = []
     sent = False
     for block in prompt:

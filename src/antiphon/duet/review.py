@@ -47,7 +47,7 @@ __all__ = [
 # quoted lines or behind a fence longer than any in it, so that it cannot pass for a part of the prompt.
 
 NO_FINDINGS: Final = "No findings."
-"""What a reviewer answers that found nothing."""
+"""The answer of a reviewer that found nothing."""
 
 EXPLAINED: Final = 20_000
 """Characters of a text that is to be explained."""
@@ -221,7 +221,7 @@ def clipped_diff(diff: str, limit: int) -> str:
 
 
 def _shares(sizes: list[int], room: int) -> list[int]:
-    """How much each gets: the small ones all they need, the others the same. If that is next to nothing, the first get it."""
+    """The share of each file: small ones get all they need, the others the same. If that is next to nothing, the first get it."""
     shares = [0] * len(sizes)
     order = sorted(range(len(sizes)), key=sizes.__getitem__)
     for done, number in enumerate(order):
@@ -249,7 +249,7 @@ LOOK_TIME: Final = 10.0
 """Seconds for one look. It happens before and after a turn that takes minutes; longer than this a turn should not wait for it."""
 
 DIFF_LIMIT: Final = 60_000
-"""Characters of a diff: what a model reads at once with everything else it is given."""
+"""Characters of a diff: what a model can read at once beside the rest of the prompt."""
 
 READ_LIMIT: Final = 8 * 1024 * 1024
 """Bytes of a diff that are read, of which the best part is shown."""
@@ -284,7 +284,7 @@ class TreesBefore:
         """Why the directories could not be read; empty: they were."""
         self.folder = new_folder()
         self.close = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
-        """Remove what it holds. Also done when it is garbage-collected."""
+        """Remove the temporary directory. Also done when it is garbage-collected."""
 
     def __enter__(self) -> Self:
         return self

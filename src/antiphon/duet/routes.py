@@ -71,7 +71,7 @@ class MessageOrder:
             _ = self._send(name, update)
 
     def done(self, name: str) -> None:
-        """The turn of an engine is over: its message is not waited for any more."""
+        """Mark the turn of an engine as over: its message is not waited for any more."""
         self._done.add(name)
         if self._current == name:
             self._current = None
@@ -154,7 +154,7 @@ class RoutedPrompt:
             await self._history.as_user(more, by="nudge")
 
     async def _more(self, stop_reason: v1.StopReason) -> str | None:
-        """The prompt that makes the engines go on, if a limit stopped them and tasks are left."""
+        """The prompt that makes the engines continue, if a limit stopped them and tasks are left."""
         nudges = self._nudges
         if not self._settings.nudge or not nudges.at_limit(stop_reason):
             return None
@@ -251,7 +251,7 @@ class RoutedPrompt:
         return [v1.TextBlock(f"{missed}\n\n"), *prompt] if missed else list(prompt)
 
     async def _perform(self, inner: "InnerSession", turn: AgentTurn) -> v1.PromptResult:
-        """The engine's turn. One that goes over the budget is cancelled, and that is how it ended."""
+        """Run the engine's turn. A turn that exceeds the budget is cancelled, and ends with that reason."""
         inner.labels.visible = self._several
         work: asyncio.Future[Outcome] = asyncio.ensure_future(_prompted(inner, turn))
         inner.begins(lambda update: self._spend(inner, update, work))
@@ -390,7 +390,7 @@ def _bug(title: str, error: Exception) -> RequestError:
 
 
 def _merged(ends: Sequence[tuple[str, v1.PromptResult | _Failed]]) -> v1.PromptResult:
-    """How several turns ended, as one. Raises the first error if there is nothing else."""
+    """The outcome of several turns as one. Raises the first error if there is nothing else."""
     results = {name: end for name, end in ends if isinstance(end, v1.PromptResult)}
     if not results:
         raise next(end.error for _, end in ends if isinstance(end, _Failed))

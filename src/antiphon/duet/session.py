@@ -68,7 +68,7 @@ class JointSession:
         self.history = JointHistory(store, journal, lease, outer, self.summary)
         self.history.empty = not stored
         self.usage = UsageTotals()
-        """What the engines' own sessions have taken so far."""
+        """Usage of the engine sessions so far."""
         self.engine_sessions = EngineSessions(self, outer, settings, self.history, self.usage, guard.rules)
         self.nudges = Nudges(preferences.tasks, cooldown=preferences.nudge_cooldown, maximum=preferences.nudge_max)
         self.absent = absent
@@ -135,7 +135,7 @@ class JointSession:
             await asyncio.wait(tuple(self._preparing))
 
     def _do(self, work: "Coroutine[Any, Any, None]") -> Awaitable[None]:
-        """Begin work that is done even if its caller does not wait for it. It is over before the session is closed."""
+        """Begin work that is completed even if its caller does not wait for it. It is over before the session is closed."""
         task = asyncio.get_running_loop().create_task(work)
         self._chores.add(task)
         task.add_done_callback(self._chores.discard)
@@ -178,7 +178,7 @@ class JointSession:
         return shown
 
     def release(self, inner: InnerSession) -> list[Awaitable[None]]:
-        """Pass on the updates of an engine that were held back. Nothing can come between them and later ones, because nothing is awaited.
+        """Forward the updates of an engine that were held back. Nothing can come between them and later ones, because nothing is awaited.
 
         Returns what to wait for: the disk and the client. A caller that is cancelled need not wait.
         """
@@ -249,7 +249,7 @@ class JointSession:
     # Settings.
 
     def show_settings(self) -> None:
-        """Put together anew what the client may choose, from our settings and what the open engines offer."""
+        """Update the settings that the client sees, from our own and those of the open engines."""
         shown = self.settings.shown(self.engine_sessions.offers())
         outer = self.outer
         outer.modes, outer.models, outer.config_options = shown.modes, shown.models, shown.options
@@ -282,7 +282,7 @@ class JointSession:
         return self.history.send(v1.AvailableCommandsUpdate(commands))
 
     async def set_route(self, route: str) -> None:
-        """Let other engines answer from now on. They are opened while the user types."""
+        """Set the engines that answer from now on. They are opened while the user types."""
         self.settings.choose_route(route)
         await self._route_changed()
 

@@ -46,7 +46,7 @@ MOST_PAGES: Final = 1000
 """Pages of one source. One that has more turns in a circle."""
 
 _MINE: Final = ""
-"""Our own source's name; the others have their engines'."""
+"""The name of our own source; the others are named by their engines."""
 
 
 class _Mark(msgspec.Struct, array_like=True, forbid_unknown_fields=True):

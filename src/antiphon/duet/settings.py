@@ -50,7 +50,7 @@ class EngineState(msgspec.Struct, omit_defaults=True):
     conversation: str = ""
     """The engine's own id of it, once it was given something; empty: it knows nothing yet."""
     source: str = ""
-    """The engine's session that it is to begin as a copy of."""
+    """The engine session that it begins as a copy of."""
     mode: str = ""
     """A mode for it alone, if the user chose one."""
     options: dict[str, str] = {}
@@ -58,7 +58,7 @@ class EngineState(msgspec.Struct, omit_defaults=True):
 
 
 class JointState(msgspec.Struct, omit_defaults=True):
-    """What is stored of the settings of a joint session."""
+    """The stored part of the settings of a joint session."""
 
     route: str = ""
     primary: str = ""
@@ -67,7 +67,7 @@ class JointState(msgspec.Struct, omit_defaults=True):
     review: str = ""
     """What becomes of a reviewer's findings: `report` or `fix`."""
     mode: str = ""
-    """The mode that the user chose, or an engine changed to; empty: as the engines begin."""
+    """The mode that the user chose, or an engine changed to; empty: the engines' defaults."""
     auto_resume: bool | None = None
     """Whether a new session goes on with this one, if the user chose that here."""
     nudge: bool | None = None
@@ -76,7 +76,7 @@ class JointState(msgspec.Struct, omit_defaults=True):
 
     @classmethod
     def read(cls, kept: bytes) -> "JointState":
-        """Decode what was stored; what cannot be read is as at the beginning."""
+        """Decode the stored settings; what cannot be read gets its default."""
         try:
             return msgspec.json.decode(kept, type=cls) if kept else cls()
         except msgspec.DecodeError as error:
@@ -98,7 +98,7 @@ OURS: Final = (ROUTE, PRIMARY, REVIEW_OPTION, AUTO_RESUME, MODE)
 
 
 class EngineOffer(msgspec.Struct, frozen=True):
-    """What one engine offers to choose from."""
+    """The settings that one engine offers."""
 
     engine: str
     """Short name of the engine."""
@@ -112,7 +112,7 @@ class SharedSettings(msgspec.Struct, frozen=True):
     """The settings that hold for all engines, for one view of them."""
 
     engines: Mapping[str, str]
-    """Every engine of the session, open or not, the preferred first: short name → title."""
+    """Every engine of the session, open or not, in order of preference: short name → title."""
     route: str
     primary: str
     review: str = "report"
@@ -130,7 +130,7 @@ class ShownSettings(msgspec.Struct, frozen=True):
 
 
 def on_route(shared: SharedSettings) -> tuple[str, ...]:
-    """The engines that answer, the one that leads first."""
+    """The engines that answer, the primary first."""
     if shared.route not in JOINT_ROUTES:
         return (shared.route,)
     return (shared.primary, *(engine for engine in shared.engines if engine != shared.primary))
@@ -343,7 +343,7 @@ class JointSettings:
 
     @property
     def primary(self) -> str:
-        """The engine that leads where several answer."""
+        """The engine that answers first where several do."""
         return self._state.primary if self._state.primary in self.engines else next(iter(self.engines))
 
     @property
@@ -357,7 +357,7 @@ class JointSettings:
         return self._state.routed or self.preferences.route is not None
 
     def engines_of(self, route: str) -> list[str]:
-        """The engines of a route, the one that leads first."""
+        """The engines of a route, the primary first."""
         if route in self.engines:
             return [route]
         rest = [name for name in self.engines if name != self.primary]
@@ -376,7 +376,7 @@ class JointSettings:
         return self._state.mode
 
     def choose_mode(self, mode: str, *, for_all: bool = True) -> None:
-        """Another mode. `for_all`: what was chosen for one engine alone holds no longer."""
+        """Set another mode. `for_all`: modes that were chosen for one engine alone are dropped."""
         self._state.mode = mode
         for each in self._state.engines.values() if for_all else ():
             each.mode = ""

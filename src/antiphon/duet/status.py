@@ -42,13 +42,13 @@ TITLE: Final = 60
 
 
 class EngineStatus(msgspec.Struct, frozen=True):
-    """How an engine of the session stands. What is empty is not known, or not yet."""
+    """The status of an engine in the session. An empty field is not known, or not yet."""
 
     name: str
     title: str
     version: str = ""
     conversation: str = ""
-    """The engine's own id of it, by which it can be opened in a terminal."""
+    """The id of the engine session, by which it can be opened in a terminal."""
     mode: str = ""
     model: str = ""
     problem: Advice | None = None
@@ -110,7 +110,7 @@ def status_text(state: JointStatus) -> str:
         rows += [("primary", _code(state.primary)), ("review", _code(state.review))]
     rows.append(("auto-resume", _on(state.auto_resume)))
     most = f" of {state.max_nudges}" if state.max_nudges is not None else ""
-    used = f" ({state.nudges}{most} since you spoke)" if state.nudge and state.nudges else ""
+    used = f" ({state.nudges}{most} since your last prompt)" if state.nudge and state.nudges else ""
     rows += [("nudge", f"{_on(state.nudge)}{used}"), ("last prompt", _spent(state))]
     engines = [
         (_cell(each.title), _cell(each.version), _code(each.conversation), _cell(each.mode), _cell(each.model))
@@ -119,9 +119,11 @@ def status_text(state: JointStatus) -> str:
     ]
     parts = [
         _table(("", ""), [row for row in rows if row[1]]),
-        _table(("engine", "version", "conversation", "mode", "model"), engines),
+        _table(("engine", "version", "engine session", "mode", "model"), engines),
     ]
-    parts += [f"{_cell(each.title)} is not there: {_sentence(each.problem)}" for each in state.engines if each.problem]
+    parts += [
+        f"{_cell(each.title)} is not available: {_sentence(each.problem)}" for each in state.engines if each.problem
+    ]
     return "\n\n".join(part for part in parts if part)
 
 

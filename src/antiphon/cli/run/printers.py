@@ -62,7 +62,7 @@ WordOf: TypeAlias = Callable[[str], str]
 
 
 class Printer(Protocol):
-    """What shows a run, in one of three forms."""
+    """Prints a run, in one of three forms."""
 
     def opened(self, session: "ClientSession", agent: str, version: str | None, how: str) -> None:
         """The session is open, and the prompt is sent."""

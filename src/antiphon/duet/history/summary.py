@@ -120,7 +120,7 @@ class MessageItem(_Item):
         self._pieces: list[str] = []
 
     def add(self, text: str) -> None:
-        """The next piece."""
+        """Add the next piece."""
         room = ITEM_LIMIT // 2 - self._length
         if room > 0:
             self._pieces.append(text[:room])
