@@ -209,7 +209,7 @@ def test_what_nobody_was_asked_about_is_denied_and_ends_with_5(place: Place) -> 
 def test_no_rule_is_named_where_none_would_help(place: Place) -> None:
     place.configure("allow = [")
     done = place.run("/edit notes.txt hello")
-    assert done.status == 5 and "--allow" not in done.err and "so everything is asked. Nobody" in done.err
+    assert done.status == 5 and "--allow" not in done.err and "so everything is asked. There is no user" in done.err
     assert done.err.endswith("mend the config file that the warning names\n")
 
 
