@@ -226,7 +226,9 @@ class Host(Agent):
 
     async def set_model(self, session: "AgentSession", model_id: str) -> None:
         await _awaited(_at_work(session).set_model(model_id))
-        await session.tell_model(model_id)  # as agents of the older protocol do
+        from antiphon.agent.session import send_model  # here: the engines are imported before `initialize` is answered
+
+        await send_model(session, model_id)  # as agents of the older protocol do
 
     def set_config_option(self, session: "AgentSession", config_id: str, value: bool | str) -> "Maybe[None]":
         return _at_work(session).set_config_option(config_id, value)

@@ -138,7 +138,7 @@ def before_tool(session: "AgentSession", fields: "JsonObject") -> "JsonObject":
         if not isinstance(name, str):
             raise ValueError("the call has no name")
         action = _action(session, name, hook.get("tool_input"), hook.get("cwd"))
-        ruling = _judged(session, session.rules or Rules(), action, accepts_edits=mode == PolicyMode.ACCEPT_EDITS)
+        ruling = _judged(session, session.host.rules or Rules(), action, accepts_edits=mode == PolicyMode.ACCEPT_EDITS)
     except Exception as error:  # the user is asked about what cannot be judged
         _log.exception("a call of Claude Code could not be judged")
         return _decided(

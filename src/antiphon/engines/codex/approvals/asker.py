@@ -499,8 +499,8 @@ def decided_by_mode(
     """Return the answer to a request of Codex that the mode decides; None if the user is asked, or the guard of a joint session."""
     if not choosing.accepts_edits:
         return None
-    guarded = session.rules is not None
-    if guarded and (not choosing.never_asks or is_held(session.rules)):
+    guarded = session.host.rules is not None
+    if guarded and (not choosing.never_asks or is_held(session.host.rules)):
         return None  # the guard knows the mode and the remembered decisions too
     argv = _forms_for(params)
     if argv is not None and call is not None and _is_plain(params) and _accepted(session, choosing, call):
