@@ -27,6 +27,7 @@ from tests.connection.ends import chunk
 from tests.connection.test_random_ends import converse, pipe_pair
 from tests.limits import limit
 from tests.schedules import World, check
+from tests.waits import idle, turns
 
 
 class End:
@@ -418,7 +419,7 @@ async def test_a_side_that_sends_nonsense_and_does_not_read_its_refusals_costs_l
     async with across(pipes=True) as end:
         for _ in range(50):
             end.client.say(*[b'[{"id":1}]'] * 1000)
-            await asyncio.sleep(0)
+            await idle()
         end.client.say(request(b"1"))
         assert b"session/prompt" in await end.agent.hear()
         assert end.bridge._left.transport.unsent < 1 << 20
@@ -561,7 +562,7 @@ async def bridged(world: World, pipes: bool) -> None:
     world.finally_(lambda: _is_over(between))
     running = world.start(between.run())
     try:
-        await asyncio.sleep(0)  # a task that is cancelled before its first step can close nothing
+        await turns(1)  # a task that is cancelled before its first step can close nothing
         world.offer("unbridge", running.cancel)
         await converse(world, near, far)
     finally:

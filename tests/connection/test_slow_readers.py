@@ -30,6 +30,7 @@ from antiphon.transports.memory import memory_pair
 from antiphon.transports.pipes import PipeTransport
 from tests.connection.ends import END_TURN, against_raw, answer, chunk, text_of
 from tests.limits import limit
+from tests.waits import idle, until
 
 LIMIT = 20_000
 
@@ -61,8 +62,7 @@ def talker(agent: Connection, count: int) -> None:
 
 async def paused(connection: Connection) -> None:
     """Wait until a connection has stopped reading."""
-    while not connection.inbox.paused:  # noqa: ASYNC110  # there is no event for it
-        await asyncio.sleep(0)
+    await until(lambda: connection.inbox.paused)
 
 
 @pytest.mark.parametrize("over_pipes", [False, True], ids=["memory", "pipes"])
@@ -76,9 +76,8 @@ async def test_a_slow_consumer_slows_the_wire_and_loses_nothing(over_pipes: bool
             assert text_of(update).startswith(f"{seen} ")
             seen += 1
             highest = max(highest, client.inbox.buffered)
-            if seen % 50 == 0:
-                for _ in range(20):
-                    await asyncio.sleep(0)
+            if seen % 500 == 0 and seen < 4500:  # there is more to come than the inbox takes
+                await paused(client)
         assert seen == 5000 and turn.result.stop_reason == StopReason.END_TURN
         assert LIMIT < highest < LIMIT + 4 * OUTPUT_HIGH  # it was full, and bounded
         assert client.inbox.buffered == 0
@@ -209,8 +208,8 @@ async def test_a_peer_that_asks_and_does_not_read_the_answers_is_not_listened_to
     async with asyncio.timeout(limit()), against_raw(router) as (connection, peer):
         for n in range(50):
             await peer.say(*(b'{"id":"%d/%d","method":"session/list"}' % (n, each) for each in range(10)))
-            for _ in range(5):
-                await asyncio.sleep(0)
+        await paused(connection)
+        await idle()
         assert connection.inbox.paused and connection.transport.unsent < 2 * ANSWERS_LIMIT
         assert len({(await peer.hear())["id"] for _ in range(500)}) == 500
 
@@ -229,19 +228,20 @@ async def test_two_turns_of_one_session_queue_up() -> None:
 async def test_a_sender_that_never_waits_hears_a_cancellation() -> None:
     """The loop turns every 64 KiB of output, so a peer's word gets in."""
     async with asyncio.timeout(limit()), agent_and_client(over_pipes=True) as (agent, client):
-        told = asyncio.Event()
-        agent.router.on_notice(m.CANCEL, lambda _: told.set())
+        begun, cancelled = asyncio.Event(), asyncio.Event()
+        agent.router.on_notice(m.CANCEL, lambda _: cancelled.set())
 
         async def prompt(asked: Prompt) -> PromptResult:
-            said = SessionUpdate(asked.session_id, AgentMessageChunk(TextBlock("x" * 100)))
-            while not told.is_set():
-                await agent.notify(m.SESSION_UPDATE, said)
+            begun.set()
+            update = SessionUpdate(asked.session_id, AgentMessageChunk(TextBlock("x" * 100)))
+            while not cancelled.is_set():
+                await agent.notify(m.SESSION_UPDATE, update)
             return PromptResult(StopReason.CANCELLED)
 
         agent.router.on_request(m.PROMPT, prompt)
         client.router.on_notice(m.SESSION_UPDATE, lambda _: None)
         asking = asyncio.create_task(client.request(m.PROMPT, Prompt("s", [])))
-        await asyncio.sleep(0)
+        await begun.wait()
         client.post(m.CANCEL, m.CANCEL.decode_params(b'{"sessionId":"s"}'))
         assert (await asking).stop_reason == StopReason.CANCELLED
 
@@ -289,8 +289,7 @@ async def test_a_sender_that_is_cancelled_while_it_waits_does_not_hold_up_the_ot
     async with asyncio.timeout(limit()), agent:
         sender = agent.sender("s")
         senders = [asyncio.create_task(_talk_until_full(sender)) for _ in range(5)]
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await idle()
         assert not any(sender.done() for sender in senders)  # nobody reads
         senders[0].cancel()
         while not all(sender.done() for sender in senders):

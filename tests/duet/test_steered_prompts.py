@@ -16,6 +16,7 @@ from antiphon.protocol.methods import Call
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, Editor, playing
 from tests.duet.fake_engines import FakeEngine, FakeEngineSession, agent_over, state_of
+from tests.waits import turns
 
 if TYPE_CHECKING:
     from antiphon.agent.agent import Outcome
@@ -76,7 +77,7 @@ class Speaker:
     async def steer(self, session: FakeEngineSession, turn: AgentTurn) -> bool:
         for _ in range(self.random.randint(0, 3)):
             await self.say()
-            await asyncio.sleep(0)
+            await turns(1)
         match self.random.randint(0, 5):
             case 0:
                 raise RequestError(Code.INTERNAL_ERROR, "the CLI is gone")
@@ -100,12 +101,11 @@ async def steered(editor: Editor, session: str, speaker: Speaker) -> None:
         pending.append(asyncio.create_task(editor.connection.request(STEER, prompt)))
         for _ in range(rng.randint(0, 4)):
             await speaker.say()
-            await asyncio.sleep(0)
+            await turns(1)
         if rng.random() < 0.6:
             pending.pop(rng.randrange(len(pending))).cancel()
     for task in pending:
-        for _ in range(rng.randint(1, 30)):
-            await asyncio.sleep(0)
+        await turns(rng.randint(1, 30))
         task.cancel()
     await asyncio.gather(*pending, return_exceptions=True)
 

@@ -12,6 +12,7 @@ import pytest
 from antiphon.engines.process import TRIES, KeptProcess, LineProcess
 from antiphon.errors import ConnectionClosed, SpawnFailed
 from tests.transports.children import gone
+from tests.waits import idle
 
 
 class Fake:
@@ -83,12 +84,6 @@ class Owner:
         self.book.append(f"end {process.pid}")
 
 
-async def others_work() -> None:
-    """Everybody who can do something has done it."""
-    for _ in range(20):
-        await asyncio.sleep(0)
-
-
 async def test_the_last_lines_of_a_given_up_process_are_handled_before_the_next_one_starts() -> None:
     owner = Owner()
     running: KeptProcess[Fake] = KeptProcess(owner)
@@ -96,10 +91,10 @@ async def test_the_last_lines_of_a_given_up_process_are_handled_before_the_next_
     owner.may_hear.clear()
     first.say("late")
     first.say("and later")
-    await others_work()
+    await idle()
     running.drop(first)
     second = asyncio.create_task(running.ready())
-    await others_work()
+    await idle()
     assert first.end is not None and len(owner.started) == 1  # it is gone, but not all of it was heard
     owner.may_hear.set()
     assert (await second).pid == 2
@@ -113,7 +108,7 @@ async def test_two_callers_at_once_share_one_start() -> None:
     running: KeptProcess[Fake] = KeptProcess(owner)
     running.start_soon()
     waiting = [asyncio.create_task(running.ready()) for _ in range(2)]
-    await others_work()
+    await idle()
     assert owner.started == []
     owner.may_start.set()
     one, other = await asyncio.gather(*waiting)
@@ -126,7 +121,7 @@ async def test_who_stops_waiting_does_not_stop_the_start() -> None:
     owner.may_start.clear()
     running: KeptProcess[Fake] = KeptProcess(owner)
     impatient = asyncio.create_task(running.ready())
-    await others_work()
+    await idle()
     impatient.cancel()
     with pytest.raises(asyncio.CancelledError):
         await impatient
@@ -167,7 +162,7 @@ async def test_a_line_that_goes_wrong_does_not_silence_the_others(caplog: pytest
     process = await running.ready()
     for line in ("one", "nonsense", "two"):
         process.say(line)
-    await others_work()
+    await idle()
     assert owner.book == ["start 1", "1: one", "1: two"] and "nonsense" in caplog.text
     assert running.process is process
     await running.close()
@@ -222,10 +217,10 @@ async def test_what_is_just_being_started_is_ended_too() -> None:
     owner.may_start.clear()
     running: KeptProcess[Fake] = KeptProcess(owner)
     running.start_soon()
-    await others_work()
+    await idle()
     await running.close()
     owner.may_start.set()
-    await others_work()
+    await idle()
     assert owner.started == [] and running.process is None
 
 

@@ -10,6 +10,7 @@ import pytest
 from antiphon.engines.process import LineProcess
 from antiphon.errors import ConnectionClosed, ProcessDied, SpawnFailed
 from tests.transports.children import gone
+from tests.waits import idle
 
 ECHO = "import sys\nfor line in sys.stdin.buffer:\n    sys.stdout.buffer.write(line)\n    sys.stdout.buffer.flush()"
 
@@ -48,8 +49,7 @@ async def test_a_slow_listener_holds_the_program_up_and_loses_nothing(tmp_path: 
     batches: list[list[int]] = []
     async for handful in program.batches():
         batches.append([int(line) for line in handful])
-        for _ in range(100):  # everybody else has a turn meanwhile
-            await asyncio.sleep(0)
+        await idle()  # all that can be read meanwhile is read
     assert [number for handful in batches for number in handful] == list(range(20_000))
     assert max(map(len, batches)) < 1100
     await program.close()

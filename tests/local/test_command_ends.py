@@ -12,6 +12,7 @@ from antiphon.local.commands import Exit, LocalCommand
 from antiphon.transports import tree
 from tests.transports.children import alive, gone
 from tests.transports.test_trees import first_words, owner, pids_in
+from tests.waits import turns
 
 FAMILY = """
 sleep 300 & echo $! > {0}/in_group
@@ -96,7 +97,7 @@ async def test_cancelling_who_ends_it_does_not_stop_the_end(way: str) -> None:
     command = await shell("echo up; exec sleep 300")
     await heard(command, "up")
     ending = asyncio.create_task(getattr(command, way)())
-    await asyncio.sleep(0)
+    await turns(1)
     ending.cancel()
     await asyncio.wait([ending])
     assert ending.cancelled()

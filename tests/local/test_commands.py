@@ -12,6 +12,7 @@ import pytest
 from antiphon.errors import LocalProtocolError, SpawnFailed
 from antiphon.local.commands import Exit, LocalCommand
 from tests.transports.children import alive, gone
+from tests.waits import idle
 
 
 async def shell(line: str, *, limit: int = 1 << 20, **env: str) -> LocalCommand:
@@ -113,7 +114,7 @@ async def test_several_wait_and_late_ones_are_answered_at_once() -> None:
         async with asyncio.timeout(20):
             assert await asyncio.gather(*[command.wait() for _ in range(5)]) == [Exit(7, None)] * 5
         waiting = asyncio.ensure_future(command.wait())
-        await asyncio.sleep(0)
+        await idle()
         assert waiting.done() and command.exit == Exit(7, None)
 
 
@@ -121,7 +122,7 @@ async def test_one_who_stops_waiting_does_not_disturb_the_others(tmp_path: Path)
     os.mkfifo(tmp_path / "gate")
     async with await shell(f"read line < {tmp_path}/gate; exit 4") as command:
         first, second = (asyncio.ensure_future(command.wait()) for _ in range(2))
-        await asyncio.sleep(0)
+        await idle()
         first.cancel()
         await asyncio.to_thread((tmp_path / "gate").write_text, "go\n", encoding="utf-8")
         async with asyncio.timeout(20):
@@ -145,7 +146,7 @@ async def test_more_is_told_of_an_end_without_output(tmp_path: Path) -> None:
     async with await shell(f"read line < {tmp_path}/gate") as command:
         follower = asyncio.ensure_future(command.more())
         impatient = asyncio.ensure_future(command.more())
-        await asyncio.sleep(0)
+        await idle()
         impatient.cancel()
         await asyncio.to_thread((tmp_path / "gate").write_text, "go\n", encoding="utf-8")
         async with asyncio.timeout(20):

@@ -1,6 +1,5 @@
 """What tests of the gate share: an agent over memory that does what a test says, and a user who answers from a list."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from antiphon.protocol.v1.permission import PermissionOptionKind as Kind
 from antiphon.store.database import Database
 from antiphon.store.decisions import AuditEntry, AuditStore, DecisionStore
 from tests.client.talker import END, Talker
+from tests.waits import idle
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -53,7 +53,7 @@ class User:
 
     async def __call__(self, question: Question) -> PermissionChoice:
         self.asked.append(question)
-        await asyncio.sleep(0)
+        await idle()
         assert self._answers, f"asked too often: {question.action}"
         return self._answers.pop(0)
 

@@ -18,6 +18,7 @@ from antiphon.store.schema import open_database
 from tests.client.agents import AT_ONCE
 from tests.limits import limit
 from tests.permission.keeping import NO, ONCE, Deeds, User, audited, names_in, rules, staged, stores
+from tests.waits import idle
 
 ALWAYS = PermissionChoice(Verdict.ALLOW, "project")
 
@@ -344,8 +345,7 @@ async def test_questions_come_one_by_one_and_an_always_answers_those_that_wait(t
         nonlocal open_questions
         open_questions += 1
         assert open_questions == 1
-        for _ in range(10):
-            await asyncio.sleep(0)
+        await idle()  # the other requests have come
         open_questions -= 1
         return ALWAYS
 

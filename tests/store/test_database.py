@@ -16,6 +16,7 @@ from antiphon.store.database import Database
 from antiphon.store.errors import StoreError
 from tests.limits import limit
 from tests.store.shelf import Gate
+from tests.waits import idle
 
 WORDS = (("CREATE TABLE word (text TEXT NOT NULL UNIQUE)",),)
 
@@ -45,7 +46,7 @@ async def test_jobs_that_wait_together_share_a_commit(tmp_path: Path) -> None:
     async with asyncio.timeout(10), Database(tmp_path / "db", WORDS) as database:
         gate = Gate(database)
         waiting = [add(database, str(number)) for number in range(200)]
-        await asyncio.sleep(0)
+        await idle()
         gate.open()
         await asyncio.gather(*waiting)
         assert gate.statements.count("COMMIT") == 2  # the gate's own, and one for all of these
@@ -71,7 +72,7 @@ async def test_a_failing_job_takes_nothing_of_its_neighbours_along(tmp_path: Pat
         failing = asyncio.ensure_future(database.run(half_done))
         twice = add(database, "first")
         last = add(database, "last")
-        await asyncio.sleep(0)
+        await idle()
         gate.open()
         results = await asyncio.gather(first, failing, twice, last, return_exceptions=True)
         assert [type(result) for result in results] == [int, LookupError, sqlite3.IntegrityError, int]
@@ -83,7 +84,7 @@ async def test_who_stops_waiting_does_not_take_the_job_back(tmp_path: Path) -> N
     async with asyncio.timeout(10), Database(tmp_path / "db", WORDS) as database:
         gate = Gate(database)
         waiting = add(database, "kept")
-        await asyncio.sleep(0)
+        await idle()
         waiting.cancel()
         gate.open()
         assert await database.read(words) == ["kept"]
@@ -150,7 +151,7 @@ def test_a_loop_that_ended_does_not_stop_the_thread(tmp_path: Path) -> None:
     async def leave() -> Gate:
         gate = Gate(database)
         waiting = add(database, "left behind")
-        await asyncio.sleep(0)
+        await idle()
         waiting.cancel()
         return gate
 
@@ -174,7 +175,7 @@ async def test_a_writer_waits_for_another_and_a_reader_does_not(tmp_path: Path) 
         other.execute("INSERT INTO word VALUES ('theirs')")
         assert await database.read(words) == ["before"]
         ours = add(database, "ours")
-        await asyncio.sleep(0)
+        await idle()
         other.execute("COMMIT")
         other.close()
         await ours
@@ -203,7 +204,7 @@ async def test_a_reader_elsewhere_only_delays_a_commit(tmp_path: Path) -> None:
         other.execute("BEGIN")
         assert words(other) == ["before"]
         ours = add(database, "after")
-        await asyncio.sleep(0)
+        await idle()
         assert words(other) == ["before"]
         other.close()
         await ours
@@ -219,7 +220,7 @@ async def test_a_full_disk_fails_the_job_and_nothing_else(tmp_path: Path) -> Non
         await database.read(lambda connection: connection.execute("PRAGMA max_page_count = 4").fetchall())
         gate = Gate(database)
         small, large = add(database, "small"), add(database, "x" * 100_000)
-        await asyncio.sleep(0)
+        await idle()
         gate.open()
         with pytest.raises(StoreError, match="disk is full"):
             await large
@@ -239,7 +240,7 @@ async def test_when_sqlite_undoes_the_whole_transaction_the_neighbours_are_done_
             asyncio.ensure_future(database.run(undo_all)),
             add(database, "late"),
         )
-        await asyncio.sleep(0)
+        await idle()
         gate.open()
         results = await asyncio.gather(early, twice, undoing, late, return_exceptions=True)
         assert [type(result) for result in results] == [int, sqlite3.IntegrityError, sqlite3.IntegrityError, int]

@@ -21,6 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from antiphon.errors import AcpError
 from antiphon.store import locks
 from antiphon.store.locks import FOLDER, Holder, LiveElsewhere, SessionLock, holder, look_at_all
+from tests.waits import idle
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -287,7 +288,7 @@ async def test_a_cancelled_taker_holds_nothing(tmp_path: Path) -> None:
         other = await process("look", tmp_path, "s")
         assert await heard(other) == "looking"
         taking = asyncio.create_task(SessionLock.take_async(tmp_path, "s", "Zed"))
-        await asyncio.sleep(0)
+        await idle()
         taking.cancel()
         await asyncio.wait([taking])
         await tell(other)

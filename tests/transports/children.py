@@ -9,25 +9,27 @@ from antiphon.rpc.envelope import Frame
 from antiphon.transports.process import ProcessTransport
 
 
-class Ear:
-    """A sink that remembers what it is told."""
+class RecordingSink:
+    """A sink that keeps what it receives."""
 
     def __init__(self) -> None:
-        self.heard: list[Frame] = []
+        self.received: list[Frame] = []
+        self.begun = asyncio.Event()
         self.end: asyncio.Future[ConnectionClosed] = asyncio.get_running_loop().create_future()
 
     def block_received(self, block: Frame) -> None:
-        self.heard.append(block)
+        self.received.append(block)
+        self.begun.set()
 
     def connection_lost(self, error: ConnectionClosed) -> None:
         self.end.set_result(error)
 
 
 async def end_of(child: ProcessTransport) -> ConnectionClosed:
-    ear = Ear()
-    child.attach(ear)
+    sink = RecordingSink()
+    child.attach(sink)
     async with asyncio.timeout(10):
-        return await ear.end
+        return await sink.end
 
 
 def alive(pid: int) -> bool:

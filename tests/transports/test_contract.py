@@ -11,6 +11,7 @@ from antiphon.rpc.envelope import Frame
 from antiphon.transports import pipes
 from antiphon.transports.base import OUTPUT_HIGH, RECEIVE_HIGH, Transport
 from tests.transports.pairs import PAIRS, Pair
+from tests.waits import idle
 
 
 @pytest.fixture(params=PAIRS, name="pair")
@@ -67,8 +68,7 @@ async def test_a_slow_reader_makes_the_sender_wait_and_loses_nothing(pair: Pair)
 
     sending = asyncio.create_task(send_all())
     assert await far.receive() == frame
-    for _ in range(2000):
-        await asyncio.sleep(0)
+    await idle()
     assert sent < count and near.unsent < 4 * OUTPUT_HIGH  # it waits, and holds little
     for _ in range(count - 1):
         assert await far.receive() == frame
@@ -168,7 +168,7 @@ async def test_who_closes_as_soon_as_the_peer_is_deaf_leaves_no_writer_to_whoeve
         await transport.close()
 
     speaking = asyncio.create_task(speak())
-    await asyncio.sleep(0)  # the pipe is full
+    await idle()  # the pipe is full
     os.close(read_fd)
     async with asyncio.timeout(10):
         await speaking

@@ -12,8 +12,9 @@ import pytest
 from antiphon.errors import LocalProtocolError, ProcessDied, SpawnFailed
 from antiphon.transports import guard, pipes, process
 from antiphon.transports.process import STDERR_LINES, ProcessTransport, spawn
-from tests.transports.children import Ear, alive, end_of
+from tests.transports.children import RecordingSink, alive, end_of
 from tests.transports.pairs import python
+from tests.waits import turns
 
 ECHO = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
 
@@ -79,12 +80,12 @@ async def test_a_death_by_signal_is_told_as_such() -> None:
 
 
 async def test_what_a_child_said_before_it_died_is_heard_first() -> None:
-    ear = Ear()
+    sink = RecordingSink()
     async with python("import os\nfor n in range(20000): print(n)\nos._exit(1)") as child:
-        child.attach(ear)
+        child.attach(sink)
         async with asyncio.timeout(10):
-            await ear.end
-    heard = b"".join(block for block in ear.heard if isinstance(block, bytes))
+            await sink.end
+    heard = b"".join(block for block in sink.received if isinstance(block, bytes))
     assert heard.splitlines()[-1] == b"19999" and heard.count(b"\n") == 20000
 
 
@@ -200,7 +201,7 @@ async def test_cancelling_the_close_does_not_stop_the_ladder(monkeypatch: pytest
     child = await spawn([sys.executable, "-u", "-c", "import time; print('up'); time.sleep(300)"])
     assert await child.receive() == b"up"
     closing = asyncio.create_task(child.close())
-    await asyncio.sleep(0)
+    await turns(1)
     closing.cancel()
     await asyncio.wait([closing])
     assert closing.cancelled()
@@ -211,11 +212,10 @@ async def test_cancelling_the_close_does_not_stop_the_ladder(monkeypatch: pytest
 async def test_a_program_that_closes_its_input_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipes, "DEAF_GRACE", 0.1)
     async with python("import os, time; os.close(0); print('up', flush=True); time.sleep(60)") as child:
-        ear = Ear()
-        child.attach(ear)
+        sink = RecordingSink()
+        child.attach(sink)
         async with asyncio.timeout(10):
-            while not ear.end.done():
-                child.out += b"anybody there?\n"
-                child.flush()
-                await asyncio.sleep(0)
-            assert "no longer reads" in str(await ear.end)
+            await sink.begun.wait()  # it has closed its input
+            child.out += b"anybody there?\n"
+            child.flush()
+            assert "no longer reads" in str(await sink.end)

@@ -23,6 +23,7 @@ from antiphon.protocol.methods import Call, Notice
 from antiphon.transports.memory import memory_pair
 from tests.engines.acp import stand_in as s
 from tests.engines.acp.place import PATIENCE, StandIn, demo_engine
+from tests.waits import idle
 
 
 class Part(AgentSession):
@@ -34,8 +35,7 @@ class Part(AgentSession):
         self.book = book
 
     async def update(self, update: v1.Update) -> None:
-        for _ in range(3):
-            await asyncio.sleep(0)
+        await idle()
         self.book.append(type(update).__name__)
         await self.outer.update(update)
 

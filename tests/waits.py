@@ -1,0 +1,42 @@
+"""Waits of tests that have no event to wait for: until a condition holds, and until everything else in the loop waits."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from tests.limits import limit
+
+__all__ = ["idle", "turns", "until"]
+
+_waiting: "WeakKeyDictionary[Any, int]" = WeakKeyDictionary()
+"""How many tasks of a loop wait until it is idle: each has one callback that is ready."""
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until the condition holds."""
+    async with asyncio.timeout(limit()):
+        while not condition():  # noqa: ASYNC110  # for what has no event
+            await asyncio.sleep(0.001)
+
+
+async def idle() -> None:
+    """Wait until every other task of this loop waits: no callback is ready, and no descriptor is.
+
+    What a test says did not happen has then had every chance to.
+    """
+    loop: Any = asyncio.get_running_loop()
+    _waiting[loop] = _waiting.get(loop, 0) + 1
+    try:
+        async with asyncio.timeout(limit()):
+            await asyncio.sleep(0)
+            while len(loop._ready) >= _waiting[loop] or loop._selector.select(0):  # noqa: ASYNC110
+                await asyncio.sleep(0)
+    finally:
+        _waiting[loop] -= 1
+
+
+async def turns(count: int) -> None:
+    """Let the loop turn: once is the first step of a task that was just started, a random number a random moment. No clock."""
+    for _ in range(count):
+        await asyncio.sleep(0)
