@@ -122,12 +122,12 @@ def test_its_sessions_are_listed_shown_and_exported(home: Home) -> None:
     assert listed[SHOWN["joint"]]["title"] == "sing the song" and listed[SHOWN["joint"]]["turns"] == 3
     assert listed[SHOWN["joint"]]["engines"] == ["claude", "codex"] and listed[SHOWN["joint"]]["route"] == "duet"
     assert listed[SHOWN["demo"]]["title"] == "hello, demo"
-    told = home.run("sessions", "show", SHOWN["joint"]).stdout
+    shown = home.run("sessions", "show", SHOWN["joint"]).stdout
     for kind, text in SHOWN["joint_lines"]:
         if kind not in ("user", "agent"):
             continue  # thoughts are left out, calls have another form
         for line in text.replace("**", "").split("\n"):
-            assert line.strip() in told
+            assert line.strip() in shown
     assert "It is higher." in home.run("sessions", "export", SHOWN["joint"], "--format", "markdown").stdout
 
 

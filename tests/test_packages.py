@@ -106,10 +106,10 @@ def unpacked(archive: bytes, folder: Path) -> Path:
     return place / "antiphon"
 
 
-def start(launcher: Path, *words: str, python: str = sys.executable, said: bytes = INITIALIZE) -> "subprocess.CompletedProcess[bytes]":  # fmt: skip
+def start(launcher: Path, *words: str, python: str = sys.executable, line: bytes = INITIALIZE) -> "subprocess.CompletedProcess[bytes]":  # fmt: skip
     """Start it as an editor would: with little in the environment, and nothing of this one."""
     env = {"PATH": "/usr/bin:/bin", "HOME": str(launcher.parent), "ANTIPHON_PYTHON": python}
-    return subprocess.run([launcher, *words], input=said, env=env, capture_output=True, check=False, timeout=limit())
+    return subprocess.run([launcher, *words], input=line, env=env, capture_output=True, check=False, timeout=limit())
 
 
 def answers(done: "subprocess.CompletedProcess[bytes]") -> bool:

@@ -54,11 +54,11 @@ async def leaves_a_descriptor(world: World) -> None:
 
 
 async def fails_a_check(world: World) -> None:
-    heard = [1, 2, 3]
-    world.offer("close", heard.pop)
+    received = [1, 2, 3]
+    world.offer("close", received.pop)
 
     def check_order() -> None:
-        assert heard == [1, 2, 3]
+        assert received == [1, 2, 3]
 
     world.finally_(check_order)
     await asyncio.sleep(0)

@@ -47,9 +47,9 @@ async def test_a_program_that_fails_or_hangs_has_no_version_and_holds_nobody_up(
         FoundAgent("gone", "gone", (str(place / "bin" / "gone"),), "own"),
     ]
     async with asyncio.timeout(30):
-        told = await with_versions(agents, limit=1.0)
-    assert [agent.version for agent in told][:3] == [None, None, "4.5.6"]
-    assert told[4].version is None
+        shown = await with_versions(agents, limit=1.0)
+    assert [agent.version for agent in shown][:3] == [None, None, "4.5.6"]
+    assert shown[4].version is None
 
 
 async def test_a_program_that_starts_another_is_not_asked_for_its_own_version(place: Path) -> None:

@@ -84,9 +84,9 @@ class Place:
     def heard(self) -> list[str]:
         return self.log.read_text(encoding="utf-8").splitlines()
 
-    def run(self, *words: str, said: str | bytes | None = None, env: dict[str, str] | None = None) -> Done:
+    def run(self, *words: str, line: str | bytes | None = None, env: dict[str, str] | None = None) -> Done:
         """Run it in a pipe, to its end."""
-        data = said.encode() if isinstance(said, str) else said
+        data = line.encode() if isinstance(line, str) else line
         done = subprocess.run(
             self.words(*words),
             cwd=self.cwd,

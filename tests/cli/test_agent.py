@@ -12,10 +12,10 @@ from tests.limits import limit
 INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":99}}\n'
 
 
-def agent(*words: str, said: bytes = b"", state: Path | None = None) -> "subprocess.CompletedProcess[bytes]":
+def agent(*words: str, line: bytes = b"", state: Path | None = None) -> "subprocess.CompletedProcess[bytes]":
     env = {"ANTIPHON_STATE_DIR": str(state)} if state is not None else None
     command = [sys.executable, "-m", "antiphon", "agent", *words]
-    return subprocess.run(command, input=said, capture_output=True, check=False, timeout=limit(), env=env)
+    return subprocess.run(command, input=line, capture_output=True, check=False, timeout=limit(), env=env)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def agent(*words: str, said: bytes = b"", state: Path | None = None) -> "subproc
     ids=["named", "joined", "several"],
 )
 def test_it_answers_initialize_and_ends_with_its_input(words: tuple[str, ...], name: str) -> None:
-    done = agent(*words, said=INITIALIZE)
+    done = agent(*words, line=INITIALIZE)
     answer = msgspec.json.decode(done.stdout)["result"]
     assert (done.returncode, done.stderr) == (0, b"")
     assert (answer["protocolVersion"], answer["agentInfo"]["name"]) == (1, name)
@@ -44,7 +44,7 @@ def test_it_answers_initialize_and_ends_with_its_input(words: tuple[str, ...], n
 
 
 def test_without_a_word_every_engine_that_is_installed_answers() -> None:
-    done = agent(said=INITIALIZE)
+    done = agent(line=INITIALIZE)
     answer = msgspec.json.decode(done.stdout)["result"]
     assert (done.returncode, done.stderr, answer["agentInfo"]["name"]) == (0, b"", "antiphon")
 

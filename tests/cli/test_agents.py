@@ -109,8 +109,8 @@ def test_a_terminal_is_not_written_on_by_a_config_file(place: Path) -> None:
 def test_check_prints_what_an_agent_can_do(place: Path) -> None:
     done = agents("check", "demo")
     assert (done.returncode, done.stderr) == (0, "")
-    told = dict(line.split("  ", 1) for line in done.stdout.splitlines())
-    assert {key.strip(): words.strip() for key, words in told.items()} == {
+    sent = dict(line.split("  ", 1) for line in done.stdout.splitlines())
+    assert {key.strip(): words.strip() for key, words in sent.items()} == {
         "name": "Antiphon demo",
         "version": __version__,
         "protocol": "version 1",
@@ -125,9 +125,9 @@ def test_check_prints_what_an_agent_can_do(place: Path) -> None:
 
 def test_check_of_a_simple_agent_says_what_every_agent_can(place: Path) -> None:
     program(place / "bin", "gemini")
-    told = agents("check", "gemini").stdout.splitlines()
-    assert told[0].split() == ["name", "hello"] and told[1].split() == ["version", "1.0"]
-    assert any(line.split() == ["prompts", "text,", "links"] for line in told)
+    shown = agents("check", "gemini").stdout.splitlines()
+    assert shown[0].split() == ["name", "hello"] and shown[1].split() == ["version", "1.0"]
+    assert any(line.split() == ["prompts", "text,", "links"] for line in shown)
 
 
 def test_check_as_json_has_the_capabilities_as_they_came(place: Path) -> None:

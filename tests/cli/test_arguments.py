@@ -222,13 +222,13 @@ def test_no_words_make_a_parser_do_anything_but_read_them_or_say_what_is_wrong(d
             isinstance(each, argparse._SubParsersAction) for each in top._actions
         ):
             continue
-        said = ""
+        text = ""
         with suppress(SystemExit), redirect_stdout(StringIO()):
             try:
                 parse([*path[1:], *words])
             except Misused as error:
-                said = str(error)
-        assert "invalid " not in said and len(said) < 600, said
+                text = str(error)
+        assert "invalid " not in text and len(text) < 600, text
 
 
 # JSON.
@@ -350,8 +350,8 @@ def test_an_error_shortens_the_word_it_quotes_and_nothing_between_two_of_them(wo
 
 @given(st.text(min_size=1, max_size=20), st.lists(st.text(min_size=1, max_size=10), max_size=5))
 def test_a_suggestion_is_one_of_the_known_words_or_nothing(word: str, known: list[str]) -> None:
-    said = did_you_mean(word, known)
-    assert said == "" or any(said == f"did you mean `{each}`? " for each in known)
+    text = did_you_mean(word, known)
+    assert text == "" or any(text == f"did you mean `{each}`? " for each in known)
 
 
 # Colours.

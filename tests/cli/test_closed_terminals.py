@@ -125,10 +125,10 @@ def test_an_interrupt_at_any_moment_is_no_traceback(command: str, tmp_path: Path
         )
         threading.Event().wait(chance.uniform(0.03, LOADING))
         program.send_signal(signal.SIGINT)
-        _, said = program.communicate(timeout=limit())
-        if b"Traceback" in said and b"antiphon" not in said:
+        _, printed = program.communicate(timeout=limit())
+        if b"Traceback" in printed and b"antiphon" not in printed:
             continue  # Python itself was starting, before anything of ours
-        assert b"Traceback" not in said and b"Exception ignored" not in said, said.decode()
+        assert b"Traceback" not in printed and b"Exception ignored" not in printed, printed.decode()
         assert program.returncode in (130, -signal.SIGINT, 0, 1, 2)  # it may have ended before
 
 

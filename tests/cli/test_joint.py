@@ -73,7 +73,7 @@ def opened(place: Place, name: str | None, *command: str) -> tuple[str, list[str
 
         ask(0, "initialize", protocolVersion=1, **info)
         ask(1, "session/new", cwd=str(place.cwd), mcpServers=[])
-        said: list[str] = []
+        texts: list[str] = []
         id = ""
         for line in agent.stdout:
             message = json.loads(line)
@@ -82,19 +82,19 @@ def opened(place: Place, name: str | None, *command: str) -> tuple[str, list[str
                 ask(2, "session/list")  # what was said before is told right after the answer, and so before this one's
             update = message.get("params", {}).get("update", {})
             if update.get("sessionUpdate") == "user_message_chunk":
-                said.append(update["content"]["text"])
+                texts.append(update["content"]["text"])
             if message.get("id") == 2:
                 break
         agent.stdin.close()
-    return id, said
+    return id, texts
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("client", ["zed", "CodeCompanion.nvim", "antiphon", None])
 def test_a_new_thread_in_an_editor_is_not_what_a_script_said(place: Place, client: str | None) -> None:
     script = session_of(place)
-    id, said = opened(place, client)
-    assert id != script and said == []
+    id, printed = opened(place, client)
+    assert id != script and printed == []
 
 
 @pytest.mark.slow
@@ -103,8 +103,8 @@ def test_a_recording_and_a_run_of_it_begin_with_nothing_that_was_said_before(pla
     before = edited(place, "somebody else's words")
     recorded = ("record", "-o", str(place.cwd.parent / "talk.jsonl"), "--", sys.executable, "-m", "antiphon", "agent")
     if tool == "record":
-        id, said = opened(place, "zed", *recorded)
-        assert id != before and said == []
+        id, printed = opened(place, "zed", *recorded)
+        assert id != before and printed == []
         return
     done = place.run("hi", "--json", "--agent", " ".join([sys.executable, "-m", "antiphon", *recorded]))
     assert done.status == 0 and done.result["sessionId"] != before, done.err

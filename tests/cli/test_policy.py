@@ -38,8 +38,8 @@ def policy(home: Path, capsys: pytest.CaptureFixture[str]) -> Policy:
 
     def run(*words: str) -> tuple[int, str, str]:
         status = main(["policy", *words])
-        said = capsys.readouterr()
-        return status, said.out, said.err
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
 
     return run
 
@@ -96,9 +96,9 @@ def write_config(folder: Path, text: str) -> None:
     ],
 )
 def test_explain_says_the_verdict_then_the_rule_then_why(policy: Policy, words: tuple[str, ...], verdict: str) -> None:
-    status, data, said = policy("explain", *words)
+    status, data, printed = policy("explain", *words)
     lines = data.splitlines()
-    assert (status, lines[0], said) == (0, verdict, "")
+    assert (status, lines[0], printed) == (0, verdict, "")
     assert len(lines) == 3 and lines[1].startswith("rule: ") and lines[2].startswith("why: ")
 
 
@@ -134,9 +134,9 @@ def test_explain_counts_the_directories_of_the_session(policy: Policy, home: Pat
 def test_a_corrupt_config_means_ask(policy: Policy, home: Path, text: str) -> None:
     write_config(home.parent / "config", text)
     for words in (("--allow", "Bash", "Bash", "ls"), ("--mode", "bypassPermissions", "Bash", "ls"), ("Read", "x")):
-        status, data, said = policy("explain", *words)
+        status, data, printed = policy("explain", *words)
         assert (status, data.splitlines()[0]) == (0, "ask")
-        assert "config.toml" in said
+        assert "config.toml" in printed
 
 
 def test_a_store_that_cannot_be_used_means_ask(policy: Policy, home: Path) -> None:
@@ -166,16 +166,16 @@ def test_a_store_that_cannot_be_used_means_ask(policy: Policy, home: Path) -> No
     ],
 )
 def test_what_makes_no_sense_is_told_with_a_hint(policy: Policy, words: tuple[str, ...]) -> None:
-    status, data, said = policy(*words)
+    status, data, printed = policy(*words)
     assert (status, data) == (2, "")
-    assert said.startswith("error: ") and "\nhint: " in said
+    assert printed.startswith("error: ") and "\nhint: " in printed
 
 
 def test_every_command_has_help(policy: Policy) -> None:
     for command in ("explain", "list", "revoke", "log", "trust", "distrust"):
         assert command in policy("--help")[1]
-        status, data, said = policy(command, "--help")
-        assert (status, said) == (0, "") and f"antiphon policy {command}" in data
+        status, data, printed = policy(command, "--help")
+        assert (status, printed) == (0, "") and f"antiphon policy {command}" in data
 
 
 # list, revoke, log
@@ -192,8 +192,8 @@ def test_what_is_remembered_is_listed_and_revoked(policy: Policy) -> None:
     assert "session s of demo" in lines[2] and "2100-01-01T00:00:00Z" in lines[3]
     assert policy("revoke", "2") == (0, "", "forgot 1 answer\n")
     assert policy("revoke", "Bash(git status)") == (0, "", "forgot 1 answer\n")
-    status, _, said = policy("revoke", "2")
-    assert status == 2 and "`2`" in said and "hint: " in said
+    status, _, printed = policy("revoke", "2")
+    assert status == 2 and "`2`" in printed and "hint: " in printed
     assert [msgspec.json.decode(line)["rule"] for line in policy("list", "--json")[1].splitlines()] == ["Read"]
     assert policy("revoke", "--all") == (0, "", "forgot 1 answer\n")
     assert policy("revoke", "--all") == (0, "", "forgot 0 answers\n")
@@ -221,8 +221,8 @@ def test_a_project_may_loosen_only_while_it_is_trusted_as_it_is(policy: Policy, 
 
     assert verdicts() == ["ask", "deny"]
     assert "policy trust" in policy("explain", "Bash", "make")[2]
-    status, data, said = policy("trust")
-    assert (status, data) == (0, "") and "config.toml" in said
+    status, data, printed = policy("trust")
+    assert (status, data) == (0, "") and "config.toml" in printed
     assert verdicts() == ["allow", "deny"]
     assert str(home) in policy("trust", "--list")[1]
     write_config(home / ".antiphon", '[policy]\nallow = ["Bash"]\n')
@@ -236,11 +236,11 @@ def test_a_project_may_loosen_only_while_it_is_trusted_as_it_is(policy: Policy, 
 
 
 def test_there_has_to_be_something_to_trust_and_it_has_to_make_sense(policy: Policy, home: Path) -> None:
-    status, _, said = policy("trust")
-    assert status == 1 and "nothing to trust" in said and "hint: " in said
+    status, _, printed = policy("trust")
+    assert status == 1 and "nothing to trust" in printed and "hint: " in printed
     write_config(home / ".antiphon", "[policy")
-    status, _, said = policy("trust")
-    assert status == 1 and "config.toml" in said
+    status, _, printed = policy("trust")
+    assert status == 1 and "config.toml" in printed
     assert policy("trust", "--list") == (0, "", "no project is trusted\n")
 
 
@@ -273,14 +273,14 @@ rule_names = st.sampled_from(["Bash", "Edit", "Read", "WebFetch", "mcp__a__b", "
 @example("Bash", "rm -rf /")
 @given(rule_names, st.text(st.characters(exclude_categories=["C", "Z"]), max_size=12))
 def test_explain_takes_no_rule_for_the_name_of_a_tool(policy: Policy, name: str, pattern: str) -> None:
-    status, data, said = policy("explain", f"{name}({pattern})")
-    assert (status, data) == (2, "") and "is a rule, and what is explained is a call" in said
-    assert "hint: give the tool and its input apart, as in `antiphon policy explain " in said
+    status, data, printed = policy("explain", f"{name}({pattern})")
+    assert (status, data) == (2, "") and "is a rule, and what is explained is a call" in printed
+    assert "hint: give the tool and its input apart, as in `antiphon policy explain " in printed
 
 
 def test_explain_shows_how_a_rule_is_asked_about(policy: Policy) -> None:
-    _, _, said = policy("explain", "Bash(rm -rf /)")
-    assert "`antiphon policy explain Bash 'rm -rf /'`" in said
+    _, _, printed = policy("explain", "Bash(rm -rf /)")
+    assert "`antiphon policy explain Bash 'rm -rf /'`" in printed
     assert policy("explain", "Bash rm -rf /")[0] == 2
 
 
@@ -288,13 +288,15 @@ def test_explain_shows_how_a_rule_is_asked_about(policy: Policy) -> None:
     ("name", "meant"), [("Bahs", "Bash"), ("bsh", "Bash"), ("Edti", "Edit"), ("Wirte", "Write"), ("kindedit", "kind:edit"), ("webftech", "WebFetch")]
 )  # fmt: skip
 def test_explain_suggests_near_names(policy: Policy, name: str, meant: str) -> None:
-    status, data, said = policy("explain", name, "x")
-    assert (status, data) == (2, "") and f"there is no tool `{name}`" in said and f"did you mean `{meant}`?" in said
+    status, data, printed = policy("explain", name, "x")
+    assert (
+        (status, data) == (2, "") and f"there is no tool `{name}`" in printed and f"did you mean `{meant}`?" in printed
+    )
 
 
 def test_explain_says_when_a_name_is_taken_for_a_tool_of_the_agents_own(policy: Policy) -> None:
-    status, data, said = policy("explain", "Deploy", "{}")
-    assert status == 0 and data.startswith("ask") and "a tool of the agent's own" in said
+    status, data, printed = policy("explain", "Deploy", "{}")
+    assert status == 0 and data.startswith("ask") and "a tool of the agent's own" in printed
     assert policy("explain", "Edits", '{"path": "x"}')[0] == 0
 
 
@@ -314,6 +316,6 @@ def test_the_log_says_who_decided(tmp_path: Path, agent: str) -> None:
         place.run("/edit notes.txt hello", "--agent", agent, *words)
         log = [msgspec.json.decode(row) for row in place.policy("log", "--limit", "1000", "--json").splitlines()]
         edits, before = [row for row in log[before:] if row["tool"] == "Edit"], len(log)
-        said = {f"{row['source']}: {row['rule']}" if row["rule"] else row["source"] for row in edits}
-        told = {source, f"client: {source.partition(':')[0]}", *(["cancelled"] if "fail" in words else [])}
-        assert said <= told and source in said, (words, said)
+        text = {f"{row['source']}: {row['rule']}" if row["rule"] else row["source"] for row in edits}
+        shown = {source, f"client: {source.partition(':')[0]}", *(["cancelled"] if "fail" in words else [])}
+        assert text <= shown and source in text, (words, text)

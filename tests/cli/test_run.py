@@ -29,8 +29,8 @@ def test_the_answer_is_on_stdout_and_nothing_else(place: Place) -> None:
 
 
 def test_the_prompt_may_come_on_stdin(place: Place) -> None:
-    assert place.run(said="/think of it\n").out == "I have thought about of it.\n"
-    assert place.run("-", said="/think of it\n").out == "I have thought about of it.\n"
+    assert place.run(line="/think of it\n").out == "I have thought about of it.\n"
+    assert place.run("-", line="/think of it\n").out == "I have thought about of it.\n"
 
 
 def test_the_prompt_may_come_from_a_file(place: Place) -> None:
@@ -40,9 +40,9 @@ def test_the_prompt_may_come_from_a_file(place: Place) -> None:
 
 def test_what_comes_on_stdin_beside_a_prompt_goes_along_as_data(place: Place) -> None:
     words = ("--agent", place.agent(agents.TakesTextOnly))
-    assert place.run("review this", *words, said="diff @missing.py").out == "text text\n"
-    assert place.run("review this", "-", *words, said="diff @missing.py").out == "text text\n"
-    assert place.run("review this", *words, said="").out == "text\n"
+    assert place.run("review this", *words, line="diff @missing.py").out == "text text\n"
+    assert place.run("review this", "-", *words, line="diff @missing.py").out == "text text\n"
+    assert place.run("review this", *words, line="").out == "text\n"
 
 
 @pytest.mark.slow

@@ -96,8 +96,8 @@ def test_every_event_says_which_engine_it_comes_from(messages: list[tuple[str, l
         printer.update(update)
     events = [msgspec.json.decode(line) for line in out.getvalue().splitlines()]
     for engine in TITLES:
-        said = "".join(each["text"] for each in events if each["engine"] == engine and not each.get("label"))
-        assert said == "".join("".join(pieces) for name, pieces in messages if name == engine)
+        text = "".join(each["text"] for each in events if each["engine"] == engine and not each.get("label"))
+        assert text == "".join("".join(pieces) for name, pieces in messages if name == engine)
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=5))

@@ -15,8 +15,8 @@ PAGE = (ROOT / "docs" / "run.md").read_text(encoding="utf-8")
 
 def test_every_option_is_on_the_page_and_no_other() -> None:
     options = {name for action in run_parser()._actions for name in action.option_strings}
-    told = set(re.findall(r"(?<![\w-])(-{1,2}[a-z][a-z-]*)", PAGE))
-    assert options <= told and {name for name in told if name.startswith("--")} <= options
+    shown = set(re.findall(r"(?<![\w-])(-{1,2}[a-z][a-z-]*)", PAGE))
+    assert options <= shown and {name for name in shown if name.startswith("--")} <= options
 
 
 def test_every_exit_status_is_on_the_page_and_in_the_help() -> None:
@@ -33,10 +33,10 @@ def test_every_exit_status_is_on_the_page_and_in_the_help() -> None:
 
 def test_every_event_is_on_the_page() -> None:
     tags = set(events.schema()["discriminator"]["mapping"])
-    told = {
+    shown = {
         tag for row in re.findall(r"^\| (`[a-z_`, ]+`) \|", PAGE, re.MULTILINE) for tag in re.findall(r"[a-z_]+", row)
     }
-    assert tags == told
+    assert tags == shown
 
 
 @pytest.mark.parametrize("line", re.findall(r"```json\n(.+?)\n```", PAGE))

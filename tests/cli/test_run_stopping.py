@@ -23,11 +23,11 @@ def place(tmp_path: Path) -> Place:
 def heard(program: "subprocess.Popen[bytes]", wanted: bytes) -> None:
     """Read until it has said this."""
     assert program.stdout is not None
-    said = b""
-    while wanted not in said:
+    line = b""
+    while wanted not in line:
         byte = os.read(program.stdout.fileno(), 1)
-        assert byte, f"it ended after {said!r}"
-        said += byte
+        assert byte, f"it ended after {line!r}"
+        line += byte
 
 
 def is_alive(pid: int) -> bool:

@@ -37,8 +37,8 @@ def sessions(home: Path, capfd: pytest.CaptureFixture[str]) -> Sessions:
 
     def run(*words: str) -> tuple[int, str, str]:
         status = main(["sessions", *words])
-        told = capfd.readouterr()
-        return status, told.out, told.err
+        printed = capfd.readouterr()
+        return status, printed.out, printed.err
 
     return run
 

@@ -149,9 +149,9 @@ def test_a_program_gets_the_keys_of_its_owners_and_all_that_is_nobodys(
 def test_git_runs_nothing_that_a_repository_names(environment: dict[str, str]) -> None:
     changed = harmless_git(environment)
     last = int(changed["GIT_CONFIG_COUNT"])
-    told = {
+    shown = {
         changed[f"GIT_CONFIG_KEY_{n}"]: changed[f"GIT_CONFIG_VALUE_{n}"]
         for n in range(last)
         if f"GIT_CONFIG_KEY_{n}" in changed
     }
-    assert told == GIT_SAFETY
+    assert shown == GIT_SAFETY

@@ -205,9 +205,9 @@ class Relay:
                         await self.client.close()
                         return
                     back = isinstance(one, Back)
-                    said = one.message if back else one
+                    text = one.message if back else one
                     await (source if back else target).send(
-                        said if isinstance(said, bytes) else msgspec.json.encode(said)
+                        text if isinstance(text, bytes) else msgspec.json.encode(text)
                     )
         if direction is Direction.C2A or not self.fault.stays_open:
             await target.close()

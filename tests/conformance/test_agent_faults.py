@@ -77,8 +77,8 @@ def _healthy() -> list[list[tuple[str, Entry]]]:
     def note(record: ScenarioRecord) -> None:
         records.append(record)
         for wire in record.wires:
-            told = wires.setdefault(id(wire), [])
-            told += [(record.name, entry) for entry in wire.trace[len(told) :]]
+            texts = wires.setdefault(id(wire), [])
+            texts += [(record.name, entry) for entry in wire.trace[len(texts) :]]
 
     asyncio.run(check_agent(InMemory(), under_load(WISHES), progress=note))
     return list(wires.values())
@@ -102,7 +102,7 @@ def _changed(id: str) -> set[str]:
 
 
 def test_a_fault_of_one_scenario_leaves_the_messages_of_others_alone() -> None:
-    fault = InScenario("mine", lambda told, talk: [])()
+    fault = InScenario("mine", lambda shown, talk: [])()
 
     def passed(direction: Direction, message: object) -> bool:
         return list(fault(direction, message)) == [message]

@@ -83,9 +83,9 @@ def test_a_command_that_starts_no_agent_is_reported_with_a_hint(
     script: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["check", "--only", "turn", "--", sys.executable, script]) == 1
-    said = " ".join(capsys.readouterr().out.split())
-    assert "fix: Check the command: it has to start an agent" in said
-    assert "Catch errors" not in said and "could not be checked" in said
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "fix: Check the command: it has to start an agent" in printed
+    assert "Catch errors" not in printed and "could not be checked" in printed
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,8 @@ def test_what_cannot_be_done_is_reported_with_a_hint(
     arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["check", *arguments]) == 2
-    said = capsys.readouterr().err
-    assert sentence in said and "\nhint: " in said
+    printed = capsys.readouterr().err
+    assert sentence in printed and "\nhint: " in printed
 
 
 def test_the_prompts_that_are_printed_can_be_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,8 +65,8 @@ def changes(broken: Broken, trace: list[Entry]) -> bool:
     for entry in trace:
         if len(entry.raw) < NEVER_LOOKED_AT:
             message = entry.raw if entry.msg is NO_JSON else msgspec.json.decode(entry.raw)
-            said = list(fault(entry.dir, message))
-            if len(said) != 1 or said[0] != (entry.raw if entry.msg is NO_JSON else entry.msg):
+            texts = list(fault(entry.dir, message))
+            if len(texts) != 1 or texts[0] != (entry.raw if entry.msg is NO_JSON else entry.msg):
                 return True
     return fault.status is not None or fault.stays_open
 

@@ -162,8 +162,8 @@ async def test_a_turn_may_take_longer_than_we_wait() -> None:
     records = ["turn", "cancel-streaming", "permission-refused", "modest"]
     report = await check_agent(Plainly(Thinks), SHORT, only=records)
     assert failed(report) == {}
-    told = {one.verdict.text for one in report.results if one.requirement.scenario in records}
-    assert told and all("--timeout" in text for text in told)
+    shown = {one.verdict.text for one in report.results if one.requirement.scenario in records}
+    assert shown and all("--timeout" in text for text in shown)
 
 
 class Hangs(Plain):
@@ -264,9 +264,9 @@ class Late(Plain):
 async def test_an_answer_that_comes_late_is_called_late_with_its_time_and_fails_nothing() -> None:
     report = await check_agent(Plainly(Late), SHORT, only=["turn"])
     assert failed(report) == {}
-    told = {one.verdict.text for one in report.results if one.requirement.scenario == "turn"}
-    assert len(told) == 1
-    assert "`session/new` was answered late, after 0." in told.pop()
+    shown = {one.verdict.text for one in report.results if one.requirement.scenario == "turn"}
+    assert len(shown) == 1
+    assert "`session/new` was answered late, after 0." in shown.pop()
 
 
 class LeavesEarly(Plain):

@@ -104,8 +104,8 @@ def test_two_that_need_each_other_are_no_reason_for_each_other() -> None:
 
 
 def test_a_strict_check_says_why_it_fails() -> None:
-    told = list(lines(RUDE, Screen(environment={}), 80, everything=False, strict=True))
-    assert told[-1] == "--strict: 1 fail that should hold."
+    sent = list(lines(RUDE, Screen(environment={}), 80, everything=False, strict=True))
+    assert sent[-1] == "--strict: 1 fail that should hold."
 
 
 def test_a_part_of_the_check_gives_no_verdict_on_the_whole() -> None:

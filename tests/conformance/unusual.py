@@ -279,21 +279,21 @@ class Unusual(Plain):
         id = f"{number[self.traits.number]}-{len(self._store)}"
         self._store[id] = cwd, []
         session = self._opened(id)
-        told = self.update(id, "available_commands_update", availableCommands=[])
+        updates = self.update(id, "available_commands_update", availableCommands=[])
         if self.traits.first_news == "before":
-            await told
+            await updates
         elif self.traits.first_news == "after":
-            asyncio.get_running_loop().call_later(0.002, lambda: self._later(told))
+            asyncio.get_running_loop().call_later(0.002, lambda: self._later(updates))
         else:
-            told.close()
+            updates.close()
         return {"sessionId": id, **self._offer(session)}
 
     def _opened(self, id: str) -> Session:
         """A session of the store, here."""
         if id not in self._store:
             raise Refusal(self.traits.unknown_code, "there is no such session")
-        cwd, said = self._store[id]
-        return self._sessions.setdefault(id, Session(cwd, [], said, asyncio.Event(), asyncio.Lock()))
+        cwd, printed = self._store[id]
+        return self._sessions.setdefault(id, Session(cwd, [], printed, asyncio.Event(), asyncio.Lock()))
 
     def _later(self, telling: Any) -> None:
         async def tell() -> None:

@@ -129,8 +129,8 @@ async def hear(mirror: ProcessTransport) -> dict[str, Any]:
 
 async def a_good_request_works(mirror: ProcessTransport) -> None:
     await mirror.send(b'{"jsonrpc":"2.0","id":"good",' + READ + b',"params":{"sessionId":"s","path":"/f","line":3}}')
-    heard = await hear(mirror)
-    assert (heard["id"], heard["result"]) == ("good", {"content": "text"})
+    message = await hear(mirror)
+    assert (message["id"], message["result"]) == ("good", {"content": "text"})
     await mirror.send(b'{"jsonrpc":"2.0","id":"seen","method":"_seen"}')
     assert (await hear(mirror))["result"]["value"] == {"sessionId": "s", "path": "/f", "line": 3}
 
@@ -141,9 +141,9 @@ async def test_bad_input_gets_a_clear_error_and_a_good_request_follows(mirror: P
     line, code, id = ROWS[name]
     async with asyncio.timeout(10):
         await mirror.send(line)
-        heard = await hear(mirror)
-        assert (heard["error"]["code"], heard["id"]) == (code, id), heard
-        assert heard["error"]["message"] and heard["error"]["data"]
+        message = await hear(mirror)
+        assert (message["error"]["code"], message["id"]) == (code, id), message
+        assert message["error"]["message"] and message["error"]["data"]
         await a_good_request_works(mirror)
 
 
@@ -185,7 +185,7 @@ async def test_lines_that_are_no_protocol_take_a_bounded_amount_of_memory(line: 
         for _ in range(2 * NOISE_KEPT):
             await raw.say(line % (b"x" * 20_000))
         await raw.say(b'{"jsonrpc":"2.0","id":1,"method":"_last","params":{}}')
-        while "error" not in (heard := await raw.hear()) or heard.get("id") != 1:
+        while "error" not in (message := await raw.hear()) or message.get("id") != 1:
             pass
         assert len(reports) == 2 * NOISE_KEPT
         assert sum(map(len, connection.noise)) <= NOISE_KEPT * LINE_KEPT

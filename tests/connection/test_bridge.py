@@ -165,8 +165,8 @@ async def test_an_elicitation_about_a_request_names_it_by_the_id_of_its_sender()
         passed = id_in(await end.agent.hear())
         asked = b'{"mode":"form","message":"who?","requestId":%b,"requestedSchema":{"requestId":5}}'
         end.agent.say(request(b"9", "elicitation/create", asked % passed))
-        heard = await end.client.hear()
-        assert heard == request(id_in(heard), "elicitation/create", asked % b'"login"')
+        message = await end.client.hear()
+        assert message == request(id_in(message), "elicitation/create", asked % b'"login"')
 
 
 async def test_an_elicitation_about_a_request_that_is_not_open_is_refused() -> None:
@@ -200,9 +200,9 @@ ODD = {
 async def test_nothing_is_changed_but_the_id(line: bytes, id: bytes) -> None:
     async with across() as end:
         end.client.say(line.replace(b"ID", id))
-        heard = await end.agent.hear()
-        passed = id_in(heard)
-        assert heard == line.replace(b"ID", passed).rstrip(b"\r")
+        message = await end.agent.hear()
+        passed = id_in(message)
+        assert message == line.replace(b"ID", passed).rstrip(b"\r")
         answered = re.sub(rb'"method"\s*:\s*"(?:[^"\\]|\\.)*"', b'"result":1', line)
         end.agent.say(answered.replace(b"ID", passed))
         assert await end.client.hear() == answered.replace(b"ID", id).rstrip(b"\r")
@@ -254,12 +254,12 @@ async def test_any_message_passes_byte_for_byte_but_for_its_id(message: tuple[by
     line, id = message
     async with across() as end:
         end.client.say(line.replace(b"\0", id))
-        heard = await end.agent.hear()
+        frame = await end.agent.hear()
         try:
-            passed = id_in(heard)
+            passed = id_in(frame)
         except KeyError:  # the agent's `"id"` may be written with an escape
             passed = b"1"
-        assert heard == line.replace(b"\0", passed)
+        assert frame == line.replace(b"\0", passed)
         assert (passed[:1] == b'"') == (id[:1] == b'"')
         end.agent.say(response(passed))
         assert await end.client.hear() == response(id)
@@ -269,9 +269,9 @@ async def test_any_message_passes_byte_for_byte_but_for_its_id(message: tuple[by
 async def test_whatever_bytes_come_the_next_request_passes_and_the_bridge_goes_on(lines: list[bytes]) -> None:
     async with across() as end:
         end.client.say(*lines, request(b'"after"', "_after"))
-        while b'"_after"' not in (heard := await end.agent.hear()):
-            assert b'"id"' not in heard
-        end.agent.say(response(id_in(heard)))
+        while b'"_after"' not in (message := await end.agent.hear()):
+            assert b'"id"' not in message
+        end.agent.say(response(id_in(message)))
         while await end.client.hear() != response(b'"after"'):
             pass
 
@@ -375,8 +375,8 @@ async def test_a_huge_message_passes_as_it_is() -> None:
     async with across(size=64 << 20, pipes=True) as end:
         params = b'{"id":1,"x":[%b0],"text":"%b"}' % (b"0, " * 100_000, b"\\n" * 5_000_000)
         end.client.say(request(b"1", params=params))
-        heard = await end.agent.hear()
-        assert heard == request(id_in(heard), params=params)
+        message = await end.agent.hear()
+        assert message == request(id_in(message), params=params)
 
 
 async def test_more_requests_than_may_be_open_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

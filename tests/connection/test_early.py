@@ -26,8 +26,8 @@ HELLO = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersi
 NEW = b'{"jsonrpc":"2.0","id":"n","method":"session/new","params":{"cwd":"/","mcpServers":[]}}\n'
 
 
-def answers(said: bytes) -> list[dict[str, Any]]:
-    done = subprocess.run([sys.executable, str(AGENT)], input=said, capture_output=True, check=True, timeout=limit())
+def answers(frame: bytes) -> list[dict[str, Any]]:
+    done = subprocess.run([sys.executable, str(AGENT)], input=frame, capture_output=True, check=True, timeout=limit())
     return [msgspec.json.decode(line) for line in done.stdout.splitlines()]
 
 

@@ -77,25 +77,27 @@ async def test_two_hundred_thousand_updates_arrive_in_order_before_the_answer() 
 
 @pytest.mark.slow
 async def test_a_hundred_sessions_at_once_keep_their_own_order() -> None:
-    heard: dict[str, list[str]] = {}
+    received: dict[str, list[str]] = {}
     router = Router()
-    router.on_notice(m.SESSION_UPDATE, lambda update: heard.setdefault(update.session_id, []).append(text_of(update)))
+    router.on_notice(
+        m.SESSION_UPDATE, lambda update: received.setdefault(update.session_id, []).append(text_of(update))
+    )
     async with agent(router) as connection:
         names = [f"session-{n}" for n in range(100)]
         await asyncio.gather(*(connection.request(m.PROMPT, prompt("count 200", name)) for name in names))
-    assert heard == {name: [f"{n} of {name}" for n in range(200)] for name in names}
+    assert received == {name: [f"{n} of {name}" for n in range(200)] for name in names}
 
 
 @pytest.mark.slow
 async def test_a_ten_mebibyte_update_and_a_fifty_mebibyte_file() -> None:
-    heard: list[SessionUpdate] = []
+    received: list[SessionUpdate] = []
     router = Router()
-    router.on_notice(m.SESSION_UPDATE, heard.append)
+    router.on_notice(m.SESSION_UPDATE, received.append)
     router.on_request(m.READ_TEXT_FILE, lambda _: ReadTextFileResult("\nab" + "é" * (25 << 20)))
     async with agent(router) as connection:
         await connection.request(m.PROMPT, prompt(f"shout {10 << 20}"))
         await connection.request(m.PROMPT, prompt("read /file"))
-    assert [len(text_of(heard[0])), text_of(heard[1])] == [10 << 20, f"{(25 << 20) + 3} \nab"]
+    assert [len(text_of(received[0])), text_of(received[1])] == [10 << 20, f"{(25 << 20) + 3} \nab"]
 
 
 async def test_a_message_over_the_limit_is_refused_and_the_next_one_is_not() -> None:
@@ -104,13 +106,13 @@ async def test_a_message_over_the_limit_is_refused_and_the_next_one_is_not() -> 
     def read(asked: ReadTextFile) -> ReadTextFileResult:
         return ReadTextFileResult("y" * 5000 if asked.path == "/big" else "small")
 
-    heard: list[SessionUpdate] = []
+    received: list[SessionUpdate] = []
     router.on_request(m.READ_TEXT_FILE, read)
-    router.on_notice(m.SESSION_UPDATE, heard.append)
+    router.on_notice(m.SESSION_UPDATE, received.append)
     async with agent(router, limit=2000) as connection:
         await connection.request(m.PROMPT, prompt("shout 9999"))  # told to nobody, so counted
-        assert (connection.counts["Rejected"], heard) == (1, [])
+        assert (connection.counts["Rejected"], received) == (1, [])
         await connection.request(m.PROMPT, prompt("read /small"))
-        assert text_of(heard[0]) == "5 sma"
+        assert text_of(received[0]) == "5 sma"
         with pytest.raises(RequestRefused):
             await connection.request(m.PROMPT, prompt("nonsense"))

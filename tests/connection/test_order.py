@@ -89,18 +89,18 @@ def _name(update: SessionUpdate) -> str:
 
 
 def _check(log: list[str], script: list[bytes], ids: list[int]) -> None:
-    said: list[str] = []
+    texts: list[str] = []
     seen_before: dict[str, list[str]] = {}
     for line in script:
         number = next((n for n, id in enumerate(ids) if line == answer(id, END_TURN)), None)
         if number is None:
-            said.append("odd" if line == ODD_UPDATE else line.split(b'"text":"')[1].split(b'"')[0].decode())
+            texts.append("odd" if line == ODD_UPDATE else line.split(b'"text":"')[1].split(b'"')[0].decode())
         else:
-            seen_before[f"answer {number}"] = list(said)
-    assert [entry for entry in log if not entry.startswith("answer")] == said
+            seen_before[f"answer {number}"] = list(texts)
+    assert [entry for entry in log if not entry.startswith("answer")] == texts
     for entry, updates in seen_before.items():
-        heard = [each for each in log[: log.index(entry)] if not each.startswith("answer")]
-        assert heard[: len(updates)] == updates
+        received = [each for each in log[: log.index(entry)] if not each.startswith("answer")]
+        assert received[: len(updates)] == updates
 
 
 async def test_an_update_is_handled_in_the_turn_it_arrives_even_if_a_handler_fails() -> None:

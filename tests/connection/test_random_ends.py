@@ -43,11 +43,11 @@ class Speaker:
     async def prompt(self, asked: v1.Prompt) -> v1.PromptResult:
         self.at_work += 1
         cancelled = self.cancelled.setdefault(asked.session_id, asyncio.Event())
-        said = self.said.setdefault(asked.session_id, [])
+        texts = self.said.setdefault(asked.session_id, [])
         try:
             for number in range(self.world.random.randint(0, 6)):
                 word = f"{number} " + "x" * self.world.random.choice([1, 1, 100, 30_000, 70_000])
-                said.append(word)
+                texts.append(word)
                 chunk = v1.SessionUpdate(asked.session_id, v1.AgentMessageChunk(v1.TextBlock(word)))
                 await self.connection.notify(m.SESSION_UPDATE, chunk)
                 await self.world.pause()
@@ -94,11 +94,11 @@ class Reader:
         return self.connection.stream(m.PROMPT, v1.Prompt(session, [v1.TextBlock("go")]))
 
     async def iterate(self, session: str) -> None:
-        heard = self.heard[session] = []
+        received = self.heard[session] = []
         # `async with`, because the request may fail, and its traceback would hold a stream that nobody reads.
         async with self.stream(session) as stream:
             async for update in stream:
-                heard.append(text_of(update))
+                received.append(text_of(update))
                 await self.world.pause()
                 if self.world.random.random() < 0.2:
                     await self.connection.request(m.SET_MODE, v1.SetMode(session, "plan"))
@@ -106,10 +106,10 @@ class Reader:
             self.whole.add(session)
 
     async def take(self, session: str) -> None:
-        heard = self.heard[session] = []
+        received = self.heard[session] = []
         stream = self.stream(session)
         while (update := await stream.take()) is not None:
-            heard.append(text_of(update))
+            received.append(text_of(update))
             await self.world.pause()
         if stream.result.stop_reason == v1.StopReason.END_TURN:
             self.whole.add(session)
@@ -177,10 +177,10 @@ async def converse(world: World, near: Transport, far: Transport) -> None:
     world.offer("collect", reader.held.clear)
 
     def in_order() -> None:
-        for session, heard in reader.heard.items():
-            said = speaker.said.get(session, [])
-            assert heard == said[: len(heard)], session
-            assert session not in reader.whole or heard == said, session
+        for session, each in reader.heard.items():
+            text = speaker.said.get(session, [])
+            assert each == text[: len(each)], session
+            assert session not in reader.whole or each == text, session
         assert not reader.between, "an update of a turn reached the handler for those between turns"
         for connection in (reader.connection, speaker.connection):
             assert not connection._pending and not connection._backlogs and not connection._answers.tasks
@@ -270,9 +270,9 @@ async def test_a_turn_that_is_collected_while_a_frame_is_encoded_is_cancelled_an
                 rest.append(asyncio.create_task(connection.request(m.PROMPT, v1.Prompt("s", [odd]))))
             case _:
                 rest.append(connection.stream(m.PROMPT, v1.Prompt("s", [odd])))
-        heard = [await raw.hear(), await raw.hear()]
-        assert [each["method"] for each in heard if each["method"] == "session/cancel"] == ["session/cancel"]
-        assert any('"odd"' in msgspec.json.encode(each).decode() for each in heard)
+        message = [await raw.hear(), await raw.hear()]
+        assert [each["method"] for each in message if each["method"] == "session/cancel"] == ["session/cancel"]
+        assert any('"odd"' in msgspec.json.encode(each).decode() for each in message)
         await connection.close()
         for each in rest:
             with pytest.raises(ConnectionClosed):

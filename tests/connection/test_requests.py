@@ -55,8 +55,8 @@ async def test_a_refusal_says_what_the_handler_said() -> None:
     router = Router()
     router.on_request(m.READ_TEXT_FILE, refuse)
     async with asyncio.timeout(10), against_raw(router) as (_, peer):
-        heard = await peer.ask("fs/read_text_file", {"sessionId": "s", "path": "/f"})
-        assert heard["error"] == {"code": -32002, "message": "No such file", "data": {"path": "/f"}}
+        response = await peer.ask("fs/read_text_file", {"sessionId": "s", "path": "/f"})
+        assert response["error"] == {"code": -32002, "message": "No such file", "data": {"path": "/f"}}
 
 
 WORDS = st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: bool(text.strip()))
@@ -68,18 +68,18 @@ DATA = st.one_of(st.none(), st.just("a path"), st.just({"path": "/f"}), st.just(
 async def test_the_message_of_a_refusal_is_one_line_and_nothing_of_it_is_lost(
     words: list[str], hint: str, data: object
 ) -> None:
-    said = f"{' '.join(words)}\nhint: {hint}"
+    printed = f"{' '.join(words)}\nhint: {hint}"
 
     def refuse(asked: ReadTextFile) -> ReadTextFileResult:
-        raise RequestError(Code.RESOURCE_NOT_FOUND, said, data)
+        raise RequestError(Code.RESOURCE_NOT_FOUND, printed, data)
 
     router = Router()
     router.on_request(m.READ_TEXT_FILE, refuse)
     async with asyncio.timeout(10), against_raw(router) as (_, peer):
         error = (await peer.ask("fs/read_text_file", {"sessionId": "s", "path": "/f"}))["error"]
     assert len(error["message"].splitlines()) == 1 and error["message"].strip()
-    told = [error["message"], *_texts(error["data"])]
-    missing = [line for line in said.splitlines() if line.strip() and not any(_within(line, text) for text in told)]
+    sent = [error["message"], *_texts(error["data"])]
+    missing = [line for line in printed.splitlines() if line.strip() and not any(_within(line, text) for text in sent)]
     assert missing == [] or data == {"hint": "another"}, "what the handler put there by itself stays"
     assert data is None or set(_texts(data)) <= set(_texts(error["data"]))
 
@@ -100,8 +100,8 @@ async def test_a_failure_of_ours_is_told_but_not_its_details() -> None:
     router = Router()
     router.on_request(m.READ_TEXT_FILE, fail)
     async with asyncio.timeout(10), against_raw(router, reports=reports) as (_, peer):
-        heard = await peer.ask("fs/read_text_file", {"sessionId": "s", "path": "/f"})
-        assert heard["error"] == {"code": -32603, "message": "Internal error"}
+        response = await peer.ask("fs/read_text_file", {"sessionId": "s", "path": "/f"})
+        assert response["error"] == {"code": -32603, "message": "Internal error"}
     assert type(reports[0]).__name__ == "HandlerFailed"
 
 
@@ -109,8 +109,8 @@ async def test_a_result_with_no_json_form_is_an_internal_error() -> None:
     router = Router()
     router.on_request(m.READ_TEXT_FILE, lambda _: object())  # type: ignore[arg-type, return-value]
     async with asyncio.timeout(10), against_raw(router) as (_, peer):
-        heard = await peer.ask("fs/read_text_file", {"sessionId": "s", "path": "/f"})
-        assert heard["error"]["code"] == Code.INTERNAL_ERROR
+        response = await peer.ask("fs/read_text_file", {"sessionId": "s", "path": "/f"})
+        assert response["error"]["code"] == Code.INTERNAL_ERROR
 
 
 @pytest.mark.parametrize("wrong", [None, ReadTextFile("s", "/f")], ids=["nothing", "another type"])
@@ -119,8 +119,8 @@ async def test_a_handler_that_returns_the_wrong_thing_is_told(wrong: object) -> 
     router = Router()
     router.on_request(m.READ_TEXT_FILE, lambda _: wrong)  # type: ignore[arg-type, return-value]
     async with asyncio.timeout(10), against_raw(router, reports=reports) as (_, peer):
-        heard = await peer.ask("fs/read_text_file", {"sessionId": "s", "path": "/f"})
-        assert heard["error"] == {"code": -32603, "message": "Internal error"}
+        response = await peer.ask("fs/read_text_file", {"sessionId": "s", "path": "/f"})
+        assert response["error"] == {"code": -32603, "message": "Internal error"}
     assert "not ReadTextFileResult" in repr(reports[0])
 
 
@@ -142,8 +142,8 @@ async def test_wrong_params_are_refused_with_the_place() -> None:
     router = Router()
     router.on_request(m.READ_TEXT_FILE, lambda asked: ReadTextFileResult(asked.path))
     async with asyncio.timeout(10), against_raw(router) as (_, peer):
-        heard = await peer.ask("fs/read_text_file", {"sessionId": "s", "path": 7})
-        assert heard["error"]["code"] == -32602 and "$.path" in heard["error"]["data"]
+        response = await peer.ask("fs/read_text_file", {"sessionId": "s", "path": 7})
+        assert response["error"]["code"] == -32602 and "$.path" in response["error"]["data"]
 
 
 async def test_a_refused_request_raises_with_code_and_data() -> None:
@@ -202,8 +202,8 @@ async def test_a_withdrawn_question_is_answered_once_with_cancelled(started: boo
             await peer.say(withdrawal)
         else:
             await peer.say(question, withdrawal)
-        heard = await peer.hear()
-        assert (heard["id"], heard["error"]["code"]) == ("q", Code.REQUEST_CANCELLED)
+        message = await peer.hear()
+        assert (message["id"], message["error"]["code"]) == ("q", Code.REQUEST_CANCELLED)
         await peer.say(withdrawal)
         assert (await peer.ask("x", {}, 5))["id"] == 5  # no second answer to "q"
         assert cleaned.is_set() == begun.is_set()
@@ -284,11 +284,11 @@ async def test_a_notification_nobody_handles_is_reported_and_not_answered() -> N
     async with asyncio.timeout(10), against_raw(reports=reports) as (connection, peer):
         await peer.say(b'{"method":"_vendor/hello","params":{}}', b'{"method":"session/update","params":7}')
         assert (await peer.ask("x", {}, 9))["id"] == 9
-        heard: list[tuple[str, Raw]] = []
-        connection.router.other_notice = lambda method, params: heard.append((method, params))
+        received: list[tuple[str, Raw]] = []
+        connection.router.other_notice = lambda method, params: received.append((method, params))
         await peer.say(b'{"method":"_vendor/hello","params":{}}')
         await peer.ask("x", {}, 10)
-        assert [method for method, _ in heard] == ["_vendor/hello"]
+        assert [method for method, _ in received] == ["_vendor/hello"]
     assert [type(report).__name__ for report in reports] == ["Unheard", "Unheard"]
 
 
@@ -324,8 +324,8 @@ async def test_a_refusal_arrives_even_if_its_data_cannot_be_sent_and_so_do_its_n
     async with asyncio.timeout(10), against_raw(router) as (_, peer):
         question = b'{"id":%d,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/f"}}'
         await peer.say(*(question % n for n in (1, 2, 3)))
-        heard = [await peer.hear() for _ in range(3)]
-        assert [(each["id"], each["error"]["code"], each["error"]["message"]) for each in heard] == [
+        messages = [await peer.hear() for _ in range(3)]
+        assert [(each["id"], each["error"]["code"], each["error"]["message"]) for each in messages] == [
             (n, -32002, "No such file") for n in (1, 2, 3)
         ]
 
@@ -353,9 +353,9 @@ async def test_a_refusal_by_the_peer_inside_a_handler_is_a_failure_of_ours_not_o
         agent.router.on_request(m.NEW_SESSION, new)
         asked = await client.ask("session/new", {"cwd": "/", "mcpServers": []}, "n")
         await client.say(b'{"id":%d,"error":{"code":-32601,"message":"Method not found"}}' % asked["id"])
-        heard = await client.hear()
-        assert (heard["id"], heard["error"]["code"]) == ("n", Code.INTERNAL_ERROR)
-        assert "refused" in heard["error"]["data"]
+        message = await client.hear()
+        assert (message["id"], message["error"]["code"]) == ("n", Code.INTERNAL_ERROR)
+        assert "refused" in message["error"]["data"]
 
 
 async def test_a_handler_that_fails_because_the_peer_is_gone_is_not_reported(caplog: pytest.LogCaptureFixture) -> None:
@@ -400,14 +400,14 @@ async def test_mistakes_of_ours_are_told_to_us() -> None:
 
 
 async def test_a_relay_without_handlers_gets_updates_as_the_bytes_they_are() -> None:
-    heard: list[tuple[str, Raw]] = []
+    received: list[tuple[str, Raw]] = []
     router = Router()
-    router.other_notice = lambda method, params: heard.append((method, params))
+    router.other_notice = lambda method, params: received.append((method, params))
     params = b'{"sessionId":"s", "update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a"},"x":1}}'
     async with asyncio.timeout(10), against_raw(router) as (_, peer):
         await peer.say(*[b'{"jsonrpc":"2.0","method":"session/update","params":' + params + b"}"] * 2)
         await peer.ask("x", {})
-        assert [(method, bytes(raw)) for method, raw in heard] == [("session/update", params)] * 2
+        assert [(method, bytes(raw)) for method, raw in received] == [("session/update", params)] * 2
 
 
 async def test_a_notification_leaves_at_once_even_if_the_loop_is_then_blocked() -> None:

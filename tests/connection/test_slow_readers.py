@@ -102,7 +102,7 @@ async def test_one_slow_session_does_not_starve_another_up_to_the_limit() -> Non
     async with asyncio.timeout(limit()), against_raw(inbox_limit=LIMIT) as (client, agent):
         slow = client.stream(m.PROMPT, Prompt("slow", []), "slow")
         quick = client.stream(m.PROMPT, Prompt("quick", []), "quick")
-        ids = {(heard := await agent.hear())["params"]["sessionId"]: heard["id"] for _ in range(2)}
+        ids = {(message := await agent.hear())["params"]["sessionId"]: message["id"] for _ in range(2)}
         for n in range(50):  # nobody reads the slow one
             await agent.say(chunk(f"{n}", "slow"), chunk(f"{n}", "quick"))
             assert text_of(await anext(quick)) == f"{n}"
@@ -114,10 +114,10 @@ async def test_one_slow_session_does_not_starve_another_up_to_the_limit() -> Non
 async def test_awaiting_the_answer_alone_never_deadlocks() -> None:
     async with asyncio.timeout(limit()), agent_and_client() as (agent, client):
         talker(agent, 3000)
-        heard: list[SessionUpdate] = []
-        client.router.on_notice(m.SESSION_UPDATE, heard.append)
+        received: list[SessionUpdate] = []
+        client.router.on_notice(m.SESSION_UPDATE, received.append)
         assert (await client.request(m.PROMPT, Prompt("s", []))).stop_reason == StopReason.END_TURN
-        assert len(heard) == 3000
+        assert len(received) == 3000
         assert (await client.stream(m.PROMPT, Prompt("s", []), "s")).stop_reason == StopReason.END_TURN
 
 
@@ -265,8 +265,8 @@ async def test_a_peer_that_floods_us_with_questions_is_slowed() -> None:
 
 async def test_many_senders_at_a_full_pipe_all_get_their_turn() -> None:
     async with asyncio.timeout(limit()), agent_and_client(over_pipes=True) as (agent, client):
-        heard: list[str] = []
-        client.router.on_notice(m.SESSION_UPDATE, lambda update: heard.append(text_of(update)))
+        received: list[str] = []
+        client.router.on_notice(m.SESSION_UPDATE, lambda update: received.append(text_of(update)))
 
         async def talk(n: int) -> None:
             sender = agent.sender(f"s{n}")
@@ -276,9 +276,9 @@ async def test_many_senders_at_a_full_pipe_all_get_their_turn() -> None:
         await asyncio.gather(*(talk(n) for n in range(50)))
         agent.router.on_request(m.LIST_SESSIONS, lambda _: ListSessionsResult([]))
         await client.request(m.LIST_SESSIONS, ListSessions())  # behind everything that was said
-        assert len(heard) == 2500
+        assert len(received) == 2500
         for n in range(50):
-            mine = [text.split()[0] for text in heard if text.startswith(f"{n}/")]
+            mine = [text.split()[0] for text in received if text.startswith(f"{n}/")]
             assert mine == [f"{n}/{each}" for each in range(50)]
 
 
@@ -305,13 +305,13 @@ async def _talk_until_full(sender: SessionSender) -> None:
 
 async def test_a_voice_says_what_notify_would_say() -> None:
     async with asyncio.timeout(limit()), against_raw() as (agent, client):
-        said = SessionUpdate('odd "id"', AgentMessageChunk(TextBlock('say "hi"\n é')))
-        await agent.notify(m.SESSION_UPDATE, said)
+        update = SessionUpdate('odd "id"', AgentMessageChunk(TextBlock('say "hi"\n é')))
+        await agent.notify(m.SESSION_UPDATE, update)
         first = await client.hear()
         sender = agent.sender('odd "id"')
         await sender.say('say "hi"\n é')
         assert await client.hear() == first
-        await sender.update(said.update)
+        await sender.update(update.update)
         assert await client.hear() == first
         await sender.think("hm")
         assert (await client.hear())["params"]["update"]["sessionUpdate"] == "agent_thought_chunk"

@@ -149,13 +149,13 @@ def test_the_page_has_the_timeout_of_every_method() -> None:
     page = (ROOT / "docs" / "core.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+_TIMEOUT)` \| ([^|]+) \| (.+) \|$", page, re.MULTILINE)
     assert [name for name, _, _ in rows] == list(NAMES)
-    told = {method: name for name, _, methods in rows for method in re.findall(r"`([^`]+)`", methods)}
+    shown = {method: name for name, _, methods in rows for method in re.findall(r"`([^`]+)`", methods)}
     for name, seconds, _ in rows:
         value = getattr(timeouts, name)
         assert seconds.strip() == ("none" if value is None else f"{value:g} s"), name
     known = {call.name for call in CALLS}
-    assert set(told) == known, "a method without a row, or a row without a method"
-    assert {method: getattr(timeouts, name) for method, name in told.items()} == {
+    assert set(shown) == known, "a method without a row, or a row without a method"
+    assert {method: getattr(timeouts, name) for method, name in shown.items()} == {
         call.name: call.timeout for call in CALLS
     }
 
@@ -255,8 +255,8 @@ async def test_a_stream_that_times_out_fails_and_the_turn_is_cancelled() -> None
         stream = connection.stream(m.PROMPT, v1.Prompt("s", [v1.TextBlock("hi")]), timeout=0.01)
         with pytest.raises(RequestTimeout, match="session/prompt"):
             await stream
-        heard = [(await raw.hear())["method"] for _ in range(3)]
-        assert heard == ["session/prompt", "session/cancel", "$/cancel_request"]
+        messages = [(await raw.hear())["method"] for _ in range(3)]
+        assert messages == ["session/prompt", "session/cancel", "$/cancel_request"]
 
 
 async def test_a_response_in_time_leaves_no_timer_behind() -> None:

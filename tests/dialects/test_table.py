@@ -92,9 +92,9 @@ def is_understood(row: Row) -> bool:
     except AcpError:
         return False
     says = msgspec.json.encode(row.says)
-    heard = msgspec.json.decode(reading.reply(says) if reading.reply else says)
+    received = msgspec.json.decode(reading.reply(says) if reading.reply else says)
     expected = row.says if row.heard is None else row.heard
-    return bool(msgspec.json.decode(encode(reading.value)) == row.seen and heard == expected)
+    return bool(msgspec.json.decode(encode(reading.value)) == row.seen and received == expected)
 
 
 def read_result(row: Row) -> Reading[Any]:

@@ -48,11 +48,11 @@ async def test_a_check_that_fails_or_hangs_is_a_finding_and_holds_up_nobody() ->
     results = await run_checks([Check(f"x.{name}", name, look, 0.2) for name, look in looks.items()], WARD)
     assert time.monotonic() - began < 5
     assert [result.check.title for result in results] == list(looks)  # in their order
-    told = {result.check.title: result.findings[0] for result in results}
-    assert told["fails"].sentence == "this could not be found out: RuntimeError: oh no"
-    assert told["hangs"].sentence == told["waits"].sentence == "this could not be found out within 0.2 seconds"
-    assert [told[name].status for name in looks] == ["problem", "problem", "problem", "ok"]
-    assert all(found.hint for found in told.values() if found.status == "problem")
+    shown = {result.check.title: result.findings[0] for result in results}
+    assert shown["fails"].sentence == "this could not be found out: RuntimeError: oh no"
+    assert shown["hangs"].sentence == shown["waits"].sentence == "this could not be found out within 0.2 seconds"
+    assert [shown[name].status for name in looks] == ["problem", "problem", "problem", "ok"]
+    assert all(found.hint for found in shown.values() if found.status == "problem")
 
 
 async def test_checks_run_side_by_side() -> None:

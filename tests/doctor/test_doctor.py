@@ -112,16 +112,16 @@ def test_it_says_how_we_were_installed(clinic: Clinic) -> None:
     clinic.bare()
     assert clinic.report("install")["install.antiphon"]["facts"]["how"] == "source"
     installed(clinic, __version__)
-    told = clinic.report("install")["install.antiphon"]
-    assert (told["status"], told["facts"]["how"]) == ("ok", "pip") and "installed by pip in " in told["sentence"]
+    check = clinic.report("install")["install.antiphon"]
+    assert (check["status"], check["facts"]["how"]) == ("ok", "pip") and "installed by pip in " in check["sentence"]
 
 
 def test_it_says_when_we_are_a_copy_of_the_tree(clinic: Clinic) -> None:
     clinic.bare()
     installed(clinic, "0.0.1", f'{{"url": "{ROOT.as_uri()}", "dir_info": {{"editable": true}}}}')
-    told = clinic.report("install")["install.antiphon"]
-    assert (told["status"], told["facts"]["how"]) == ("note", "editable")
-    assert f"installed from {ROOT}, which it still uses" in told["sentence"] and "0.0.1" in told["sentence"]
+    check = clinic.report("install")["install.antiphon"]
+    assert (check["status"], check["facts"]["how"]) == ("note", "editable")
+    assert f"installed from {ROOT}, which it still uses" in check["sentence"] and "0.0.1" in check["sentence"]
 
 
 def test_another_antiphon_on_the_path_is_told(clinic: Clinic) -> None:

@@ -36,15 +36,15 @@ def normal(text: str) -> str:
 def test_the_example_is_what_the_program_says(tmp_path: Path) -> None:
     clinic = example(tmp_path)
     done = clinic.visit()
-    said = done.out
+    text = done.out
     for place, name in (
         (clinic.bin, "/home/ada/.local/bin"),
         (clinic.home, "/home/ada"),
         (clinic.work, "/home/ada/songs"),
     ):
-        said = said.replace(str(place), name)
+        text = text.replace(str(place), name)
     (block,) = re.findall(r"```console\n\$ antiphon doctor\n(.*?)```", PAGE, re.DOTALL)
-    assert done.status == 1 and normal(block) == normal(said)
+    assert done.status == 1 and normal(block) == normal(text)
 
 
 def test_every_option_is_on_the_page_and_no_other() -> None:
@@ -54,12 +54,12 @@ def test_every_option_is_on_the_page_and_no_other() -> None:
 
 
 def test_every_part_and_every_check_is_on_the_page() -> None:
-    told = set(re.findall(r"^\| `([a-z]+\.[a-z.A-Z]+)` \|", PAGE, re.MULTILINE))
+    shown = set(re.findall(r"^\| `([a-z]+\.[a-z.A-Z]+)` \|", PAGE, re.MULTILINE))
     made = {re.sub(r"^(agents|editors|network|start|install)\.(?!registry|python|(?<=install\.)antiphon|command).+", r"\1.NAME", check.id)
             for check in checks_of(WARD, network=True, start=True)}  # fmt: skip
     made = {re.sub(r"^engines\.\w+\.", "engines.NAME.", id) for id in made}
-    assert told == made
-    assert {id.partition(".")[0] for id in told} == set(PARTS)
+    assert shown == made
+    assert {id.partition(".")[0] for id in shown} == set(PARTS)
 
 
 def test_every_exit_status_is_on_the_page() -> None:

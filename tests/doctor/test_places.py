@@ -24,9 +24,9 @@ def clinic(tmp_path: Path) -> Clinic:
 def test_every_mistake_in_a_config_file_is_told_with_its_line(clinic: Clinic) -> None:
     path = clinic.configure('model = 7\n\n[policy]\ndeny = ["Bash(("]\n[agents.mine]\ncommand = "x"\n')
     report = clinic.report("config")
-    told = report.all("config.user")
-    assert [each["facts"]["line"] for each in told] == ["1", "6", "4"]
-    assert all(each["status"] == "problem" and each["hint"] and str(path) in each["sentence"] for each in told)
+    shown = report.all("config.user")
+    assert [each["facts"]["line"] for each in shown] == ["1", "6", "4"]
+    assert all(each["status"] == "problem" and each["hint"] and str(path) in each["sentence"] for each in shown)
 
 
 @pytest.mark.parametrize("text", ["= 1\n", "[policy\n", "\0"])
@@ -45,8 +45,8 @@ def test_a_config_file_that_cannot_be_read_is_a_problem(clinic: Clinic) -> None:
 @pytest.mark.slow
 def test_a_project_waits_for_trust_and_says_so(clinic: Clinic) -> None:
     path = clinic.project('[policy]\nallow = ["Read"]\n')
-    told = clinic.report("config")["config.project"]
-    assert told["status"] == "note" and "antiphon policy trust" in told["hint"] and str(path) in told["sentence"]
+    check = clinic.report("config")["config.project"]
+    assert check["status"] == "note" and "antiphon policy trust" in check["hint"] and str(path) in check["sentence"]
     trust = [sys.executable, "-m", "antiphon", "policy", "trust"]
     subprocess.run(
         trust, cwd=clinic.work, env=clinic.env, input="y\n", capture_output=True, encoding="utf-8", check=True
@@ -86,8 +86,8 @@ def database(clinic: Clinic, version: int = len(MIGRATIONS)) -> Path:
 def test_a_database_is_opened_and_measured(clinic: Clinic) -> None:
     path = database(clinic)
     before = path.read_bytes(), [*clinic.state.iterdir()]
-    told = clinic.report("state")["state.database"]
-    assert told["status"] == "ok" and told["facts"]["version"] == str(len(MIGRATIONS)) and "KiB" in told["sentence"]
+    check = clinic.report("state")["state.database"]
+    assert check["status"] == "ok" and check["facts"]["version"] == str(len(MIGRATIONS)) and "KiB" in check["sentence"]
     assert (path.read_bytes(), [*clinic.state.iterdir()]) == before
 
 
@@ -260,9 +260,9 @@ def test_sessions_that_are_open_are_named_and_locks_of_nobody_counted(clinic: Cl
 
     assert "state.sessions" not in clinic.report("state").ids
     with SessionLock.take(clinic.state, "s", "Zed"):
-        told = clinic.report("state")["state.sessions"]
-        assert told["status"] == "ok" and told["sentence"].startswith("session `s` is open (process ")
-        assert "Zed" in told["sentence"]
+        check = clinic.report("state")["state.sessions"]
+        assert check["status"] == "ok" and check["sentence"].startswith("session `s` is open (process ")
+        assert "Zed" in check["sentence"]
     clinic.write(clinic.state / "locks" / "0123.lock", "{}")
-    told = clinic.report("state")["state.sessions"]
-    assert told["status"] == "note" and "1 lock of sessions" in told["sentence"] and told["facts"]["count"] == "1"
+    check = clinic.report("state")["state.sessions"]
+    assert check["status"] == "note" and "1 lock of sessions" in check["sentence"] and check["facts"]["count"] == "1"

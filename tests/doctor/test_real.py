@@ -126,5 +126,5 @@ def test_what_is_no_address_is_not_tried(clinic: Clinic, wrong: str) -> None:
 
 
 def test_a_model_at_a_cloud_provider_is_not_tried(clinic: Clinic) -> None:
-    told = clinic.report("--network", "network.claude", CLAUDE_CODE_USE_BEDROCK="1")["network.claude"]
-    assert told["status"] == "note" and "CLAUDE_CODE_USE_BEDROCK" in told["sentence"]
+    check = clinic.report("--network", "network.claude", CLAUDE_CODE_USE_BEDROCK="1")["network.claude"]
+    assert check["status"] == "note" and "CLAUDE_CODE_USE_BEDROCK" in check["sentence"]

@@ -265,13 +265,13 @@ def test_every_way_of_run_says_that_the_disk_is_full_and_which(
         )  # fmt: skip
     finally:
         disk.close()
-    said = done.stdout if more == ["--json"] else done.stderr
-    lines = [line for line in said.splitlines() if "antiphon.sqlite3` cannot" in line]
+    text = done.stdout if more == ["--json"] else done.stderr
+    lines = [line for line in text.splitlines() if "antiphon.sqlite3` cannot" in line]
     assert lines
     assert "Traceback" not in done.stderr
     if before or name == "demo":  # it works all the same, and says that nothing of it stays
         wanted = "This session is not being saved" if name == "antiphon" else "This session is not kept"
-        assert any(wanted in line for line in lines), said
+        assert any(wanted in line for line in lines), text
         assert all("hint: " not in line for line in lines)  # what to do stands in the same sentence
     else:
         assert done.returncode == 1

@@ -68,10 +68,10 @@ def test_updates_of_an_engine_come_before_its_request() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["claude", "codex", "third"]), st.booleans()), max_size=40))
-def test_every_update_is_sent_once_in_its_order_and_messages_are_whole(said: list[tuple[str, bool]]) -> None:
+def test_every_update_is_sent_once_in_its_order_and_messages_are_whole(texts: list[tuple[str, bool]]) -> None:
     sent = Sent()
     everything: dict[str, list[v1.Update]] = {"claude": [], "codex": [], "third": []}
-    for number, (name, talks) in enumerate(said):
+    for number, (name, talks) in enumerate(texts):
         update = word(str(number)) if talks else call(str(number))
         everything[name].append(update)
         sent.send(name, update)

@@ -83,8 +83,8 @@ signal.pause()
 
 async def started(pipe: Path) -> list[int]:
     """The ids of the command and its child, once both run."""
-    told = await asyncio.to_thread(pipe.read_text, encoding="utf-8")
-    return [int(pid) for pid in told.split()]
+    shown = await asyncio.to_thread(pipe.read_text, encoding="utf-8")
+    return [int(pid) for pid in shown.split()]
 
 
 async def test_a_command_that_is_cancelled_ends_with_all_it_started(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ async def test_a_command_that_takes_too_long_is_killed_and_gives_no_tasks(
 
 
 def test_entries_are_texts_or_objects_and_those_that_are_done_do_not_count() -> None:
-    told = [
+    sent = [
         "one",
         {"title": "two", "name": "x"},
         {"name": "three", "id": "t3", "status": "open"},
@@ -125,7 +125,7 @@ def test_entries_are_texts_or_objects_and_those_that_are_done_do_not_count() -> 
         7,
         None,
     ]
-    assert tasks_of(told) == [
+    assert tasks_of(sent) == [
         OpenTask("one"), OpenTask("two"), OpenTask("three", "t3"), OpenTask("four and more"), OpenTask("five"), OpenTask("a task without a name"),
     ]  # fmt: skip
 
@@ -137,8 +137,8 @@ json_values = st.recursive(
 
 
 @given(st.lists(json_values))
-def test_whatever_is_in_the_list_its_tasks_are_lines(told: list[object]) -> None:
-    for task in tasks_of(told):
+def test_whatever_is_in_the_list_its_tasks_are_lines(sent: list[object]) -> None:
+    for task in tasks_of(sent):
         assert task.title and "\n" not in task.title + task.id and "\x1b" not in task.title + task.id
 
 

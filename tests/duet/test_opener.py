@@ -89,9 +89,9 @@ async def test_a_person_sees_that_a_session_was_resumed_and_how_to_have_it_other
     async with playing(agent_over(alto), FULL, name="zed") as editor:
         await editor.open()
         await editor.until("notice")
-        (told,) = notices(editor)
-        assert "a song about rivers" in told["title"] and "/clear" in told["description"]
-        assert "auto_resume" in told["description"] and said(editor) == ["a song about rivers"]
+        (shown,) = notices(editor)
+        assert "a song about rivers" in shown["title"] and "/clear" in shown["description"]
+        assert "auto_resume" in shown["description"] and said(editor) == ["a song about rivers"]
 
 
 @pytest.mark.parametrize("said_before", [[], ["/status"], ["something else"]], ids=["nothing", "a command", "a prompt"])

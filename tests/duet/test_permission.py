@@ -76,9 +76,9 @@ async def test_an_ask_rule_asks_each_time_and_says_that_it_does(tmp_path: Path, 
 async def test_a_sub_agent_is_named_once(work: Path, database: Database) -> None:
     guard, editor = await opened(work, database), Editor("reject", "reject")
     meta = {"claudeCode": {"agentId": "tenor-1"}}
-    said = [v1.ContentItem(v1.TextBlock("A sub-agent asks (`tenor-1`)."))]
+    messages = [v1.ContentItem(v1.TextBlock("A sub-agent asks (`tenor-1`)."))]
     await guard.permission(CLAUDE, bash("make all", meta=meta), editor)
-    await guard.permission(CLAUDE, bash("make all", meta=meta, content=said), editor)
+    await guard.permission(CLAUDE, bash("make all", meta=meta, content=messages), editor)
     first, second = editor.asked
     assert texts(first) == "A sub-agent of Claude Code asks (`tenor-1`)."
     assert texts(second) == "A sub-agent asks (`tenor-1`).\nClaude Code asks."
@@ -166,9 +166,9 @@ async def test_a_permission_request_is_judged_with_how_the_call_was_announced(
     guard = await opened(work, database, "acceptEdits")
     bare = v1.RequestPermission("joint", v1.ToolCallPatch("call-1"), OPTIONS)
     path = str(work / "secret" / "x")
-    told = v1.ToolCall("call-1", "Edit", v1.ToolKind.EDIT, raw_input={"file_path": path})
+    shown = v1.ToolCall("call-1", "Edit", v1.ToolKind.EDIT, raw_input={"file_path": path})
     older = v1.ToolCallPatch("call-1", tool_kind=v1.ToolKind.EXECUTE, input={"command": "make all"})
-    assert chosen(await guard.permission("Gemini", bare, Editor(), known=told)) == "reject"
+    assert chosen(await guard.permission("Gemini", bare, Editor(), known=shown)) == "reject"
     assert chosen(await guard.permission("Gemini", bare, Editor(), known=older)) == "allow"
     editor = Editor("reject")
     assert chosen(await guard.permission("Gemini", bare, editor)) == "reject" and len(editor.asked) == 1

@@ -60,9 +60,9 @@ async def test_an_engine_that_only_reads_stays_in_plan_mode_also_where_no_mark_i
 
 async def test_a_plan_is_also_known_by_how_it_was_announced(work: Path, database: Database) -> None:
     guard = await opened(work, database, "plan")
-    told = v1.ToolCall("plan", "Ready?", v1.ToolKind.SWITCH_MODE)
+    shown = v1.ToolCall("plan", "Ready?", v1.ToolKind.SWITCH_MODE)
     leave = v1.RequestPermission("joint", v1.ToolCallPatch("plan"), OPTIONS, meta=QUESTION)
-    assert chosen(await guard.permission(CLAUDE, leave, Editor(), looking=True, known=told)) == "reject"
+    assert chosen(await guard.permission(CLAUDE, leave, Editor(), looking=True, known=shown)) == "reject"
 
 
 async def test_an_engine_that_only_reads_writes_and_runs_nothing_through_us(

@@ -73,8 +73,8 @@ async def test_an_engine_without_a_mode_to_read_only_does_not_review() -> None:
     async with playing(agent_over(FakeEngine("alto"), bass), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "/review la")
-        told = " ".join(notice["title"] for notice in editor.updates("notice"))
-    assert "no mode in which it only looks" in told and bass.given == []
+        updates = " ".join(notice["title"] for notice in editor.updates("notice"))
+    assert "no mode in which it only looks" in updates and bass.given == []
 
 
 async def test_an_engine_that_only_reads_may_not_write_through_the_client_either(tmp_path: Path) -> None:

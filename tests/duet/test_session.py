@@ -222,9 +222,9 @@ async def test_commands_of_an_engine_are_listed_beside_ours_and_one_that_is_hidd
     async with playing(agent_over(alto, FakeEngine("bass")), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "/alto:review now")
-        told = [command["name"] for command in editor.updates("available_commands_update")[-1]["availableCommands"]]
+        updates = [command["name"] for command in editor.updates("available_commands_update")[-1]["availableCommands"]]
         await editor.prompt(session, "/tune up")
-    assert {"alto", "bass", "duet", "review", "clear", "tune", "alto:review"} <= set(told)
+    assert {"alto", "bass", "duet", "review", "clear", "tune", "alto:review"} <= set(updates)
     assert alto.given == ["/review now", "/tune up"]
 
 
@@ -304,5 +304,5 @@ async def test_what_is_added_to_a_turn_stands_before_what_is_said_to_it(tmp_path
         await turn
     async with playing(agent_over(alto), FULL) as editor:
         await editor.connection.request(m.LOAD_SESSION, v1.LoadSession(session, "/w", []))
-        told = [update["content"]["text"] for update in editor.updates() if "content" in update]
-        assert told == ["one", "holding", "two", "thanks"]
+        updates = [update["content"]["text"] for update in editor.updates() if "content" in update]
+        assert updates == ["one", "holding", "two", "thanks"]

@@ -148,11 +148,11 @@ class Client:
         self.session = await self.agent.fork_session(session_id, self.at.folder, on_update=self.between.append, **more)
         return self.session
 
-    async def say(self, said: PromptContent, session: ClientSession | None = None) -> Told:
+    async def say(self, text: PromptContent, session: ClientSession | None = None) -> Told:
         """One turn to its end; in the session that was opened last, or a new one if there is none."""
         if session is None and not hasattr(self, "session"):
             await self.open()
-        turn = (session or self.session).prompt(said)
+        turn = (session or self.session).prompt(text)
         async with asyncio.timeout(wait_limit()):
             return Told([update async for update in turn], turn.result)
 

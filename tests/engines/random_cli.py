@@ -88,8 +88,8 @@ class Cli:
 
     def _deliver(self) -> None:
         if self._said and self._ear is not None and not self._paused:
-            said, self._said = self._said, bytearray()
-            self._ear.block_received(said)
+            printed, self._said = self._said, bytearray()
+            self._ear.block_received(printed)
 
     def _flush(self) -> None:
         self._flushing = False

@@ -18,9 +18,9 @@ from antiphon.engines.cli_program import (
 
 
 def test_an_offer_is_known_the_next_time_and_by_this_version_alone(tmp_path: Path) -> None:
-    told = {"models": [{"value": "big"}], "commands": []}
-    CliMemory("claude", "2.1.0").save(told)
-    assert CliMemory("claude", "2.1.0").load() == told
+    shown = {"models": [{"value": "big"}], "commands": []}
+    CliMemory("claude", "2.1.0").save(shown)
+    assert CliMemory("claude", "2.1.0").load() == shown
     assert CliMemory("claude", "2.1.1").load() is None and CliMemory("codex", "2.1.0").load() is None
 
 

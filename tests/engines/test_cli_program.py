@@ -108,7 +108,7 @@ def test_versions_are_compared_by_their_numbers(version: str, enough: bool) -> N
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "text"),
     [
         ("echo 'Error: binary not installed.' >&2; exit 1", "Error: binary not installed."),
         ("echo hello", "hello"),
@@ -118,12 +118,12 @@ def test_versions_are_compared_by_their_numbers(version: str, enough: bool) -> N
     ids=["a stub", "another program", "silent", "killed"],
 )
 def test_one_that_does_not_work_is_refused_with_what_it_said(
-    program: Callable[[str], FoundProgram], line: str, said: str
+    program: Callable[[str], FoundProgram], line: str, text: str
 ) -> None:
     found = program(line)
     with pytest.raises(CliMissing) as caught:
         version_of(found)
-    assert f"--version` printed: {said}" in caught.value.message and caught.value.hint
+    assert f"--version` printed: {text}" in caught.value.message and caught.value.hint
     assert known_version(found) is None
 
 

@@ -14,17 +14,17 @@ from tests.engines.demo_client import NOTHING, demo, text_of
 async def test_plain_text_gets_an_answer_about_the_workspace(workspace: Path) -> None:
     async with demo(workspace) as client:
         session = await client.new()
-        said = await client.say(session, "where am I?")
-        assert "`workspace`, which has 1 file (1 .md)" in said and "A place to sing" in said
+        reply = await client.say(session, "where am I?")
+        assert "`workspace`, which has 1 file (1 .md)" in reply and "A place to sing" in reply
 
 
 async def test_help_lists_every_command_that_is_offered(workspace: Path) -> None:
     async with demo(workspace) as client:
         session = await client.new()
-        said = await client.say(session, "/help")
+        reply = await client.say(session, "/help")
     offered = [frame["params"]["update"] for frame in client.frames if frame.get("method") == "session/update"]
     commands = next(update["availableCommands"] for update in offered if "availableCommands" in update)
-    assert commands and all(f"- `/{command['name']}" in said for command in commands)
+    assert commands and all(f"- `/{command['name']}" in reply for command in commands)
 
 
 async def test_an_edit_is_written_only_after_permission(workspace: Path) -> None:
@@ -60,7 +60,7 @@ async def test_a_command_runs_in_the_clients_terminal_only_after_permission(work
 
 
 @pytest.mark.parametrize(
-    ("exit", "told"),
+    ("exit", "shown"),
     [
         (v1.WaitForExitResult(0), "ended with 0."),
         (v1.WaitForExitResult(3, None), "ended with 3."),
@@ -70,12 +70,12 @@ async def test_a_command_runs_in_the_clients_terminal_only_after_permission(work
     ],
 )
 async def test_whatever_a_client_says_of_a_commands_end_is_put_into_words(
-    workspace: Path, exit: v1.WaitForExitResult, told: str
+    workspace: Path, exit: v1.WaitForExitResult, shown: str
 ) -> None:
     async with demo(workspace) as client:
         session = await client.new()
         client.answer_permission, client.exit = "allow", exit
-        assert told in (said := await client.say(session, "/run true")) and "None" not in said
+        assert shown in (reply := await client.say(session, "/run true")) and "None" not in reply
 
 
 async def test_always_is_remembered_in_the_session_and_after_a_restart(workspace: Path) -> None:
@@ -103,8 +103,8 @@ async def test_the_mode_that_only_looks_changes_nothing_and_asks_nothing(workspa
 async def test_a_client_that_can_do_nothing_is_served_from_this_machine(workspace: Path) -> None:
     async with demo(workspace, NOTHING) as client:
         session = await client.new()
-        said = await client.say(session, "/all")
-        assert "antiphon-demo-moved.txt` is gone" in said and "response" in said
+        reply = await client.say(session, "/all")
+        assert "antiphon-demo-moved.txt` is gone" in reply and "response" in reply
     asked = {frame["method"] for frame in client.frames if "id" in frame and "method" in frame}
     assert asked == {"session/request_permission"}
     kinds = {

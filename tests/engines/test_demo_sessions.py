@@ -38,7 +38,7 @@ def spoken(updates: list[v1.Update]) -> list[tuple[str, str]]:
 async def test_a_session_is_loaded_after_a_restart_with_all_that_was_said(workspace: Path) -> None:
     async with demo(workspace) as client:
         session = await client.new()
-        told, _ = await client.prompt(session, "/edit notes.txt")
+        reply, _ = await client.prompt(session, "/edit notes.txt")
         await client.prompt(session, "/slow 2")
         await client.prompt(session, "/image")
     async with demo(workspace) as client:
@@ -50,7 +50,7 @@ async def test_a_session_is_loaded_after_a_restart_with_all_that_was_said(worksp
         ]  # fmt: skip
         calls = v1.ToolCall | v1.ToolCallUpdate
         assert [each for each in updates if isinstance(each, calls)] == [
-            each for each in told if isinstance(each, calls)
+            each for each in reply if isinstance(each, calls)
         ]
         assert any(
             isinstance(each, v1.AgentMessageChunk) and isinstance(each.content, v1.ImageBlock) for each in updates

@@ -7,7 +7,7 @@ from antiphon.text import exact, size_in_words
 
 
 @pytest.mark.parametrize(
-    ("said", "line"),
+    ("text", "line"),
     [
         ("rm -rf \u202e/ ohce", "rm -rf <U+202E>/ ohce"),
         ("a\u200bb\u2066c\ufeff", "a<U+200B>b<U+2066>c<U+FEFF>"),
@@ -19,9 +19,9 @@ from antiphon.text import exact, size_in_words
         ("❤\ufe0f", "❤\ufe0f"),
     ],
 )
-def test_a_line_shows_what_is_invisible(said: str, line: str) -> None:
-    assert one_line(said) == line
-    assert exact(said).replace("\n\t", "") == line
+def test_a_line_shows_what_is_invisible(text: str, line: str) -> None:
+    assert one_line(text) == line
+    assert exact(text).replace("\n\t", "") == line
 
 
 def test_a_sentence_keeps_the_marks_of_its_language_and_loses_what_turns_it_around() -> None:

@@ -23,12 +23,12 @@ async def test_what_is_said_comes_back_in_order(tmp_path: Path) -> None:
     program = await start(ECHO, tmp_path)
     for number in range(1000):
         program.send(b"%d\n" % number)
-    heard = []
+    received = []
     async for line in program.lines():
-        heard.append(int(line))
-        if len(heard) == 1000:
+        received.append(int(line))
+        if len(received) == 1000:
             break
-    assert heard == list(range(1000))
+    assert received == list(range(1000))
     await program.close()
 
 

@@ -14,7 +14,6 @@ from antiphon.journal.base import Journal, JournalEntry, Lease, StaleLease
 from antiphon.store.errors import NoSuchSession
 from antiphon.store.locks import LiveElsewhere
 from tests.journal.implementations import IMPLEMENTATIONS, Place
-from tests.waits import idle
 
 LIMIT = 30.0
 

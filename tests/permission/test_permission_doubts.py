@@ -158,7 +158,7 @@ async def test_a_keeper_that_knows_no_session_allows_nothing_by_a_pattern(tmp_pa
 
 async def test_a_question_about_a_write_is_released_when_the_turn_is_cancelled(tmp_path: Path) -> None:
     asked = asyncio.Event()
-    told: list[str | None] = []
+    answers: list[str | None] = []
 
     async def ask(question: Question) -> PermissionChoice:
         asked.set()
@@ -166,7 +166,7 @@ async def test_a_question_about_a_write_is_released_when_the_turn_is_cancelled(t
         raise AssertionError
 
     async def play(agent: Deeds) -> None:
-        told.append(await agent.write("a"))
+        answers.append(await agent.write("a"))
 
     async with open_database(tmp_path / "state") as database:
         gate = PermissionGate(ask=ask, **stores(database))
@@ -176,7 +176,7 @@ async def test_a_question_about_a_write_is_released_when_the_turn_is_cancelled(t
             await stage.session.cancel()
             await turn
         log = await audited(database)
-    assert told and told[0] and "cancelled" in told[0] and not (tmp_path / "a").exists()
+    assert answers and answers[0] and "cancelled" in answers[0] and not (tmp_path / "a").exists()
     assert [(entry.verdict, entry.source) for entry in log] == [("deny", "cancelled")]
     assert gate.denials == []
 
@@ -211,14 +211,14 @@ async def test_a_link_that_is_put_in_the_way_while_the_user_thinks_is_not_follow
         (tmp_path / "a").symlink_to("precious")
         return ONCE
 
-    told: list[str | None] = []
+    answers: list[str | None] = []
 
     async def play(agent: Deeds) -> None:
-        told.append(await agent.write("a"))
+        answers.append(await agent.write("a"))
 
     async with staged(PermissionGate(ask=ask), tmp_path) as stage:
         await stage.turn(play)
-    assert told[0] and "leads elsewhere" in told[0]
+    assert answers[0] and "leads elsewhere" in answers[0]
     assert (tmp_path / "precious").read_text(encoding="utf-8") == "old"
 
 
@@ -341,7 +341,7 @@ async def test_a_stored_answer_for_what_runs_what_it_is_fed_counts_no_longer_and
         await store.remember(text, "deny", "project", project="/p")
         remembered, doubt = await Memory(store, "").recall("s", "/other")
         assert ([one.rule.text for one in remembered], doubt) == (["Bash(ls)"], "")
-        [told] = await forget_closed(store)
-        assert f"`{text}`" in told.sentence and "counts no longer" in told.sentence
+        [shown] = await forget_closed(store)
+        assert f"`{text}`" in shown.sentence and "counts no longer" in shown.sentence
         assert await forget_closed(store) == []
         assert [(row.rule, row.verdict) for row in await store.all()] == [("Bash(ls)", "allow"), (text, "deny")]

@@ -11,19 +11,19 @@ from tests.permission.keeping import NO, ONCE, Deeds, User, names_in, staged
 
 async def test_an_allowed_edit_is_one_write_of_what_was_shown(tmp_path: Path) -> None:
     user = User(ONCE, NO, NO, NO, NO)
-    told: list[str | None] = []
+    answers: list[str | None] = []
 
     async def play(agent: Deeds) -> None:
         await agent.ask_to_edit("a", "new words")
-        told.append(await agent.write("b", "new words"))  # another file: asked
-        told.append(await agent.write("a", "other words"))  # another text: asked
-        told.append(await agent.write("a", "new words\r\nand more"))  # more than was shown: asked
-        told.append(await agent.write("a", "new words"))
-        told.append(await agent.write("a", "new words"))  # a second time: asked
+        answers.append(await agent.write("b", "new words"))  # another file: asked
+        answers.append(await agent.write("a", "other words"))  # another text: asked
+        answers.append(await agent.write("a", "new words\r\nand more"))  # more than was shown: asked
+        answers.append(await agent.write("a", "new words"))
+        answers.append(await agent.write("a", "new words"))  # a second time: asked
 
     async with staged(PermissionGate(ask=user), tmp_path) as stage:
         await stage.turn(play)
-    assert [answer is None for answer in told] == [False, False, False, True, False]
+    assert [answer is None for answer in answers] == [False, False, False, True, False]
     assert len(user.asked) == 5
 
 

@@ -111,21 +111,21 @@ async def test_an_agent_that_was_told_always_does_not_ask_and_is_decided_about_a
 
 async def test_an_agent_that_never_asks_gets_nothing_for_free(tmp_path: Path) -> None:
     gate = PermissionGate(rules("Edit(src/**)", "Bash(echo *)"))
-    told: dict[str, str | None] = {}
+    answers: dict[str, str | None] = {}
 
     async def play(agent: Deeds) -> None:
-        told["inside"] = await agent.write("src/a")
-        told["beside"] = await agent.write("b")
-        told["echo"] = await agent.run("echo", "hello")
-        told["line"] = await agent.run("echo hello")
-        told["smuggled"] = await agent.run("echo hello; touch c")
-        told["touch"] = await agent.run("touch", "c")
-        told["preloaded"] = await agent.run("echo", "hello", env=[v1.EnvVariable("LD_PRELOAD", "/tmp/x.so")])
+        answers["inside"] = await agent.write("src/a")
+        answers["beside"] = await agent.write("b")
+        answers["echo"] = await agent.run("echo", "hello")
+        answers["line"] = await agent.run("echo hello")
+        answers["smuggled"] = await agent.run("echo hello; touch c")
+        answers["touch"] = await agent.run("touch", "c")
+        answers["preloaded"] = await agent.run("echo", "hello", env=[v1.EnvVariable("LD_PRELOAD", "/tmp/x.so")])
 
     async with staged(gate, tmp_path) as stage:
         await stage.turn(play)
-    assert [what for what, answer in told.items() if answer is None] == ["inside", "echo", "line"]
-    assert {what for what, answer in told.items() if answer and "permission denied" in answer} == {
+    assert [what for what, answer in answers.items() if answer is None] == ["inside", "echo", "line"]
+    assert {what for what, answer in answers.items() if answer and "permission denied" in answer} == {
         "beside", "smuggled", "touch", "preloaded"
     }  # fmt: skip
     assert names_in(tmp_path) == ["src"]
@@ -135,56 +135,56 @@ async def test_a_read_that_a_rule_denies_is_denied_through_the_client_too(tmp_pa
     for name in ("open", "secret"):
         (tmp_path / name).write_text("words", encoding="utf-8")
     (tmp_path / "link").symlink_to("secret")
-    told: list[str | None] = []
+    answers: list[str | None] = []
 
     async def play(agent: Deeds) -> None:
-        told.extend([await agent.read(name) for name in ("open", "secret", "link")])
+        answers.extend([await agent.read(name) for name in ("open", "secret", "link")])
 
     async with staged(PermissionGate(rules(deny=["Read(secret)"])), tmp_path) as stage:
         await stage.turn(play)
-    assert told[0] is None and all(answer and "denied" in answer for answer in told[1:])
+    assert answers[0] is None and all(answer and "denied" in answer for answer in answers[1:])
 
 
 async def test_a_deny_rule_holds_whatever_the_user_and_the_mode_say(tmp_path: Path) -> None:
     gate = PermissionGate(rules(deny=["Edit(.env)"]), PolicyMode.BYPASS, ask=User())
-    told: list[object] = []
+    answers: list[object] = []
 
     async def play(agent: Deeds) -> None:
-        told.extend([await agent.ask_to_edit(".env"), await agent.write(".env"), await agent.write("other")])
+        answers.extend([await agent.ask_to_edit(".env"), await agent.write(".env"), await agent.write("other")])
 
     async with staged(gate, tmp_path) as stage:
         await stage.turn(play)
-    assert told[0] == v1.Selected("n") and told[1] and told[2] is None
+    assert answers[0] == v1.Selected("n") and answers[1] and answers[2] is None
     assert names_in(tmp_path) == ["other"]
 
 
 async def test_in_plan_nothing_is_written_or_run_until_the_mode_is_changed(tmp_path: Path) -> None:
     gate = PermissionGate(rules("Edit", "Bash"), PolicyMode.PLAN, ask=User())
-    told: list[object] = []
+    answers: list[object] = []
 
     async def play(agent: Deeds) -> None:
-        told.extend([await agent.ask_to_edit("a"), await agent.write("a"), await agent.run("touch", "a")])
+        answers.extend([await agent.ask_to_edit("a"), await agent.write("a"), await agent.run("touch", "a")])
 
     async with staged(gate, tmp_path) as stage:
         await stage.turn(play)
-        assert told[0] == v1.Selected("n") and None not in told
+        assert answers[0] == v1.Selected("n") and None not in answers
         gate.mode = PolicyMode.DEFAULT
         await stage.turn(play)
-    assert told[3:] == [v1.Selected("y"), None, None]
+    assert answers[3:] == [v1.Selected("y"), None, None]
 
 
 async def test_a_path_outside_the_roots_is_refused_without_a_question(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
-    told: list[str | None] = []
+    answers: list[str | None] = []
 
     async def play(agent: Deeds) -> None:
-        told.append(await agent.write("../beside"))
-        told.append(await agent.run("touch", "x", cwd=str(tmp_path)))
+        answers.append(await agent.write("../beside"))
+        answers.append(await agent.run("touch", "x", cwd=str(tmp_path)))
 
     async with staged(PermissionGate(ask=User()), work) as stage:
         await stage.turn(play)
-    assert all(told) and names_in(tmp_path) == ["work"]
+    assert all(answers) and names_in(tmp_path) == ["work"]
 
 
 # What was allowed just now.

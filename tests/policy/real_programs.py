@@ -78,9 +78,9 @@ class Yard:
         """Whether all of these lines together did nothing."""
         place = self._copy()
         before = _state(place / "outside"), set(_names(place / "work"))
-        told = b"".join(self._bash(line.replace(str(self.model), str(place)), place) for line in group)
+        shown = b"".join(self._bash(line.replace(str(self.model), str(place)), place) for line in group)
         after = _state(place / "outside"), set(_names(place / "work"))
-        quiet = before == after and not any((place / "marks").iterdir()) and SECRET not in told
+        quiet = before == after and not any((place / "marks").iterdir()) and SECRET not in shown
         shutil.rmtree(place, ignore_errors=True)
         return quiet
 
@@ -95,10 +95,10 @@ class Yard:
         place = self._copy()
         before = _state(place / "outside"), set(_names(place / "work"))
         # The line names places as they are in the model, where it was judged.
-        told = self._bash(line.replace(str(self.model), str(place)), place)
+        shown = self._bash(line.replace(str(self.model), str(place)), place)
         inside = sorted(set(_names(place / "work")) ^ before[1])
         deed = Deed(
-            line, any((place / "marks").iterdir()), _state(place / "outside") != before[0], inside, SECRET in told
+            line, any((place / "marks").iterdir()), _state(place / "outside") != before[0], inside, SECRET in shown
         )
         shutil.rmtree(place, ignore_errors=True)
         return deed
@@ -113,13 +113,13 @@ class Yard:
             "TERM": "dumb",
         }
         env |= {"GIT_EDITOR": "editor", "GIT_SSH_COMMAND": "false", "PAGER": "cat", "LANG": "C.UTF-8"}
-        with (place / "told").open("wb") as told:
+        with (place / "told").open("wb") as shown:
             process = subprocess.Popen(
                 [BASH, "--norc", "--noprofile", "-c", line],
                 cwd=place / "work",
                 env=env,
                 stdin=subprocess.DEVNULL,
-                stdout=told,
+                stdout=shown,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 **_NOBODY,

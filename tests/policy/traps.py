@@ -87,7 +87,7 @@ def _option(random: Random, options: tuple[str, ...], words: list[str]) -> list[
     way = random.randrange(7)
     value = random.choice(words)
     if way == 6:  # letters joined as the program reads them: it may see an end of a value where we see none
-        short = [told[1:] for told in options if not told.startswith("--") and len(told) <= 3] or [
+        short = [each[1:] for each in options if not each.startswith("--") and len(each) <= 3] or [
             random.choice(_LETTERS)
         ]
         joined = "-" + "".join(random.choice([*short, "5"]) for _ in range(random.randint(2, 4)))

@@ -103,10 +103,10 @@ def client(recording: list[Line], *ignored: str, is_strict: bool = True) -> Clie
     return ClientPlayer(script, names, speed=0.0, strict=is_strict, ignored=Ignored(ignored))
 
 
-def say(player: Player, *said: Line, now: float = 0.0) -> list[Any]:
+def say(player: Player, *text: Line, now: float = 0.0) -> list[Any]:
     """Say this to a player, and hear what it says to it."""
-    heard = []
-    for line in said:
+    received = []
+    for line in text:
         player.receive(raw(line), now)
-        heard += [msgspec.json.decode(sent) for sent in player.ready(now)]
-    return heard
+        received += [msgspec.json.decode(sent) for sent in player.ready(now)]
+    return received

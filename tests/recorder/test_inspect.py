@@ -174,7 +174,7 @@ def test_a_file_that_is_no_recording_is_reported(desk: Desk, text: str, why: str
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "said"),
+    ("words", "status", "text"),
     [
         (("nowhere.jsonl",), 2, "no such file"),
         ((), 2, "name a recording"),
@@ -187,9 +187,9 @@ def test_a_file_that_is_no_recording_is_reported(desk: Desk, text: str, why: str
         ((DEMO, "--html", "nowhere/page.html"), 1, "cannot be written"),
     ],
 )
-def test_misuse_is_reported_with_a_hint(desk: Desk, words: tuple[str, ...], status: int, said: str) -> None:
+def test_misuse_is_reported_with_a_hint(desk: Desk, words: tuple[str, ...], status: int, text: str) -> None:
     assert (desk.inspect(*words) == "") == ("--json" not in words) and desk.status == status
-    assert said in desk.err and "hint: " in desk.err
+    assert text in desk.err and "hint: " in desk.err
 
 
 def test_a_page_is_written_beside_the_recording_for_its_owner_alone(desk: Desk) -> None:

@@ -40,14 +40,14 @@ class Recorded:
         self.bearing: list[Exception] = []
 
     def __call__(self, world: World) -> None:
-        rng, said = world.random, list[str]()
+        rng, printed = world.random, list[str]()
         self.number += 1
         path = self.folder / f"{self.number}.jsonl"
         self.bearing = rng.sample(ERRORS, 2)
         disk = Disk(str(path), world, fails=rng.choice([0, 0, 0.2, 1]))
         disk.open()
         queue = WriteQueue(("c2a", "a2c", "stderr"))
-        writer = RecordingWriter(queue, disk, said.append)
+        writer = RecordingWriter(queue, disk, printed.append)
         writer.start(["agent"], frozenset({"text"}) if rng.random() < 0.8 else frozenset(), quiet=True)
         sent: dict[str, list[int]] = {"c2a": [], "a2c": []}
         poisoned = 0
@@ -68,9 +68,9 @@ class Recorded:
             if rng.random() < 0.5:
                 queue.put(direction, b"")
         writer.finish()
-        self.check(path, sent, said)
+        self.check(path, sent, printed)
 
-    def check(self, path: Path, sent: dict[str, list[int]], said: list[str]) -> None:
+    def check(self, path: Path, sent: dict[str, list[int]], texts: list[str]) -> None:
         """All that was sent is there in its order, or counted."""
         lines = [json.loads(line) for file in files(path) for line in file.read_bytes().splitlines() if is_json(line)]
         found: dict[str, list[int]] = {"c2a": [], "a2c": []}
@@ -83,11 +83,11 @@ class Recorded:
         for direction, numbers in found.items():
             assert numbers == sorted(set(numbers)) and set(numbers) <= set(sent[direction])
         total, kept = sum(map(len, sent.values())), sum(map(len, found.values()))
-        assert len(said) == len({each.partition("(")[0] for each in said}) and "does not answer" not in "".join(said)
-        if not said:
+        assert len(texts) == len({each.partition("(")[0] for each in texts}) and "does not answer" not in "".join(texts)
+        if not texts:
             assert kept == total
         elif kept + missing < total:  # the last count could not be written either
-            assert "cannot be written" in "".join(said)
+            assert "cannot be written" in "".join(texts)
 
 
 def files(path: Path) -> list[Path]:

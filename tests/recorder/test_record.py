@@ -167,8 +167,8 @@ def test_the_agent_is_started_before_anything_heavy_is_loaded() -> None:
 )  # fmt: skip
 def test_arguments_that_make_no_sense_are_reported(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["record", *words]) == 2
-    said = capsys.readouterr()
-    assert said.out == "" and said.err.startswith("error: ") and said.err.splitlines()[-1].startswith("hint: ")
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.startswith("error: ") and printed.err.splitlines()[-1].startswith("hint: ")
 
 
 def test_a_file_that_cannot_be_created_is_reported_before_anything_starts(capsys: pytest.CaptureFixture[str]) -> None:

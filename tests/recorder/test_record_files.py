@@ -92,14 +92,14 @@ def test_what_waits_is_bounded_and_the_recording_says_what_is_missing(tmp_path: 
     queue.put("c2a", b"")
     files = RecordingFiles(str(tmp_path / "a.jsonl"))
     files.open()
-    heard: list[str] = []
-    writer = RecordingWriter(queue, files, heard.append)
+    received: list[str] = []
+    writer = RecordingWriter(queue, files, received.append)
     writer.start(["agent"], frozenset())
     writer.finish()
     note, *lines = [json.loads(line) for line in (tmp_path / "a.jsonl").read_bytes().splitlines()]
     assert note["command"] == ["agent"]
     assert [line.get("bytes", line.get("msg")) for line in lines] == [11, [6]]
-    assert heard == [f"recording to {tmp_path / 'a.jsonl'}"]
+    assert received == [f"recording to {tmp_path / 'a.jsonl'}"]
 
 
 def test_what_comes_at_once_is_taken_at_once_and_never_past_an_answer() -> None:

@@ -100,15 +100,15 @@ def test_a_line_that_is_too_long_is_recorded_by_its_size_and_the_next_one_is_who
     wire = DirectionRecorder("c2a", longest=4)
     sent = b"0123456789\n{}\n["
     *lines, last = (wire.feed(0, sent[:cut]) + wire.feed(0, sent[cut:]) + wire.end(0)).splitlines()
-    told = [json.loads(line) for line in lines]
-    if "note" in told[0]:
-        assert (told[0]["of"], told[0]["bytes"]) == ("c2a", 10)
-    assert told[1]["msg"] == {} and json.loads(last)["raw"] == "["
+    shown = [json.loads(line) for line in lines]
+    if "note" in shown[0]:
+        assert (shown[0]["of"], shown[0]["bytes"]) == ("c2a", 10)
+    assert shown[1]["msg"] == {} and json.loads(last)["raw"] == "["
 
 
 def test_what_the_disk_was_too_slow_for_is_noted() -> None:
     wire = DirectionRecorder("c2a")
     found = wire.feed(0, b'{}\n{"begun') + wire.gap(1, 1000) + wire.feed(2, b'the end"}\n{"next":1}\n') + wire.end(3)
-    told = [json.loads(line) for line in found.splitlines()]
-    assert [line.get("msg", line.get("raw", line.get("bytes"))) for line in told] == [{}, '{"begun', 1009, {"next": 1}]
-    assert told[1]["partial"] is True
+    sent = [json.loads(line) for line in found.splitlines()]
+    assert [line.get("msg", line.get("raw", line.get("bytes"))) for line in sent] == [{}, '{"begun', 1009, {"next": 1}]
+    assert sent[1]["partial"] is True

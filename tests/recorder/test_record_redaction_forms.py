@@ -102,7 +102,7 @@ def test_half_a_surrogate_pair_stops_nothing() -> None:
 
 def test_a_secret_with_a_name_and_a_shape_has_one_number() -> None:
     secrets = Secrets()
-    said = "echo API_KEY=sk-abcdefghijklmnop12345 TOKEN=ghp_abcdefghijklmnopqrstuvwxyz0123456789"
-    cleared = secrets.clear(said)
+    text = "echo API_KEY=sk-abcdefghijklmnop12345 TOKEN=ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+    cleared = secrets.clear(text)
     assert cleared == "echo API_KEY=[secret 1] TOKEN=[secret 2]"
-    assert secrets.clear(cleared) == cleared and secrets.clear(said) == cleared
+    assert secrets.clear(cleared) == cleared and secrets.clear(text) == cleared

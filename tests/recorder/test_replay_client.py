@@ -37,15 +37,15 @@ def test_nothing_is_sent_before_what_it_responds_to() -> None:
 
 def test_ids_that_the_agent_makes_up_are_followed() -> None:
     player = start()
-    heard = say(player, ANSWERS[0], answer(1, sessionId="live"))
-    assert heard[1]["params"]["sessionId"] == "live"
-    heard = say(
+    events = say(player, ANSWERS[0], answer(1, sessionId="live"))
+    assert events[1]["params"]["sessionId"] == "live"
+    events = say(
         player,
         update("available_commands_update", "live", availableCommands=[]),
         update("tool_call", "live", toolCallId="x9", **_of(ANSWERS[3], "title", "locations")),
         asked("q", "session/request_permission", sessionId="live", toolCall={"toolCallId": "x9"}, options=[]),
     )
-    assert heard == [{**SAID[3], "id": "q"}]
+    assert events == [{**SAID[3], "id": "q"}]
     say(player, update("agent_message_chunk", "live", content={"type": "text", "text": "done"}), ANSWERS[-1])
     assert told(player) == []
 
@@ -92,8 +92,8 @@ def test_updates_that_are_missing_new_or_elsewhere_are_reported() -> None:
 
 def test_a_question_that_the_agent_does_not_ask_is_not_answered() -> None:
     player = start()
-    heard = say(player, *ANSWERS[:4], *ANSWERS[5:])
-    assert heard == SAID[1:3] and player.is_through
+    events = say(player, *ANSWERS[:4], *ANSWERS[5:])
+    assert events == SAID[1:3] and player.is_through
     assert [one.message for one in player.differences] == [8]
 
 

@@ -27,16 +27,16 @@ def recording(tmp_path: Path) -> Path:
     return path
 
 
-def served(player: Player, said: bytes) -> bytes:
+def served(player: Player, line: bytes) -> bytes:
     """What a client that says this and closes its end gets."""
     (source, near), (far, target) = os.pipe(), os.pipe()
-    os.write(near, said)
+    os.write(near, line)
     os.close(near)
     serve(player, lambda player: None, source, target)
     os.close(source)
     os.close(target)
-    with os.fdopen(far, "rb") as heard:
-        return heard.read()
+    with os.fdopen(far, "rb") as received:
+        return received.read()
 
 
 def test_piping_the_client_in_gives_the_agent_out() -> None:
@@ -50,8 +50,8 @@ def test_a_last_line_without_an_end_counts() -> None:
 
 def test_after_a_mismatch_the_client_gets_an_error_and_nothing_more_is_read() -> None:
     player = strict(TURN)
-    heard = served(player, raw(INITIALIZE) + b"\n" + raw(prompt(9, "x")) + b"\n" + SAID)
-    assert [sorted(msgspec.json.decode(line)) for line in heard.splitlines()] == [
+    received = served(player, raw(INITIALIZE) + b"\n" + raw(prompt(9, "x")) + b"\n" + SAID)
+    assert [sorted(msgspec.json.decode(line)) for line in received.splitlines()] == [
         ["id", "jsonrpc", "result"],
         ["error", "id", "jsonrpc"],
     ]
@@ -68,10 +68,10 @@ def test_a_client_that_is_gone_is_no_error() -> None:
 
 
 def test_the_program_says_on_stderr_what_differed_and_ends_with_1(recording: Path) -> None:
-    said = raw(INITIALIZE).replace(b'"editor"', b'"\\u001b[31mvim"') + b"\n"
+    text = raw(INITIALIZE).replace(b'"editor"', b'"\\u001b[31mvim"') + b"\n"
     done = subprocess.run(
         [*ANTIPHON, "replay", "--strict", str(recording)],
-        input=said,
+        input=text,
         capture_output=True,
         check=False,
         timeout=limit(),
@@ -121,8 +121,8 @@ def test_words_that_make_no_sense_end_with_2(
     words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["replay", *words]) == 2
-    said = capsys.readouterr()
-    assert sentence in said.err and "\nhint: " in said.err and (said.out == "") == ("--json" not in words)
+    printed = capsys.readouterr()
+    assert sentence in printed.err and "\nhint: " in printed.err and (printed.out == "") == ("--json" not in words)
 
 
 def test_a_recording_that_cannot_be_replayed_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,8 +134,8 @@ def test_a_recording_that_cannot_be_replayed_is_reported(tmp_path: Path, capsys:
         (["two", "--conversation", "3"], "there is no conversation 3: the file holds 2", 2),
     ):
         assert main(["replay", str(tmp_path / words[0]), *words[1:]]) == status
-        said = capsys.readouterr().err
-        assert sentence in said and "\nhint: " in said
+        printed = capsys.readouterr().err
+        assert sentence in printed and "\nhint: " in printed
 
 
 @pytest.mark.slow

@@ -43,7 +43,7 @@ STEPS = st.lists(
 
 def conversation(steps: list[tuple[Direction, str, int, dict[str, Any]]]) -> list[Said]:
     """Questions, answers and notifications of both sides, in any order in which they can happen."""
-    said: list[Said] = []
+    texts: list[Said] = []
     open: dict[Direction, list[str]] = {Direction.C2A: [], Direction.A2C: []}
     for dir, what, number, params in steps:
         content = msgspec.json.encode(params).decode()
@@ -51,29 +51,29 @@ def conversation(steps: list[tuple[Direction, str, int, dict[str, Any]]]) -> lis
         free = [id for id in IDS if id not in open[dir]]
         asked = open[dir.other]
         if what == "answer" and asked:
-            said.append(Said(dir, asked.pop(number % len(asked)), f'"result":{content}', "answer"))
+            texts.append(Said(dir, asked.pop(number % len(asked)), f'"result":{content}', "answer"))
         elif what == "ask" and free:
             open[dir].append(free[number % len(free)])
-            said.append(Said(dir, open[dir][-1], method, "ask"))
+            texts.append(Said(dir, open[dir][-1], method, "ask"))
         else:
-            said.append(Said(dir, None, method, "tell"))
-    return said
+            texts.append(Said(dir, None, method, "tell"))
+    return texts
 
 
 CONVERSATIONS = STEPS.map(conversation)
 
 
-def player_of(said: list[Said]) -> StrictPlayer:
-    lines: list[Entry] = [parse(number, 0.0, one.dir, one.line()) for number, one in enumerate(said, 1)]
+def player_of(texts: list[Said]) -> StrictPlayer:
+    lines: list[Entry] = [parse(number, 0.0, one.dir, one.line()) for number, one in enumerate(texts, 1)]
     return StrictPlayer(Script(lines, Direction.A2C), ReplayNames(lines, Direction.C2A), speed=0.0)
 
 
 @given(CONVERSATIONS)
-def test_a_recording_matches_its_own_client_under_any_ids(said: list[Said]) -> None:
-    player = player_of(said)
+def test_a_recording_matches_its_own_client_under_any_ids(texts: list[Said]) -> None:
+    player = player_of(texts)
     sent, wanted = player.ready(0.0), []
     live: dict[str, str] = {}  # the recorded id of an open question of the client → the one it has now
-    for number, one in enumerate(said):
+    for number, one in enumerate(texts):
         id = one.id
         if one.dir is Direction.C2A:
             if one.kind == "ask":
@@ -89,19 +89,19 @@ def test_a_recording_matches_its_own_client_under_any_ids(said: list[Said]) -> N
 
 @given(st.data())
 def test_any_change_in_what_the_client_sends_is_reported_with_its_path(data: st.DataObject) -> None:
-    said = data.draw(CONVERSATIONS)
-    mine = [place for place, one in enumerate(said) if one.dir is Direction.C2A]
+    lines = data.draw(CONVERSATIONS)
+    mine = [place for place, one in enumerate(lines) if one.dir is Direction.C2A]
     if not mine:
         return
     chosen = data.draw(st.sampled_from(mine))
-    message = msgspec.json.decode(f"{{{said[chosen].rest}}}")
-    part = "result" if said[chosen].kind == "answer" else "params"
+    message = msgspec.json.decode(f"{{{lines[chosen].rest}}}")
+    part = "result" if lines[chosen].kind == "answer" else "params"
     path = change(data, message[part], part)
     rest = msgspec.json.encode({part: message[part]}).decode()[1:-1]
     method = "" if part == "result" else f'"method":"{message["method"]}",'
-    player = player_of(said)
+    player = player_of(lines)
     player.ready(0.0)
-    for place, one in enumerate(said):
+    for place, one in enumerate(lines):
         if one.dir is Direction.C2A:
             assert player.problems == []
             player.receive(one._replace(rest=method + rest).line() if place == chosen else one.line(), 0.0)
@@ -147,11 +147,11 @@ WORDS = st.one_of(
 
 
 @given(st.lists(WORDS, max_size=8))
-def test_whatever_comes_a_player_goes_on_or_says_why_not(said: list[bytes]) -> None:
+def test_whatever_comes_a_player_goes_on_or_says_why_not(frame: list[bytes]) -> None:
     players: list[Player] = [strict(TURN), tolerant(TURN), client(TURN), client(TURN, is_strict=False)]
     for player in players:
         sent = player.ready(0.0)
-        for now, line in enumerate(said):
+        for now, line in enumerate(frame):
             player.receive(line, float(now))
             sent += player.ready(float(now))
         sent += player.end(100.0)

@@ -38,7 +38,7 @@ def test_another_word_is_told_with_its_path_and_answered_with_an_error() -> None
 
 
 @pytest.mark.parametrize(
-    ("said", "problem"),
+    ("texts", "problem"),
     [
         (ask(0, "session/list"), 'message 1 (initialize): recorded "initialize", got "session/list"'),
         (tell("initialize"), 'message 1 (initialize): recorded "initialize", got "initialize"'),
@@ -47,9 +47,9 @@ def test_another_word_is_told_with_its_path_and_answered_with_an_error() -> None
         (("c2a", [1]), 'message 1 (initialize): recorded "initialize", got "JSON that is no message"'),
     ],
 )
-def test_a_message_of_another_kind_is_reported(said: tuple[str, Any], problem: str) -> None:
+def test_a_message_of_another_kind_is_reported(texts: tuple[str, Any], problem: str) -> None:
     player = strict(TURN)
-    say(player, said)
+    say(player, texts)
     assert player.problems[0] == problem
 
 
@@ -96,8 +96,8 @@ def test_answers_have_the_ids_of_the_live_client_and_all_other_bytes_of_the_reco
 
 def test_paths_are_those_of_the_live_directory() -> None:
     player = strict(TURN)
-    heard = say(player, SAID[0], ask(1, "session/new", cwd="/new", mcpServers=[]), SAID[2])
-    moved = heard[3]["params"]["update"]
+    events = say(player, SAID[0], ask(1, "session/new", cwd="/new", mcpServers=[]), SAID[2])
+    moved = events[3]["params"]["update"]
     assert moved["title"] == "Read /new/a.py" and moved["locations"] == [{"path": "/new/a.py"}]
     assert player.problems == []
 
@@ -116,16 +116,16 @@ def test_ids_that_the_client_makes_up_are_followed() -> None:
         asked(2, "terminal/output", sessionId="s1", terminalId="t-old"),
     ]
     player = strict(recording)
-    heard = say(player, INITIALIZE, answer(1, by="c2a", terminalId="t-new"))
-    assert heard[1]["params"]["terminalId"] == "t-new" and player.problems == []
+    events = say(player, INITIALIZE, answer(1, by="c2a", terminalId="t-new"))
+    assert events[1]["params"]["terminalId"] == "t-new" and player.problems == []
 
 
 def test_what_was_sent_at_once_may_come_in_any_order() -> None:
     one, two = ask(1, "session/list"), ask(2, "session/new", cwd="/w")
     recording = [INITIALIZE, answer(0), one, two, tell("_note"), answer(1, sessions=[]), answer(2, sessionId="s")]
     player = strict(recording)
-    heard = say(player, INITIALIZE, tell("_note"), two, one)
-    assert [line["id"] for line in heard] == [0, 1, 2] and player.problems == []
+    events = say(player, INITIALIZE, tell("_note"), two, one)
+    assert [line["id"] for line in events] == [0, 1, 2] and player.problems == []
 
 
 def test_answers_may_come_in_any_order_but_not_before_they_are_asked_for() -> None:
@@ -186,8 +186,8 @@ def test_a_cancelled_request_is_named_by_its_live_id() -> None:
 
 def test_a_form_for_a_question_names_it_by_its_live_id() -> None:
     recording = [prompt(2, "go"), asked(1, "elicitation/create", requestId=2), asked(2, "_x"), tell("_y")]
-    heard = say(strict(recording), prompt("two", "go"))
-    assert heard[0]["params"]["requestId"] == "two"
+    events = say(strict(recording), prompt("two", "go"))
+    assert events[0]["params"]["requestId"] == "two"
 
 
 def test_pauses_before_any_request_count_from_the_start() -> None:

@@ -14,11 +14,11 @@ def test_the_recorded_client_receives_what_was_recorded() -> None:
 
 def test_another_client_receives_the_same_and_each_difference_is_noted_once() -> None:
     player = tolerant(TURN)
-    heard = say(
+    events = say(
         player, ask("a", "initialize", protocolVersion=1), ask("b", "session/new", cwd="/old/songs", mcpServers=[])
     )
-    heard += say(player, tell("_focus"), tell("_focus"), prompt("c", "hello"), answer(0, by="c2a", outcome={}))
-    assert [line["id"] for line in heard if "result" in line] == ["a", "b", "c"]
+    events += say(player, tell("_focus"), tell("_focus"), prompt("c", "hello"), answer(0, by="c2a", outcome={}))
+    assert [line["id"] for line in events if "result" in line] == ["a", "b", "c"]
     assert player.notes == [
         'message 1 (initialize): params.clientInfo: recorded {"name":"editor","version":"1"}, got nothing',
         "ignored: _focus",
@@ -29,8 +29,8 @@ def test_another_client_receives_the_same_and_each_difference_is_noted_once() ->
 
 def test_what_is_not_requested_is_left_out() -> None:
     player = tolerant(TURN)
-    heard = say(player, prompt(9, "now"), answer(0, by="c2a"))
-    assert [line.get("method", line.get("id")) for line in heard] == [
+    events = say(player, prompt(9, "now"), answer(0, by="c2a"))
+    assert [line.get("method", line.get("id")) for line in events] == [
         "session/update",
         "session/request_permission",
         "session/update",
@@ -58,8 +58,8 @@ def test_the_same_question_gets_its_own_answer_and_others_the_next() -> None:
     for id, text in enumerate(("one", "two", "three"), 1):
         recording += [prompt(id, text), answer(id, stopReason=text)]
     player = tolerant(recording)
-    heard = say(player, prompt(7, "three"), prompt(8, "else"), prompt(9, "else"), prompt(10, "else"))
-    assert [line["result"]["stopReason"] for line in heard] == ["three", "one", "two", "three"]
+    events = say(player, prompt(7, "three"), prompt(8, "else"), prompt(9, "else"), prompt(10, "else"))
+    assert [line["result"]["stopReason"] for line in events] == ["three", "one", "two", "three"]
 
 
 def test_a_session_receives_its_own_updates() -> None:
@@ -73,8 +73,8 @@ def test_a_session_receives_its_own_updates() -> None:
     ]
     recording += [answer(2, stopReason="end_turn"), answer(1, stopReason="refusal")]
     player = tolerant(recording)
-    heard = say(player, prompt(5, "z", "s2"))
-    assert heard[0]["params"]["sessionId"] == "s2" and heard[1]["result"]["stopReason"] == "end_turn"
+    events = say(player, prompt(5, "z", "s2"))
+    assert events[0]["params"]["sessionId"] == "s2" and events[1]["result"]["stopReason"] == "end_turn"
 
 
 def test_methods_that_were_never_recorded_are_refused() -> None:
@@ -134,8 +134,8 @@ def test_in_version_2_cancelling_sends_the_state_that_ends_the_turn() -> None:
 def test_a_session_that_the_client_names_is_named_so_by_us() -> None:
     recording = [ask(1, "session/load", sessionId="old", cwd="/w", mcpServers=[]), update("plan", "old"), answer(1)]
     player = tolerant(recording)
-    heard = say(player, ask(1, "session/load", sessionId="new", cwd="/w", mcpServers=[]))
-    assert heard[0]["params"]["sessionId"] == "new"
+    events = say(player, ask(1, "session/load", sessionId="new", cwd="/w", mcpServers=[]))
+    assert events[0]["params"]["sessionId"] == "new"
 
 
 def test_a_question_of_ours_that_is_open_twice_has_two_ids() -> None:

@@ -220,7 +220,7 @@ def test_words_can_be_read_in_light_and_in_dark() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("text", "words"),
     [
         (seconds(None), "\u2013"), (seconds(0.0123), "12 ms"), (seconds(1.25), "1.25 s"), (seconds(33.33), "33.3 s"),
         (seconds(200), "3 min 20 s"), (seconds(7260), "2 h 01 min"), (about(40), "40 s"), (about(900), "15 min"), (about(9000), "2 h"),
@@ -229,5 +229,5 @@ def test_words_can_be_read_in_light_and_in_dark() -> None:
         (size(310_000_000), "310 MB"), (size(3_100_000_000), "3.1 GB"), (size(0), "0 B"), (seconds(None, "-"), "-"), (seconds(0), "0 ms"),
     ],
 )  # fmt: skip
-def test_numbers_are_shown_in_a_few_letters(said: str, words: str) -> None:
-    assert said == words
+def test_numbers_are_shown_in_a_few_letters(text: str, words: str) -> None:
+    assert text == words

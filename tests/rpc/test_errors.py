@@ -69,8 +69,8 @@ def test_people_read_a_sentence_without_the_code_and_then_the_hint(
             error = RequestError(code, message, {"details": f"{details}\nhint: {hint}"})
         case _:
             error = RequestError(code, message, {"details": details, "hint": hint})
-    sentence, told = errors.sentence_and_hint(error)
-    assert told == hint
+    sentence, shown = errors.sentence_and_hint(error)
+    assert shown == hint
     assert (
         details in sentence
         and "\nhint: " not in sentence

@@ -78,8 +78,8 @@ def test_the_second_answer_to_one_question_is_a_stray() -> None:
 def test_a_withdrawn_question_expects_a_late_answer() -> None:
     peer = Peer()
     id, _ = peer.ask("x", {})
-    told = peer.withdraw(id)
-    assert told is not None and b'"$/cancel_request"' in told
+    frame = peer.withdraw(id)
+    assert frame is not None and b'"$/cancel_request"' in frame
     assert peer.withdraw(id) is None
     assert peer.receive(b'{"id":%d,"result":1}' % id) == Stray(id, late=True)
     assert peer.forget() == []
@@ -100,9 +100,9 @@ def test_a_withdrawal_reaches_the_open_question() -> None:
     near, far = Peer(), Peer()
     id, question = near.ask("x", {})
     far.receive(bytes(question))
-    told = near.withdraw(id)
-    assert told is not None
-    assert far.receive(bytes(told)) == Withdrawn(id)
+    frame = near.withdraw(id)
+    assert frame is not None
+    assert far.receive(bytes(frame)) == Withdrawn(id)
     answer = near.receive(far.refuse(id, ErrorObject(Code.REQUEST_CANCELLED, "Request cancelled")))
     assert answer == Stray(id, late=True, error=ErrorObject(Code.REQUEST_CANCELLED, "Request cancelled"))
 

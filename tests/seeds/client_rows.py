@@ -13,8 +13,8 @@ def update(named: str, /, **fields: Any) -> Json:
     return {"sessionId": "$SESSION", "update": {"sessionUpdate": named, **fields}}
 
 
-def text(said: str) -> Json:
-    return {"type": "text", "text": said}
+def text(printed: str) -> Json:
+    return {"type": "text", "text": printed}
 
 
 def call(id: str, **fields: Any) -> Json:

@@ -29,8 +29,8 @@ def claude(name: str, shows: list[str], lines: list[Json], updates: list[Json], 
     return AgentRow(name, "wire", shows, [NEW, asked], agent="claude", says=lines)
 
 
-def text(said: str) -> Json:
-    return update("agent_message_chunk", content={"type": "text", "text": said})
+def text(printed: str) -> Json:
+    return update("agent_message_chunk", content={"type": "text", "text": printed})
 
 
 CLAUDE_ROWS = [

@@ -51,10 +51,10 @@ class Player(Agent):
         end = self._given(self.row["ends"], "session/prompt")
         for played in self.row["plays"]:
             words = {"$SESSION": params["sessionId"], "$CWD": self.folder, "$TERMINAL": self.terminal}
-            said = json.dumps(played)
+            text = json.dumps(played)
             for word, meant in words.items():
-                said = said.replace(word, meant)
-            filled = json.loads(said)
+                text = text.replace(word, meant)
+            filled = json.loads(text)
             if "id" not in filled:
                 self.say({"method": "session/update", "params": filled})
                 continue

@@ -37,8 +37,8 @@ def environment(row: AgentRow, folder: Path) -> dict[str, str]:
     )
     program.chmod(0o755)
     lines = [INIT, *row.says] if row.agent == "claude" else row.says
-    said = "\n".join(json.dumps(line) for line in lines)
-    (folder / "lines.jsonl").write_text("\n\n".join([said] * 5), encoding="utf-8")
+    text = "\n".join(json.dumps(line) for line in lines)
+    (folder / "lines.jsonl").write_text("\n\n".join([text] * 5), encoding="utf-8")
     return {
         VARIABLES[row.agent]: str(program),
         "STAND_IN_LINES": str(folder / "lines.jsonl"),

@@ -103,12 +103,12 @@ def written_until_killed(directory: Path) -> int:
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, encoding="utf-8") as holder:
         try:
             assert holder.stdout is not None
-            told = [int(holder.stdout.readline()) for _ in range(30)]
+            sent = [int(holder.stdout.readline()) for _ in range(30)]
             with pytest.raises(DirectoryInUse):
                 DirectoryLock(directory)
         finally:
             os.kill(holder.pid, signal.SIGKILL)
-    return told[-1]
+    return sent[-1]
 
 
 async def test_a_killed_process_leaves_the_directory_free_and_all_that_it_committed(tmp_path: Path) -> None:

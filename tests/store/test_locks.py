@@ -54,8 +54,8 @@ async def test_a_session_that_another_process_has_is_refused_with_who_has_it(tmp
         with pytest.raises(LiveElsewhere) as refused:
             SessionLock.take(tmp_path, "s", "Emacs")
         since = time.strftime("%H:%M", time.localtime(refused.value.holder.since))
-        told = f"session `s` is open in another Antiphon (process {other.pid}, Zed, since {since})"
-        assert str(refused.value) == f"{told}\nhint: close it there, or fork it"
+        shown = f"session `s` is open in another Antiphon (process {other.pid}, Zed, since {since})"
+        assert str(refused.value) == f"{shown}\nhint: close it there, or fork it"
         found = holder(tmp_path, "s")
         assert found is not None and (found.session_id, found.pid, found.who) == ("s", other.pid, "Zed")
 
@@ -337,12 +337,12 @@ async def _owners(directory: Path, rng: random.Random) -> None:
         elif what != "kill":
             assert worker.stdin is not None
             worker.stdin.write(f"{what} {id}\n".encode())
-            said = await heard(worker)
+            text = await heard(worker)
             if what == "take":
-                assert said == ("taken" if id not in owners else "refused")
+                assert text == ("taken" if id not in owners else "refused")
                 owners.setdefault(id, number)
             elif what == "look":
-                assert said == ("free" if id not in owners else str(workers[owners[id]].pid))
+                assert text == ("free" if id not in owners else str(workers[owners[id]].pid))
             elif owners.get(id) == number:
                 del owners[id]
         found = {each.session_id: each.pid for _, each in look_at_all(directory) if each}

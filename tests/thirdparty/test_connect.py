@@ -132,8 +132,8 @@ async def listed(play: Play) -> None:
 async def loaded(play: Play) -> None:
     """By another process of the same agent: with the whole conversation."""
     play.session = await play.agent.load_session(play.session.id, play.where.folder)
-    told = play.session.transcript.plain()
-    assert "\nSung by two halves of a choir." in told and "\nso be it" in told
+    shown = play.session.transcript.plain()
+    assert "\nSung by two halves of a choir." in shown and "\nso be it" in shown
 
 
 async def resumed(play: Play) -> None:

@@ -230,9 +230,9 @@ ENVELOPES = st.fixed_dictionaries(
 
 @given(st.lists(st.tuples(st.sampled_from([client, agent]), ENVELOPES | JSON), max_size=12))
 def test_nothing_that_is_sent_makes_the_judge_stumble(lines: list[tuple[Any, Any]]) -> None:
-    said = [by.says(message) for by, message in lines]
-    judged([*BEGIN, prompt(), call(), may_i(), *said, CANCEL, dismissed(), done(), USAGE])
-    judged(said)
+    texts = [by.says(message) for by, message in lines]
+    judged([*BEGIN, prompt(), call(), may_i(), *texts, CANCEL, dismissed(), done(), USAGE])
+    judged(texts)
 
 
 def test_what_strangers_send_is_quoted_so_that_it_can_be_read() -> None:

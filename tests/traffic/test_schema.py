@@ -58,7 +58,7 @@ def test_fields_that_no_schema_knows_are_reported_with_their_path() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "text"),
     [
         ("StopReason", "done", 'p is "done", which is not one of "end_turn", "max_tokens", "max_turn_requests", "refusal" or "cancelled"'),
         ("PromptResponse", None, "p is null, not an object"),
@@ -71,9 +71,9 @@ def test_fields_that_no_schema_knows_are_reported_with_their_path() -> None:
         ("Annotations", {"priority": "high"}, 'p.priority is "high", not a number'),
     ],
 )  # fmt: skip
-def test_a_fault_is_one_sentence_with_its_place(name: str, value: Any, said: str) -> None:
+def test_a_fault_is_one_sentence_with_its_place(name: str, value: Any, text: str) -> None:
     [fault] = look(name, value, "p").faults
-    assert f"{fault.path} {fault.text}" == said
+    assert f"{fault.path} {fault.text}" == text
 
 
 def test_depth_does_no_harm() -> None:

@@ -123,9 +123,9 @@ def parts_of(value: Any) -> Iterator[Any]:
 
 
 def everything() -> list[Any]:
-    said = [methods.BY_NAME[method_of(shape.line)].decode_params(params_of(shape.line)) for shape in (*ASKED, *TOLD)]
+    texts = [methods.BY_NAME[method_of(shape.line)].decode_params(params_of(shape.line)) for shape in (*ASKED, *TOLD)]
     given = [methods.CALLS_BY_NAME[shape.to].decode_result(params_of(shape.line)) for shape in ANSWERED]
-    return [part for value in (*said, *given) for part in parts_of(value)]
+    return [part for value in (*texts, *given) for part in parts_of(value)]
 
 
 def params_of(line: bytes) -> bytes:

@@ -85,8 +85,8 @@ async def test_what_a_child_said_before_it_died_is_heard_first() -> None:
         child.attach(sink)
         async with asyncio.timeout(10):
             await sink.end
-    heard = b"".join(block for block in sink.received if isinstance(block, bytes))
-    assert heard.splitlines()[-1] == b"19999" and heard.count(b"\n") == 20000
+    received = b"".join(block for block in sink.received if isinstance(block, bytes))
+    assert received.splitlines()[-1] == b"19999" and received.count(b"\n") == 20000
 
 
 async def test_stderr_is_drained_and_only_its_last_lines_are_kept() -> None:

@@ -38,15 +38,17 @@ async def child(world: World) -> None:
     async def converse(transport: ProcessTransport) -> None:
         sent = [f"{number} " + "x" * world.random.choice([1, 100, 200_000]) for number in range(4)]
         sending = world.start(say(transport, sent))
-        heard: list[str] = []
-        while len(heard) < (1 if kind == "gone" else 4) and (line := await transport.receive()) is not None:
+        received: list[str] = []
+        while len(received) < (1 if kind == "gone" else 4) and (line := await transport.receive()) is not None:
             assert isinstance(line, bytes | bytearray)
-            heard.append(bytes(line).decode())
+            received.append(bytes(line).decode())
         await asyncio.wait([sending])
-        assert heard[:-1] == sent[: len(heard)][:-1]
-        if heard:  # one that is killed in the middle of a line leaves its beginning
-            assert sent[len(heard) - 1] == heard[-1] or (world.acted and sent[len(heard) - 1].startswith(heard[-1]))
-        assert world.acted or len(heard) == (1 if kind == "gone" else 4)
+        assert received[:-1] == sent[: len(received)][:-1]
+        if received:  # one that is killed in the middle of a line leaves its beginning
+            assert sent[len(received) - 1] == received[-1] or (
+                world.acted and sent[len(received) - 1].startswith(received[-1])
+            )
+        assert world.acted or len(received) == (1 if kind == "gone" else 4)
 
     async def say(transport: ProcessTransport, lines: list[str]) -> None:
         with suppress(ConnectionClosed):  # it is gone, which is what is tried here

@@ -52,12 +52,12 @@ def test_stdin_may_be_empty(tmp_path: Path) -> None:
 def test_stdin_may_be_a_terminal_and_keeps_its_mode() -> None:
     ours, theirs = os.openpty()
     with subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL):
-        heard = b""
-        while b"before" not in heard:
-            heard += os.read(ours, 1000)
+        received = b""
+        while b"before" not in received:
+            received += os.read(ours, 1000)
         os.write(ours, b"abc\n")
-        while b"cba" not in heard:
-            heard += os.read(ours, 1000)
+        while b"cba" not in received:
+            received += os.read(ours, 1000)
         assert os.get_blocking(theirs)
         os.write(ours, b"\x04")
     os.close(ours)

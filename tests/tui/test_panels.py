@@ -244,7 +244,7 @@ async def login(
 ) -> tuple[str | None, list[list[str]], list[str]]:
     ran: list[list[str]] = []
     shown = [] if shown is None else shown
-    said: list[str] = []
+    texts: list[str] = []
 
     async def show(panel: Panel) -> None:
         shown.extend(panel.lines(PAINTER, 20))
@@ -257,7 +257,7 @@ async def login(
         assert "PATH" in env and not [name for name in env if owner_of(name)]
         return status
 
-    return await choose_login(methods, ["agent", "--acp"], show, run, said.append), ran, said
+    return await choose_login(methods, ["agent", "--acp"], show, run, texts.append), ran, texts
 
 
 async def test_a_login_by_the_agent_is_chosen_by_number() -> None:
@@ -279,8 +279,8 @@ async def test_a_login_in_the_terminal_runs_the_agents_program_there(monkeypatch
 
 
 async def test_a_login_that_is_told_beside_the_method_is_run_too() -> None:
-    told = v1.AgentAuth("m", "M", meta={"terminal-auth": {"command": "/bin/claude", "args": ["/login"]}})
-    assert await login([told], "1") == ("m", [["/bin/claude", "/login", ""]], [])
+    shown = v1.AgentAuth("m", "M", meta={"terminal-auth": {"command": "/bin/claude", "args": ["/login"]}})
+    assert await login([shown], "1") == ("m", [["/bin/claude", "/login", ""]], [])
 
 
 @pytest.mark.parametrize(
@@ -293,15 +293,15 @@ async def test_a_login_that_is_told_beside_the_method_is_run_too() -> None:
 async def test_the_command_of_a_login_is_shown_and_runs_only_after_a_yes(method: v1.AuthMethod) -> None:
     for answer in ("n", "\x1b", "\x03", "", "login"):
         shown: list[str] = []
-        chosen, ran, said = await login([method], "1", confirm=answer, shown=shown)
-        assert (chosen, ran, said) == (None, [], ["The login was not started."])
+        chosen, ran, printed = await login([method], "1", confirm=answer, shown=shown)
+        assert (chosen, ran, printed) == (None, [], ["The login was not started."])
         [line] = [line for line in shown if "$ " in line]
         assert line.strip().startswith("$ A=b ") and line.endswith("-c 'curl x | sh'")
 
 
 async def test_no_way_to_sign_in_is_said() -> None:
-    answer, _, said = await login([], "1")
-    assert answer is None and "sign in with its own program" in said[0]
+    answer, _, printed = await login([], "1")
+    assert answer is None and "sign in with its own program" in printed[0]
 
 
 def test_a_menu_answers_with_the_id() -> None:

@@ -129,8 +129,8 @@ def asks(method: str, **params: object) -> Wanted:
     def wanted(message: Any) -> bool:
         if not isinstance(message, dict) or message.get("method") != method:
             return False
-        said = message.get("params") or {}
-        return all(said.get(name) == value for name, value in params.items())
+        text = message.get("params") or {}
+        return all(text.get(name) == value for name, value in params.items())
 
     return wanted
 

@@ -25,21 +25,21 @@ PERMISSION, READ, WRITE = "session/request_permission", "fs/read_text_file", "fs
 SET_MODE, SET_OPTION = "session/set_mode", "session/set_config_option"
 
 
-def _file(talk: Talk, told: Told) -> Path:
+def _file(talk: Talk, reply: Told) -> Path:
     """The file that the first prompt of the scenario names."""
-    if told.direction is Direction.C2A and told.message.get("method") == PROMPT:
-        talk.notes.setdefault("file", told.message["params"]["prompt"][0]["text"].split()[1])
+    if reply.direction is Direction.C2A and reply.message.get("method") == PROMPT:
+        talk.notes.setdefault("file", reply.message["params"]["prompt"][0]["text"].split()[1])
     return Path(talk.notes.get("file", "/"))
 
 
 def writes_all_the_same(record: str) -> Made:
     """The file is written, whatever the client answered."""
 
-    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
-        file = _file(talk, told)
-        if told.is_reply(PERMISSION):
+    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+        file = _file(talk, reply)
+        if reply.is_reply(PERMISSION):
             file.write_text("all the same", encoding="utf-8")
-        yield told.message
+        yield reply.message
 
     return in_scene(record, meddle)
 
@@ -47,13 +47,13 @@ def writes_all_the_same(record: str) -> Made:
 def writes_first() -> Made:
     """The file is written before the question, and taken away after the no."""
 
-    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
-        file = _file(talk, told)
-        if told.is_said(PERMISSION):
+    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+        file = _file(talk, reply)
+        if reply.is_said(PERMISSION):
             file.write_text("before", encoding="utf-8")
-        elif told.is_reply(PERMISSION):
+        elif reply.is_reply(PERMISSION):
             file.unlink()
-        yield told.message
+        yield reply.message
 
     return in_scene("permission-refused", meddle)
 
@@ -61,12 +61,12 @@ def writes_first() -> Made:
 def asks_elsewhere() -> Made:
     """The question names the other session that is open."""
 
-    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
-        if told.answers("session/new"):
-            talk.notes.setdefault("first", told.message["result"]["sessionId"])
-        elif told.is_said(PERMISSION):
-            told.message["params"]["sessionId"] = talk.notes["first"]
-        yield told.message
+    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+        if reply.answers("session/new"):
+            talk.notes.setdefault("first", reply.message["result"]["sessionId"])
+        elif reply.is_said(PERMISSION):
+            reply.message["params"]["sessionId"] = talk.notes["first"]
+        yield reply.message
 
     return in_scene("permission-refused", meddle)
 
@@ -82,10 +82,10 @@ def another_text(message: Message) -> None:
 def from_the_disk() -> Made:
     """What the client says a file holds is not listened to."""
 
-    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
-        if told.is_reply(READ):
-            told.message["result"]["content"] = told.message["result"]["content"].replace("unsaved", "saved")
-        yield told.message
+    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+        if reply.is_reply(READ):
+            reply.message["result"]["content"] = reply.message["result"]["content"].replace("unsaved", "saved")
+        yield reply.message
 
     return in_scene("files-read", meddle)
 
@@ -124,12 +124,12 @@ def as_before(wanted: str) -> Change:
 def takes_anything(number: int) -> Made:
     """A choice that cannot be is answered as if it could: with the settings as they are."""
 
-    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
-        if told.answers("session/new"):
-            talk.notes["options"] = told.message["result"]["configOptions"]
-        if told.answers(SET_OPTION, number):
-            accept({"configOptions": talk.notes["options"]})(told.message)
-        yield told.message
+    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+        if reply.answers("session/new"):
+            talk.notes["options"] = reply.message["result"]["configOptions"]
+        if reply.answers(SET_OPTION, number):
+            accept({"configOptions": talk.notes["options"]})(reply.message)
+        yield reply.message
 
     return in_scene("settings", meddle)
 

@@ -112,7 +112,7 @@ def leave_after(wanted: Wanted) -> Maker:
     return made
 
 
-def say_after(wanted: Wanted, said: Message = NOBODY) -> Maker:
+def say_after(wanted: Wanted, text: Message = NOBODY) -> Maker:
     """The agent says something of its own, once, after it heard such a line."""
 
     def made() -> Fault:
@@ -120,7 +120,7 @@ def say_after(wanted: Wanted, said: Message = NOBODY) -> Maker:
 
         def fault(direction: Direction, message: Any) -> Iterable[Any]:
             if direction is Direction.C2A and wanted(message):
-                due.append(said)
+                due.append(text)
             elif direction is Direction.A2C and due:
                 yield due.pop()
             yield message

@@ -93,8 +93,8 @@ class InScenario:
         def fault(direction: Direction, message: Any) -> Iterable[Any]:
             if not isinstance(message, dict):
                 return [message]
-            told = talk.hear(direction, message)
-            return self._meddle(told, talk) if talk.record == self.record else [message]
+            shown = talk.hear(direction, message)
+            return self._meddle(shown, talk) if talk.record == self.record else [message]
 
         return fault
 
@@ -105,10 +105,10 @@ in_scene = InScenario  # as it reads in the tables
 def answer(record: str, method: str, change: Change, number: int | None = None) -> Made:
     """Change the answers to a method, or only that with a number."""
 
-    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
-        if told.answers(method, number):
-            change(told.message)
-        yield told.message
+    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+        if reply.answers(method, number):
+            change(reply.message)
+        yield reply.message
 
     return in_scene(record, meddle)
 
@@ -121,10 +121,10 @@ def prompt(record: str, change: Change, number: int = 1) -> Made:
 def spoil(record: str, method: str, number: int = 1) -> Made:
     """Let a session be asked for in a directory that cannot be, so that the agent refuses it by itself."""
 
-    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
-        if told.direction is Direction.C2A and told.message.get("method") == method and talk.seen[method] == number:
-            told.message["params"]["cwd"] = "nowhere"
-        yield told.message
+    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+        if reply.direction is Direction.C2A and reply.message.get("method") == method and talk.seen[method] == number:
+            reply.message["params"]["cwd"] = "nowhere"
+        yield reply.message
 
     return in_scene(record, meddle)
 
@@ -132,10 +132,10 @@ def spoil(record: str, method: str, number: int = 1) -> Made:
 def said(record: str, method: str, change: Change) -> Made:
     """Change what the agent says by itself."""
 
-    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
-        if told.is_said(method):
-            change(told.message)
-        yield told.message
+    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+        if reply.is_said(method):
+            change(reply.message)
+        yield reply.message
 
     return in_scene(record, meddle)
 
@@ -143,10 +143,10 @@ def said(record: str, method: str, change: Change) -> Made:
 def leaves(record: str, number: int = 1) -> Made:
     """The agent is gone instead of ending a turn."""
 
-    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
-        if told.answers(PROMPT, number):
+    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+        if reply.answers(PROMPT, number):
             raise Leaves
-        yield told.message
+        yield reply.message
 
     return in_scene(record, meddle)
 

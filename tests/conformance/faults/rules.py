@@ -39,12 +39,12 @@ def asking(method: str, **params: Any) -> Line:
 def beside(record: str, method: str, *lines: Line, later: bool = False, number: int = 1) -> Made:
     """Say more before an answer, or after it."""
 
-    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
-        if told.direction is Direction.C2A and told.message.get("id") == "fault":
+    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+        if reply.direction is Direction.C2A and reply.message.get("id") == "fault":
             return
-        session = (told.asked or {}).get("params", {}).get("sessionId", "")
-        more = [line(session) for line in lines] if told.answers(method, number) else []
-        yield from (told.message, *more) if later else (*more, told.message)
+        session = (reply.asked or {}).get("params", {}).get("sessionId", "")
+        more = [line(session) for line in lines] if reply.answers(method, number) else []
+        yield from (reply.message, *more) if later else (*more, reply.message)
 
     return in_scene(record, meddle)
 
@@ -66,24 +66,24 @@ def update(kind: str, change: Change, record: str = "turn") -> Made:
 
 def without(record: str, lost: Callable[[Told, Talk], bool]) -> Made:
     """Some messages never come."""
-    return in_scene(record, lambda told, talk: [] if lost(told, talk) else [told.message])
+    return in_scene(record, lambda shown, talk: [] if lost(shown, talk) else [shown.message])
 
 
 def is_update(**fields: Any) -> Callable[[Told, Talk], bool]:
-    def is_it(told: Told, talk: Talk) -> bool:
-        found = told.message["params"]["update"] if told.is_said(UPDATE) else {}
-        return told.is_said(UPDATE) and fields.items() <= {key: str(found[key]) for key in found}.items()
+    def is_it(reply: Told, talk: Talk) -> bool:
+        found = reply.message["params"]["update"] if reply.is_said(UPDATE) else {}
+        return reply.is_said(UPDATE) and fields.items() <= {key: str(found[key]) for key in found}.items()
 
     return is_it
 
 
-def in_second_turn(told: Told, talk: Talk) -> bool:
-    return told.is_said(UPDATE) and any(one["method"] == PROMPT and number == 2 for one, number in talk.asked.values())
+def in_second_turn(reply: Told, talk: Talk) -> bool:
+    return reply.is_said(UPDATE) and any(one["method"] == PROMPT and number == 2 for one, number in talk.asked.values())
 
 
 def announced_twice() -> Made:
-    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
-        yield from [told.message] * (2 if is_update(sessionUpdate="tool_call")(told, talk) else 1)
+    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+        yield from [reply.message] * (2 if is_update(sessionUpdate="tool_call")(reply, talk) else 1)
 
     return in_scene("turn", meddle)
 
@@ -123,11 +123,11 @@ def same_session() -> Fault:
     def fault(direction: Direction, message: Any) -> Iterable[Any]:
         if not isinstance(message, dict):
             return [message]
-        told = talk.hear(direction, message)
+        shown = talk.hear(direction, message)
         if talk.record in ("session-http", "session-sse"):
-            if told.answers(NEW):
+            if shown.answers(NEW):
                 message["result"]["sessionId"] = "antiphon-same"
-            if told.is_said(UPDATE):
+            if shown.is_said(UPDATE):
                 return []
         return [message]
 

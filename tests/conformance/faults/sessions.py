@@ -30,10 +30,10 @@ def elsewhere(message: Message) -> None:
 def forgets(kind: str) -> Made:
     """Loading leaves one side of the conversation out."""
 
-    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
+    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
         loading = any(asked.get("method") == LOAD for asked, _ in talk.asked.values())
-        if not (loading and told.is_said(UPDATE) and told.message["params"]["update"]["sessionUpdate"] == kind):
-            yield told.message
+        if not (loading and reply.is_said(UPDATE) and reply.message["params"]["update"]["sessionUpdate"] == kind):
+            yield reply.message
 
     return in_scene("load", meddle)
 
@@ -41,12 +41,12 @@ def forgets(kind: str) -> Made:
 def takes_unoffered() -> Made:
     """A session has no modes, and takes any mode all the same."""
 
-    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
-        if told.answers(NEW):
-            told.message["result"].pop("modes")
-        elif told.answers("session/set_mode"):
-            accept({})(told.message)
-        yield told.message
+    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+        if reply.answers(NEW):
+            reply.message["result"].pop("modes")
+        elif reply.answers("session/set_mode"):
+            accept({})(reply.message)
+        yield reply.message
 
     return in_scene("not-offered", meddle)
 
@@ -76,13 +76,13 @@ STRANGER: Final[Message] = {"sessionId": "antiphon-stranger", "cwd": "/antiphon/
 def again_and_again() -> Made:
     """The last page leads to itself."""
 
-    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
-        if told.answers(LIST) and told.asked is not None and "cwd" not in told.asked["params"]:
-            if "result" in told.message and told.asked["params"].get("cursor", "more") == "more":
-                told.message["result"]["nextCursor"] = "more"
-            elif told.asked["params"].get("cursor") == "more":
-                accept({"sessions": [STRANGER, STRANGER]})(told.message)
-        yield told.message
+    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+        if reply.answers(LIST) and reply.asked is not None and "cwd" not in reply.asked["params"]:
+            if "result" in reply.message and reply.asked["params"].get("cursor", "more") == "more":
+                reply.message["result"]["nextCursor"] = "more"
+            elif reply.asked["params"].get("cursor") == "more":
+                accept({"sessions": [STRANGER, STRANGER]})(reply.message)
+        yield reply.message
 
     return in_scene("list-pages", meddle)
 
@@ -90,12 +90,12 @@ def again_and_again() -> Made:
 def still_listed() -> Made:
     """A session that was deleted is listed as before."""
 
-    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
-        if told.answers(LIST):
+    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+        if reply.answers(LIST):
             if talk.notes:
-                told.message["result"]["sessions"] = talk.notes["sessions"]
-            talk.notes["sessions"] = told.message["result"]["sessions"]
-        yield told.message
+                reply.message["result"]["sessions"] = talk.notes["sessions"]
+            talk.notes["sessions"] = reply.message["result"]["sessions"]
+        yield reply.message
 
     return in_scene("delete", meddle)
 

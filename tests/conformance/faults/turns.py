@@ -24,12 +24,12 @@ from tests.conformance.faults.wire_faults import Change, Faults, Message
 def mixed() -> Made:
     """All that two sessions say goes to one of them."""
 
-    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
-        if told.direction is Direction.C2A and told.message.get("method") == PROMPT:
-            talk.notes.setdefault("first", told.message["params"]["sessionId"])
-        if told.is_said(UPDATE) and "first" in talk.notes:
-            told.message["params"]["sessionId"] = talk.notes["first"]
-        yield told.message
+    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+        if reply.direction is Direction.C2A and reply.message.get("method") == PROMPT:
+            talk.notes.setdefault("first", reply.message["params"]["sessionId"])
+        if reply.is_said(UPDATE) and "first" in talk.notes:
+            reply.message["params"]["sessionId"] = talk.notes["first"]
+        yield reply.message
 
     return in_scene("turn-beside", meddle)
 
@@ -50,14 +50,14 @@ def slashed(message: Message) -> None:
 def cancels_both() -> Made:
     """A cancellation is taken for all sessions, whose turns then end."""
 
-    def meddle(told: Told, talk: Talk) -> Iterable[Any]:
-        yield told.message
-        if told.direction is not Direction.C2A:
+    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+        yield reply.message
+        if reply.direction is not Direction.C2A:
             return
-        if told.message.get("method") == PROMPT:
-            talk.notes.setdefault("first", told.message["params"]["sessionId"])
-        elif told.message.get("method") == "session/cancel" and talk.seen["session/cancel"] == 1:
-            yield {**told.message, "params": {"sessionId": talk.notes["first"]}}
+        if reply.message.get("method") == PROMPT:
+            talk.notes.setdefault("first", reply.message["params"]["sessionId"])
+        elif reply.message.get("method") == "session/cancel" and talk.seen["session/cancel"] == 1:
+            yield {**reply.message, "params": {"sessionId": talk.notes["first"]}}
 
     return in_scene("cancel-one", meddle)
 

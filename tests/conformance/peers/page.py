@@ -54,11 +54,11 @@ def compared(side: str, titles: list[str]) -> None:
         seen = made(found)
         if REWRITE:
             put(PAGE, name, seen)
-        told = on_page(name, PAGE.read_text(encoding="utf-8"))
-        assert contradictions(told, seen) == [], "run `make evidence`, read the difference"
+        shown = on_page(name, PAGE.read_text(encoding="utf-8"))
+        assert contradictions(shown, seen) == [], "run `make evidence`, read the difference"
 
 
-def contradictions(told: str, seen: str) -> list[str]:
+def contradictions(shown: str, seen: str) -> list[str]:
     """Cells in which the page says another thing than was seen. On a busy machine a third-party program may not come to everything: what
     stands in one and is empty in the other is no contradiction, and neither is how many there were."""
     old, new = (
@@ -67,7 +67,7 @@ def contradictions(told: str, seen: str) -> list[str]:
             for line in text.splitlines()
             if (cells := [cell.strip() for cell in line.split("|")[1:-1]])
         }
-        for text in (told, seen)
+        for text in (shown, seen)
     )
     missing = [f"{name}: not on both" for name in old.keys() ^ new.keys()]
     differing = [

@@ -60,16 +60,16 @@ async def test_codexs_own_review_is_reached_by_its_name(at_codex: Place) -> None
     at_codex.codex.model.answers(Text(FOUND % song))
     async with connected(at_codex) as client:
         await open_with(client, route="codex")
-        told = await client.say("/codex:review")
-        assert "Out of tune" in told.text and told.stop == "end_turn"
+        reply = await client.say("/codex:review")
+        assert "Out of tune" in reply.text and reply.stop == "end_turn"
         assert client.option("route").current_value == "codex"
 
 
 async def test_an_engines_name_alone_makes_it_the_route(at: Place) -> None:
     async with connected(at) as client:
         await client.open()
-        told = await client.say("/codex")
-        assert told.stop == "end_turn" and at.codex.model.asked == []
+        reply = await client.say("/codex")
+        assert reply.stop == "end_turn" and at.codex.model.asked == []
         assert client.option("route").current_value == "codex"
         assert (await client.say("hello")).text == "echo: hello"
         await client.say("/claude")
@@ -81,8 +81,8 @@ async def test_an_engines_name_with_a_prompt_has_that_engine_answer(at: Place) -
     at.codex.model.answers(Text("a second voice"))
     async with connected(at) as client:
         await client.open()
-        told = await client.say("/codex sing of the river")
-    assert "a second voice" in told.text and at.claude.model.asked == []
+        reply = await client.say("/codex sing of the river")
+    assert "a second voice" in reply.text and at.claude.model.asked == []
     assert "sing of the river" in at.codex.model.last.prompt and "/codex" not in at.codex.model.last.everything
 
 
@@ -101,8 +101,8 @@ async def test_review_with_a_prompt_has_it_reviewed(at: Place) -> None:
     at.answer("I have sung.", "It is flat.")
     async with connected(at) as client:
         await client.open()
-        told = await client.say("/review sing of the river")
-        assert "I have sung." in at.codex.model.last.everything and "It is flat." in told.text
+        reply = await client.say("/review sing of the river")
+        assert "I have sung." in at.codex.model.last.everything and "It is flat." in reply.text
         for word in ("fix", "report"):
             await client.say(f"/review {word}")
             assert client.option("review").current_value == word
@@ -133,8 +133,8 @@ async def test_clear_makes_every_engine_forget(at: Place) -> None:
         await client.say("/clear")
         at.answer("Which one?", "What river?")
         await client.say("which one was it?")
-    for heard in (at.claude.model.last.everything, at.codex.model.last.everything):
-        assert "Lethe." not in heard and "Mnemosyne." not in heard
+    for each in (at.claude.model.last.everything, at.codex.model.last.everything):
+        assert "Lethe." not in each and "Mnemosyne." not in each
 
 
 async def test_status_version_and_help_ask_no_engine(at: Place) -> None:
@@ -142,12 +142,12 @@ async def test_status_version_and_help_ask_no_engine(at: Place) -> None:
         await open_with(client, mode="acceptEdits", route="duet")
         status = (await client.say("/status")).text
         version = (await client.say("/version")).text
-        told = await client.say("/help")
+        reply = await client.say("/help")
     assert [
         words for words in (client.session.id, "duet", "Claude Code", "Codex", "acceptEdits") if words not in status
     ] == []
     assert __version__ in version and "2.1.325" in version and "0.163.0" in version
-    assert [name for name in OURS if f"/{name}" not in told.text] == []
+    assert [name for name in OURS if f"/{name}" not in reply.text] == []
     assert at.claude.model.asked == [] and at.codex.model.asked == []
 
 
@@ -155,8 +155,8 @@ async def test_sessions_lists_what_was_talked_about_here(at_codex: Place) -> Non
     async with connected(at_codex) as client:
         await client.say("a song about rivers")
         await client.open()
-        told = await client.say("/sessions")
-    assert "a song about rivers" in told.text and len(at_codex.codex.model.asked) == 1
+        reply = await client.say("/sessions")
+    assert "a song about rivers" in reply.text and len(at_codex.codex.model.asked) == 1
 
 
 async def test_explain_gives_the_engine_the_code_that_is_meant(at_codex: Place) -> None:
@@ -165,10 +165,10 @@ async def test_explain_gives_the_engine_the_code_that_is_meant(at_codex: Place) 
     at_codex.codex.model.answers(Text("It sings the two hundredth note."))
     async with connected(at_codex) as client:
         await client.open()
-        told = await client.say("/explain choir.py:200")
-    heard = at_codex.codex.model.last.everything
-    assert "line 200 = sing(200)" in heard and "choir.py" in heard and "line 1 = sing(1)" not in heard
-    assert told.text == "It sings the two hundredth note."
+        reply = await client.say("/explain choir.py:200")
+    received = at_codex.codex.model.last.everything
+    assert "line 200 = sing(200)" in received and "choir.py" in received and "line 1 = sing(1)" not in received
+    assert reply.text == "It sings the two hundredth note."
 
 
 async def test_explain_without_code_says_what_it_needs(at_codex: Place) -> None:
@@ -182,14 +182,14 @@ async def test_explain_without_code_says_what_it_needs(at_codex: Place) -> None:
 async def answer(client: Client, words: str) -> str:
     """What is said to this, as a message, as a notice or as an error."""
     try:
-        told = await client.say(words)
+        reply = await client.say(words)
     except RequestRefused as error:
         return str(error)
-    return told.text + told.notices
+    return reply.text + reply.notices
 
 
 async def test_what_only_looks_like_a_command_reaches_the_engine(at_codex: Place) -> None:
     async with connected(at_codex) as client:
         await open_with(client, route="codex")
-        told = await client.say("/usr/bin/env is a path")
-    assert told.text == "echo: /usr/bin/env is a path"
+        reply = await client.say("/usr/bin/env is a path")
+    assert reply.text == "echo: /usr/bin/env is a path"

@@ -30,9 +30,9 @@ async def test_where_they_may_write_the_primary_answers_first_and_then_the_other
         await client.until(lambda: "a first voice" in client.said)
         assert at.model(second).asked == []
         gate.open()
-        told = await turn
-    assert told.stop == "end_turn"
-    assert told.text.index("a first voice") < told.text.index("a second voice")
+        result = await turn
+    assert result.stop == "end_turn"
+    assert result.text.index("a first voice") < result.text.index("a second voice")
     assert "a first voice" in by(client, first) and "a second voice" in by(client, second)
 
 
@@ -69,9 +69,11 @@ async def test_where_they_only_read_both_work_at_the_same_time(at: Place) -> Non
             await gate.is_reached()  # each has its request, and neither has answered
         for gate in gates:
             gate.open()
-        told = await turn
+        result = await turn
     assert (
-        told.stop == "end_turn" and "a first voice" in by(client, "claude") and "a second voice" in by(client, "codex")
+        result.stop == "end_turn"
+        and "a first voice" in by(client, "claude")
+        and "a second voice" in by(client, "codex")
     )
 
 
@@ -87,9 +89,9 @@ async def test_no_message_is_cut_in_two_while_both_engines_speak(at: Place) -> N
         await client.until(lambda: "one two" in client.said)
         for gate in reversed(gates):  # the second begins while the first is in the middle of its message
             gate.open()
-        told = await turn
+        result = await turn
         spoken = [line.text for line in shown(client) if line.kind == "agent"]
-    assert "one two three four" in told.text and "do re mi fa" in told.text and len(spoken) == 2
+    assert "one two three four" in result.text and "do re mi fa" in result.text and len(spoken) == 2
 
 
 async def test_each_sees_what_the_other_said_before(at: Place) -> None:

@@ -96,8 +96,8 @@ async def test_a_client_of_the_official_python_sdk_hears_both(at: Place) -> None
     assert first.protocol_version == 1 and stop == "end_turn" and are_written(at)
     claude, codex = [str(call.title) for call in asked]
     assert "Claude Code" in claude and "Codex" in codex
-    said = [update for update in editor.updates if update.session_update == "agent_message_chunk"]
-    assert spoken(update.content.text for update in said)
+    texts = [update for update in editor.updates if update.session_update == "agent_message_chunk"]
+    assert spoken(update.content.text for update in texts)
 
 
 async def test_a_client_of_the_official_typescript_sdk_hears_both(at: Place) -> None:
@@ -117,5 +117,5 @@ async def test_a_client_of_the_official_typescript_sdk_hears_both(at: Place) -> 
     assert seen["version"] == 1 and seen["stop"] == "end_turn" and are_written(at)
     claude, codex = [str(call["title"]) for call in seen["asked"]]
     assert "Claude Code" in claude and "Codex" in codex
-    said = [each for each in seen["updates"] if each["sessionUpdate"] == "agent_message_chunk"]
-    assert spoken(each["content"]["text"] for each in said)
+    texts = [each for each in seen["updates"] if each["sessionUpdate"] == "agent_message_chunk"]
+    assert spoken(each["content"]["text"] for each in texts)

@@ -24,13 +24,13 @@ async def test_an_error_of_the_first_engine_does_not_silence_the_second(at: Plac
     at.codex.model.answers(Text("a second voice"))
     async with connected(at) as client:
         await open_with(client, mode=mode, route="duet")
-        told = await client.say("sing")
-        assert told.stop == "end_turn" and "a second voice" in by(client, "codex")
+        reply = await client.say("sing")
+        assert reply.stop == "end_turn" and "a second voice" in by(client, "codex")
         assert "no such chord" in str(client.updates)  # and the user knows why there is only one voice
         at.claude.model.otherwise = None
         at.answer("again one", "again two")
-        told = await client.say("again")
-    assert "again one" in told.text and "again two" in told.text
+        reply = await client.say("again")
+    assert "again one" in reply.text and "again two" in reply.text
 
 
 @pytest.mark.parametrize("mode", ["acceptEdits", pytest.param("plan", marks=pytest.mark.prove)])
@@ -39,8 +39,8 @@ async def test_an_error_of_the_second_engine_does_not_silence_the_first(at: Plac
     at.codex.model.otherwise = NO_CODEX
     async with connected(at) as client:
         await open_with(client, mode=mode, route="duet")
-        told = await client.say("sing")
-    assert told.stop == "end_turn" and "a first voice" in by(client, "claude")
+        reply = await client.say("sing")
+    assert reply.stop == "end_turn" and "a first voice" in by(client, "claude")
     assert "no such key" in str(client.updates)
 
 
@@ -68,8 +68,8 @@ async def test_a_program_that_cannot_be_started_does_not_silence_the_other(at: P
     at.claude.model.answers(Text("a first voice"))
     async with connected(at) as client:
         await open_with(client, route="duet")
-        told = await client.say("sing")
-    assert told.stop == "end_turn" and "a first voice" in told.text and "Codex" in str(client.updates)
+        reply = await client.say("sing")
+    assert reply.stop == "end_turn" and "a first voice" in reply.text and "Codex" in str(client.updates)
 
 
 async def test_one_that_refuses_makes_it_a_refusal(at: Place) -> None:
@@ -77,8 +77,8 @@ async def test_one_that_refuses_makes_it_a_refusal(at: Place) -> None:
     at.codex.model.answers(Text("a second voice"))
     async with connected(at) as client:
         await open_with(client, mode="acceptEdits", route="duet")
-        told = await client.say("sing")
-    assert told.stop == "refusal" and "a second voice" in told.text and stops(client) == ["refusal"]
+        reply = await client.say("sing")
+    assert reply.stop == "refusal" and "a second voice" in reply.text and stops(client) == ["refusal"]
 
 
 async def test_one_that_runs_out_of_tokens_makes_it_that(at: Place) -> None:
@@ -87,8 +87,8 @@ async def test_one_that_runs_out_of_tokens_makes_it_that(at: Place) -> None:
     at.configure("[duet]\nnudge = false\n")
     async with connected(at) as client:
         await open_with(client, mode="acceptEdits", route="duet")
-        told = await client.say("sing")
-    assert told.stop == "max_tokens" and "a first voice" in told.text and stops(client) == ["max_tokens"]
+        reply = await client.say("sing")
+    assert reply.stop == "max_tokens" and "a first voice" in reply.text and stops(client) == ["max_tokens"]
 
 
 async def test_a_runaway_is_stopped_after_so_many_turns(at: Place) -> None:
@@ -97,8 +97,8 @@ async def test_a_runaway_is_stopped_after_so_many_turns(at: Place) -> None:
     at.codex.model.otherwise = (Text("It is still flat."),)
     async with connected(at) as client:
         await open_with(client, mode="acceptEdits", route="review", review="fix")
-        told = await client.say("sing")
-        assert told.stop == "max_turn_requests" and "3" in notices(client)
+        reply = await client.say("sing")
+        assert reply.stop == "max_turn_requests" and "3" in notices(client)
         assert len(at.claude.model.asked) + len(at.codex.model.asked) == 3
         await client.say("again")  # what the user asks for begins anew
     assert len(at.claude.model.asked) + len(at.codex.model.asked) == 6
@@ -110,8 +110,8 @@ async def test_a_turn_that_uses_too_many_tokens_is_cancelled(at: Place) -> None:
         at.codex.model.answers(command("true"), Used(input=4_000 + number, output=10))
     async with connected(at) as client:
         await open_with(client, mode="bypassPermissions", route="codex")
-        told = await client.say("go round in circles")
-        assert told.stop == "max_tokens" and "10,000" in notices(client)
+        reply = await client.say("go round in circles")
+        assert reply.stop == "max_tokens" and "10,000" in notices(client)
         asked = len(at.codex.model.asked)
     assert asked < 8
 

@@ -98,8 +98,8 @@ async def test_both_voices_are_there_and_the_session_goes_on(at: Place) -> None:
         await client.load(id)
         assert holds(shown(client), before) and "a second" in shown(client)[-1].text
         at.answer("one again", "two again")
-        told = await client.say("go on")
-    assert "one again" in told.text and "two again" in told.text
+        reply = await client.say("go on")
+    assert "one again" in reply.text and "two again" in reply.text
     assert "a first voice" in at.claude.model.last.everything
 
 

@@ -40,8 +40,8 @@ async def test_after_a_restart_the_transcript_is_the_same(at: Place) -> None:
         assert shown(client) == before and client.session.title == title
         assert client.option("route").current_value == "duet" and client.option("mode").current_value == "acceptEdits"
         at.answer("You did.", "Indeed.")
-        told = await client.say("did I thank you?")
-        assert "You did." in told.text and "Indeed." in told.text
+        reply = await client.say("did I thank you?")
+        assert "You did." in reply.text and "Indeed." in reply.text
     for model in (at.claude.model, at.codex.model):
         assert "sing the song" in model.last.everything and "thank you" in model.last.everything
 
@@ -75,12 +75,12 @@ async def test_answers_to_our_own_commands_are_part_of_it(at: Place) -> None:
 async def test_pieces_of_a_message_come_in_one_piece(at_codex: Place) -> None:
     at_codex.codex.model.answers(Text("la " * 400, size=3))
     async with connected(at_codex) as client:
-        told = await client.say("sing")
+        reply = await client.say("sing")
         id = client.session.id
         assert len(client.updates_of("agent_message_chunk")) > 10
     async with connected(at_codex) as client:
         again = await client.load(id)
-        assert again.text == told.text and len(client.updates_of("agent_message_chunk")) == 1
+        assert again.text == reply.text and len(client.updates_of("agent_message_chunk")) == 1
 
 
 async def test_what_was_said_to_claude_code_in_a_terminal_comes_after_what_was_said_here(at: Place) -> None:
@@ -136,6 +136,6 @@ async def test_a_session_whose_engine_has_forgotten_it_still_shows_what_was_said
     async with connected(at) as client:
         await client.load(id)
         assert shown(client) == before
-        told = await client.say("what was it?")
-        assert told.stop == "end_turn"
+        reply = await client.say("what was it?")
+        assert reply.stop == "end_turn"
     assert "remember the river" in at.claude.model.last.everything  # told by us, because the engine does not know

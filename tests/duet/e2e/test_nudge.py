@@ -36,11 +36,11 @@ async def test_a_turn_that_stops_at_a_limit_goes_on_while_tasks_are_left(at: Pla
     at.claude.model.answers(ROUND)
     at.claude.model.answers(Text("Now it is done."))
     async with connected(at) as client:
-        told = await client.say("sing both verses")
+        reply = await client.say("sing both verses")
         [nudge] = added(client)
         lines = shown(client)
         id = client.session.id
-    assert told.stop == "end_turn" and told.text.endswith("Now it is done.") and stops(client) == ["end_turn"]
+    assert reply.stop == "end_turn" and reply.text.endswith("Now it is done.") and stops(client) == ["end_turn"]
     assert len(at.claude.model.asked) == 2 and at.claude.model.last.prompt == nudge
     async with connected(at) as client:
         await client.load(id)
@@ -53,9 +53,9 @@ async def test_a_limit_of_tokens_is_one_too(at: Place) -> None:
     at.codex.model.answers(Text("Now it is done."))
     async with connected(at) as client:
         await open_with(client, route="codex")
-        told = await client.say("sing both verses")
+        reply = await client.say("sing both verses")
         assert len(added(client)) == 1
-    assert told.stop == "end_turn" and "Now it is done." in told.text
+    assert reply.stop == "end_turn" and "Now it is done." in reply.text
 
 
 async def test_another_command_may_say_what_is_left(at_codex: Place) -> None:
@@ -71,9 +71,9 @@ async def test_it_goes_on_so_often_and_no_more(at_codex: Place) -> None:
     limited(at_codex, config=f"{AT_ONCE}nudge_max = 2\n")
     at_codex.codex.model.otherwise = CUT_SHORT
     async with connected(at_codex) as client:
-        told = await client.say("go round in circles")
+        reply = await client.say("go round in circles")
         assert len(added(client)) == 2
-    assert told.stop == "max_tokens" and len(at_codex.codex.model.asked) == 3
+    assert reply.stop == "max_tokens" and len(at_codex.codex.model.asked) == 3
 
 
 async def test_where_no_task_is_left_or_known_it_does_not_go_on(at_codex: Place) -> None:
@@ -82,8 +82,8 @@ async def test_where_no_task_is_left_or_known_it_does_not_go_on(at_codex: Place)
     async with connected(at_codex) as client:
         for number, program in enumerate(("echo '[]'", "echo 'no JSON'", "exit 1"), 1):
             at_codex.program("dot", program)
-            told = await client.say("sing")
-            assert added(client) == [] and told.stop == "max_tokens" and len(at_codex.codex.model.asked) == number
+            reply = await client.say("sing")
+            assert added(client) == [] and reply.stop == "max_tokens" and len(at_codex.codex.model.asked) == number
 
 
 async def test_a_turn_that_ends_by_itself_is_not_gone_on_with(at_codex: Place) -> None:

@@ -24,8 +24,8 @@ async def test_a_resumed_session_knows_what_was_said_and_does_not_replay_it(at: 
         assert client.updates_of("agent_message_chunk") == [] and client.updates_of("user_message_chunk") == []
         at.answer("It was Lethe.", "It was Mnemosyne.")
         await client.say("which one was it?")
-    for heard in (at.claude.model.last.everything, at.codex.model.last.everything):
-        assert "Lethe." in heard and "Mnemosyne." in heard and "name a river" in heard
+    for each in (at.claude.model.last.everything, at.codex.model.last.everything):
+        assert "Lethe." in each and "Mnemosyne." in each and "name a river" in each
 
 
 async def test_a_fork_knows_what_was_said_and_leaves_the_first_session_alone(at: Place) -> None:
@@ -39,12 +39,12 @@ async def test_a_fork_knows_what_was_said_and_leaves_the_first_session_alone(at:
         assert fork.id != first.id and client.option("route").current_value == "duet"
         at.answer("The fork.", "The fork, too.")
         await client.say("the fork goes on")
-        for heard in (at.claude.model.last.everything, at.codex.model.last.everything):
-            assert "name a river" in heard and "the fork goes on" in heard
+        for each in (at.claude.model.last.everything, at.codex.model.last.everything):
+            assert "name a river" in each and "the fork goes on" in each
         at.answer("The first.", "The first, too.")
         await client.say("and so does the first", first)
-        for heard in (at.claude.model.last.everything, at.codex.model.last.everything):
-            assert "name a river" in heard and "the fork goes on" not in heard
+        for each in (at.claude.model.last.everything, at.codex.model.last.everything):
+            assert "name a river" in each and "the fork goes on" not in each
     async with connected(at) as client:
         again = await client.load(fork.id)
         assert "Lethe." in again.text and "The fork, too." in again.text and "The first" not in again.text

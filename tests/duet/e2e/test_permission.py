@@ -43,11 +43,11 @@ async def test_an_edit_that_a_rule_denies_is_refused_on_both_and_the_user_is_not
         both_write(at, name, name)
     async with connected(at) as client:
         await open_with(client, route="duet", mode=mode)
-        told = await client.say("write it")
+        reply = await client.say("write it")
         assert client.asked == []
     assert not (at.folder / "secret.txt").exists()
-    assert told.stop == "end_turn" and "So far Claude." in told.text and "So far Codex." in told.text
-    calls = [each for each in told.updates if isinstance(each, v1.ToolCallUpdate) and each.status == "failed"]
+    assert reply.stop == "end_turn" and "So far Claude." in reply.text and "So far Codex." in reply.text
+    calls = [each for each in reply.updates if isinstance(each, v1.ToolCallUpdate) and each.status == "failed"]
     assert len({each.tool_call_id for each in calls}) == 2
 
 
@@ -67,9 +67,9 @@ async def test_a_command_that_a_rule_denies_is_refused_on_both(at: Place) -> Non
     at.codex.model.answers(codex_runs("touch two"))
     async with connected(at) as client:
         await open_with(client, route="duet", mode="default")
-        told = await client.say("make files")
+        reply = await client.say("make files")
         assert client.asked == []
-    assert told.stop == "end_turn" and not (at.folder / "one").exists() and not (at.folder / "two").exists()
+    assert reply.stop == "end_turn" and not (at.folder / "one").exists() and not (at.folder / "two").exists()
 
 
 async def test_what_a_rule_asks_about_is_asked_on_both_where_the_mode_would_not(at: Place) -> None:
@@ -95,10 +95,10 @@ async def test_what_a_rule_allows_is_not_asked_on_either(at: Place) -> None:
     both_write(at, "songs/three", "songs/four")
     async with connected(at) as client:
         await open_with(client, route="duet", mode="default")
-        told = await client.say("write them")
+        reply = await client.say("write them")
         assert client.asked == []
     made = {str(path.relative_to(at.folder)) for path in at.folder.rglob("*") if path.is_file()}
-    assert {"one", "two", "songs/three", "songs/four"} <= made and told.stop == "end_turn"
+    assert {"one", "two", "songs/three", "songs/four"} <= made and reply.stop == "end_turn"
 
 
 @pytest.mark.parametrize("first", ["claude", pytest.param("codex", marks=pytest.mark.prove)])
@@ -108,10 +108,10 @@ async def test_an_always_for_one_engine_holds_for_the_other(at: Place, first: st
     async with connected(at) as client:
         client.decisions.append("allow_always")
         await open_with(client, route="duet", mode="default", primary_agent=first)
-        told = await client.say("make a file")
+        reply = await client.say("make a file")
         [asked] = client.asked
     name = {"claude": "Claude Code", "codex": "Codex"}[first]
-    assert name in words_of(asked) and told.stop == "end_turn" and (at.folder / "song.txt").exists()
+    assert name in words_of(asked) and reply.stop == "end_turn" and (at.folder / "song.txt").exists()
     assert "allow_always" in [option.kind.value for option in asked.options]
 
 

@@ -98,14 +98,14 @@ async def test_what_is_added_reaches_the_engine_that_works(at: Place, engine: st
         await gate.is_reached()
         assert await add(client, "and of the sea") == {"outcome": "injected"}
         gate.open()
-        told = await turn
+        result = await turn
         id, before = client.session.id, shown(client)
-    assert told.stop == "end_turn" and "Both are sung." in told.text
+    assert result.stop == "end_turn" and "Both are sung." in result.text
     assert "and of the sea" in at.model(engine).last.everything and len(at.model(engine).asked) == 2
     async with connected(at) as client:
         await client.load(id)
-        said = [line.text for line in shown(client) if line.kind == "user"]
-        assert said == ["sing of the river", "and of the sea"], before
+        texts = [line.text for line in shown(client) if line.kind == "user"]
+        assert texts == ["sing of the river", "and of the sea"], before
 
 
 async def test_what_is_added_while_both_work_reaches_both(at: Place) -> None:

@@ -44,10 +44,10 @@ def made(at: Place) -> set[str]:
     return {path.name for path in at.folder.iterdir() if path.is_file()}
 
 
-def ends(told: Told) -> list[str]:
+def ends(reply: Told) -> list[str]:
     """How each call ended, in the order in which they began."""
-    found = {each.tool_call_id: "" for each in told.of(v1.ToolCall)}
-    found |= {each.tool_call_id: each.status.value for each in told.of(v1.ToolCallUpdate) if each.status}
+    found = {each.tool_call_id: "" for each in reply.of(v1.ToolCall)}
+    found |= {each.tool_call_id: each.status.value for each in reply.of(v1.ToolCallUpdate) if each.status}
     return list(found.values())
 
 
@@ -71,10 +71,10 @@ async def test_claude_code_changes_nothing_as_a_reviewer_though_its_settings_all
     at.claude.model.answers(Text("It is flat."))
     async with connected(at) as client:
         await open_with(client, mode="acceptEdits", route="review", primary_agent="codex")
-        told = await client.say("write a song")
+        reply = await client.say("write a song")
         assert client.asked == []
-    assert made(at) == {"song.txt"} and ends(told) == ["failed", "failed", "completed"]
-    assert "It is flat." in told.text and told.stop == "end_turn"
+    assert made(at) == {"song.txt"} and ends(reply) == ["failed", "failed", "completed"]
+    assert "It is flat." in reply.text and reply.stop == "end_turn"
 
 
 async def test_claude_code_may_do_again_what_its_settings_allow_when_it_does_not_review(at: Place) -> None:
@@ -99,10 +99,10 @@ async def test_codex_changes_nothing_as_a_reviewer_though_its_rules_allow_it(at:
     at.codex.model.answers(Text("It is flat."))
     async with connected(at) as client:
         await open_with(client, mode="acceptEdits", route="review")
-        told = await client.say("write a song")
+        reply = await client.say("write a song")
         assert client.asked == []
-    assert made(at) == set() and ends(told) == ["failed", "failed", "failed", "completed"]
-    assert "It is flat." in told.text and told.stop == "end_turn"
+    assert made(at) == set() and ends(reply) == ["failed", "failed", "failed", "completed"]
+    assert "It is flat." in reply.text and reply.stop == "end_turn"
 
 
 @pytest.mark.parametrize(
@@ -131,10 +131,10 @@ async def test_codex_changes_nothing_as_a_reviewer_though_its_configuration_lets
     at.codex.model.answers(Text("It is flat."))
     async with connected(at) as client:
         await open_with(client, mode=mode, route="review")
-        told = await client.say("write a song")
+        reply = await client.say("write a song")
         assert client.asked == []
-    assert made(at) == set() and "completed" not in ends(told)
-    assert "It is flat." in told.text and told.stop == "end_turn"
+    assert made(at) == set() and "completed" not in ends(reply)
+    assert "It is flat." in reply.text and reply.stop == "end_turn"
 
 
 async def test_what_codex_was_allowed_before_it_is_not_as_a_reviewer(at: Place) -> None:
@@ -150,9 +150,9 @@ async def test_what_codex_was_allowed_before_it_is_not_as_a_reviewer(at: Place) 
         at.codex.model.answers(escalated("touch one"))
         at.codex.model.answers(command("touch one"))
         at.codex.model.answers(Text("It is flat."))
-        told = await client.say("/review write a song")
+        reply = await client.say("/review write a song")
         assert len(client.asked) == 1
-    assert made(at) == set() and "It is flat." in told.text
+    assert made(at) == set() and "It is flat." in reply.text
 
 
 async def test_codex_may_write_again_when_it_does_not_review(at: Place) -> None:

@@ -35,14 +35,14 @@ async def test_the_reviewer_gets_the_prompt_the_transcript_and_the_diff_of_what_
     at.codex.model.answers(Text("The second note is flat."))
     async with connected(at) as client:
         await open_with(client, mode="acceptEdits", route="review")
-        told = await client.say("write a song of the river")
+        reply = await client.say("write a song of the river")
     [asked] = at.codex.model.asked
     assert "write a song of the river" in asked.everything
     assert "I will sing." in asked.everything and "I have sung." in asked.everything
     assert "song.txt" in asked.everything and "+la la la" in asked.everything
     assert "of the user" not in asked.everything
-    assert told.stop == "end_turn" and "The second note is flat." in by(client, "codex")
-    assert told.text.index("I have sung.") < told.text.index("The second note is flat.")
+    assert reply.stop == "end_turn" and "The second note is flat." in by(client, "codex")
+    assert reply.text.index("I have sung.") < reply.text.index("The second note is flat.")
     assert prompts(at) == ["write a song of the river"]  # it is reported, and not handed back
 
 
@@ -74,10 +74,10 @@ async def test_codex_leads_and_claude_code_reviews_when_that_is_wished(at: Place
     at.claude.model.answers(Text("The second note is flat."))
     async with connected(at) as client:
         await open_with(client, mode="acceptEdits", route="review", primary_agent="codex")
-        told = await client.say("write a song")
+        reply = await client.say("write a song")
     [asked] = at.claude.model.asked
     assert "write a song" in asked.everything and "I have sung." in asked.everything
-    assert "+la la la" in asked.everything and "The second note is flat." in told.text
+    assert "+la la la" in asked.everything and "The second note is flat." in reply.text
 
 
 async def test_findings_are_handed_back_until_there_are_none(at: Place) -> None:
@@ -87,12 +87,12 @@ async def test_findings_are_handed_back_until_there_are_none(at: Place) -> None:
     at.codex.model.answers(Text(NOTHING))
     async with connected(at) as client:
         await open_with(client, mode="acceptEdits", route="review", review="fix")
-        told = await client.say("write a song")
+        reply = await client.say("write a song")
     first, fixing = prompts(at)
     assert first == "write a song" and "The second note is flat." in fixing
     again = at.codex.model.last.everything
     assert len(at.codex.model.asked) == 2 and "It is higher now." in again and "la li la" in again
-    assert told.stop == "end_turn" and told.text.index("The second note is flat.") < told.text.index(
+    assert reply.stop == "end_turn" and reply.text.index("The second note is flat.") < reply.text.index(
         "It is higher now."
     )
 
@@ -113,8 +113,8 @@ async def test_findings_are_handed_back_so_often_and_no_more(at: Place) -> None:
     at.codex.model.otherwise = (Text("It is still flat."),)
     async with connected(at) as client:
         await open_with(client, mode="acceptEdits", route="review", review="fix")
-        told = await client.say("write a song")
-    assert len(prompts(at)) == 3 and told.stop == "end_turn"
+        reply = await client.say("write a song")
+    assert len(prompts(at)) == 3 and reply.stop == "end_turn"
     assert 2 <= len(at.codex.model.asked) <= 3
 
 
@@ -123,6 +123,6 @@ async def test_a_review_that_fails_leaves_the_work_and_says_why(at: Place) -> No
     at.codex.model.otherwise = (Fail(400, "invalid_request_error", "no such chord"),)
     async with connected(at) as client:
         await open_with(client, mode="acceptEdits", route="review")
-        told = await client.say("write a song")
-    assert told.stop == "end_turn" and (at.folder / "song.txt").exists()
-    assert "I have sung." in told.text and "no such chord" in str(client.updates)
+        reply = await client.say("write a song")
+    assert reply.stop == "end_turn" and (at.folder / "song.txt").exists()
+    assert "I have sung." in reply.text and "no such chord" in str(client.updates)

@@ -131,8 +131,8 @@ async def test_the_environment_chooses_route_and_primary(at: Place, prefix: str)
         assert values(client)["route"] == "duet" and values(client)["primary_agent"] == "codex"
         await client.session.set_mode("acceptEdits")
         at.answer("a first voice", "a second voice")
-        told = await client.say("sing")
-    assert told.text.index("a second voice") < told.text.index("a first voice")
+        reply = await client.say("sing")
+    assert reply.text.index("a second voice") < reply.text.index("a first voice")
 
 
 async def test_the_config_file_chooses_and_the_environment_counts_before_it(at: Place) -> None:
@@ -169,11 +169,11 @@ async def test_engines_named_on_the_command_line_are_those_of_the_session(at: Pl
     async with connected(at, command=(*at.agent, "--engine", "codex", "--engine", "claude")) as client:
         await open_with(client, route="duet", mode="acceptEdits")
         assert client.choices("primary_agent") == ["codex", "claude"]
-        told = await client.say("sing")
-    assert told.text.index("a second voice") < told.text.index("a first voice")
+        reply = await client.say("sing")
+    assert reply.text.index("a second voice") < reply.text.index("a first voice")
 
 
 async def test_with_nothing_installed_the_demo_answers(at_demo: Place) -> None:
     async with connected(at_demo) as client:
-        told = await client.say("hello")
-    assert told.stop == "end_turn" and told.text
+        reply = await client.say("hello")
+    assert reply.stop == "end_turn" and reply.text

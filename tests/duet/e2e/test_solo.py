@@ -18,18 +18,18 @@ async def test_initialize_is_answered_and_no_engine_is_started(at: Place) -> Non
 
 async def test_the_first_engine_answers_alone_unless_another_is_chosen(at: Place) -> None:
     async with connected(at) as client:
-        told = await client.say("hello")
+        reply = await client.say("hello")
         assert client.option("route").current_value == "claude"
         assert at.codex.processes() == []
-    assert told.text == "echo: hello" and told.stop == "end_turn"  # and no label: there is nobody to tell it from
+    assert reply.text == "echo: hello" and reply.stop == "end_turn"  # and no label: there is nobody to tell it from
     assert [asked.prompt for asked in at.claude.model.asked] == ["hello"] and at.codex.model.asked == []
 
 
 async def test_the_other_engine_answers_alone_when_it_is_chosen(at: Place) -> None:
     async with connected(at) as client:
         await open_with(client, route="codex")
-        told = await client.say("hello")
-    assert told.text == "echo: hello" and told.stop == "end_turn"
+        reply = await client.say("hello")
+    assert reply.text == "echo: hello" and reply.stop == "end_turn"
     assert [asked.prompt for asked in at.codex.model.asked] == ["hello"] and at.claude.model.asked == []
 
 
@@ -40,10 +40,10 @@ async def test_an_engine_that_is_opened_later_gets_what_was_said_before(at: Plac
         await client.say("name a river")
         await client.session.set_config_option("route", "codex")
         at.codex.model.answers(Text("You spoke of Lethe."))
-        told = await client.say("which one was it?")
-    assert told.text == "You spoke of Lethe."
-    heard = at.codex.model.last.everything
-    assert "name a river" in heard and "The river is called Lethe." in heard and "which one was it?" in heard
+        reply = await client.say("which one was it?")
+    assert reply.text == "You spoke of Lethe."
+    received = at.codex.model.last.everything
+    assert "name a river" in received and "The river is called Lethe." in received and "which one was it?" in received
 
 
 async def test_an_engine_gets_once_what_the_other_said_since_its_last_turn(at: Place) -> None:

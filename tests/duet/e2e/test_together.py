@@ -43,10 +43,10 @@ async def test_a_session_with_both_and_a_session_with_one_do_not_hear_each_other
         both = client.session
         alone = await client.open()
         at.answer("a first voice", "a second voice")
-        told = await client.say("plan", both)
+        reply = await client.say("plan", both)
         at.claude.model.answers(Text("nobody else"))
         assert (await client.say("and you?", alone)).text == "nobody else"
-    assert "a first voice" in told.text and "a second voice" in told.text
+    assert "a first voice" in reply.text and "a second voice" in reply.text
     assert "a first voice" not in at.claude.model.last.everything
 
 
@@ -63,8 +63,8 @@ async def test_cancelling_while_both_speak_ends_both_once_and_the_next_prompt_wo
         for gate in gates:
             await gate.is_left()
         at.answer("one again", "two again")
-        told = await client.say("go on")
-    assert "one again" in told.text and "two again" in told.text and stops(client) == ["cancelled", "end_turn"]
+        reply = await client.say("go on")
+    assert "one again" in reply.text and "two again" in reply.text and stops(client) == ["cancelled", "end_turn"]
     assert "never this" not in str(client.frames)
 
 
@@ -79,8 +79,8 @@ async def test_cancelling_the_first_means_that_the_second_does_not_begin(at: Pla
         await gate.is_left()
         assert at.codex.model.asked == []
         at.answer("one again", "two again")
-        told = await client.say("go on")
-    assert "one again" in told.text and "two again" in told.text and stops(client) == ["cancelled", "end_turn"]
+        reply = await client.say("go on")
+    assert "one again" in reply.text and "two again" in reply.text and stops(client) == ["cancelled", "end_turn"]
 
 
 async def test_cancelling_withdraws_a_question_and_stops_a_tool_that_runs(at: Place) -> None:

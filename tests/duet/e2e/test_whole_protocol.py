@@ -126,8 +126,8 @@ async def test_a_server_that_only_one_engine_reaches_is_left_out_for_the_other_a
         async with connected(at) as client:
             await client.open(mcp_servers=[v1.SseServer("little", url, [v1.HttpHeader("X-Song", "la la la")])])
             await client.session.set_config_option("route", "duet")
-            told = await client.say("what is the song?")
-    assert "la la la" in at.claude.model.last.result_texts[0] and told.stop == "end_turn"
+            reply = await client.say("what is the song?")
+    assert "la la la" in at.claude.model.last.result_texts[0] and reply.stop == "end_turn"
     assert at.codex.model.asked and "`little`" in notices(client) and "Codex" in notices(client)
 
 

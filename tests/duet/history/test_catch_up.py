@@ -147,8 +147,8 @@ def test_a_word_added_to_a_running_turn_changes_nothing() -> None:
         prompted("sing"), given("sing"), *shown(agent("la ", "m1")), prompted("higher", steering=True), given("higher"),
         *shown(agent("la", "m1"), agent("lo", "m2")),
     ]  # fmt: skip
-    told: list[v1.Update] = [user("sing"), agent("la la", "m1"), user("higher"), agent("lo lo", "m2")]
-    for history in (told, [*told[:2], *told[3:]]):
+    updates: list[v1.Update] = [user("sing"), agent("la la", "m1"), user("higher"), agent("lo lo", "m2")]
+    for history in (updates, [*updates[:2], *updates[3:]]):
         assert missed_updates(kept, history, "claude") == [agent(" lo", "m2")]
         assert missed_updates([*kept, *shown(agent(" lo", "m2")), ended()], history, "claude") == []
 
@@ -197,9 +197,9 @@ def test_a_compaction_that_has_another_id_later_is_the_same() -> None:
     over_now = v1.CompactionUpdate(compaction_id="later", status=v1.CompactionStatus.COMPLETED)
     summary = v1.CompactionSummaryChunk(compaction_id="later", content=v1.TextBlock(text="they sang"))
     history: list[v1.Update] = [*theirs(SONG), user("/compact"), over_now, summary]
-    told = missed_updates([*live(SONG), given("/compact"), *shown(begun)], history, "claude")
+    updates = missed_updates([*live(SONG), given("/compact"), *shown(begun)], history, "claude")
     assert [
-        each.compaction_id for each in told if isinstance(each, v1.CompactionUpdate | v1.CompactionSummaryChunk)
+        each.compaction_id for each in updates if isinstance(each, v1.CompactionUpdate | v1.CompactionSummaryChunk)
     ] == ["live"] * 2
     ended_now = v1.CompactionUpdate(compaction_id="live", status=v1.CompactionStatus.COMPLETED)
     assert missed_updates([*live(SONG), given("/compact"), *shown(begun, ended_now)], history, "claude") == []

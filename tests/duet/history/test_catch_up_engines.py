@@ -34,8 +34,8 @@ async def live(client: Client, prompts: Sequence[str]) -> list[events.Event]:
     """The events of these turns."""
     kept: list[events.Event] = []
     for text in prompts:
-        told = await client.say(text)
-        kept += [prompted(text), given(text), *shown(*told.updates), ended()]
+        reply = await client.say(text)
+        kept += [prompted(text), given(text), *shown(*reply.updates), ended()]
     return kept
 
 
@@ -144,8 +144,8 @@ async def with_files(client: Client, song: Path) -> list[events.Event]:
         v1.ResourceLink(name="song.txt", uri=f"file://{song}"),
         code,
     ]
-    told = await client.say(blocks)
-    return [prompted("look at "), given("look at "), *shown(*told.updates)]
+    reply = await client.say(blocks)
+    return [prompted("look at "), given("look at "), *shown(*reply.updates)]
 
 
 def check_loosely(kept: list[events.Event], history: list[v1.Update]) -> None:

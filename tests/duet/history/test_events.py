@@ -79,16 +79,16 @@ def test_a_piece_that_is_more_than_text_or_stands_alone_leaves_as_its_bytes(piec
         pack(update_event(v1.ToolCall("c", "make"), "claude")),
         b'{"event":"shown","at":2,"update":%b}' % update,
     ]
-    told = [bytes(encode(each)) for each in replayed(list(unpack(kept)))]
-    assert told[0] == told[2] == update
+    sent = [bytes(encode(each)) for each in replayed(list(unpack(kept)))]
+    assert sent[0] == sent[2] == update
 
 
 def test_only_what_is_nothing_but_text_is_put_together() -> None:
     plain = b'{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"la"},"messageId":"m"}'
     more = plain.replace(b'"text":"la"', b'"text":"la","_meta":{"of":"alto"}')
     kept = [b'{"event":"shown","at":1,"update":%b}' % each for each in (plain, plain, more, more, plain)]
-    told = [bytes(encode(each)) for each in replayed(list(unpack(kept)))]
-    assert told == [plain.replace(b'"la"', b'"lala"'), more, more, plain]
+    sent = [bytes(encode(each)) for each in replayed(list(unpack(kept)))]
+    assert sent == [plain.replace(b'"la"', b'"lala"'), more, more, plain]
 
 
 def test_an_event_of_a_newer_antiphon_is_left_out_and_the_others_are_replayed() -> None:

@@ -235,8 +235,10 @@ class Joint:
             store = SessionStore(database)
             found: dict[str, list[int]] = {}
             for id in ids:
-                told = [each for each in events.unpack(await store.history(id)) if isinstance(each, events.UpdateEvent)]
-                found[id] = [int(each) for event in told for each in NUMBER.findall(bytes(event.update).decode())]
+                updates = [
+                    each for each in events.unpack(await store.history(id)) if isinstance(each, events.UpdateEvent)
+                ]
+                found[id] = [int(each) for event in updates for each in NUMBER.findall(bytes(event.update).decode())]
         return found
 
 

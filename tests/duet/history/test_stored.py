@@ -54,8 +54,8 @@ async def work(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
 
 def lines(editor: Editor, *prompts: str) -> list[tuple[str, str]]:
     """What a screen shows, with what was typed before everything if it was typed there."""
-    told = [_update.decode(msgspec.json.encode(update)) for update in editor.updates()]
-    entries = fold(told).entries
+    updates = [_update.decode(msgspec.json.encode(update)) for update in editor.updates()]
+    entries = fold(updates).entries
     shown = [(type(each).__name__, each.text) for each in entries if isinstance(each, Message)]
     return [*(("Message", prompt) for prompt in prompts), *shown] + [
         ("call", f"{each.title} {each.status.value}") for each in entries if isinstance(each, CallEntry)
@@ -158,8 +158,8 @@ async def test_what_an_engine_did_elsewhere_comes_after_what_we_know() -> None:
     for _ in range(2):  # it is ours from then on, and told once
         async with playing(agent_over(alto, FakeEngine("bass")), FULL) as editor:
             await load(editor, session)
-            told = [text for _, text in lines(editor)]
-            assert told == ["here", "alto: here", "in a terminal", "alto: in a terminal"]
+            sent = [text for _, text in lines(editor)]
+            assert sent == ["here", "alto: here", "in a terminal", "alto: in a terminal"]
 
 
 async def test_an_engine_that_forgot_its_session_gets_a_summary_of_all_of_it() -> None:

@@ -91,11 +91,11 @@ async def test_what_is_no_update_goes_through_the_part_and_has_the_id_that_the_c
 ) -> None:
     host = Joint(StandIn(s.Murmurs, tmp_path).engine)
     async with before(host) as agent:
-        told: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        agent.connection.router.other_notice = lambda method, params: told.set_result(bytes(params))
+        shown: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        agent.connection.router.other_notice = lambda method, params: shown.set_result(bytes(params))
         session = await agent.new_session(workspace)
         assert await session.prompt("la").text() == "onetwo"
-        assert json.loads(await told) == {"sessionId": session.id, "n": 1}
+        assert json.loads(await shown) == {"sessionId": session.id, "n": 1}
     assert host.book.index("AgentMessageChunk") < host.book.index("_stand_in/told")
 
 
@@ -124,11 +124,11 @@ async def test_a_part_hears_all_in_order_and_before_each_question_and_the_answer
         await session.prompt("hello")
         assert host.part.id != session.id and host.part.modes is not None
         host.book.clear()
-        told = [type(update).__name__ async for update in session.prompt("/edit a.txt sung")]
+        updates = [type(update).__name__ async for update in session.prompt("/edit a.txt sung")]
         assert (workspace / "a.txt").read_text(encoding="utf-8") == "sung\n"
         asked = host.book.index("session/request_permission")
         assert "ToolCall" in host.book[:asked]
-        assert [each for each in host.book if "/" not in each] == told
+        assert [each for each in host.book if "/" not in each] == updates
         host.book.clear()
         [*_, last] = [update async for update in session.prompt("/many 200")]
         assert isinstance(last, v1.AgentMessageChunk) and host.book.count("AgentMessageChunk") >= 200

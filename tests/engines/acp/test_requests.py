@@ -27,10 +27,10 @@ async def test_files_and_terminals_are_the_clients_where_it_has_them(tmp_path: P
         await session.prompt("write new.txt hello")
         assert (workspace / "new.txt").read_text(encoding="utf-8") == "hello"
         turn = session.prompt("run echo sung; exit 3")
-        told = [update async for update in turn]
-        [call] = [each for each in told if isinstance(each, v1.ToolCall)]
+        updates = [update async for update in turn]
+        [call] = [each for each in updates if isinstance(each, v1.ToolCall)]
         assert isinstance(call.content[0], v1.TerminalItem) and not len(terminals)
-        assert isinstance(told[-1], v1.AgentMessageChunk) and told[-1].content == v1.TextBlock("3 sung\n")
+        assert isinstance(updates[-1], v1.AgentMessageChunk) and updates[-1].content == v1.TextBlock("3 sung\n")
 
 
 async def test_what_the_client_cannot_do_is_done_here(tmp_path: Path, workspace: Path) -> None:
@@ -43,8 +43,8 @@ async def test_what_the_client_cannot_do_is_done_here(tmp_path: Path, workspace:
         assert "outside" in await session.prompt("write ../beyond.txt hello").text()
         assert not (tmp_path / "beyond.txt").exists()
         turn = session.prompt("run echo sung; exit 3")
-        told = [update async for update in turn]
-        assert isinstance(told[-1], v1.AgentMessageChunk) and told[-1].content == v1.TextBlock("3 sung\n")
+        updates = [update async for update in turn]
+        assert isinstance(updates[-1], v1.AgentMessageChunk) and updates[-1].content == v1.TextBlock("3 sung\n")
         shown = session.transcript.call("t1")
         assert shown is not None and shown.content == [v1.ContentItem(v1.TextBlock("sung\n"))]
         assert shown.status == v1.ToolStatus.COMPLETED
@@ -100,12 +100,12 @@ async def test_a_form_is_shown_where_it_belongs_to_a_session_and_the_client_show
 
     async with through(StandIn(s.AsksForms, tmp_path).engine, elicitation=Elicitation(form=fill_in)) as agent:
         session = await agent.new_session(workspace)
-        said = await session.prompt("ask").text()
-    assert json.loads(said) == [{"action": "accept", "content": {"name": "Ada"}}, {"action": "decline"}]
+        reply = await session.prompt("ask").text()
+    assert json.loads(reply) == [{"action": "accept", "content": {"name": "Ada"}}, {"action": "decline"}]
     assert [form.session_id for form in forms] == [session.id]
     async with through(StandIn(s.AsksForms, tmp_path).engine) as agent:
-        said = await (await agent.new_session(workspace)).prompt("ask").text()
-    assert json.loads(said) == [{"action": "decline"}, {"action": "decline"}]
+        reply = await (await agent.new_session(workspace)).prompt("ask").text()
+    assert json.loads(reply) == [{"action": "decline"}, {"action": "decline"}]
 
 
 async def test_a_question_comes_after_what_was_told_before_it_and_ends_with_the_turn(
@@ -138,14 +138,14 @@ async def test_methods_of_its_own_reach_the_client(tmp_path: Path, workspace: Pa
     async with through(StandIn(s.Extends, tmp_path).engine) as agent:
         session = await agent.new_session(workspace)
         router: Router = agent.connection.router
-        told: list[bytes] = []
+        sent: list[bytes] = []
 
         async def answer(method: str, params: Any) -> dict[str, Any]:
             return {"method": method, "params": json.loads(bytes(params))}
 
         assert "-32601" in await session.prompt("refused").text()
         router.other_request = answer
-        router.other_notice = lambda method, params: told.append(bytes(params))
-        said = json.loads(await session.prompt("answered").text())
-    assert said == {"method": "_stand_in/asked", "params": {"sessionId": session.id, "n": 2}}
-    assert [json.loads(each) for each in told] == [{"sessionId": session.id, "n": 1}]
+        router.other_notice = lambda method, params: sent.append(bytes(params))
+        message = json.loads(await session.prompt("answered").text())
+    assert message == {"method": "_stand_in/asked", "params": {"sessionId": session.id, "n": 2}}
+    assert [json.loads(each) for each in sent] == [{"sessionId": session.id, "n": 1}]

@@ -33,14 +33,14 @@ async def test_what_nobody_knows_is_passed_on_as_it_came_and_in_its_order(tmp_pa
         assert isinstance(early, Unknown)
         assert json.loads(early.raw) == {"sessionUpdate": "weather_update", "sky": "grey", "_meta": {"of": "today"}}
         turn = session.prompt("speak")
-        told = [update async for update in turn]
-        if len(told) < 4:  # what follows the answer may come with it, or after it
-            told.append(await between.get())
-        kinds = [type(each).__name__ for each in told]
+        updates = [update async for update in turn]
+        if len(updates) < 4:  # what follows the answer may come with it, or after it
+            updates.append(await between.get())
+        kinds = [type(each).__name__ for each in updates]
         assert kinds == ["AgentMessageChunk", "Unknown", "AgentMessageChunk", "AgentMessageChunk"]
-        assert isinstance(told[1], Unknown) and json.loads(told[1].raw)["degrees"] == [1, 2.5, None]
+        assert isinstance(updates[1], Unknown) and json.loads(updates[1].raw)["degrees"] == [1, 2.5, None]
         assert turn.result.meta == {"took": 3}
-        assert "onetwo" in (said := session.transcript.plain().replace("\n", "")) and said.endswith("three")
+        assert "onetwo" in (text := session.transcript.plain().replace("\n", "")) and text.endswith("three")
 
 
 async def test_modes_models_and_settings_are_the_agents_and_change_with_it(workspace: Path) -> None:

@@ -23,14 +23,14 @@ def main(words: list[str]) -> None:
     session = words[words.index("--session-id") + 1] if "--session-id" in words else ""
     turns = iter(Path(os.environ["STAND_IN_LINES"]).read_text(encoding="utf-8").split("\n\n"))
     for line in sys.stdin:
-        heard = json.loads(line)
-        if heard["type"] == "control_request":
+        received = json.loads(line)
+        if received["type"] == "control_request":
             answer = {"commands": [], "models": [], "account": {"apiKeySource": "ANTHROPIC_API_KEY"}, "mode": "default"}
-            response = {"subtype": "success", "request_id": heard["request_id"], "response": answer}
+            response = {"subtype": "success", "request_id": received["request_id"], "response": answer}
             say(type="control_response", response=response)
-        elif heard["type"] == "user":
-            said = next(turns).replace("$UUID", heard.get("uuid", "")).replace("$SESSION", session).strip()
-            sys.stdout.write(said + "\n")
+        elif received["type"] == "user":
+            text = next(turns).replace("$UUID", received.get("uuid", "")).replace("$SESSION", session).strip()
+            sys.stdout.write(text + "\n")
             sys.stdout.flush()
 
 

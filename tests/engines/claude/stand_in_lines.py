@@ -48,8 +48,8 @@ def assistant(*blocks: Line) -> Line:
     return {"type": "assistant", "message": message, "parent_tool_use_id": None, "session_id": "$SESSION"}
 
 
-def tool_result(id: str, said: str, structured: object) -> Line:
-    content = [{"type": "tool_result", "tool_use_id": id, "content": said}]
+def tool_result(id: str, text: str, structured: object) -> Line:
+    content = [{"type": "tool_result", "tool_use_id": id, "content": text}]
     message = {"role": "user", "content": content}
     return {"type": "user", "message": message, "tool_use_result": structured, "session_id": "$SESSION"}
 
@@ -61,7 +61,7 @@ def stand_in_says(at: Place, *lines: Line) -> None:
 
 def stand_in_plays(at: Place, *turns: Sequence[Line]) -> None:
     """What it says to one prompt after the other."""
-    said = ["\n".join(json.dumps(line) for line in (INIT, *lines)) for lines in turns]
+    texts = ["\n".join(json.dumps(line) for line in (INIT, *lines)) for lines in turns]
     file = Path(at.environment["TMPDIR"]) / "lines.jsonl"
-    file.write_text("\n\n".join(said), encoding="utf-8")
+    file.write_text("\n\n".join(texts), encoding="utf-8")
     at.environment["STAND_IN_LINES"] = str(file)

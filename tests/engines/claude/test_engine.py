@@ -20,8 +20,8 @@ from tests.engines.claude.versions import NEW, program
 
 def initialize(**capabilities: Any) -> dict[str, Any]:
     asked = {"protocolVersion": 1, "clientCapabilities": capabilities}
-    said = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": asked}) + b"\n"
-    done = subprocess.run(AGENT, input=said, capture_output=True, check=True, timeout=30)
+    line = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": asked}) + b"\n"
+    done = subprocess.run(AGENT, input=line, capture_output=True, check=True, timeout=30)
     assert done.stderr == b""
     answer: dict[str, Any] = msgspec.json.decode(done.stdout)["result"]
     return answer
@@ -57,8 +57,8 @@ def test_initialize_is_answered_before_anything_heavy_is_imported_and_before_the
         "os.write = write\n"
         "run(['--engine', 'claude'])\n"
     )
-    said = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n'
-    done = subprocess.run([sys.executable, "-c", script], input=said, capture_output=True, check=True, timeout=30)
+    line = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n'
+    done = subprocess.run([sys.executable, "-c", script], input=line, capture_output=True, check=True, timeout=30)
     assert done.stdout.startswith(b'{"jsonrpc":"2.0","id":1,"result"') and done.stderr == b""
 
 

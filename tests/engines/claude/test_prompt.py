@@ -29,20 +29,20 @@ def text(words: str) -> dict[str, Any]:
 
 async def message(*blocks: "str | v1.ContentBlock", cwd: str = "/w") -> "str | list[dict[str, Any]]":
     """What a prompt becomes, with a client that has files."""
-    said = list[Any]()
-    agent = only_prompt(lambda turn: _keep(turn, said))
+    texts = list[Any]()
+    agent = only_prompt(lambda turn: _keep(turn, texts))
     agent.takes = ("image", "resource")
     agent.also_takes = ("audio",)
     files, router = Files(), Router()
     router.on_request(m.READ_TEXT_FILE, lambda asked: files.read([cwd], asked))
     async with playing(agent, FULL, router) as editor:
         await editor.prompt(await editor.open(cwd), *blocks)
-    [found] = said
+    [found] = texts
     return found  # type: ignore[no-any-return]
 
 
-async def _keep(turn: AgentTurn, said: list[Any]) -> None:
-    said.append(await message_of(turn))
+async def _keep(turn: AgentTurn, texts: list[Any]) -> None:
+    texts.append(await message_of(turn))
 
 
 async def test_words_alone_are_a_string() -> None:
@@ -57,8 +57,8 @@ async def test_context_stands_before_the_words() -> None:
 async def test_links_are_read_through_the_client(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("1\n2\n3\n4\n", encoding="utf-8")
     uri = f"file://{tmp_path}/a.py#L2:3"
-    said = await message("why ", v1.ResourceLink("a.py", uri), "?", cwd=str(tmp_path))
-    assert said == [
+    printed = await message("why ", v1.ResourceLink("a.py", uri), "?", cwd=str(tmp_path))
+    assert printed == [
         text(f"{tmp_path}/a.py, lines 2-3:\n```py\n2\n3\n```"),
         text(f"why [@a.py lines 2-3]({uri})?"),
     ]
@@ -76,11 +76,11 @@ async def test_a_document_is_one() -> None:
 
 async def test_a_command_is_the_last_block_and_begins_it() -> None:
     for blocks in ((NOTES, PICTURE, " /review now"), ("/review now", PICTURE, NOTES), ("/review now", NOTES, PICTURE)):
-        said = await message(*blocks)
-        assert isinstance(said, list)
-        assert said[-1]["text"].startswith("/review now")
-        assert NOTES_CONTEXT in said[:-1]
-        assert IMAGE in said[:-1]
+        text = await message(*blocks)
+        assert isinstance(text, list)
+        assert text[-1]["text"].startswith("/review now")
+        assert NOTES_CONTEXT in text[:-1]
+        assert IMAGE in text[:-1]
 
 
 async def test_an_ending_that_looks_like_a_command_is_none() -> None:
@@ -99,6 +99,6 @@ async def test_a_path_at_the_beginning_stays_as_it_is() -> None:
     ],
 )
 async def test_what_claude_does_not_take_is_described_in_words(block: v1.ContentBlock, words: str) -> None:
-    said = await message("look", block)
-    assert isinstance(said, str)
-    assert said.startswith(f"look {words}")
+    text = await message("look", block)
+    assert isinstance(text, str)
+    assert text.startswith(f"look {words}")

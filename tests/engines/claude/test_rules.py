@@ -18,8 +18,8 @@ def session(cwd: str, *, deny: list[str] | None = None, ask: list[str] | None = 
 
 
 def written(rule: str, cwd: str = "/nowhere/w", also: str | None = None) -> list[str]:
-    told = settings_for(session(cwd, deny=[rule], also=also))
-    found: list[str] = [] if told is None else json.loads(told)["permissions"]["deny"]
+    shown = settings_for(session(cwd, deny=[rule], also=also))
+    found: list[str] = [] if shown is None else json.loads(shown)["permissions"]["deny"]
     return found
 
 

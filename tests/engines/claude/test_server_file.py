@@ -105,8 +105,8 @@ def test_what_looks_like_a_variable_is_meant_as_it_stands(value: str) -> None:
     )
     environment = {"HOME": "/home/ada"}
     stdio, http = found["s"], found["h"]
-    for told in (stdio["command"], stdio["args"][0], stdio["env"]["KEY"], http["url"]):
-        assert expanded(told, environment) == value
+    for each in (stdio["command"], stdio["args"][0], stdio["env"]["KEY"], http["url"]):
+        assert expanded(each, environment) == value
     assert expanded(expanded(http["headers"]["X-Key"], environment), environment) == value
 
 

@@ -37,21 +37,21 @@ RESULTS: dict[str, Any] = {
 }
 
 
-def play(lines: str, number: int, heard: Iterator[str]) -> None:
+def play(lines: str, number: int, received: Iterator[str]) -> None:
     """One turn."""
     turn = f"turn-{number}"
     begun = {"id": turn, "status": "inProgress", "items": []}
     say({"method": "turn/started", "params": {"threadId": THREAD, "turn": begun}})
     for line in lines.replace("$THREAD", THREAD).replace("$TURN", turn).splitlines():
-        said = json.loads(line)
-        if "pipe" in said:
-            Path(said["pipe"]).read_bytes()
+        message = json.loads(line)
+        if "pipe" in message:
+            Path(message["pipe"]).read_bytes()
             continue
-        waits = "id" in said and not said.pop("nowait", False)
-        say(said)
+        waits = "id" in message and not message.pop("nowait", False)
+        say(message)
         if waits:
             with open(os.environ["STAND_IN_ANSWERS"], "a", encoding="utf-8") as answers:
-                answers.write(next(each for each in heard if json.loads(each).get("id") == said["id"]))
+                answers.write(next(each for each in received if json.loads(each).get("id") == message["id"]))
     say({"method": "turn/completed", "params": {"threadId": THREAD, "turn": {**begun, "status": "completed"}}})
 
 
@@ -60,12 +60,12 @@ def main(words: list[str]) -> None:
         sys.stdout.write(f"codex-cli {os.environ.get('STAND_IN_VERSION', '0.166.0')}\n")
         return
     turns = iter(Path(os.environ["STAND_IN_LINES"]).read_text(encoding="utf-8").split("\n\n"))
-    heard = iter(sys.stdin.readline, "")
-    for number, line in enumerate(heard):
+    received = iter(sys.stdin.readline, "")
+    for number, line in enumerate(received):
         asked = json.loads(line)
         if asked.get("method") == "turn/start":
             say({"id": asked["id"], "result": {"turn": {"id": f"turn-{number}", "status": "inProgress", "items": []}}})
-            play(next(turns), number, heard)
+            play(next(turns), number, received)
         elif "id" in asked and "method" in asked:
             say({"id": asked["id"], "result": RESULTS.get(asked["method"], dict)()})
 

@@ -27,9 +27,9 @@ def message(id: str, text: str) -> Line:
 
 def stand_in_says(at: Place, *lines: Line) -> None:
     """What it says to every prompt."""
-    said = "\n".join(json.dumps(line) for line in lines)
+    text = "\n".join(json.dumps(line) for line in lines)
     file = at.temporary / "lines.jsonl"
-    file.write_text("\n\n".join([said] * 5), encoding="utf-8")
+    file.write_text("\n\n".join([text] * 5), encoding="utf-8")
     at.environment |= {"STAND_IN_LINES": str(file), "STAND_IN_ANSWERS": str(at.temporary / "answers.jsonl")}
 
 

@@ -25,7 +25,7 @@ class Account:
 
 
 @pytest.mark.parametrize(
-    ("resets_at", "said"),
+    ("resets_at", "text"),
     [
         (1_900_000_000, "5 hours: 12 % used, resets 2030-03-17 17:46 UTC"),
         (None, "5 hours: 12 % used"),
@@ -33,7 +33,7 @@ class Account:
         (-(10**15), "5 hours: 12 % used"),
     ],
 )
-async def test_a_limit_is_shown_also_if_its_end_is_not_a_valid_time(resets_at: int | None, said: str) -> None:
+async def test_a_limit_is_shown_also_if_its_end_is_not_a_valid_time(resets_at: int | None, text: str) -> None:
     found: list[str] = []
     server: Any = Account({"usedPercent": 12, "windowDurationMins": 300, "resetsAt": resets_at})
 
@@ -42,4 +42,4 @@ async def test_a_limit_is_shown_also_if_its_end_is_not_a_valid_time(resets_at: i
 
     async with playing(only_prompt(prompt), FULL) as editor:
         await editor.turn()
-    assert found[0].splitlines()[-1] == f"- {said}"
+    assert found[0].splitlines()[-1] == f"- {text}"

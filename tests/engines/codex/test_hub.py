@@ -61,8 +61,8 @@ class Ear:
     def expect(self) -> None:
         pass
 
-    async def receive(self, told: wire.ServerNotification) -> None:
-        self._note(told.method)
+    async def receive(self, shown: wire.ServerNotification) -> None:
+        self._note(shown.method)
 
     def receive_request(self, server: CodexServer, question: wire.ServerRequest) -> None:
         self._note(question.method)

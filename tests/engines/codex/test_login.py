@@ -18,25 +18,25 @@ from tests.engines.codex.versions import EACH
 KEY = "a-key-of-no-account"
 
 
-def login(env: Mapping[str, str], *words: str, said: str = "") -> "subprocess.CompletedProcess[str]":
+def login(env: Mapping[str, str], *words: str, text: str = "") -> "subprocess.CompletedProcess[str]":
     command = [*AGENT, "--login", *words]
-    return subprocess.run(command, input=said, env=env, capture_output=True, encoding="utf-8", timeout=30)
+    return subprocess.run(command, input=text, env=env, capture_output=True, encoding="utf-8", timeout=30)
 
 
 # In the terminal.
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "shown"),
     [((), "login"), (("chatgpt",), "login"), (("device",), "login --device-auth")],
     ids=["default", "chatgpt", "device"],
 )
 def test_the_login_becomes_that_of_the_program_with_the_users_terminal(
-    tmp_path: Path, words: tuple[str, ...], told: str
+    tmp_path: Path, words: tuple[str, ...], shown: str
 ) -> None:
     env = environment(tmp_path, script(tmp_path, 'read word; echo "$word: $@"; echo $$ >&2; exit 7'))
-    done = login(env, *words, said="the code\n")
-    assert (done.returncode, done.stdout) == (7, f"the code: {told}\n")
+    done = login(env, *words, text="the code\n")
+    assert (done.returncode, done.stdout) == (7, f"the code: {shown}\n")
 
 
 @pytest.mark.slow  # needs the real program

@@ -36,10 +36,10 @@ def test_what_is_no_file_of_rules_is_none(tmp_path: Path, home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [CodexConfig(sandbox_mode="workspace-write"), CodexConfig(default_permissions=":workspace")]
+    "text", [CodexConfig(sandbox_mode="workspace-write"), CodexConfig(default_permissions=":workspace")]
 )
-def test_what_the_user_has_said_about_the_sandbox_goes_on_to_hold(said: CodexConfig) -> None:
-    assert set(config_with_profile(said)) == {"permissions"}
+def test_what_the_user_has_said_about_the_sandbox_goes_on_to_hold(text: CodexConfig) -> None:
+    assert set(config_with_profile(text)) == {"permissions"}
     assert config_with_profile(CodexConfig())["default_permissions"] == ":read-only"
 
 

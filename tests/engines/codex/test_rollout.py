@@ -26,7 +26,7 @@ def test_only_what_was_added_since_is_returned(tmp_path: Path) -> None:
     )
     item, call = rollout.fresh()
     assert item.item is not None and item.item.id == "m1" and (call.type, call.call_id) == ("function_call", "c1")
-    assert [said.call_id for said in Rollout(str(path), whole=True).fresh() if said.call_id] == ["before", "c1"]
+    assert [each.call_id for each in Rollout(str(path), whole=True).fresh() if each.call_id] == ["before", "c1"]
     assert rollout.fresh() == []
 
 
@@ -35,7 +35,7 @@ def test_a_file_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
     rollout = Rollout(str(path))
     assert rollout.fresh() == []
     add(path, {"type": "response_item", "payload": {"type": "message"}})
-    assert [said.type for said in rollout.fresh()] == ["message"]
+    assert [each.type for each in rollout.fresh()] == ["message"]
     path.unlink()
     assert rollout.fresh() == []
 
@@ -47,9 +47,9 @@ def test_a_line_that_is_half_written_is_returned_when_it_is_whole(tmp_path: Path
     line = b'{"type": "response_item", "payload": {"type": "function_call", "call_id": "c1"}}\n'
     with path.open("ab") as file:
         file.write(line[:30])
-    assert [said.type for said in rollout.fresh()] == ["message"]
+    assert [each.type for each in rollout.fresh()] == ["message"]
     assert rollout.fresh() == []
     with path.open("ab") as file:
         file.write(line[30:])
-    assert [said.call_id for said in rollout.fresh()] == ["c1"]
+    assert [each.call_id for each in rollout.fresh()] == ["c1"]
     assert rollout.fresh() == []

@@ -80,12 +80,14 @@ async def test_a_turn_ends_for_its_reason_or_with_an_error_of_its_kind_and_the_n
         await client.open()
         for failure in FAILURES[at.engine]:
             at.model.otherwise = failure.answer
-            notices, said = len(client.updates_of("notice")), len(client.said)
+            notices, printed = len(client.updates_of("notice")), len(client.said)
             with pytest.raises(RequestRefused) as caught:
                 await client.say(f"sing: {failure.kind}")
             assert kind_of(caught.value) == failure.kind and caught.value.code != Code.AUTH_REQUIRED
             texts = [each.text for each in failure.answer if isinstance(each, Text)]
-            assert client.said[said:] == "".join(texts)  # an error is no answer of the model, and nothing is told twice
+            assert client.said[printed:] == "".join(
+                texts
+            )  # an error is no answer of the model, and nothing is told twice
             assert len(client.updates_of("notice")) - notices >= failure.retries, failure.kind
             assert failure.words in caught.value.message and "{" not in caught.value.message
             at.model.otherwise = None
@@ -93,8 +95,8 @@ async def test_a_turn_ends_for_its_reason_or_with_an_error_of_its_kind_and_the_n
 
         for reason, word in STOPS[at.engine].items():
             at.model.otherwise = (Text("la la "), Stop(word))
-            told = await client.say("sing for ever")
-            assert told.stop == reason and (told.text.startswith("la la ") or reason == "refusal")
+            reply = await client.say("sing for ever")
+            assert reply.stop == reason and (reply.text.startswith("la la ") or reason == "refusal")
         at.model.otherwise = None
         assert (await client.say("go on")).stop == "end_turn"
 

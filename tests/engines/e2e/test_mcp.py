@@ -36,8 +36,8 @@ async def test_servers_get_their_environment_and_headers_and_one_that_fails_is_a
             await client.open(mcp_servers=servers)
             for server, name in wanted.items():
                 at.model.answers(at.calls.mcp_tool(server, "tell", name=name))
-                told = await client.say("what is the song?")
-                call = told.call(f"mcp__{server}__tell")
+                reply = await client.say("what is the song?")
+                call = reply.call(f"mcp__{server}__tell")
                 assert SONG in at.results()[0] and SONG in str(call["rawOutput"]) and call["status"] == "completed"
                 assert call["rawInput"] == {"name": name}
             await client.until(lambda: [each for each in client.updates_of("notice") if "broken" in str(each)])

@@ -18,10 +18,10 @@ REMOVALS = (
 )
 
 
-def statuses(told: Told) -> list[str]:
+def statuses(reply: Told) -> list[str]:
     """Return how each call ended, in the order in which they began."""
-    ends = {each.tool_call_id: "" for each in told.of(v1.ToolCall)}
-    ends |= {each.tool_call_id: each.status.value for each in told.of(v1.ToolCallUpdate) if each.status}
+    ends = {each.tool_call_id: "" for each in reply.of(v1.ToolCall)}
+    ends |= {each.tool_call_id: each.status.value for each in reply.of(v1.ToolCallUpdate) if each.status}
     return list(ends.values())
 
 
@@ -46,12 +46,12 @@ async def test_what_is_denied_is_refused_and_what_is_asked_about_is_asked_in_eve
             for edit in edits:
                 at.model.answers(edit)
             at.model.answers(Text("Then only one."))
-            told = await client.say(f"write: {mode}")
+            reply = await client.say(f"write: {mode}")
             assert secret.read_text(encoding="utf-8") == "do\n"
             assert [each.name for each in secret.parent.iterdir()] == ["x"]
             assert free.read_text(encoding="utf-8") == "la\n"
-            assert statuses(told) == ["failed", "failed", "failed", "completed"]
-            assert (told.text, told.stop) == ("Then only one.", "end_turn") and "denied" not in told.notices
+            assert statuses(reply) == ["failed", "failed", "failed", "completed"]
+            assert (reply.text, reply.stop) == ("Then only one.", "end_turn") and "denied" not in reply.notices
             assert [asked.tool_call.name for asked in client.asked] == (["Write"] if mode == "default" else [])
             client.asked.clear()
             free.unlink()
@@ -59,9 +59,9 @@ async def test_what_is_denied_is_refused_and_what_is_asked_about_is_asked_in_eve
             # Commands.
             for line in (*REMOVALS, "touch free.txt"):
                 at.model.answers(at.calls.command(line))
-            told = await client.say(f"remove: {mode}")
+            reply = await client.say(f"remove: {mode}")
             assert secret.exists() and free.exists()
-            assert statuses(told) == [*["failed"] * len(REMOVALS), "completed"] and told.stop == "end_turn"
+            assert statuses(reply) == [*["failed"] * len(REMOVALS), "completed"] and reply.stop == "end_turn"
             assert {str(asked.tool_call.title) for asked in client.asked} <= {"touch free.txt"}
             assert mode != "bypassPermissions" or client.asked == []
             client.asked.clear()
@@ -70,11 +70,11 @@ async def test_what_is_denied_is_refused_and_what_is_asked_about_is_asked_in_eve
             # What is asked about.
             at.model.answers(at.calls.command("git push origin"))
             client.decisions.append("reject")
-            told = await client.say(f"push: {mode}")
+            reply = await client.say(f"push: {mode}")
             [push] = client.asked
             content = str(push.tool_call.content)
             assert isinstance(push.tool_call.raw_input, dict)
-            assert push.tool_call.raw_input["command"] == "git push origin" and statuses(told) == ["failed"]
+            assert push.tool_call.raw_input["command"] == "git push origin" and statuses(reply) == ["failed"]
             assert "The rule `Bash(git push *)` asks about it." in content and f"{at.title} asks." in content
             assert {option.kind.value for option in push.options} == {"allow_once", "reject_once"}
             client.asked.clear()

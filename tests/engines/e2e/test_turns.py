@@ -33,27 +33,27 @@ async def test_text_and_thoughts_stream_once_and_each_message_has_its_own_id(at:
     async with connected(at) as client:
         await client.open()
         turn = client.session.prompt("sing")
-        heard: list[v1.Update] = []
+        received: list[v1.Update] = []
         async for update in turn:
-            heard.append(update)
-            if "first line, " in said(heard, v1.AgentMessageChunk):
+            received.append(update)
+            if "first line, " in said(received, v1.AgentMessageChunk):
                 break
         await gate.is_reached()  # it was sent before the model had finished
         gate.open()
-        heard += [update async for update in turn]
+        received += [update async for update in turn]
         assert turn.result.stop_reason is v1.StopReason.END_TURN
 
         at.model.answers(Text("let me look"), at.calls.command("true"))
         at.model.answers(Text("I have seen it"), Used(1000, 34, cache_read=300))
-        told = await client.say("look")
-    assert said(heard, v1.AgentMessageChunk) == "a first line, and then a second"
-    assert said(heard, v1.AgentThoughtChunk) == "what might rhyme"
-    assert len([each for each in heard if isinstance(each, v1.AgentMessageChunk)]) > 2
-    ids = [each.message_id for each in told.of(v1.AgentMessageChunk)]
-    assert told.text == "let me lookI have seen it"
+        reply = await client.say("look")
+    assert said(received, v1.AgentMessageChunk) == "a first line, and then a second"
+    assert said(received, v1.AgentThoughtChunk) == "what might rhyme"
+    assert len([each for each in received if isinstance(each, v1.AgentMessageChunk)]) > 2
+    ids = [each.message_id for each in reply.of(v1.AgentMessageChunk)]
+    assert reply.text == "let me lookI have seen it"
     assert None not in ids and len(set(ids)) == 2 and ids == sorted(ids, key=ids.index)
-    [*_, usage] = told.of(v1.UsageUpdate)
-    counted = told.result.usage
+    [*_, usage] = reply.of(v1.UsageUpdate)
+    counted = reply.result.usage
     assert usage.size > 100_000 and counted is not None and counted.output_tokens >= 34
     if at.engine == "claude":
         assert usage.used >= 1300 and counted.cached_read_tokens == 300
@@ -67,8 +67,8 @@ async def test_a_client_that_announces_it_gets_the_output_by_the_meta_of_termina
     at.model.answers(at.calls.command(f"{SING}; exit 3"))
     async with connected(at, Can(meta={"terminal_output": True})) as client:
         await free(client)
-        told = await client.say("sing")
-    history, call = told.history("Bash"), told.call("Bash")
+        reply = await client.say("sing")
+    history, call = reply.history("Bash"), reply.call("Bash")
     metas: dict[str, Any] = {}
     for each in history:
         metas |= each.get("_meta") or {}
@@ -86,9 +86,9 @@ async def test_a_client_with_terminals_gets_one_that_prints_what_was_captured_an
     at.environment["ANTIPHON_MIRROR_TERMINALS"] = "1"
     async with connected(at, Can(terminals=Terminals())) as client:
         await free(client)
-        told = await client.say("sing")
+        reply = await client.say("sing")
         created = [each["params"] for each in client.frames if each.get("method") == "terminal/create"]
     assert len(created) == 1 and "song.txt" not in str(created)
-    shown = [item for each in told.history("Bash") for item in each.get("content") or []]
+    shown = [item for each in reply.history("Bash") for item in each.get("content") or []]
     assert any(item["type"] == "terminal" for item in shown)
     assert (at.folder / "song.txt").read_text(encoding="utf-8") == "sung\n"  # it ran once

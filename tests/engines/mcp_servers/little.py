@@ -83,11 +83,11 @@ def _asked() -> Message:
     params = {"message": "Who are you?", "requestedSchema": NAME}
     _send({"jsonrpc": "2.0", "id": "who", "method": "elicitation/create", "params": params})
     for line in sys.stdin:
-        heard: Message = json.loads(line)
-        if heard.get("id") == "who":
-            return heard.get("result") or heard
-        if (said := answer(heard, os.environ)) is not None:
-            _send(said)
+        received: Message = json.loads(line)
+        if received.get("id") == "who":
+            return received.get("result") or received
+        if (text := answer(received, os.environ)) is not None:
+            _send(text)
     return {}
 
 
@@ -99,8 +99,8 @@ def _send(message: Message) -> None:
 def serve_stdio() -> None:
     """One message per line."""
     for line in sys.stdin:
-        if (said := answer(json.loads(line), os.environ)) is not None:
-            _send(said)
+        if (message := answer(json.loads(line), os.environ)) is not None:
+            _send(message)
 
 
 class Http(BaseHTTPRequestHandler):
@@ -109,8 +109,8 @@ class Http(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
-        said = answer(self.message(), dict(self.headers))
-        self.reply(202, b"") if said is None else self.reply(200, json.dumps(said).encode())
+        text = answer(self.message(), dict(self.headers))
+        self.reply(202, b"") if text is None else self.reply(200, json.dumps(text).encode())
 
     def do_GET(self) -> None:
         self.reply(405, b"")
@@ -141,10 +141,10 @@ class Sse(Http):
     streams: ClassVar[list["queue.Queue[Message]"]] = []
 
     def do_POST(self) -> None:
-        said = answer(self.message(), dict(self.headers))
+        text = answer(self.message(), dict(self.headers))
         self.reply(202, b"")
-        if said is not None:
-            self.streams[int(self.path.rpartition("=")[2])].put(said)
+        if text is not None:
+            self.streams[int(self.path.rpartition("=")[2])].put(text)
 
     def do_GET(self) -> None:
         if self.path != "/sse":

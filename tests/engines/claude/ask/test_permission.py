@@ -29,7 +29,7 @@ ALWAYS = {"behavior": "allow", "updatedInput": INPUT}
 
 
 @pytest.mark.parametrize(
-    ("chosen", "told"),
+    ("chosen", "sent"),
     [
         ("allow", ALWAYS),
         ("allow_session", {**ALWAYS, "updatedPermissions": [added("session")]}),
@@ -41,9 +41,9 @@ ALWAYS = {"behavior": "allow", "updatedInput": INPUT}
         ("", {"behavior": "deny", "message": NOT_ALLOWED}),
     ],
 )
-async def test_what_the_user_chooses_is_sent_to_the_cli(chosen: str, told: dict[str, Any]) -> None:
+async def test_what_the_user_chooses_is_sent_to_the_cli(chosen: str, sent: dict[str, Any]) -> None:
     user = User(v1.Selected(chosen))
-    assert await answer(may(permission_suggestions=SUGGESTED), user, NO_FORMS) == told
+    assert await answer(may(permission_suggestions=SUGGESTED), user, NO_FORMS) == sent
     assert user.names == [
         "Allow once",
         "Always allow `git init *` in this session",

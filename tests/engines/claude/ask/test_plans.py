@@ -21,7 +21,7 @@ def goes_on(mode: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("reply", "told"),
+    ("reply", "sent"),
     [
         (v1.Selected("accept_edits"), goes_on("acceptEdits")),
         (v1.Selected("ask_for_edits"), goes_on("default")),
@@ -30,9 +30,9 @@ def goes_on(mode: str) -> dict[str, Any]:
         (v1.Selected("bypassPermissions"), {"behavior": "deny", "message": STAYS}),
     ],
 )
-async def test_the_answer_sets_the_mode_or_stays(reply: v1.PermissionOutcome, told: dict[str, Any]) -> None:
+async def test_the_answer_sets_the_mode_or_stays(reply: v1.PermissionOutcome, sent: dict[str, Any]) -> None:
     user = User(reply)
-    assert await answer(PLAN, user, NO_FORMS, CALL) == told
+    assert await answer(PLAN, user, NO_FORMS, CALL) == sent
     assert user.shown == INPUT["plan"]
     assert user.ids == ["accept_edits", "ask_for_edits", "keep_planning"] and is_question(user.asked[0])
 

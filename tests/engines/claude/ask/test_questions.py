@@ -159,11 +159,11 @@ async def test_calling_off_one_question_calls_off_all() -> None:
 
 
 async def test_afterwards_the_call_has_its_own_title_again() -> None:
-    told: list[Any] = []
+    sent: list[Any] = []
 
     async def ask(asker: Any, turn: Any) -> Any:
-        watch_updates(turn.session, told.append)
+        watch_updates(turn.session, sent.append)
         return await asker.answer(ONE, turn, CALL)
 
     await heard(ask, chosen("option_1"), NO_FORMS)
-    assert told == [v1.ToolCallUpdate("toolu_1", title="Questions")]
+    assert sent == [v1.ToolCallUpdate("toolu_1", title="Questions")]

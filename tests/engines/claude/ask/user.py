@@ -32,7 +32,7 @@ class User:
         self.router = Router()
         self.router.on_request(m.REQUEST_PERMISSION, self._permission)
         self.router.on_request(m.CREATE_ELICITATION, self._reply)
-        self.router.on_notice(m.COMPLETE_ELICITATION, lambda told: self.completed.append(told.elicitation_id))
+        self.router.on_notice(m.COMPLETE_ELICITATION, lambda shown: self.completed.append(shown.elicitation_id))
 
     def _permission(self, asked: v1.RequestPermission) -> v1.PermissionResult:
         reply = self._reply(asked)

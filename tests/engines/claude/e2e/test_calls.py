@@ -32,17 +32,17 @@ async def test_a_call_is_shown_from_its_first_token_to_its_result(at: Place) -> 
         await client.until(lambda: client.updates_of("tool_call"))
         gate.open()
         await turn
-        told = [each for each in client.updates if each["sessionUpdate"].startswith("tool_call")]
-    assert told[0]["sessionUpdate"] == "tool_call" and told[0].get("status", "pending") == "pending"
-    assert "rawInput" not in told[0] and told[0]["name"] == "Bash"
+        updates = [each for each in client.updates if each["sessionUpdate"].startswith("tool_call")]
+    assert updates[0]["sessionUpdate"] == "tool_call" and updates[0].get("status", "pending") == "pending"
+    assert "rawInput" not in updates[0] and updates[0]["name"] == "Bash"
     whole: Json = {}
-    for each in told:
+    for each in updates:
         whole |= each
-    assert len({each["toolCallId"] for each in told}) == 1
+    assert len({each["toolCallId"] for each in updates}) == 1
     assert whole["status"] == "completed" and whole["kind"] == "execute" and whole["name"] == "Bash"
     assert whole["rawInput"] == bash and "sung aloud" in str(whole["rawOutput"])
     assert "echo sung aloud" in whole["title"]
-    statuses = [each["status"] for each in told if "status" in each]
+    statuses = [each["status"] for each in updates if "status" in each]
     assert statuses[-2:] == ["in_progress", "completed"]
 
 
@@ -58,8 +58,8 @@ async def test_calls_show_diffs_places_output_pictures_and_why_they_failed(at: P
         at.model.answers(Call("Read", {"file_path": str(song), "offset": 20, "limit": 5}))
         edit = {"file_path": str(song), "old_string": "line 23\n", "new_string": "a high note\n"}
         at.model.answers(Call("Edit", edit))
-        told = await client.say("make it higher")
-        read, edited = told.call("Read"), told.call("Edit")
+        reply = await client.say("make it higher")
+        read, edited = reply.call("Read"), reply.call("Edit")
         assert read["kind"] == "read" and "song.txt" in read["title"]
         assert read["locations"] == [{"path": str(song), "line": 20}]
         assert edited["kind"] == "edit" and edited["status"] == "completed" and "song.txt" in edited["title"]
@@ -112,7 +112,7 @@ async def test_several_edits_in_one_call_show_one_diff(at: Place) -> None:
         RESULT,
     )
     async with connected(at) as client:
-        told = await client.say("edit")
-    edited = told.call("MultiEdit")
+        reply = await client.say("edit")
+    edited = reply.call("MultiEdit")
     assert edited["kind"] == "edit" and "song.txt" in edited["title"]
     assert diffs(edited) == [{"type": "diff", "path": str(song), "oldText": "do\nre\nmi\n", "newText": "DO\nre\nMI\n"}]

@@ -38,8 +38,8 @@ async def test_too_many_requests_in_a_turn_end_with_max_turn_requests(at: Place)
     at.environment["CLAUDE_CODE_MAX_TURNS"] = "1"
     at.model.otherwise = (Call("Bash", {"command": "true", "description": "Nothing"}),)
     async with connected(at) as client:
-        told = await client.say("go round in circles")
-    assert told.stop == "max_turn_requests"
+        reply = await client.say("go round in circles")
+    assert reply.stop == "max_turn_requests"
 
 
 @proves("stop.usage-limit", "stop.expired-login", "auth.required", on=BOTH)
@@ -82,8 +82,8 @@ async def test_prompts_get_their_own_ends_at_once_one_after_the_other_and_after_
         assert client.said == "the first endsecho: two"
 
         at.model.answers(Fail(529, "overloaded_error", "too many singers", AT_ONCE))  # it comes back
-        told = await client.say("three")
-        assert told.text == "echo: three" and told.stop == "end_turn" and told.notices
+        reply = await client.say("three")
+        assert reply.text == "echo: three" and reply.stop == "end_turn" and reply.notices
     assert [asked.prompt for asked in at.model.asked] == ["one", "two", "three", "three"]
 
 

@@ -36,11 +36,11 @@ def lengthen(at: Place, id: str) -> None:
     """Say what was said in a session again and again."""
     [file] = at.projects.rglob(f"{id}.jsonl")
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    said = [line for line in lines if line.get("type") in ("user", "assistant")]
-    before = said[-1]["uuid"]
+    texts = [line for line in lines if line.get("type") in ("user", "assistant")]
+    before = texts[-1]["uuid"]
     with file.open("a", encoding="utf-8") as out:
         for number in range(MANY):
-            line = {**said[number % len(said)], "uuid": str(uuid4()), "parentUuid": before}
+            line = {**texts[number % len(texts)], "uuid": str(uuid4()), "parentUuid": before}
             before = line["uuid"]
             out.write(json.dumps(line) + "\n")
 
@@ -61,12 +61,12 @@ async def test_a_load_that_is_cancelled_leaves_no_process_and_loading_again_work
         assert at.processes() == []
         before = len(client.frames)
         await client.load(id)
-        told = [*takewhile(lambda frame: "result" not in frame, client.frames[before:])]
+        sent = [*takewhile(lambda frame: "result" not in frame, client.frames[before:])]
         await client.until(lambda: client.updates_of("config_option_update"))
         assert client.option("mode").current_value == "plan"
         assert (await client.say("go on")).text == "echo: go on"
         await at.runs(1)
-    kinds = Counter(frame["params"]["update"]["sessionUpdate"] for frame in told)
+    kinds = Counter(frame["params"]["update"]["sessionUpdate"] for frame in sent)
     assert kinds["user_message_chunk"] + kinds["agent_message_chunk"] >= MANY
     assert kinds["config_option_update"] == 0  # the process was started when all was told
 

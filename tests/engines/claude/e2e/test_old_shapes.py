@@ -23,8 +23,8 @@ async def test_a_hooks_response_is_a_notice(at: Place) -> None:
     hook = {"type": "system", "subtype": "hook_response", "hook_name": "SessionStart:startup", "exit_code": 1}
     stand_in_says(at, {**hook, "stdout": "", "stderr": "out of breath"}, RESULT)
     async with connected(at) as client:
-        told = await client.say("sing")
-    assert "out of breath" in told.notices and told.stop == "end_turn"
+        reply = await client.say("sing")
+    assert "out of breath" in reply.notices and reply.stop == "end_turn"
 
 
 @proves("old.tool-result", on=[STAND_IN])
@@ -32,8 +32,8 @@ async def test_a_result_inside_an_assistant_line_ends_its_call(at: Place) -> Non
     call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "echo la"}}
     stand_in_says(at, assistant(call), assistant({"type": "tool_result", "tool_use_id": "t1", "content": "la"}), RESULT)
     async with connected(at) as client:
-        told = await client.say("sing")
-    call = told.call("Bash")
+        reply = await client.say("sing")
+    call = reply.call("Bash")
     assert call["status"] == "completed" and "la" in str(call["content"])
 
 

@@ -22,8 +22,8 @@ async def work_by_itself(at: Place, client: Client, *steps: Step) -> None:
     at.model.answers(Call("Bash", run))
     at.model.answers(Text("It runs. "))
     at.model.answers(*steps)
-    told = await client.say("run something long")
-    assert told.text == "It runs. " and told.stop == "end_turn"
+    reply = await client.say("run something long")
+    assert reply.text == "It runs. " and reply.stop == "end_turn"
     await asyncio.to_thread(pipe.write_text, "done\n", encoding="utf-8")
 
 
@@ -84,8 +84,8 @@ async def test_a_question_of_a_turn_of_its_own_is_withdrawn(at: Place) -> None:
 
 def states(client: Client, id: str) -> list[str]:
     """What was told of how a call goes."""
-    told = client.updates_of("tool_call_update")
-    return [each["status"] for each in told if each["toolCallId"] == id and "status" in each]
+    updates = client.updates_of("tool_call_update")
+    return [each["status"] for each in updates if each["toolCallId"] == id and "status" in each]
 
 
 @proves("cancel.own", "cancel.next")

@@ -34,8 +34,8 @@ async def test_what_is_asked_shows_what_it_would_do_and_each_answer_counts_once(
         # Allowed once: the next one is asked for again.
         at.model.answers(touch("one"))
         at.model.answers(touch("two"))
-        told = await client.say("make two files")
-        assert names(client) == {"one", "two"} and told.stop == "end_turn"
+        reply = await client.say("make two files")
+        assert names(client) == {"one", "two"} and reply.stop == "end_turn"
         first, second = client.asked
         assert first.tool_call.raw_input == {"command": "touch one", "description": "Make a file"}
         assert "touch one" in str(first.tool_call.title) and first.tool_call.kind == v1.ToolKind.EXECUTE
@@ -52,8 +52,10 @@ async def test_what_is_asked_shows_what_it_would_do_and_each_answer_counts_once(
         at.model.answers(touch("three"))
         at.model.answers(Text("Then I will not."))
         client.decisions.append("reject_once")
-        told = await client.say("make a file")
-        assert told.text == "Then I will not." and told.stop == "end_turn" and told.call("Bash")["status"] == "failed"
+        reply = await client.say("make a file")
+        assert (
+            reply.text == "Then I will not." and reply.stop == "end_turn" and reply.call("Bash")["status"] == "failed"
+        )
         assert "rejected" in at.model.last.result_texts[0]
 
         # Rejected with a message: the model is told it.

@@ -41,8 +41,8 @@ async def test_questions_are_one_form_where_the_client_shows_forms(at: Place) ->
         return v1.Accepted({one: "Soprano", many: ["Monday", "Friday"]})
 
     async with connected(at, Can(forms=fill_in)) as client:
-        told = await client.say("ask me")
-    assert told.stop == "end_turn" and client.asked == []
+        reply = await client.say("ask me")
+    assert reply.stop == "end_turn" and client.asked == []
     [form] = client.forms
     shown = json.dumps([str(field) for field in form.requested_schema.properties.values()])
     assert all(words in shown for words in ("Which voice?", "Which days?", "Alto", "Tuesday"))
@@ -62,8 +62,8 @@ async def test_questions_are_choices_where_the_client_shows_no_forms(at: Place) 
 
     async with connected(at) as client:
         client.decisions += [choose("Alto"), choose("Tuesday"), choose("Done")]  # type: ignore[list-item]
-        told = await client.say("ask me")
-    assert told.stop == "end_turn"
+        reply = await client.say("ask me")
+    assert reply.stop == "end_turn"
     assert ["Which voice?" in str(each.tool_call.title) for each in client.asked] == [True, False, False]
     [answer] = at.model.last.result_texts
     assert "Alto" in answer and "Tuesday" in answer and "Monday" not in answer
@@ -74,8 +74,8 @@ async def test_questions_that_are_declined_do_not_end_the_turn(at: Place) -> Non
     at.model.answers(Call("AskUserQuestion", QUESTIONS))
     at.model.answers(Text("Then I decide."))
     async with connected(at, Can(forms=lambda _: v1.Declined())) as client:
-        told = await client.say("ask me")
-    assert told.text == "Then I decide." and "declined" in at.model.last.result_texts[0]
+        reply = await client.say("ask me")
+    assert reply.text == "Then I decide." and "declined" in at.model.last.result_texts[0]
 
 
 def plan_file(asked: Asked) -> str:
@@ -109,8 +109,8 @@ def modes(client: Client) -> list[str]:
 @proves("permission.plan-shown", "permission.plan-approve", "modes.reported")
 async def test_an_approved_plan_is_begun_with_every_edit_asked_for(at: Place) -> None:
     async with connected(at) as client:
-        told = await planned(client, "ask_for_edits")
-        assert told.stop == "end_turn" and client.session.modes is not None
+        reply = await planned(client, "ask_for_edits")
+        assert reply.stop == "end_turn" and client.session.modes is not None
         assert client.session.modes.current_mode_id == "default" and modes(client)[-1] == "default"
     first, second = client.asked
     assert "1. Hum" in json.dumps([str(each) for each in first.tool_call.content or []])

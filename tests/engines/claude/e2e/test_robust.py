@@ -32,8 +32,8 @@ async def test_unknown_messages_are_ignored(at: Place) -> None:
     command = (sys.executable, "-P", "-c", f"{code}main(['agent', '--engine', 'claude'])")
     async with connected(at, command=command) as client:
         for _ in range(2):
-            told = await client.say("sing")
-            assert told.text == "still here" and told.stop == "end_turn"
+            reply = await client.say("sing")
+            assert reply.text == "still here" and reply.stop == "end_turn"
         agent = client.agent
     assert "'from_tomorrow': 2" in agent.stderr and "'system/also_from_tomorrow': 2" in agent.stderr
 
@@ -43,8 +43,8 @@ async def test_unknown_messages_are_ignored(at: Place) -> None:
 async def test_a_line_of_20_mb_works(at: Place) -> None:
     at.model.answers(Text("la" * (HUGE // 2), size=HUGE // 4))
     async with connected(at) as client:
-        told = await client.say("sing at length")
-        assert len(told.text) == HUGE and told.stop == "end_turn"
+        reply = await client.say("sing at length")
+        assert len(reply.text) == HUGE and reply.stop == "end_turn"
         assert (await client.say("more")).text == "echo: more"
 
 

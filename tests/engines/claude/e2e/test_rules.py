@@ -42,10 +42,10 @@ async def in_mode(client: Client, mode: str) -> None:
     await client.session.set_mode(mode)
 
 
-def statuses(told: Told) -> list[str]:
+def statuses(reply: Told) -> list[str]:
     """How each call ended, in the order in which they began."""
-    ends = {each.tool_call_id: "" for each in told.of(v1.ToolCall)}
-    ends |= {each.tool_call_id: each.status.value for each in told.of(v1.ToolCallUpdate) if each.status}
+    ends = {each.tool_call_id: "" for each in reply.of(v1.ToolCall)}
+    ends |= {each.tool_call_id: each.status.value for each in reply.of(v1.ToolCallUpdate) if each.status}
     return list(ends.values())
 
 
@@ -57,8 +57,8 @@ async def test_a_denied_file_of_the_home_is_not_read(at: Place) -> None:
     key.write_text("brass\n", encoding="utf-8")
     at.model.answers(Call("Read", {"file_path": str(key)}))
     async with connected(at, command=GUARDED) as client:
-        told = await client.say("read")
-    assert statuses(told) == ["failed"] and "brass" not in str(at.model.last.result_texts) and client.asked == []
+        reply = await client.say("read")
+    assert statuses(reply) == ["failed"] and "brass" not in str(at.model.last.result_texts) and client.asked == []
 
 
 @on_versions(*BOTH)

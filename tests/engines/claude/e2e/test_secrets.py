@@ -144,8 +144,8 @@ async def test_a_session_that_works_with_it_writes_it_nowhere(at: Place) -> None
             little = stdio_server(SECRET_SONG=SECRET)
             other = v1.HttpServer("other", url, [HEADER])
             await client.open(mcp_servers=[little, other])
-            told = await client.say("sing")
-            assert told.call("mcp__little__tell")["status"] == "completed"
+            reply = await client.say("sing")
+            assert reply.call("mcp__little__tell")["status"] == "completed"
             assert files_with_it(at) == [] and lines_with_it(at) == [] and descriptors_with_it(client) == []
     assert files_with_it(at) == []
 

@@ -23,8 +23,8 @@ async def test_a_new_session_works_in_its_own_directory_and_in_those_that_are_ad
         await client.open(other, additional_directories=[song.parent])
         at.model.answers(Call("Bash", {"command": "pwd", "description": "Where am I?"}))
         at.model.answers(Call("Read", {"file_path": str(song)}))
-        told = await client.say("where are you?")
-        assert client.asked == [] and str(other) in str(told.call("Bash")["rawOutput"])
+        reply = await client.say("where are you?")
+        assert client.asked == [] and str(other) in str(reply.call("Bash")["rawOutput"])
         assert "la la la" in at.model.last.result_texts[0]
 
 
@@ -82,8 +82,8 @@ async def test_turns_that_the_program_starts_by_itself_are_shown(at: Place) -> N
     at.model.answers(Text("It runs. "))
     at.model.answers(Text("It has ended."))
     async with connected(at) as client:
-        told = await client.say("run something long")
-        assert told.text == "It runs. " and told.stop == "end_turn"
+        reply = await client.say("run something long")
+        assert reply.text == "It runs. " and reply.stop == "end_turn"
         pipe.write_text("done\n", encoding="utf-8")  # and now nobody asks anything
         await client.until(lambda: client.said.endswith("It has ended."))
         assert (await client.say("thank you")).text == "echo: thank you"
@@ -99,12 +99,12 @@ async def test_permission_is_asked_also_before_the_first_prompt(at: Place) -> No
     at.model.answers(Call("Bash", {"command": "touch sung", "description": "Sing"}))
     at.model.answers(Text("All is sung."))
     async with connected(at) as client:
-        told = await client.say("delegate")
-        assert told.call("Agent")["status"] == "in_progress"  # it works on
+        reply = await client.say("delegate")
+        assert reply.call("Agent")["status"] == "in_progress"  # it works on
         gate.open()
         await client.until(lambda: client.said.endswith("All is sung."))
         assert (at.folder / "sung").exists() and [each.tool_call.name for each in client.asked] == ["Bash"]
-        agent = told.call("Agent")["toolCallId"]
+        agent = reply.call("Agent")["toolCallId"]
         news = [each for each in client.updates_of("tool_call_update") if each["toolCallId"] == agent]
         assert news[-1]["status"] == "completed" and "seen it all" in json.dumps(news[-1]["content"])
 

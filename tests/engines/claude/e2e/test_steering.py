@@ -24,14 +24,14 @@ async def add(client: Client, text: str) -> Any:
 
 def story(client: Client) -> str:
     """What was said, with a mark where a prompt was answered."""
-    told = ""
+    shown = ""
     for frame in client.frames:
         update = frame.get("params", {}).get("update", {})
         if update.get("sessionUpdate") == "agent_message_chunk":
-            told += update["content"]["text"]
+            shown += update["content"]["text"]
         elif "stopReason" in (frame.get("result") or {}):
-            told += "|"
-    return told
+            shown += "|"
+    return shown
 
 
 @proves("turn.steering")

@@ -30,8 +30,8 @@ async def test_a_project_of_a_stranger_runs_nothing_until_it_is_trusted(at: Plac
             hostile(directory, CLAUDE_WAYS, marks, strangers_model.address)
         async with connected(at) as client:
             await client.open(below)
-            told = await client.say("sing")
-            assert told.text == "echo: sing" and ran(marks) == set() and strangers_model.asked == []
+            reply = await client.say("sing")
+            assert reply.text == "echo: sing" and ran(marks) == set() and strangers_model.asked == []
             (request,) = at.model.asked
             assert request.headers["x-api-key"] == HERMETIC["ANTHROPIC_API_KEY"]
             assert "Sing in C." in request.everything  # instructions run nothing
@@ -94,8 +94,8 @@ async def test_no_way_to_a_strangers_files_counts(at: Place, tmp_path: Path) -> 
             await client.resume(id)
             await client.say("resumed")
         assert ran(marks) == set() and strangers_model.asked == []
-    heard = "".join(request.everything for request in at.model.asked)
-    assert "an import of its own" in heard and [text for text in secrets.values() if text in heard] == []
+    received = "".join(request.everything for request in at.model.asked)
+    assert "an import of its own" in received and [text for text in secrets.values() if text in received] == []
 
 
 WORDS = {
@@ -152,12 +152,12 @@ async def test_run_tells_what_was_left_out_whatever_it_prints(
         )
         async with asyncio.timeout(120):
             out, err = await process.communicate()
-        said = (out if option == "--json" else err).decode()
+        text = (out if option == "--json" else err).decode()
         assert (
             process.returncode == 0
-            and said.count(NOTICE) == 1
-            and "antiphon policy trust" in said
-            and ".mcp.json" in said
+            and text.count(NOTICE) == 1
+            and "antiphon policy trust" in text
+            and ".mcp.json" in text
         )
         assert ran(tmp_path / "marks") == set() and strangers_model.asked == []
 

@@ -22,8 +22,8 @@ async def test_todos_are_shown_as_a_plan(at: Place) -> None:
     at.environment |= {"CLAUDE_CODE_ENABLE_TODO_TOOLS": "1", "CLAUDE_CODE_ENABLE_TASKS": "0"}
     at.model.answers(Call("TodoWrite", {"todos": TODOS}))
     async with connected(at) as client:
-        told = await client.say("plan")
-    [*_, plan] = told.of(v1.Plan)
+        reply = await client.say("plan")
+    [*_, plan] = reply.of(v1.Plan)
     assert [(each.content, each.status.value) for each in plan.entries] == [
         (todo["content"], todo["status"]) for todo in TODOS
     ]
@@ -38,8 +38,8 @@ async def test_tasks_are_shown_as_a_plan(at: Place) -> None:
     at.model.answers(Call("TaskUpdate", {"taskId": "1", "status": "completed"}))
     at.model.answers(Call("TaskUpdate", {"taskId": "2", "status": "in_progress"}))
     async with connected(at) as client:
-        told = await client.say("plan")
-    [*_, plan] = told.of(v1.Plan)
+        reply = await client.say("plan")
+    [*_, plan] = reply.of(v1.Plan)
     assert [(each.content, each.status.value) for each in plan.entries] == [
         ("Read the score", "completed"),
         ("Sing it", "in_progress"),
@@ -55,9 +55,9 @@ async def test_a_sub_agents_work_is_shown_within_its_call(at: Place) -> None:
     at.model.agent_answers(Text("it says do re mi"))
     at.model.answers(Text("They came back."))
     async with connected(at) as client:
-        told = await client.say("delegate")
-    assert told.text == "I send somebody. They came back."  # and nothing of what the sub-agent said
-    parent, read = told.call("Agent"), told.call("Read")
+        reply = await client.say("delegate")
+    assert reply.text == "I send somebody. They came back."  # and nothing of what the sub-agent said
+    parent, read = reply.call("Agent"), reply.call("Read")
     assert parent["status"] == "completed" and read["status"] == "completed"
     shown = json.dumps(parent["content"])
     assert shown.count("it says do re mi") == 1 and "tools-used" not in shown
@@ -71,8 +71,8 @@ async def test_compaction_is_shown_with_its_summary(at: Place) -> None:
     async with connected(at) as client:
         await client.say("sing of rivers")
         await client.say("and of the sea")
-        told = await client.say("/compact")
-        states = [each.status.value for each in told.of(v1.CompactionUpdate)]
+        reply = await client.say("/compact")
+        states = [each.status.value for each in reply.of(v1.CompactionUpdate)]
         assert states[0] == "in_progress" and states[-1] == "completed"
         await client.say("and now?")
     assert "They sang of rivers." in at.model.last.everything
@@ -98,8 +98,8 @@ async def test_what_the_program_wants_known_is_a_notice(at: Place) -> None:
     headers = [Header(f"anthropic-ratelimit-unified-{name}", value) for name, value in limit.items()]
     at.model.answers(*headers, Text("la"))
     async with connected(at) as client:
-        told = await client.say("sing")
-    assert told.text == "la" and "limit" in told.notices
+        reply = await client.say("sing")
+    assert reply.text == "la" and "limit" in reply.notices
 
 
 @proves("turn.session-title")

@@ -101,8 +101,8 @@ class SessionFile:
         self.say(
             "user", message={"role": "user", "content": "<local-command-caveat>…</local-command-caveat>"}, isMeta=True
         )
-        said = f"<command-name>{name}</command-name>\n  <command-message>{name[1:]}</command-message>\n  <command-args>{arguments}</command-args>"
-        self.say("user", message={"role": "user", "content": said})
+        text = f"<command-name>{name}</command-name>\n  <command-message>{name[1:]}</command-message>\n  <command-args>{arguments}</command-args>"
+        self.say("user", message={"role": "user", "content": text})
         if printed is not None:
             self.say(
                 "system", subtype="local_command", content=f"<local-command-stdout>{printed}</local-command-stdout>"
@@ -128,8 +128,8 @@ class _Agent(SessionFile):
         self.common = {"isSidechain": True, "agentId": name}
 
 
-def text(said: str) -> Json:
-    return {"type": "text", "text": said}
+def text(printed: str) -> Json:
+    return {"type": "text", "text": printed}
 
 
 def thinking(thought: str) -> Json:

@@ -28,10 +28,12 @@ def test_a_session_is_told_as_the_client_would_have_heard_it(tmp_path: Path) -> 
     session.assistant(call("t1", "Edit", file_path="/song/a", old_string="two", new_string="2"), message="m1")
     patch = [{"oldStart": 1, "oldLines": 3, "newStart": 1, "newLines": 3, "lines": [" one", "-two", "+2", " three"]}]
     session.result("t1", "ok", {"filePath": "/song/a", "originalFile": "one\ntwo\nthree\n", "structuredPatch": patch})
-    user, thought, said, called, done = told(tmp_path, session.id)
+    user, thought, printed, called, done = told(tmp_path, session.id)
     assert user == v1.UserMessageChunk(content=v1.TextBlock(text="change it"), message_id=v1.MessageId(asked))
     assert (
-        isinstance(thought, v1.AgentThoughtChunk) and isinstance(said, v1.AgentMessageChunk) and said.message_id == "m1"
+        isinstance(thought, v1.AgentThoughtChunk)
+        and isinstance(printed, v1.AgentMessageChunk)
+        and printed.message_id == "m1"
     )
     assert isinstance(called, v1.ToolCall) and called.raw_input and called.name == "Edit"
     assert isinstance(done, v1.ToolCallUpdate) and done.status == v1.ToolStatus.COMPLETED
@@ -77,12 +79,12 @@ def test_what_the_cli_wrote_in_a_terminal_is_listed_and_told(at: Place) -> None:
     [found] = history.list(v1.ListSessions(cwd=str(at.folder))).sessions
     assert (found.session_id, found.cwd, found.title) == (id, str(at.folder), "where is it?")
 
-    heard = told(at.home / ".claude", id)
-    asked = [each.content for each in heard if isinstance(each, v1.UserMessageChunk)]
+    events = told(at.home / ".claude", id)
+    asked = [each.content for each in events if isinstance(each, v1.UserMessageChunk)]
     assert asked == [v1.TextBlock(text="where is it?"), v1.TextBlock(text="and now?")]
-    [done] = [each for each in heard if isinstance(each, v1.ToolCallUpdate) and each.status == v1.ToolStatus.COMPLETED]
+    [done] = [each for each in events if isinstance(each, v1.ToolCallUpdate) and each.status == v1.ToolStatus.COMPLETED]
     assert done.tool_call_id == "toolu_1"
-    said = [type(each).__name__ for each in heard]
-    assert said[:4] == ["UserMessageChunk", "AgentThoughtChunk", "AgentMessageChunk", "ToolCall"]
+    texts = [type(each).__name__ for each in events]
+    assert texts[:4] == ["UserMessageChunk", "AgentThoughtChunk", "AgentMessageChunk", "ToolCall"]
 
     assert history.delete(id) and history.list(v1.ListSessions()).sessions == []

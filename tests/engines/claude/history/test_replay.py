@@ -106,8 +106,8 @@ def test_results_of_calls_made_at_once_are_all_told(session: SessionFile) -> Non
     session.result("t1", "1", after=one)
     session.result("t2", "2", after=two)
     session.assistant(text("done"))
-    said = ["user: both", "call t1: Bash", "call t2: Bash", "agent: so", "result t1: 1", "result t2: 2", "agent: done"]
-    assert told(session) == said
+    texts = ["user: both", "call t1: Bash", "call t2: Bash", "agent: so", "result t1: 1", "result t2: 2", "agent: done"]
+    assert told(session) == texts
 
 
 def test_a_call_has_one_result_even_where_another_branch_has_one_too(session: SessionFile) -> None:

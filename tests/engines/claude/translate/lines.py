@@ -103,16 +103,16 @@ def told(*lines: dict[str, Any], **how: bool) -> list[ClaudeEvent]:
     return feed(ClaudeTranslator("/song", **how), *lines)
 
 
-def ended(heard: Iterable[ClaudeEvent]) -> list[str]:
+def ended(received: Iterable[ClaudeEvent]) -> list[str]:
     """The calls that were told to their end, and how."""
     over = (v1.ToolStatus.COMPLETED, v1.ToolStatus.FAILED)
-    calls = [each for each in heard if isinstance(each, v1.ToolCall | v1.ToolCallUpdate)]
+    calls = [each for each in received if isinstance(each, v1.ToolCall | v1.ToolCallUpdate)]
     return [f"{each.tool_call_id} {each.status}" for each in calls if each.status in over]
 
 
-def story(heard: Iterable[ClaudeEvent]) -> list[str]:
+def story(received: Iterable[ClaudeEvent]) -> list[str]:
     """Everything that was told, one line each."""
-    return [_line(each) for each in heard]
+    return [_line(each) for each in received]
 
 
 _VERBS = {v1.AgentMessageChunk: "says", v1.AgentThoughtChunk: "thinks", v1.UserMessageChunk: "user"}

@@ -34,21 +34,21 @@ class Session:
 def play(lines: list[dict[str, Any]]) -> list[list[ClaudeEvent]]:
     """Feed a session as the engine does; every question is answered with yes."""
     translator = ClaudeTranslator("/work")
-    heard: list[list[ClaudeEvent]] = []
+    received: list[list[ClaudeEvent]] = []
     for line in lines:
         each = wire.decode(json.dumps(line).encode())
         if isinstance(each, wire.ControlRequest) and isinstance(each.request, wire.CanUseTool):
             patch = translator.patch_of(each.request)
-            heard.append([*translator.allowed(patch.tool_call_id)])
+            received.append([*translator.allowed(patch.tool_call_id)])
         else:
-            heard.append(feed(translator, line))
-    return heard
+            received.append(feed(translator, line))
+    return received
 
 
 def _write_anew() -> None:
     for path in FILES:
         session = Session(path)
-        rows = [{"line": line, "told": told} for line, told in zip(session.lines, session.retell(), strict=True)]
+        rows = [{"line": line, "told": each} for line, each in zip(session.lines, session.retell(), strict=True)]
         path.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows), encoding="utf-8")
 
 

@@ -78,9 +78,9 @@ def test_any_lines_in_any_order_are_taken(
     lines: list[dict[str, Any]], terminals: bool, mirror: bool, replay: bool
 ) -> None:
     translator = ClaudeTranslator("/work", terminals=terminals, mirror=mirror, replay=replay)
-    heard = [*feed(translator, *lines), *translator.close_open(background=True)]
+    received = [*feed(translator, *lines), *translator.close_open(background=True)]
     begun, over = [], []
-    for each in heard:
+    for each in received:
         if isinstance(each, v1.UpdateModel | v1.ToolCallPatch):
             encode(each)
         if isinstance(each, v1.ToolCall | v1.ToolCallUpdate):
@@ -103,12 +103,12 @@ def test_any_question_can_be_shown(name: str, input: dict[str, Any]) -> None:
 @pytest.mark.slow
 def test_a_result_of_20_megabytes_is_told() -> None:
     output = "line\n" * 4_000_000
-    heard = feed(
+    events = feed(
         ClaudeTranslator("/work"),
         said(call("t", "Bash", command="x")),
         answer("t", output, {"stdout": output, "stderr": ""}),
     )
-    assert isinstance(heard[-1], v1.ToolCallUpdate) and heard[-1].status == v1.ToolStatus.COMPLETED
+    assert isinstance(events[-1], v1.ToolCallUpdate) and events[-1].status == v1.ToolStatus.COMPLETED
 
 
 @pytest.mark.slow
@@ -127,14 +127,14 @@ def test_an_input_that_comes_in_many_pieces_costs_no_more_than_its_length() -> N
 @given(st.data(), st.booleans(), st.booleans())
 def test_lines_with_any_values_are_taken(kind: type, data: st.DataObject, terminals: bool, replay: bool) -> None:
     translator = ClaudeTranslator("/work", terminals=terminals, mirror=not terminals, replay=replay)
-    heard: list[Any] = []
+    received: list[Any] = []
     for each in (wire.Assistant, kind, wire.User, kind, wire.ResultLine):
         line = data.draw(anything(each))
-        heard += translator.feed(line)
+        received += translator.feed(line)
         if isinstance(line, wire.ControlRequest) and isinstance(line.request, wire.CanUseTool):
             _ = translator.patch_of(line.request), grants(line.request, ["/work"])
-    heard += translator.close_open(background=True)
-    for each in heard:
+    received += translator.close_open(background=True)
+    for each in received:
         if isinstance(each, v1.UpdateModel):
             encode(each)
         if isinstance(each, ClaudeTurnEnded) and each.end.error is not None:

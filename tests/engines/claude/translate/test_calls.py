@@ -23,25 +23,25 @@ PRINTED = {"stdout": "a\nb", "stderr": "", "interrupted": False}
 
 def test_a_call_is_told_at_its_first_token_and_named_as_soon_as_that_is_known() -> None:
     pieces = calling("t", "Read", '{"file_pa', 'th": "/song/a', '.py", "lim', 'it": 3}')
-    heard = told(message_start(), *pieces, said(call("t", "Read", file_path="/song/a.py", limit=3)))
-    first, early, whole = [each for each in heard if isinstance(each, v1.ToolCall | v1.ToolCallUpdate)]
+    events = told(message_start(), *pieces, said(call("t", "Read", file_path="/song/a.py", limit=3)))
+    first, early, whole = [each for each in events if isinstance(each, v1.ToolCall | v1.ToolCallUpdate)]
     assert isinstance(first, v1.ToolCall) and (first.status, first.name) == (v1.ToolStatus.PENDING, "Read")
     assert isinstance(early.title, str) and "a.py" in early.title
     assert (whole.status, whole.raw_input) == (v1.ToolStatus.IN_PROGRESS, {"file_path": "/song/a.py", "limit": 3})
 
 
 def test_a_call_that_was_not_streamed_is_told_whole() -> None:
-    (heard,) = told(said(call("t", "Read", file_path="/song/a.py")))
-    assert isinstance(heard, v1.ToolCall) and heard.status == v1.ToolStatus.IN_PROGRESS
-    assert heard.locations == [v1.ToolLocation(path="/song/a.py")] and heard.meta == {
+    (events,) = told(said(call("t", "Read", file_path="/song/a.py")))
+    assert isinstance(events, v1.ToolCall) and events.status == v1.ToolStatus.IN_PROGRESS
+    assert events.locations == [v1.ToolLocation(path="/song/a.py")] and events.meta == {
         "claudeCode": {"toolName": "Read"}
     }
 
 
 def test_a_result_ends_its_call_once() -> None:
-    heard = told(said(BASH), answer("t", "a\nb", PRINTED), answer("t", "a\nb", PRINTED), said(BASH))
-    assert ended(heard) == ["t completed"]
-    update = heard[-1]
+    events = told(said(BASH), answer("t", "a\nb", PRINTED), answer("t", "a\nb", PRINTED), said(BASH))
+    assert ended(events) == ["t completed"]
+    update = events[-1]
     assert isinstance(update, v1.ToolCallUpdate) and update.raw_output == PRINTED
 
 
@@ -59,8 +59,8 @@ def test_a_failed_result_fails_its_call() -> None:
 
 
 def test_a_result_of_a_call_that_nobody_told_of_is_told() -> None:
-    (heard,) = told(answer("t", "x"))
-    assert isinstance(heard, v1.ToolCall) and heard.status == v1.ToolStatus.COMPLETED
+    (events,) = told(answer("t", "x"))
+    assert isinstance(events, v1.ToolCall) and events.status == v1.ToolStatus.COMPLETED
 
 
 def test_an_edit_shows_the_whole_file_before_and_after() -> None:
@@ -80,8 +80,8 @@ def test_an_edit_shows_the_whole_file_before_and_after() -> None:
 
 
 def test_a_call_that_gets_no_result_fails_before_the_turn_ends() -> None:
-    heard = told(said(BASH), result("error_during_execution", is_error=True, terminal_reason="aborted_tools"))
-    assert story(heard)[1:] == ["update t failed", "turn ended cancelled"]
+    events = told(said(BASH), result("error_during_execution", is_error=True, terminal_reason="aborted_tools"))
+    assert story(events)[1:] == ["update t failed", "turn ended cancelled"]
 
 
 def test_calls_are_closed_on_demand_and_once() -> None:
@@ -138,8 +138,8 @@ def test_a_mirror_gets_the_output_instead_of_text() -> None:
 def test_a_command_in_the_background_keeps_its_terminal_until_it_ends() -> None:
     structured = {"stdout": "", "stderr": "", "backgroundTaskId": "b1"}
     translator = ClaudeTranslator("/song", terminals=True)
-    heard = feed(translator, said(BASH), answer("t", "It runs.", structured), result())
-    assert ended(heard) == ["t completed"] and "terminal_exit" not in str(story(heard))
+    events = feed(translator, said(BASH), answer("t", "It runs.", structured), result())
+    assert ended(events) == ["t completed"] and "terminal_exit" not in str(story(events))
     over = {"type": "system", "subtype": "task_notification", "task_id": "b1", "tool_use_id": "t"}
     (end,) = feed(translator, {**over, "status": "completed", "summary": "It ran (exit code 3)"})
     assert isinstance(end, v1.ToolCallUpdate) and end.meta is not None and end.meta["terminal_exit"]["exit_code"] == 3

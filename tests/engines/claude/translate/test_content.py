@@ -96,14 +96,14 @@ def test_several_edits_of_one_call_are_made_one_after_the_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "result"),
+    ("shown", "result"),
     [
         ("a file that was written", {"type": "create", "content": "x\n", "originalFile": None, "structuredPatch": []}),
         ("a file made by an edit of nothing", edited("", "x\n", ("", "x\n"))),
     ],
 )
-def test_a_new_file_has_no_old_text(told: str, result: dict[str, Any]) -> None:
-    assert only(diffs_of(FILE, {}, result)) == (None, "x\n"), told
+def test_a_new_file_has_no_old_text(shown: str, result: dict[str, Any]) -> None:
+    assert only(diffs_of(FILE, {}, result)) == (None, "x\n"), shown
 
 
 def test_an_emptied_file_has_an_empty_new_text() -> None:

@@ -94,8 +94,8 @@ def test_a_call_has_the_name_that_rules_use(name: str, known: str) -> None:
 
 
 @given(st.text(max_size=3000), st.sampled_from(["Bash", "Read", "Grep", "WebFetch", "Agent"]))
-def test_a_title_is_one_short_line_whatever_is_in_it(said: str, name: str) -> None:
-    values = dict.fromkeys(("command", "file_path", "pattern", "url", "description", "path", "glob"), said)
+def test_a_title_is_one_short_line_whatever_is_in_it(text: str, name: str) -> None:
+    values = dict.fromkeys(("command", "file_path", "pattern", "url", "description", "path", "glob"), text)
     title = describe(name, values, CWD).title
     assert title and len(title) <= LONGEST_TITLE and len(title.splitlines()) == 1
     title.encode()
@@ -171,10 +171,10 @@ VALUES = st.one_of(
     st.randoms(use_true_random=False),
 )
 def test_a_title_that_comes_early_says_nothing_that_is_not_so(
-    tool: tuple[str, str], said: str, more: dict[str, Any], ascii_only: bool, order: Any
+    tool: tuple[str, str], text: str, more: dict[str, Any], ascii_only: bool, order: Any
 ) -> None:
     name, telling = tool
-    members = [(telling, said), *more.items()]
+    members = [(telling, text), *more.items()]
     order.shuffle(members)
     whole = json.dumps(dict(members), ensure_ascii=ascii_only)
     allowed = {

@@ -25,14 +25,14 @@ from tests.engines.claude.translate.lines import (
 )
 
 
-def words(heard: list[ClaudeEvent]) -> str:
-    chunks = [each.content for each in heard if isinstance(each, v1.AgentMessageChunk)]
+def words(received: list[ClaudeEvent]) -> str:
+    chunks = [each.content for each in received if isinstance(each, v1.AgentMessageChunk)]
     return "".join(content.text for content in chunks if isinstance(content, v1.TextBlock))
 
 
 def test_text_streamed_in_parts_is_told_once() -> None:
-    heard = told(message_start(), delta("Hel"), delta("lo"), said(text("Hello")), event("content_block_stop", index=0))
-    assert story(heard) == ["says msg-1: 'Hel'", "says msg-1: 'lo'"]
+    events = told(message_start(), delta("Hel"), delta("lo"), said(text("Hello")), event("content_block_stop", index=0))
+    assert story(events) == ["says msg-1: 'Hel'", "says msg-1: 'lo'"]
 
 
 def test_text_that_was_not_streamed_is_told_whole() -> None:
@@ -49,15 +49,15 @@ def test_a_message_that_was_cut_shorter_than_its_stream_adds_nothing() -> None:
 
 def test_blocks_of_one_message_are_kept_apart() -> None:
     think = event("content_block_delta", index=0, delta={"type": "thinking_delta", "thinking": "hm"})
-    heard = told(
+    events = told(
         message_start(), think, said(thought("hm")), delta("a", 1), said(text("a")), delta("b", 2), said(text("bc"))
     )
-    assert story(heard) == ["thinks msg-1: 'hm'", "says msg-1: 'a'", "says msg-1: 'b'", "says msg-1: 'c'"]
+    assert story(events) == ["thinks msg-1: 'hm'", "says msg-1: 'a'", "says msg-1: 'b'", "says msg-1: 'c'"]
 
 
 def test_two_blocks_with_the_same_text_are_both_told() -> None:
-    heard = told(message_start(), delta("ok", 0), said(text("ok")), delta("ok", 1), said(text("ok")))
-    assert words(heard) == "okok"
+    events = told(message_start(), delta("ok", 0), said(text("ok")), delta("ok", 1), said(text("ok")))
+    assert words(events) == "okok"
 
 
 def test_the_same_text_in_the_next_message_is_told_again() -> None:
@@ -68,8 +68,8 @@ def test_the_same_text_in_the_next_message_is_told_again() -> None:
 
 
 def test_a_stream_that_begins_anew_after_a_cut_has_its_own_message() -> None:
-    heard = told(message_start(), delta("He"), message_start("msg-2"), delta("Hello"), said(text("Hello"), id="msg-2"))
-    assert story(heard) == ["says msg-1: 'He'", "says msg-2: 'Hello'"]
+    events = told(message_start(), delta("He"), message_start("msg-2"), delta("Hello"), said(text("Hello"), id="msg-2"))
+    assert story(events) == ["says msg-1: 'He'", "says msg-2: 'Hello'"]
 
 
 def test_a_line_that_is_sent_again_is_not_told_again() -> None:
@@ -119,14 +119,14 @@ def test_notes_and_echoes_of_the_cli_are_never_the_users_words() -> None:
 
 def test_an_error_written_as_a_message_is_told_as_the_turns_error_alone() -> None:
     error = said(text("API Error: no"), id="e", error="rate_limit", is_api_error_message=True)
-    heard = told(error, result(is_error=True, terminal_reason="api_error", result="API Error: no"))
-    assert words(heard) == "" and story(heard) == ["turn ended with error rate_limit"]
+    events = told(error, result(is_error=True, terminal_reason="api_error", result="API Error: no"))
+    assert words(events) == "" and story(events) == ["turn ended with error rate_limit"]
 
 
 def test_the_same_message_is_told_where_the_turn_did_not_fail() -> None:
     error = said(text("It is refused."), id="e", error="invalid_request", is_api_error_message=True)
-    heard = told(error, result(is_error=True, stop_reason="refusal", terminal_reason="api_error"))
-    assert story(heard) == ["says e: 'It is refused.'", "turn ended refusal"]
+    events = told(error, result(is_error=True, stop_reason="refusal", terminal_reason="api_error"))
+    assert story(events) == ["says e: 'It is refused.'", "turn ended refusal"]
 
 
 def test_an_error_in_the_middle_of_a_turn_is_told_in_its_place() -> None:
@@ -140,8 +140,8 @@ def test_an_error_in_a_history_is_told_at_once() -> None:
 
 
 def test_a_turn_that_only_its_result_tells_of_is_told_from_it() -> None:
-    heard = told(result(result="All I have to say."))
-    assert words(heard) == "All I have to say."
+    events = told(result(result="All I have to say."))
+    assert words(events) == "All I have to say."
     assert words(told(said(text("said")), result(result="said"))) == "said"
 
 
@@ -168,8 +168,8 @@ def test_what_is_ignored_is_counted() -> None:
 @given(st.lists(st.text(min_size=1, max_size=12), max_size=12), st.text(max_size=6))
 def test_any_split_into_pieces_gives_the_same_text(pieces: list[str], rest: str) -> None:
     whole = "".join(pieces) + rest
-    heard = told(message_start(), *(delta(piece) for piece in pieces), said(text(whole)))
-    assert words(heard) == whole
+    events = told(message_start(), *(delta(piece) for piece in pieces), said(text(whole)))
+    assert words(events) == whole
 
 
 @given(
@@ -185,14 +185,14 @@ def test_blocks_are_told_in_their_order(blocks: list[tuple[str, list[str]]]) -> 
             event("content_block_delta", index=index, delta={"type": f"{sort}_delta", sort: piece}) for piece in pieces
         ]
         lines.append(said({"type": sort, sort: "".join(pieces)}))
-    heard = [(type(each), each.content.text) for each in told(*lines) if isinstance(each, v1.MessageChunk)]  # type: ignore[union-attr]
+    received = [(type(each), each.content.text) for each in told(*lines) if isinstance(each, v1.MessageChunk)]  # type: ignore[union-attr]
     kinds = {"text": v1.AgentMessageChunk, "thinking": v1.AgentThoughtChunk}
-    assert heard == [(kinds[sort], piece) for sort, pieces in blocks for piece in pieces]
+    assert received == [(kinds[sort], piece) for sort, pieces in blocks for piece in pieces]
 
 
 def test_results_between_texts_keep_their_place() -> None:
-    heard = told(
+    events = told(
         said(text("a")), said(call("t", "Bash", command="ls")), answer("t", "x"), said(text("b"), id="msg-2"), result()
     )
-    sorts = [type(each) for each in heard]
+    sorts = [type(each) for each in events]
     assert sorts == [v1.AgentMessageChunk, v1.ToolCall, v1.ToolCallUpdate, v1.AgentMessageChunk, ClaudeTurnEnded]

@@ -86,7 +86,7 @@ REFUSED = (
 
 
 @pytest.mark.parametrize(
-    ("said", "shown"),
+    ("text", "shown"),
     [
         ("<tool_use_error>String not found.\nString: x</tool_use_error>", "String not found.\nString: x"),
         ("Error: Error: no", "no"),
@@ -102,8 +102,8 @@ REFUSED = (
     ],
 )
 @pytest.mark.parametrize("name", ["Edit", "mcp__s__t", "Bash"])
-def test_a_failure_says_why_in_words_for_the_user(name: str, said: str, shown: str) -> None:
-    result = told(name, said, "Error: something else", error=True)
+def test_a_failure_says_why_in_words_for_the_user(name: str, text: str, shown: str) -> None:
+    result = told(name, text, "Error: something else", error=True)
     assert result.failed and texts(result) == [f"```\n{shown}\n```"]
     assert result.raw_output == {"error": "Error: something else"}
 

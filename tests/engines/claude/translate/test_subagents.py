@@ -29,9 +29,9 @@ OVER = system("task_notification", task_id="x", tool_use_id="a", status="complet
 
 
 def test_what_a_sub_agent_says_is_folded_into_its_call() -> None:
-    heard = told(AGENT, said(thought("hm"), parent="a"), said(text("I look."), parent="a"))
-    assert not [each for each in heard if isinstance(each, v1.MessageChunk)]
-    assert story(heard)[1:] == ["update a shows '> hm'", "update a shows '> hm\\n\\nI look.'"]
+    events = told(AGENT, said(thought("hm"), parent="a"), said(text("I look."), parent="a"))
+    assert not [each for each in events if isinstance(each, v1.MessageChunk)]
+    assert story(events)[1:] == ["update a shows '> hm'", "update a shows '> hm\\n\\nI look.'"]
 
 
 def test_what_a_sub_agent_streams_is_no_message() -> None:
@@ -40,31 +40,33 @@ def test_what_a_sub_agent_streams_is_no_message() -> None:
 
 
 def test_calls_of_a_sub_agent_say_whose_they_are() -> None:
-    heard = told(
+    events = told(
         AGENT,
         *calling("r", "Read", parent="a"),
         said(call("r", "Read", file_path="/x"), parent="a"),
         answer("r", "x", parent="a"),
     )
     about = [
-        each.meta["claudeCode"] for each in heard[1:] if isinstance(each, v1.ToolCall | v1.ToolCallUpdate) and each.meta
+        each.meta["claudeCode"]
+        for each in events[1:]
+        if isinstance(each, v1.ToolCall | v1.ToolCallUpdate) and each.meta
     ]
     assert about == [{"toolName": "Read", "parentToolUseId": "a"}] * 3
 
 
 def test_the_report_is_shown_once_with_all_that_was_said() -> None:
-    heard = told(
+    events = told(
         AGENT, said(text("I look."), parent="a"), said(text("All is well."), parent="a"), answer("a", "…", DONE)
     )
-    assert story(heard)[-1] == "update a completed shows 'I look.\\n\\nAll is well.' +output"
-    heard = told(AGENT, said(text("I look."), parent="a"), answer("a", "…", DONE))
-    assert story(heard)[-1] == "update a completed shows 'I look.' shows 'All is well.' +output"
+    assert story(events)[-1] == "update a completed shows 'I look.\\n\\nAll is well.' +output"
+    events = told(AGENT, said(text("I look."), parent="a"), answer("a", "…", DONE))
+    assert story(events)[-1] == "update a completed shows 'I look.' shows 'All is well.' +output"
 
 
 def test_a_sub_agent_in_the_background_outlives_the_turn() -> None:
     translator = ClaudeTranslator("/work")
-    heard = feed(translator, AGENT, answer("a", "Off it goes.", LAUNCHED), said(text("I wait.")), result())
-    assert ended(heard) == [] and translator.close_open() == ()
+    events = feed(translator, AGENT, answer("a", "Off it goes.", LAUNCHED), said(text("I wait.")), result())
+    assert ended(events) == [] and translator.close_open() == ()
     assert ended(feed(translator, said(call("r", "Bash", command="ls"), parent="a"), result())) == []
     assert ended(feed(translator, OVER)) == ["r failed", "a completed"]
 
@@ -74,8 +76,8 @@ def test_a_sub_agent_that_was_stopped_fails() -> None:
 
 
 def test_the_end_of_a_sub_agent_in_the_foreground_is_its_result() -> None:
-    heard = told(AGENT, system("task_started", task_id="x", tool_use_id="a"), OVER, answer("a", "…", DONE))
-    assert ended(heard) == ["a completed"]
+    events = told(AGENT, system("task_started", task_id="x", tool_use_id="a"), OVER, answer("a", "…", DONE))
+    assert ended(events) == ["a completed"]
 
 
 def test_a_task_may_be_named_without_its_call() -> None:
@@ -91,23 +93,23 @@ def test_a_process_that_is_gone_takes_its_sub_agents_along() -> None:
 
 
 def test_open_calls_below_a_sub_agent_end_before_it() -> None:
-    heard = told(
+    events = told(
         AGENT,
         said(call("b", "Agent", prompt="x"), parent="a"),
         said(call("r", "Bash"), parent="b"),
         answer("a", "…", DONE),
     )
-    assert ended(heard) == ["r failed", "b failed", "a completed"]
+    assert ended(events) == ["r failed", "b failed", "a completed"]
 
 
 def test_a_launch_in_a_history_is_an_end() -> None:
-    heard = told(AGENT, said(text("All is well."), parent="a"), answer("a", "…", LAUNCHED), replay=True)
-    assert story(heard)[-1] == "update a completed shows 'All is well.' +output"
+    events = told(AGENT, said(text("All is well."), parent="a"), answer("a", "…", LAUNCHED), replay=True)
+    assert story(events)[-1] == "update a completed shows 'All is well.' +output"
 
 
 def test_the_talk_of_a_sub_agent_is_kept_short() -> None:
-    heard = told(AGENT, *(said(text("word " * 400), parent="a") for _ in range(30)))
-    last = heard[-1]
+    events = told(AGENT, *(said(text("word " * 400), parent="a") for _ in range(30)))
+    last = events[-1]
     assert isinstance(last, v1.ToolCallUpdate) and isinstance(last.content, list)
     (item,) = last.content
     assert isinstance(item, v1.ContentItem) and isinstance(item.content, v1.TextBlock)
@@ -154,7 +156,7 @@ def test_a_report_is_shown_once_and_without_what_the_cli_puts_around_it(
         if background and name != "Skill"
         else [answer("a", [*done["content"]], done)]
     )
-    heard = told(said(call("a", name, prompt="look")), said(text("I looked. All is well."), parent="a"), *end)
-    shown = str([each for each in heard if isinstance(each, v1.ToolCallUpdate)][-1].content)
+    events = told(said(call("a", name, prompt="look")), said(text("I looked. All is well."), parent="a"), *end)
+    shown = str([each for each in events if isinstance(each, v1.ToolCallUpdate)][-1].content)
     assert "tools-used" not in shown and "nonces" not in shown
     assert shown.count("All is well.") == 1

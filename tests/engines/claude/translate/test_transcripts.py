@@ -38,18 +38,18 @@ def test_text_is_told_exactly_once(path: Path) -> None:
             for block in line["message"]["content"]:
                 if block["type"] == "text" and block["text"] != "(no content)":
                     whole[line["message"]["id"]] = whole.get(line["message"]["id"], "") + block["text"]
-    told: dict[str | None, str] = {}
-    for each in (each for heard in play(session.lines) for each in heard):
+    sent: dict[str | None, str] = {}
+    for each in (each for message in play(session.lines) for each in message):
         if isinstance(each, v1.AgentMessageChunk) and isinstance(each.content, v1.TextBlock):
-            told[each.message_id] = told.get(each.message_id, "") + each.content.text
-    assert {id: told.get(id) for id in whole} == whole
+            sent[each.message_id] = sent.get(each.message_id, "") + each.content.text
+    assert {id: sent.get(id) for id in whole} == whole
 
 
 @sessions
 def test_every_call_begins_once_and_ends_once(path: Path) -> None:
     begun: list[str] = []
     over: list[str] = []
-    for each in (each for heard in play(Session(path).lines) for each in heard):
+    for each in (each for message in play(Session(path).lines) for each in message):
         if isinstance(each, v1.ToolCall):
             begun.append(each.tool_call_id)
         elif isinstance(each, v1.ToolCallUpdate) and each.status in (v1.ToolStatus.COMPLETED, v1.ToolStatus.FAILED):
@@ -61,11 +61,11 @@ def test_every_call_begins_once_and_ends_once(path: Path) -> None:
 def test_every_result_ends_one_turn(path: Path) -> None:
     session = Session(path)
     results = sum(line["type"] == "result" for line in session.lines)
-    assert sum(isinstance(each, ClaudeTurnEnded) for heard in play(session.lines) for each in heard) == results
+    assert sum(isinstance(each, ClaudeTurnEnded) for message in play(session.lines) for each in message) == results
 
 
 @sessions
 def test_all_that_is_told_can_be_sent(path: Path) -> None:
-    for each in (each for heard in play(Session(path).lines) for each in heard):
+    for each in (each for message in play(Session(path).lines) for each in message):
         if isinstance(each, v1.UpdateModel | v1.ToolCallPatch):
             assert encode(each).startswith(b'{"sessionUpdate":"')

@@ -56,18 +56,18 @@ def test_the_start_of_a_turn_says_how_the_session_stands_and_names_a_failed_serv
 def test_another_id_at_the_start_of_a_turn_is_another_conversation() -> None:
     translator = ClaudeTranslator("/work")
     feed(translator, INIT)
-    heard = feed(
+    events = feed(
         translator, {"type": "conversation_reset", "new_conversation_id": "nowhere"}, {**INIT, "session_id": "s2"}
     )
-    assert heard[0] == ConversationReset("s2") and isinstance(heard[1], CliStarted)
+    assert events[0] == ConversationReset("s2") and isinstance(events[1], CliStarted)
 
 
 def test_a_cleared_conversation_has_no_plan_and_an_empty_window() -> None:
     translator = ClaudeTranslator("/work")
     plan = said(call("p", "TodoWrite", todos=[{"content": "A", "status": "pending"}]))
     feed(translator, plan, answer("p", "ok"), result(modelUsage=USED, total_cost_usd=0.5))
-    heard = story(feed(translator, {"type": "conversation_reset"}))
-    assert heard == ["plan: ", "usage: 0 of 1000, $0.5000"]
+    received = story(feed(translator, {"type": "conversation_reset"}))
+    assert received == ["plan: ", "usage: 0 of 1000, $0.5000"]
 
 
 def test_todos_are_the_plan_and_no_call() -> None:
@@ -76,8 +76,8 @@ def test_todos_are_the_plan_and_no_call() -> None:
         {"content": "B", "status": "in_progress"},
         "odd",
     ]
-    heard = told(said(call("p", "TodoWrite", todos=todos)), answer("p", "ok", {"oldTodos": [], "newTodos": todos}))
-    assert story(heard) == ["plan: A (completed), B (in_progress)"]
+    events = told(said(call("p", "TodoWrite", todos=todos)), answer("p", "ok", {"oldTodos": [], "newTodos": todos}))
+    assert story(events) == ["plan: A (completed), B (in_progress)"]
 
 
 def test_todos_that_were_not_taken_change_nothing() -> None:
@@ -85,7 +85,7 @@ def test_todos_that_were_not_taken_change_nothing() -> None:
 
 
 def test_tasks_are_kept_as_a_plan() -> None:
-    heard = told(
+    events = told(
         said(call("1", "TaskCreate", subject="A", description="…")), answer("1", "ok", {"task": {"id": "7", "subject": "A"}}),
         said(call("2", "TaskCreate", subject="B")), answer("2", "ok"),
         said(call("3", "TaskUpdate", taskId="7", status="completed")), answer("3", "ok"),
@@ -94,7 +94,7 @@ def test_tasks_are_kept_as_a_plan() -> None:
         said(call("6", "TaskUpdate", taskId="7", status="deleted")), answer("6", "ok"),
         said(call("7", "TaskList")), answer("7", "…", {"tasks": [{"id": "2", "subject": "B", "status": "completed"}]}),
     )  # fmt: skip
-    assert story(heard) == [
+    assert story(events) == [
         "plan: A (pending)",
         "plan: A (pending), B (pending)",
         "plan: A (completed), B (pending)",
@@ -131,7 +131,7 @@ def test_messages_of_sub_agents_and_of_the_cli_do_not_move_the_gauge() -> None:
 
 
 def test_compaction_is_told_from_its_beginning_to_its_summary() -> None:
-    heard = told(
+    events = told(
         result(modelUsage=USED),
         system("status", status="compacting", uuid="c1"),
         system("status", status=None, compact_result="success"),
@@ -139,13 +139,13 @@ def test_compaction_is_told_from_its_beginning_to_its_summary() -> None:
         {"type": "user", "isSynthetic": True, "message": {"content": "In short."}},
         {"type": "user", "isSynthetic": True, "message": {"content": "Another note."}},
     )
-    assert story(heard)[2:] == [
+    assert story(events)[2:] == [
         "compaction in_progress",
         "compaction completed",
         "usage: 5 of 1000",
         "compaction summary: 'In short.'",
     ]
-    ids = {each.compaction_id for each in heard if isinstance(each, v1.CompactionUpdate | v1.CompactionSummaryChunk)}
+    ids = {each.compaction_id for each in events if isinstance(each, v1.CompactionUpdate | v1.CompactionSummaryChunk)}
     assert ids == {"c1"}
 
 
@@ -180,11 +180,11 @@ def test_changes_by_the_cli_itself_are_told(line: dict[str, Any], expected: Clau
 
 
 def test_new_commands_are_told() -> None:
-    (heard,) = told(
+    (events,) = told(
         system("commands_changed", commands=[{"name": "fix", "description": "Fix it", "argumentHint": "<file>"}])
     )
-    assert isinstance(heard, CommandsChanged)
-    assert [(each.name, each.argument_hint) for each in heard.commands] == [("fix", "<file>")]
+    assert isinstance(events, CommandsChanged)
+    assert [(each.name, each.argument_hint) for each in events.commands] == [("fix", "<file>")]
 
 
 def test_a_model_that_answers_instead_is_told_unless_it_did_so_for_a_sub_agent() -> None:
@@ -199,9 +199,9 @@ def test_a_limit_is_told_once_and_ends_up_in_the_turns_error() -> None:
         "rate_limit_info": {"status": "rejected", "rateLimitType": "five_hour", "resetsAt": 1900000000},
     }
     failed = said(text("Limit reached"), id="e", error="rate_limit", is_api_error_message=True)
-    heard = told(limit, limit, failed, result(is_error=True, terminal_reason="api_error", result="Limit reached"))
-    end = heard[-1]
-    assert [type(each) for each in heard] == [EngineNotice, ClaudeTurnEnded]
+    events = told(limit, limit, failed, result(is_error=True, terminal_reason="api_error", result="Limit reached"))
+    end = events[-1]
+    assert [type(each) for each in events] == [EngineNotice, ClaudeTurnEnded]
     assert isinstance(end, ClaudeTurnEnded) and end.end.error is not None and end.end.error.resets_at == 1900000000
 
 
@@ -211,8 +211,8 @@ def test_an_old_cli_that_nobody_is_signed_in_to_says_so() -> None:
 
 def test_an_old_hook_is_a_notice() -> None:
     hook = system("hook_response", hook_name="Start", stdout="", stderr="it broke", exit_code=1)
-    (heard,) = told(hook)
-    assert isinstance(heard, EngineNotice) and heard.description == "it broke"
+    (events,) = told(hook)
+    assert isinstance(events, EngineNotice) and events.description == "it broke"
 
 
 def test_a_turn_says_whose_it_was() -> None:

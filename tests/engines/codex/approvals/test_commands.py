@@ -204,9 +204,9 @@ async def test_a_question_that_the_client_calls_off_stops_the_turn() -> None:
 async def test_a_client_that_cannot_ask_allows_nothing_and_says_so(capabilities: v1.ClientCapabilities) -> None:
     user = User(RequestError(Code.METHOD_NOT_FOUND, "Method not found"))
     assert await answer(PLAIN, user, capabilities) == {"decision": "decline"}
-    said = str(user.told("notice") if capabilities is FULL else user.told("agent_message_chunk"))
-    assert "so it was declined" in said
-    assert "Method not found" in said
+    text = str(user.told("notice") if capabilities is FULL else user.told("agent_message_chunk"))
+    assert "so it was declined" in text
+    assert "Method not found" in text
 
 
 # The older protocol.

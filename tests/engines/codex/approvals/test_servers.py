@@ -103,8 +103,8 @@ async def test_a_server_that_the_client_brought_is_not_in_codexs_settings() -> N
 async def test_a_tool_call_without_an_item_is_shown_with_the_question() -> None:
     user = User(v1.Selected("allow"))
     assert await answer(tool(), user, call=None) == accepted(None)
-    (told,) = user.told("tool_call")
-    assert told["title"] == 'Allow songs to run "sing"?' and '"text": "la"' in str(told["content"])
+    (shown,) = user.told("tool_call")
+    assert shown["title"] == 'Allow songs to run "sing"?' and '"text": "la"' in str(shown["content"])
 
 
 @pytest.mark.parametrize("arguments", [{"command": "ls"}, {"path": "a"}, {"url": "https://x.example"}, ["ls"]])

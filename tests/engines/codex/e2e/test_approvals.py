@@ -44,8 +44,8 @@ async def test_each_answer_about_a_command_means_what_it_says(at: Place) -> None
         for _ in range(2):
             at.model.answers(touch("song.txt"))
             client.decisions.append("allow_once")
-            told = await client.say("sing")
-            assert told.call("Bash")["status"] == "completed" and song.exists()
+            reply = await client.say("sing")
+            assert reply.call("Bash")["status"] == "completed" and song.exists()
         first, second = client.asked
         assert first.tool_call.title == "touch song.txt" and first.tool_call.name == "Bash"
         assert first.tool_call.raw_input == {"command": "touch song.txt", "cwd": str(at.folder)}
@@ -57,16 +57,16 @@ async def test_each_answer_about_a_command_means_what_it_says(at: Place) -> None
         at.model.answers(touch("song.txt"))
         at.model.answers(Text("then not"))
         client.decisions.append("reject")
-        told = await client.say("sing")
-        assert told.text == "then not" and told.stop == "end_turn"
-        assert told.call("Bash")["status"] == "failed" and "declined" in str(told.call("Bash")["content"])
+        reply = await client.say("sing")
+        assert reply.text == "then not" and reply.stop == "end_turn"
+        assert reply.call("Bash")["status"] == "failed" and "declined" in str(reply.call("Bash")["content"])
 
         # Rejected and stopped: the turn ends.
         at.model.answers(touch("song.txt"))
         client.decisions.append("reject_and_stop")
         before = len(at.model.asked)
-        told = await client.say("sing")
-        assert told.stop == "cancelled" and told.call("Bash")["status"] == "failed"
+        reply = await client.say("sing")
+        assert reply.stop == "cancelled" and reply.call("Bash")["status"] == "failed"
         assert len(at.model.asked) == before + 1 and not song.exists()
         assert (await client.say("go on")).text == "echo: go on"
 
@@ -111,11 +111,11 @@ async def test_changes_are_asked_for_with_their_diff_and_each_answer_means_what_
         client.decisions += ["reject", "reject_and_stop"]
         at.model.answers(patch("*** Add File: new.txt", "+la"))
         at.model.answers(Text("then not"))
-        told = await client.say("write")
-        assert told.text == "then not" and told.call("Write")["status"] == "failed"
+        reply = await client.say("write")
+        assert reply.text == "then not" and reply.call("Write")["status"] == "failed"
         at.model.answers(patch("*** Add File: new.txt", "+la"))
-        told = await client.say("write")
-        assert told.stop == "cancelled" and told.call("Write")["status"] == "failed"
+        reply = await client.say("write")
+        assert reply.stop == "cancelled" and reply.call("Write")["status"] == "failed"
         assert not (at.folder / "new.txt").exists()
 
         # Allowed once, then for the session.
@@ -147,10 +147,10 @@ async def test_several_requests_at_once_each_get_their_own_answer(at: Place) -> 
     async with connected(at) as client:
         await asking(client)
         client.decisions += [decide] * 3
-        told = await client.say("sing")
-    assert told.stop == "end_turn" and set(met) == {f"touch {name}" for name in names}
+        reply = await client.say("sing")
+    assert reply.stop == "end_turn" and set(met) == {f"touch {name}" for name in names}
     assert [(at.folder / name).exists() for name in names] == [True, False, True]
-    ended = {each.tool_call_id: each.status for each in told.of(v1.ToolCallUpdate) if each.status}
+    ended = {each.tool_call_id: each.status for each in reply.of(v1.ToolCallUpdate) if each.status}
     assert ended[met["touch two.txt"]] is v1.ToolStatus.FAILED
     assert ended[met["touch one.txt"]] is v1.ToolStatus.COMPLETED
 
@@ -254,8 +254,8 @@ async def test_what_a_command_wants_beyond_the_sandbox_is_shown_once(at: Place) 
     stand_in_says(at, told("item/started", item=item), ask, message("m1", "done"))
     async with connected(at) as client:
         await client.say("sing")
-    said = texts(client.asked[0])
-    assert said.count("/songs") == 1 and said.count("than the sandbox allows") == 1 and said.count("Why") == 1
+    text = texts(client.asked[0])
+    assert text.count("/songs") == 1 and text.count("than the sandbox allows") == 1 and text.count("Why") == 1
 
 
 @proves("approval.change", "server.one")

@@ -35,8 +35,8 @@ async def test_a_command_is_shown_with_its_line_its_output_and_its_exit_code(at:
     at.model.answers(command(line))
     async with connected(at) as client:
         await free(client)
-        told = await client.say("sing")
-    history, call = told.history("Bash"), told.call("Bash")
+        reply = await client.say("sing")
+    history, call = reply.history("Bash"), reply.call("Bash")
     assert history[0]["sessionUpdate"] == "tool_call" and history[0]["status"] == "in_progress"
     assert call["title"] == line and call["rawInput"] == {"command": line, "cwd": str(at.folder)}
     assert call["kind"] == "execute" and call["status"] == "failed"
@@ -50,10 +50,10 @@ async def test_a_command_that_only_looks_is_called_so(at: Place) -> None:
     at.model.answers(command("cat song.txt"))
     at.model.answers(command("grep -rn 'line 7' ."))
     async with connected(at) as client:
-        told = await client.say("look")
+        reply = await client.say("look")
         calls = client.updates_of("tool_call")
     assert [each["kind"] for each in calls] == ["read", "search"]
-    assert told.call("Bash")["locations"] == [{"path": str(song)}]
+    assert reply.call("Bash")["locations"] == [{"path": str(song)}]
 
 
 @proves("turn.live-output", "turn.whole-output", on=BOTH)
@@ -112,8 +112,8 @@ async def test_several_files_in_one_change_are_one_call_with_a_diff_for_each(at:
     )
     async with connected(at) as client:
         await free(client)
-        told = await client.say("louder")
-    assert diffs(told.call("Edit")) == [
+        reply = await client.say("louder")
+    assert diffs(reply.call("Edit")) == [
         {"type": "diff", "path": str(one), "oldText": "do\nre\n", "newText": "DO\nre\n"},
         {"type": "diff", "path": str(two), "oldText": "mi\nfa\n", "newText": "mi\nFA\n"},
     ]
@@ -126,8 +126,8 @@ async def test_a_command_that_outlives_its_turn_is_shown_to_its_end(at: Place) -
     at.model.answers(Text("It runs."))
     async with connected(at) as client:
         await free(client)
-        told = await client.say("run something long")
-        assert told.text == "It runs." and told.stop == "end_turn" and told.call("Bash")["status"] == "in_progress"
+        reply = await client.say("run something long")
+        assert reply.text == "It runs." and reply.stop == "end_turn" and reply.call("Bash")["status"] == "in_progress"
         await asyncio.to_thread(pipe.write_text, "after\n", encoding="utf-8")
         await client.until(
             lambda: (

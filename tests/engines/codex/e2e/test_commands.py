@@ -23,11 +23,11 @@ async def test_a_review_tells_what_it_found(at: Place) -> None:
     song = at.write("song.txt", "laa\n")
     at.model.answers(Text(FOUND % song))
     async with connected(at) as client:
-        told = await client.say("/review")
-        assert told.stop == "end_turn" and "Out of tune" in told.text and "The high note is flat." in told.text
+        reply = await client.say("/review")
+        assert reply.stop == "end_turn" and "Out of tune" in reply.text and "The high note is flat." in reply.text
         at.model.answers(Text("nothing to say"))
-        told = await client.say("/review only the last verse")
-        assert "only the last verse" in at.model.last.everything and told.stop == "end_turn"
+        reply = await client.say("/review only the last verse")
+        assert "only the last verse" in at.model.last.everything and reply.stop == "end_turn"
         assert (await client.say("thank you")).text == "echo: thank you"
 
 
@@ -35,8 +35,8 @@ async def test_a_review_tells_what_it_found(at: Place) -> None:
 async def test_a_session_gets_another_title(at: Place) -> None:
     async with connected(at) as client:
         await client.say("a song")
-        told = await client.say("/rename The river song")
-        assert "The river song" in told.text
+        reply = await client.say("/rename The river song")
+        assert "The river song" in reply.text
         await client.until(lambda: client.updates_of("session_info_update")[-1]["title"] == "The river song")
         [listed] = [each async for each in client.agent.list_sessions()]
     assert listed.title == "The river song"
@@ -85,8 +85,8 @@ async def test_reports_say_how_things_are(at: Place) -> None:
 async def test_commands_that_have_nothing_to_do_come_to_an_end(at: Place) -> None:
     async with connected(at) as client:
         for command in ("/compact", "/review"):
-            told = await client.say(command)
-            assert told.stop == "end_turn"
+            reply = await client.say(command)
+            assert reply.stop == "end_turn"
         assert (await client.say("go on")).text == "echo: go on"
 
 

@@ -83,14 +83,14 @@ async def test_what_goes_beyond_edits_of_the_workspace_fails_unless_permissions_
         await in_mode(client, "dontAsk")
         for step in (ADD, patch(f"*** Add File: {outside}", "+la"), command(f"touch {outside}"), ESCALATED):
             at.model.answers(step)
-        heard = await client.say("touch")
+        reply = await client.say("touch")
         assert [path.name for path in at.folder.iterdir()] == ["song.txt"] and not outside.exists()
-        ends = {each.tool_call_id: each.status.value for each in heard.of(v1.ToolCallUpdate) if each.status}
+        ends = {each.tool_call_id: each.status.value for each in reply.of(v1.ToolCallUpdate) if each.status}
         assert list(ends.values()).count("completed") == 1 and set(ends.values()) == {"completed", "failed"}
         await client.session.set_mode("bypassPermissions")
         at.model.answers(command(f"touch {outside}"))
-        heard = await client.say("touch")
-        assert outside.exists() and heard.call("Bash")["status"] == "completed" and client.asked == []
+        reply = await client.say("touch")
+        assert outside.exists() and reply.call("Bash")["status"] == "completed" and client.asked == []
 
 
 @proves("modes.own-workspace", on=BOTH)
@@ -262,22 +262,22 @@ async def test_what_the_sandbox_refuses_is_shown_in_its_place_also_when_a_sessio
     kinds = [type(each) for each in before.updates if isinstance(each, v1.AgentMessageChunk | v1.ToolCall)]
     assert kinds.index(v1.ToolCall) < len(kinds) - 1 - kinds[::-1].index(v1.AgentMessageChunk)  # told in its place
     async with connected(at) as client:
-        heard = await client.load(id)
-        refused(heard.call("Bash"), heard.call("Write"))
-        assert heard.text == before.text == "I try. It was refused."
-        assert outline(heard.updates) == outline(before.updates)
+        reply = await client.load(id)
+        refused(reply.call("Bash"), reply.call("Write"))
+        assert reply.text == before.text == "I try. It was refused."
+        assert outline(reply.updates) == outline(before.updates)
         await client.resume(id)
         for _ in range(2):
             at.model.answers(command("touch refused.txt"), ADD)
-            heard = await client.say("write")
-            refused(heard.call("Bash"), heard.call("Write"))
-            assert len(heard.of(v1.ToolCall)) == 2
+            reply = await client.say("write")
+            refused(reply.call("Bash"), reply.call("Write"))
+            assert len(reply.of(v1.ToolCall)) == 2
 
 
 def outline(updates: list[v1.Update]) -> list[str]:
     """Who says or does what in which order."""
-    said = [each.title if isinstance(each, v1.ToolCall) else "words" for each in updates if isinstance(each, SHOWN)]
-    return [each for each, _ in itertools.groupby(said)]
+    texts = [each.title if isinstance(each, v1.ToolCall) else "words" for each in updates if isinstance(each, SHOWN)]
+    return [each for each, _ in itertools.groupby(texts)]
 
 
 @proves("modes.refusals", "modes.dont-ask", on=BOTH)
@@ -285,8 +285,8 @@ async def test_a_command_that_may_not_even_ask_is_shown_as_one_that_failed(at: P
     at.settings(top=f'model_provider = "choir"\n{NEVER}')
     at.model.answers(command("touch song.txt", sandbox_permissions="require_escalated", justification="May I?"))
     async with connected(at) as client:
-        heard = await client.say("sing")
-    call = heard.call("Bash")
+        reply = await client.say("sing")
+    call = reply.call("Bash")
     assert call["title"] == "touch song.txt" and call["status"] == "failed" and call["rawOutput"]["aggregatedOutput"]
     assert client.asked == [] and not (at.folder / "song.txt").exists()
 
@@ -298,8 +298,8 @@ async def test_a_script_of_which_everything_is_refused_is_shown(at: Place) -> No
         script("{cmd: 'touch refused.txt', sandbox_permissions: 'require_escalated', justification: 'May I?'}")
     )
     async with connected(at) as client:
-        heard = await client.say("write")
-    call = heard.call("Script")
+        reply = await client.say("write")
+    call = reply.call("Script")
     assert call["status"] == "failed"
     assert "touch refused.txt" in str(call["content"]) and "escalated permissions" in str(call["content"])
     assert client.asked == [] and not (at.folder / "refused.txt").exists()
@@ -312,13 +312,13 @@ async def test_what_the_sandbox_refuses_to_a_script_is_shown_once(at: Place) -> 
     )
     at.model.answers(script("{cmd: 'touch refused.txt'}"))
     async with connected(at) as client:
-        heard = await client.say("write")
-    [told] = heard.of(v1.ToolCall)
-    assert told.name in (
+        reply = await client.say("write")
+    [shown] = reply.of(v1.ToolCall)
+    assert shown.name in (
         "Script",
         "Bash",
     )  # Codex itself tells of a command that took more than 150 ms to fail, else we do
-    call = heard.call(told.name)
+    call = reply.call(shown.name)
     assert "touch refused.txt" in f"{call['title']} {call['content']}" and "Read-only file system" in str(
         call["content"]
     )

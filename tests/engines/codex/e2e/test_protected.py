@@ -87,8 +87,8 @@ async def test_a_file_that_names_programs_is_written_only_if_the_user_allows_it(
     async with connected(at) as client:
         await in_mode(client, mode)
         client.decisions.extend(["reject"] * len(asks))
-        told = await client.say("write")
-    assert written(at) == [] and plain.read_text(encoding="utf-8") == "do\n" and told.stop == "end_turn"
+        reply = await client.say("write")
+    assert written(at) == [] and plain.read_text(encoding="utf-8") == "do\n" and reply.stop == "end_turn"
     assert len(client.asked) == (len(PROTECTED) if mode == "acceptEdits" else 0)
     assert not (at.folder / "linked").is_dir() or (at.folder / "linked").is_symlink()
 
@@ -136,9 +136,9 @@ async def test_ordinary_edits_are_not_asked_about_and_what_only_reads_runs(at: P
         at.model.answers(step)
     async with connected(at, command=agent) as client:
         await in_mode(client, "acceptEdits")
-        told = await client.say("work")
-    assert client.asked == [] and told.text == "Done."
-    ends = {each.tool_call_id: each.status for each in told.of(v1.ToolCallUpdate) if each.status}
+        reply = await client.say("work")
+    assert client.asked == [] and reply.text == "Done."
+    ends = {each.tool_call_id: each.status for each in reply.of(v1.ToolCallUpdate) if each.status}
     assert len(ends) == 9 and set(ends.values()) == {v1.ToolStatus.COMPLETED}
     found = {str(path.relative_to(at.folder)): path.read_text(encoding="utf-8") for path in at.folder.rglob("*.txt")}
     assert found == {"made/free.txt": "lo\n", "moved/there.txt": "re\n"}

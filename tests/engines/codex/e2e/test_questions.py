@@ -44,9 +44,9 @@ async def test_questions_are_a_form_where_the_client_shows_forms(at: Place) -> N
     async with connected(at, Can(forms=fill_in)) as client:
         await client.open()
         await client.session.set_mode("plan")
-        told = await client.say("plan a song")
+        reply = await client.say("plan a song")
     [form] = client.forms
-    assert "Which voice?" in str(form) and "How fast?" in str(form) and told.stop == "end_turn"
+    assert "Which voice?" in str(form) and "How fast?" in str(form) and reply.stop == "end_turn"
     assert "High" in at.model.last.results[0] and "Fast" in at.model.last.results[0]
 
 
@@ -75,8 +75,8 @@ async def test_a_tool_of_a_server_is_asked_for_once_or_for_the_session(at: Place
         call: dict[str, Any] = {}
         for status in ("failed", "completed", "completed", "completed"):
             at.model.answers(add)
-            told = await client.say("add them")
-            call = told.call("mcp__little__add")
+            reply = await client.say("add them")
+            call = reply.call("mcp__little__add")
             assert call["status"] == status and call["rawInput"] == {"a": 40, "b": 2}
             assert "little" in call["title"] and "add" in call["title"]
         assert "42" in str(call["content"]) and "42" in at.model.last.results[0]

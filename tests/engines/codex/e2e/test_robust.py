@@ -43,11 +43,11 @@ async def test_unknown_messages_are_ignored_and_counted(at: Place) -> None:
             answer = await client.say("sing")
             assert answer.text == "still here" and answer.stop == "end_turn"
         await client.session.close()
-    said = log.read_text(encoding="utf-8")
+    text = log.read_text(encoding="utf-8")
     assert (
-        "Codex sent messages that are not known here" in said
-        and "'thread/from/tomorrow': 2" in said
-        and "hologram" in said
+        "Codex sent messages that are not known here" in text
+        and "'thread/from/tomorrow': 2" in text
+        and "hologram" in text
     )
 
 
@@ -57,8 +57,8 @@ async def test_a_configuration_that_cannot_be_read_is_an_error_with_the_file_and
     async with connected(at) as client:
         with pytest.raises(RequestRefused) as caught:
             await client.open()
-        said = str(caught.value)
-        assert "config.toml" in said and "request_max_retries" in said and "hint: " in said, said
+        text = str(caught.value)
+        assert "config.toml" in text and "request_max_retries" in text and "hint: " in text, text
         at.settings()
         await client.open()  # nobody has to start us again
         assert (await client.say("hello")).text == "echo: hello"

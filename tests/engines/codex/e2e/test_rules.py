@@ -37,10 +37,10 @@ async def in_mode(client: Client, mode: str) -> None:
     await client.session.set_mode(mode)
 
 
-def statuses(told: Told) -> list[str]:
+def statuses(reply: Told) -> list[str]:
     """How each call ended, in the order in which they began."""
-    ends = {each.tool_call_id: "" for each in told.of(v1.ToolCall)}
-    ends |= {each.tool_call_id: each.status.value for each in told.of(v1.ToolCallUpdate) if each.status}
+    ends = {each.tool_call_id: "" for each in reply.of(v1.ToolCall)}
+    ends |= {each.tool_call_id: each.status.value for each in reply.of(v1.ToolCallUpdate) if each.status}
     return list(ends.values())
 
 
@@ -54,14 +54,14 @@ async def test_rules_about_edits_alone_hold_in_every_mode_and_rules_about_other_
             for step in (UPDATE, ADD_SECRET, ADD, Text("Then only one.")):
                 at.model.answers(step)
             await in_mode(client, mode)
-            told = await client.say("write")
+            reply = await client.say("write")
             assert client.session.modes is not None and client.session.modes.current_mode_id == mode
             assert secret.read_text(encoding="utf-8") == "do\n"
             assert [each.name for each in secret.parent.iterdir()] == ["x"] and free.read_text(
                 encoding="utf-8"
             ) == "la\n"
-            assert statuses(told) == ["failed", "failed", "completed"]
-            assert (told.text, told.stop) == ("Then only one.", "end_turn")
+            assert statuses(reply) == ["failed", "failed", "completed"]
+            assert (reply.text, reply.stop) == ("Then only one.", "end_turn")
             assert [asked.tool_call.name for asked in client.asked] == (["Write"] if mode == "default" else [])
             client.asked.clear()
             free.unlink()
@@ -80,9 +80,9 @@ async def test_rules_hold_also_where_the_users_own_configuration_lets_codex_do_a
     at.model.answers(UPDATE)
     at.model.answers(ADD)
     async with connected(at, command=GUARDED) as client:
-        told = await client.say("write")
+        reply = await client.say("write")
         assert client.session.modes is not None and client.session.modes.current_mode_id == "bypassPermissions"
-    assert secret.read_text(encoding="utf-8") == "do\n" and statuses(told) == ["failed", "completed"]
+    assert secret.read_text(encoding="utf-8") == "do\n" and statuses(reply) == ["failed", "completed"]
 
 
 @on_versions(*BOTH)
@@ -93,6 +93,6 @@ async def test_in_plan_codex_looks_around_unasked_and_changes_nothing(at: Place)
     at.model.answers(ADD)
     async with connected(at, command=GUARDED) as client:
         await in_mode(client, "plan")
-        told = await client.say("plan")
+        reply = await client.say("plan")
     assert client.asked == [] and secret.exists() and not (at.folder / "free.txt").exists()
-    assert statuses(told)[0] == "completed"
+    assert statuses(reply)[0] == "completed"

@@ -82,5 +82,5 @@ async def test_a_thread_that_is_resumed_has_its_mcp_servers_again(at: Place) -> 
         await client.say("hello")
         await kill(at)
         at.model.answers(Call("tell", {"name": "SECRET_SONG"}, namespace="mcp__little"))
-        told = await client.say("what is the song?")
-    assert told.call("mcp__little__tell")["status"] == "completed" and "la la la" in at.model.last.results[0]
+        reply = await client.say("what is the song?")
+    assert reply.call("mcp__little__tell")["status"] == "completed" and "la la la" in at.model.last.results[0]

@@ -27,12 +27,12 @@ async def test_a_new_session_works_in_its_own_directory_and_in_those_that_are_ad
         await client.open(other, additional_directories=[added])
         await client.session.set_mode("acceptEdits")
         at.model.answers(command("pwd"))
-        told = await client.say("where are you?")
+        reply = await client.say("where are you?")
         client.decisions.append("reject")
         for directory in (other, added, outside):
             at.model.answers(patch(f"*** Add File: {directory}/song.txt", "+la"))
         await client.say("write")
-    assert told.call("Bash")["rawOutput"]["aggregatedOutput"] == f"{other}\n"
+    assert reply.call("Bash")["rawOutput"]["aggregatedOutput"] == f"{other}\n"
     assert [(each / "song.txt").exists() for each in (other, added, outside)] == [True, True, False]
     assert [str(asked.tool_call.title) for asked in client.asked] == [f"Write {outside}/song.txt"]
 
@@ -51,8 +51,8 @@ async def test_a_loaded_session_tells_all_of_it_again(at: Place) -> None:
         id = client.session.id
     async with connected(at) as client:
         again = await client.load(id)
-        said = "".join(each.content.text for each in again.of(v1.UserMessageChunk))
-        assert said == "sing the song"
+        text = "".join(each.content.text for each in again.of(v1.UserMessageChunk))
+        assert text == "sing the song"
         assert again.text == before.text == "I read it. All is sung." and again.thoughts == "how to begin"
         for name in ("Bash", "Edit", "mcp__little__add", "WebSearch"):
             then, now = before.call(name), again.call(name)
@@ -90,6 +90,6 @@ async def test_what_is_said_while_a_turn_runs_is_added_to_it(at: Place) -> None:
         added = {"sessionId": client.session.id, "prompt": [{"type": "text", "text": "in a higher voice"}]}
         outcome = await client.agent.connection.request(STEER, added)
         gate.open()
-        told = await turn
-    assert outcome == {"outcome": "injected"} and told.stop == "end_turn"
+        result = await turn
+    assert outcome == {"outcome": "injected"} and result.stop == "end_turn"
     assert at.model.last.texts == ["sing", "in a higher voice"] and len(at.model.asked) == 2

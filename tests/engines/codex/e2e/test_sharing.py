@@ -118,9 +118,9 @@ async def test_a_server_that_dies_while_it_is_asked_is_the_same_clear_error_ever
             os.kill(pid, signal.SIGKILL)
             with pytest.raises(RequestRefused) as caught:
                 await asking
-            said = str(caught.value)
-            assert caught.value.message == "Codex ended unexpectedly" and "hint: " in said, (what, said)
-            assert "\x1b" not in said
+            text = str(caught.value)
+            assert caught.value.message == "Codex ended unexpectedly" and "hint: " in text, (what, text)
+            assert "\x1b" not in text
             await is_gone(pid)
             assert (await client.say("go on")).text == "echo: go on"
 

@@ -30,8 +30,8 @@ async def test_a_project_of_a_stranger_runs_nothing_until_it_is_trusted(at: Plac
         hostile(at.folder, CODEX_WAYS, marks, strangers_model.address)
         async with connected(at) as client:
             await client.open(below)
-            told = await client.say("sing")
-            assert told.text.endswith("echo: sing") and ran(marks) == set() and strangers_model.asked == []
+            reply = await client.say("sing")
+            assert reply.text.endswith("echo: sing") and ran(marks) == set() and strangers_model.asked == []
             assert (at.codex_home / "config.toml").read_text(encoding="utf-8") == written
             text = notices(client)
             assert (

@@ -22,9 +22,9 @@ async def test_a_stream_that_breaks_and_is_tried_again_repeats_nothing(at: Place
     at.model.answers(Think("what might rhyme"), Text("a first line, "), Text("and then a"), Cut())
     at.model.answers(Think("what might rhyme"), Text("a first line, "), Text("and then a second"))
     async with connected(at) as client:
-        told = await client.say("sing")
-    assert told.text == "a first line, and then a second" and told.thoughts == "what might rhyme"
-    assert told.stop == "end_turn" and len(at.model.asked) == 2 and told.notices
+        reply = await client.say("sing")
+    assert reply.text == "a first line, and then a second" and reply.thoughts == "what might rhyme"
+    assert reply.stop == "end_turn" and len(at.model.asked) == 2 and reply.notices
 
 
 @proves("turn.retried")
@@ -32,9 +32,9 @@ async def test_what_is_new_after_a_broken_stream_is_shown(at: Place) -> None:
     at.model.answers(Text("a line that is lost"), Cut())
     at.model.answers(Text("another line"))
     async with connected(at) as client:
-        told = await client.say("sing")
-    ids = list(dict.fromkeys(each.message_id for each in told.of(v1.AgentMessageChunk)))
-    assert told.text == "a line that is lostanother line" and len(ids) == 2
+        reply = await client.say("sing")
+    ids = list(dict.fromkeys(each.message_id for each in reply.of(v1.AgentMessageChunk)))
+    assert reply.text == "a line that is lostanother line" and len(ids) == 2
 
 
 @proves("turn.plan", on=BOTH)
@@ -42,8 +42,8 @@ async def test_a_plan_is_shown_as_a_plan(at: Place) -> None:
     steps = {"Read the score": "completed", "Sing it": "in_progress", "Bow": "pending"}
     at.model.answers(plan(**steps))
     async with connected(at) as client:
-        told = await client.say("plan")
-    [*_, shown] = told.of(v1.Plan)
+        reply = await client.say("plan")
+    [*_, shown] = reply.of(v1.Plan)
     assert {each.content: each.status.value for each in shown.entries} == steps
 
 
@@ -51,8 +51,8 @@ async def test_a_plan_is_shown_as_a_plan(at: Place) -> None:
 async def test_a_search_of_the_web_is_shown_with_what_was_searched_for(at: Place) -> None:
     at.model.answers(Search("songs of the river"), Text("found"))
     async with connected(at) as client:
-        told = await client.say("search")
-    call = told.call("WebSearch")
+        reply = await client.say("search")
+    call = reply.call("WebSearch")
     assert call["status"] == "completed" and call["kind"] == "fetch" and "songs of the river" in call["title"]
     assert call["rawInput"] == {"query": "songs of the river"}
 
@@ -62,8 +62,8 @@ async def test_a_picture_that_a_tool_makes_is_shown(at: Place) -> None:
     at.model.answers(Call("draw", namespace="mcp__little"))
     async with connected(at) as client:
         await client.open(mcp_servers=[stdio_server()])
-        told = await client.say("draw")
-    call = told.call("mcp__little__draw")
+        reply = await client.say("draw")
+    call = reply.call("mcp__little__draw")
     [picture] = [each["content"] for each in call["content"] if each["type"] == "content"]
     assert (picture["type"], picture["data"], picture["mimeType"]) == ("image", DOT, "image/png")
 
@@ -74,8 +74,8 @@ async def test_a_picture_that_the_model_makes_is_shown(at: Place) -> None:
     begun = {**made, "status": "generating", "result": ""}
     stand_in_says(at, told_of("item/started", item=begun), told_of("item/completed", item=made))
     async with connected(at) as client:
-        told = await client.say("draw")
-    call = told.call("ImageGeneration")
+        reply = await client.say("draw")
+    call = reply.call("ImageGeneration")
     [picture] = [each["content"] for each in call["content"] if each["type"] == "content"]
     assert call["status"] == "completed" and "a dot" in call["title"]
     assert (picture["type"], picture["data"], picture["mimeType"]) == ("image", DOT, "image/png")
@@ -87,8 +87,8 @@ async def test_a_picture_that_the_model_looks_at_is_shown(at: Place) -> None:
     dot.write_bytes(b64decode(DOT))
     at.model.answers(Call("view_image", {"path": str(dot)}))
     async with connected(at) as client:
-        told = await client.say("look")
-    call = told.call("Read")
+        reply = await client.say("look")
+    call = reply.call("Read")
     assert call["status"] == "completed" and call["locations"] == [{"path": str(dot)}] and "dot.png" in call["title"]
 
 
@@ -97,8 +97,8 @@ async def test_compaction_is_shown_and_the_session_goes_on_with_a_summary(at: Pl
     async with connected(at) as client:
         await client.say("remember the river")
         at.model.answers(Text("They spoke of a river."))
-        told = await client.say("/compact")
-        assert told.stop == "end_turn"
+        reply = await client.say("/compact")
+        assert reply.stop == "end_turn"
         shown = [each for each in client.updates if "compact" in str(each).lower()]
         assert shown
         await client.say("go on")
@@ -109,8 +109,8 @@ async def test_compaction_is_shown_and_the_session_goes_on_with_a_summary(at: Pl
 async def test_what_the_program_warns_of_is_a_notice(at: Place) -> None:
     at.settings(top='model_provider = "choir"', model="a-model-of-tomorrow")
     async with connected(at) as client:
-        told = await client.say("sing")
-    assert "a-model-of-tomorrow" in told.notices and told.text == "echo: sing"
+        reply = await client.say("sing")
+    assert "a-model-of-tomorrow" in reply.notices and reply.text == "echo: sing"
 
 
 @proves("turn.session-title")
@@ -129,10 +129,10 @@ async def test_the_calls_of_a_script_are_shown_like_any_others(at: Place) -> Non
         scripting = next(each for each in client.choices("model") if "5.6" in each)
         await client.session.set_config_option("model", scripting)
         at.model.answers(Patch(script, "exec"))
-        told = await client.say("sing")
-    call = told.call("Bash")
+        reply = await client.say("sing")
+    call = reply.call("Bash")
     assert call["status"] == "completed" and call["title"] == "echo sung aloud"
-    assert call["rawOutput"]["aggregatedOutput"] == "sung aloud\n" and len(told.of(v1.ToolCall)) == 1
+    assert call["rawOutput"]["aggregatedOutput"] == "sung aloud\n" and len(reply.of(v1.ToolCall)) == 1
 
 
 @proves("server.one")
@@ -148,5 +148,5 @@ async def test_one_process_serves_all_sessions_at_the_same_time(at: Place) -> No
         assert len(at.processes()) == 1
         for gate in gates:
             gate.open()
-        told = [await turn for turn in turns]
-    assert [each.text for each in told] == ["one: la la", "two: la la"]
+        sent = [await turn for turn in turns]
+    assert [each.text for each in sent] == ["one: la la", "two: la la"]

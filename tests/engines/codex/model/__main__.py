@@ -37,9 +37,9 @@ def played(asked: Asked, script: str = SCRIPT) -> Answer | None:
     return tuple(step_of(each) for each in answers[done]) if done < len(answers) else (Text("The script is over."),)
 
 
-def step_of(said: list[Any]) -> Step:
+def step_of(texts: list[Any]) -> Step:
     """One step as it is written."""
-    match said:
+    match texts:
         case ["text", str(words)]:
             return Text(words)
         case ["deltas", int(number)]:
@@ -59,7 +59,7 @@ def step_of(said: list[Any]) -> Step:
         case ["hold"]:
             return Wait(Gate())
         case _:
-            return Text(f"no such step: {json.dumps(said)}")
+            return Text(f"no such step: {json.dumps(texts)}")
 
 
 def main() -> None:

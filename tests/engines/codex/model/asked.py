@@ -51,8 +51,8 @@ class Asked:
     @cached_property
     def texts(self) -> list[str]:
         """What the user said in the whole conversation, without what the program put there."""
-        said = [block for item in self.items if item.get("role") == "user" for block in item.get("content") or ()]
-        texts = [str(block.get("text", "")) for block in said]
+        messages = [block for item in self.items if item.get("role") == "user" for block in item.get("content") or ()]
+        texts = [str(block.get("text", "")) for block in messages]
         return [text for text in texts if text.strip() and not text.lstrip().startswith(INJECTED)]
 
     @property
@@ -79,14 +79,14 @@ class Asked:
     @property
     def images(self) -> list[str]:
         """The address of every picture of the user."""
-        said = [block for item in self.items if item.get("role") == "user" for block in item.get("content") or ()]
-        return [str(block["image_url"]) for block in said if block.get("type") == "input_image"]
+        texts = [block for item in self.items if item.get("role") == "user" for block in item.get("content") or ()]
+        return [str(block["image_url"]) for block in texts if block.get("type") == "input_image"]
 
     @property
     def said_by_program(self) -> str:
         """All that the program told the model by itself."""
-        told = [item for item in self.items if item.get("role") in ("developer", "user")]
-        return json.dumps([self.body.get("instructions"), told], ensure_ascii=False)
+        sent = [item for item in self.items if item.get("role") in ("developer", "user")]
+        return json.dumps([self.body.get("instructions"), sent], ensure_ascii=False)
 
     @cached_property
     def everything(self) -> str:

@@ -68,9 +68,9 @@ class Stage:
         self._turns += 1
         self.told("thread/status/changed", status={"type": "active", "activeFlags": []})
         self.told("turn/started", turn=self.turn("inProgress"))
-        said = [{"type": "text", "text": prompt, "text_elements": []}]
-        self.started("userMessage", f"user{self._turns}", content=said)
-        self.completed("userMessage", f"user{self._turns}", content=said)
+        texts = [{"type": "text", "text": prompt, "text_elements": []}]
+        self.started("userMessage", f"user{self._turns}", content=texts)
+        self.completed("userMessage", f"user{self._turns}", content=texts)
 
     def says(self, id: str, *pieces: str, whole: str | None = None) -> None:
         """The model says something in pieces, and then as a whole."""

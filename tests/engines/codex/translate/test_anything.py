@@ -103,9 +103,9 @@ def test_any_values_are_taken(method: str, data: st.DataObject, terminals: bool)
             news += translator.feed(each, data.draw(anything(NOTIFICATIONS[each])))
     news += translator.close_open()
     check(news)
-    for told in news:
-        if isinstance(told, TurnEnded) and told.end.error is not None:
-            _ = told.end.error.refusal()
+    for message in news:
+        if isinstance(message, TurnEnded) and message.end.error is not None:
+            _ = message.end.error.refusal()
 
 
 def test_ten_thousand_turns_leave_nothing_behind_that_grows() -> None:
@@ -123,14 +123,16 @@ def play_a_turn(translator: CodexTranslator, turn: int) -> None:
     id = f"{turn:020d}"
     ran = wire.CommandExecution(id=f"c{id}", command="ls", process_id="1")
     made = wire.FileChange(id=f"f{id}", changes=[])
-    said = wire.AgentMessage(id=f"m{id}", text="words")
-    turned = wire.TurnNotification(thread_id="t", turn=wire.CodexTurn(id=f"t{id}", status="interrupted", items=[said]))
+    update = wire.AgentMessage(id=f"m{id}", text="words")
+    turned = wire.TurnNotification(
+        thread_id="t", turn=wire.CodexTurn(id=f"t{id}", status="interrupted", items=[update])
+    )
     for method, params in (
         ("turn/started", turned),
         ("item/started", wire.ItemNotification(item=ran)),
         ("item/commandExecution/outputDelta", wire.Delta(item_id=ran.id, delta="x" * 100)),
         ("item/started", wire.ItemNotification(item=made)),
-        ("item/completed", wire.ItemNotification(item=said)),
+        ("item/completed", wire.ItemNotification(item=update)),
         ("item/completed", wire.ItemNotification(item=wire.ContextCompaction(id=f"k{id}"))),
         ("turn/completed", turned),
     ):

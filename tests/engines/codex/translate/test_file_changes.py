@@ -10,9 +10,9 @@ HUNK = "@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n"
 
 
 def diffs(stage: Stage, at: int = -1) -> list[tuple[str, str | None, str]]:
-    told = stage.news[at]
-    assert isinstance(told, v1.ToolCall | v1.ToolCallUpdate) and isinstance(told.content, list)
-    return [(piece.path, piece.old_text, piece.new_text) for piece in told.content if isinstance(piece, v1.Diff)]
+    shown = stage.news[at]
+    assert isinstance(shown, v1.ToolCall | v1.ToolCallUpdate) and isinstance(shown.content, list)
+    return [(piece.path, piece.old_text, piece.new_text) for piece in shown.content if isinstance(piece, v1.Diff)]
 
 
 @pytest.mark.parametrize("found", [OLD, NEW])

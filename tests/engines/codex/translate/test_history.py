@@ -23,12 +23,12 @@ def turn(*items: dict[str, Any], status: str = "completed", error: Any = None) -
 @pytest.mark.parametrize("spoken", VERSIONS)
 def test_a_history_has_everything_in_order(spoken: str) -> None:
     stage = Stage(spoken, read={f"{CWD}/a": "another text by now\n"}.get)
-    said = [
+    texts = [
         {"type": "text", "text": "look", "text_elements": []}, {"type": "image", "url": "data:image/png;base64,AA"},
         {"type": "localImage", "path": "/p/cat 1.png"}, {"type": "mention", "name": "m", "path": "app://m"}, {"type": "dance"},
     ]  # fmt: skip
     first = turn(
-        stage.item("userMessage", "1", content=said),
+        stage.item("userMessage", "1", content=texts),
         stage.item("reasoning", "2", summary=["hm", "so"]),
         stage.item("agentMessage", "3", text="I will", phase="commentary"),
         stage.item(

@@ -29,11 +29,11 @@ def cut(text: str, places: Sequence[int]) -> list[str]:
 
 
 @given(st.text(min_size=1), st.lists(st.integers(0, 99), max_size=5), st.integers(0, 6))
-def test_a_text_in_any_pieces_is_told_once(text: str, places: list[int], heard: int) -> None:
+def test_a_text_in_any_pieces_is_told_once(text: str, places: list[int], received: int) -> None:
     """Pieces that were missed come with the whole."""
     stage = Stage()
     stage.begin()
-    stage.says("m", *cut(text, places)[:heard], whole=text)
+    stage.says("m", *cut(text, places)[:received], whole=text)
     assert said(stage) == [("m", text)]
 
 
@@ -64,9 +64,9 @@ def test_a_text_that_a_retry_repeats_is_told_once(
     stage.says(last, *cut(text, places))
     if not longest:
         first = last
-    told = said(stage)
-    assert "".join(part for _, part in told) == text
-    assert len(told) == 1 and (same_id or told[0][0] == first)
+    shown = said(stage)
+    assert "".join(part for _, part in shown) == text
+    assert len(shown) == 1 and (same_id or shown[0][0] == first)
 
 
 def test_another_answer_after_a_retry_is_told_whole_in_a_message_of_its_own() -> None:

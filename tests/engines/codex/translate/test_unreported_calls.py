@@ -92,7 +92,7 @@ def test_a_script_is_told_if_nothing_that_it_did_was() -> None:
 
 def test_other_words_and_broken_ones_are_nothing() -> None:
     refused = UnreportedCalls()
-    for said in (
+    for update in (
         ResponseItem(),
         ResponseItem(type="message"),
         result("nobody", "x"),
@@ -103,7 +103,7 @@ def test_other_words_and_broken_ones_are_nothing() -> None:
         ResponseItem(type="custom_tool_call", call_id="p1", name="apply_patch", input="no patch"),
         ResponseItem(type="custom_tool_call_output", call_id="p1", output="rejected"),
     ):
-        assert refused.feed(said) is None
+        assert refused.feed(update) is None
 
 
 @pytest.mark.parametrize(

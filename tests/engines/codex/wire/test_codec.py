@@ -44,21 +44,21 @@ def test_a_refusal_says_why() -> None:
 
 
 def test_a_delta_knows_its_thread_and_its_item() -> None:
-    told = wire.decode(line(method="item/agentMessage/delta", params={"threadId": "t", "itemId": "m", "delta": "hi"}))
-    assert isinstance(told, wire.ServerNotification) and told.thread_id == "t"
-    assert told.params == wire.Delta(thread_id="t", item_id="m", delta="hi")
+    shown = wire.decode(line(method="item/agentMessage/delta", params={"threadId": "t", "itemId": "m", "delta": "hi"}))
+    assert isinstance(shown, wire.ServerNotification) and shown.thread_id == "t"
+    assert shown.params == wire.Delta(thread_id="t", item_id="m", delta="hi")
 
 
 def test_an_unknown_notification_is_kept_with_its_thread() -> None:
-    told = wire.decode(line(method="thread/dance", params={"threadId": "t", "steps": 3}))
-    assert isinstance(told, wire.ServerNotification) and told.thread_id == "t"
-    assert isinstance(told.params, wire.UnreadParams) and told.params.error is None
+    shown = wire.decode(line(method="thread/dance", params={"threadId": "t", "steps": 3}))
+    assert isinstance(shown, wire.ServerNotification) and shown.thread_id == "t"
+    assert isinstance(shown.params, wire.UnreadParams) and shown.params.error is None
 
 
 def test_an_unknown_item_is_kept_and_not_the_end_of_the_line() -> None:
-    told = wire.decode(line(method="item/completed", params={"item": {"type": "dance", "id": "d"}}))
-    assert isinstance(told, wire.ServerNotification) and isinstance(told.params, wire.ItemNotification)
-    assert isinstance(told.params.item, Unknown) and told.params.item.kind == "dance"
+    shown = wire.decode(line(method="item/completed", params={"item": {"type": "dance", "id": "d"}}))
+    assert isinstance(shown, wire.ServerNotification) and isinstance(shown.params, wire.ItemNotification)
+    assert isinstance(shown.params.item, Unknown) and shown.params.item.kind == "dance"
 
 
 def test_a_wrong_optional_field_is_lost_and_nothing_else() -> None:
@@ -69,9 +69,9 @@ def test_a_wrong_optional_field_is_lost_and_nothing_else() -> None:
         "exitCode": "many",
         "commandActions": [7, {"type": "read"}],
     }
-    told = wire.decode(line(method="item/completed", params={"item": item}))
-    assert isinstance(told, wire.ServerNotification) and isinstance(told.params, wire.ItemNotification)
-    assert told.params.item == wire.CommandExecution(
+    shown = wire.decode(line(method="item/completed", params={"item": item}))
+    assert isinstance(shown, wire.ServerNotification) and isinstance(shown.params, wire.ItemNotification)
+    assert shown.params.item == wire.CommandExecution(
         id="c", command="ls", command_actions=[wire.CommandAction(type="read")]
     )
 
@@ -108,8 +108,10 @@ def test_what_is_no_message_is_garbled(bad: bytes) -> None:
 
 def test_characters_that_were_cut_in_two_are_mended() -> None:
     cut = b'{"method":"item/agentMessage/delta","params":{"itemId":"m","delta":"a\\ud83d b\xff"}}'
-    told = wire.decode(cut)
-    assert isinstance(told, wire.ServerNotification) and told.params == wire.Delta(item_id="m", delta="a\ufffd b\ufffd")
+    shown = wire.decode(cut)
+    assert isinstance(shown, wire.ServerNotification) and shown.params == wire.Delta(
+        item_id="m", delta="a\ufffd b\ufffd"
+    )
 
 
 @given(st.binary(max_size=60))
