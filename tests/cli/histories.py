@@ -18,7 +18,7 @@ def asked(*prompt: str | v1.ContentBlock, by: str = "") -> PromptEvent:
     return PromptEvent(AT, blocks, "m", by)
 
 
-def said(text: str, engine: str = "claude", message_id: str | None = None) -> Event:
+def message_event(text: str, engine: str = "claude", message_id: str | None = None) -> Event:
     return events.update_event(v1.AgentMessageChunk(v1.TextBlock(text), message_id), engine)
 
 

@@ -15,7 +15,7 @@ import pytest
 from antiphon.cli.main import COMMANDS
 from antiphon.transports import tree
 from antiphon.tui.screen import PROMPT
-from tests.cli.running import Place
+from tests.cli.program import Place
 from tests.cli.terminal import Terminal
 from tests.limits import limit
 

@@ -18,8 +18,8 @@ import pytest
 
 from antiphon.cli.completion import tree
 from antiphon.cli.main import COMMANDS
-from tests.cli.histories import asked, ended, said, write
-from tests.cli.running import NO_ENGINES, ROOT
+from tests.cli.histories import asked, ended, message_event, write
+from tests.cli.program import NO_ENGINES, ROOT
 from tests.cli.terminal import Terminal
 from tests.limits import limit
 
@@ -101,7 +101,7 @@ class Done:
     err: str
 
 
-class House:
+class Machine:
     """A machine with a session, a recording and an agent of the user's own; nothing else is installed."""
 
     def __init__(self, folder: Path) -> None:
@@ -163,12 +163,12 @@ class House:
 
 
 @pytest.fixture
-def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
-    house = House(tmp_path / "house")
-    monkeypatch.setenv("ANTIPHON_STATE_DIR", house.env["ANTIPHON_STATE_DIR"])
-    write(SESSION, str(house.cwd), [asked("hello"), said("La la"), ended()], title="Söngs")
-    yield house
-    shutil.rmtree(house.folder, ignore_errors=True)
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    machine = Machine(tmp_path / "machine")
+    monkeypatch.setenv("ANTIPHON_STATE_DIR", machine.env["ANTIPHON_STATE_DIR"])
+    write(SESSION, str(machine.cwd), [asked("hello"), message_event("La la"), ended()], title="Söngs")
+    yield machine
+    shutil.rmtree(machine.folder, ignore_errors=True)
 
 
 def of(path: tuple[str, ...]) -> tuple[str, ...]:
@@ -240,11 +240,11 @@ def pairs(path: tuple[str, ...], share: int) -> Iterator[tuple[tuple[str, ...], 
 @pytest.mark.parametrize("share", [0, *(pytest.param(rest, marks=pytest.mark.prove) for rest in range(1, SHARES))])
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: " ".join(path) or "antiphon")
 def test_no_surroundings_make_a_command_crash_or_lose_output_in_silence(
-    path: tuple[str, ...], share: int, house: House
+    path: tuple[str, ...], share: int, machine: Machine
 ) -> None:
     for words, name in pairs(path, share):
         wrong = WRONG[name]
-        done = house.run(*words, wrong=wrong)
+        done = machine.run(*words, wrong=wrong)
         where = f"{' '.join(words)} with {name}: {done}"
         assert done.status == expected(path, words, name), where
         for never in ("Traceback", "fault of antiphon", "Exception ignored", "Error:"):
@@ -275,12 +275,12 @@ NEEDS = {
 
 
 @pytest.mark.parametrize("what", NEEDS)
-def test_with_nothing_but_the_core_the_extra_that_is_missing_is_named(what: str, house: House) -> None:
+def test_with_nothing_but_the_core_the_extra_that_is_missing_is_named(what: str, machine: Machine) -> None:
     words, extra = NEEDS[what]
     wrong = WRONG["nothing but the core installed"]
-    env = {name: value for name, value in house.env.items() if not name.endswith("_EXECUTABLE")}
+    env = {name: value for name, value in machine.env.items() if not name.endswith("_EXECUTABLE")}
     env |= wrong.env | {"PATH": "/usr/bin:/bin", "TERM": "xterm"}
-    with Terminal([sys.executable, "-m", "antiphon", *words], cwd=house.cwd, env=env) as terminal:
+    with Terminal([sys.executable, "-m", "antiphon", *words], cwd=machine.cwd, env=env) as terminal:
         status, text = terminal.finish()
     assert status == 1 and "error: " in text and f"pip install '{extra}'" in " ".join(text.split()), text
 
@@ -343,9 +343,9 @@ MISTAKES: dict[str, list[tuple[str, ...]]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_the_same_mistake_ends_with_2_in_every_command(mistake: str, house: House) -> None:
+def test_the_same_mistake_ends_with_2_in_every_command(mistake: str, machine: Machine) -> None:
     for words in MISTAKES[mistake]:
-        done = house.run(*words)
+        done = machine.run(*words)
         assert (done.status, done.err.startswith("error: "), "\nhint: " in done.err) == (2, True, True), (words, done)
         assert (done.out != "") == ("--json" in words), (words, done)
 
@@ -365,22 +365,22 @@ def test_the_same_mistake_ends_with_2_in_every_command(mistake: str, house: Hous
     ],
     ids=lambda words: " ".join(words) if isinstance(words, tuple) else words,
 )
-def test_what_has_no_list_in_the_parser_is_suggested_too(words: tuple[str, ...], meant: str, house: House) -> None:
-    done = house.run(*words)
+def test_what_has_no_list_in_the_parser_is_suggested_too(words: tuple[str, ...], meant: str, machine: Machine) -> None:
+    done = machine.run(*words)
     assert done.status == 2 and f"did you mean `{meant}`?" in done.err
 
 
 @pytest.mark.parametrize("words", [("doctor", "install"), ("sessions",), ("inspect", "tape.jsonl")], ids=" ".join)
-def test_colours_are_written_to_a_pipe_where_they_are_forced(words: tuple[str, ...], house: House) -> None:
-    assert "\x1b[" not in house.run(*words).out
-    assert "\x1b[" in house.run(*words, "--color", "always").out
-    house.env["FORCE_COLOR"] = "1"
-    assert "\x1b[" in house.run(*words).out
-    house.env["NO_COLOR"] = "1"
-    assert "\x1b[" not in house.run(*words).out
+def test_colours_are_written_to_a_pipe_where_they_are_forced(words: tuple[str, ...], machine: Machine) -> None:
+    assert "\x1b[" not in machine.run(*words).out
+    assert "\x1b[" in machine.run(*words, "--color", "always").out
+    machine.env["FORCE_COLOR"] = "1"
+    assert "\x1b[" in machine.run(*words).out
+    machine.env["NO_COLOR"] = "1"
+    assert "\x1b[" not in machine.run(*words).out
 
 
 @pytest.mark.slow
-def test_a_recorded_program_that_does_not_exist_ends_as_in_a_shell(house: House) -> None:
-    done = house.run("record", "-q", "--", "nosuch")
+def test_a_recorded_program_that_does_not_exist_ends_as_in_a_shell(machine: Machine) -> None:
+    done = machine.run("record", "-q", "--", "nosuch")
     assert done.status == 127 and done.err.startswith("error: ") and "\nhint: " in done.err

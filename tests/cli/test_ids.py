@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from antiphon.client.agent import SHORTEST, shortened
 from tests.cli.histories import asked, write
-from tests.cli.running import Done, Place
+from tests.cli.program import Done, Place
 from tests.limits import limit
 
 pytestmark = pytest.mark.slow

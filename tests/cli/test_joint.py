@@ -10,7 +10,7 @@ import pytest
 
 from antiphon.client.launch import LaunchOptions, agent_name
 from antiphon.config.shapes import DuetConfig, Settings
-from tests.cli.running import NO_ENGINES, Place
+from tests.cli.program import NO_ENGINES, Place
 from tests.limits import limit
 from tests.tui.terminal import CTRL_D, ENTER, Terminal, chat
 

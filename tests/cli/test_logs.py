@@ -13,7 +13,7 @@ from antiphon.cli.logs import log_file, logging_to_file
 from antiphon.connection.reports import REPORTS_LOGGED, HandlerFailed, Mended, Report, ReportLog
 from antiphon.rpc.envelope import Noise
 from tests.cli import agents
-from tests.cli.running import Place
+from tests.cli.program import Place
 
 LINE = 200
 """More than an entry takes beside its text."""

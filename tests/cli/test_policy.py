@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from antiphon.cli.main import main
 from antiphon.store.decisions import AuditEntry, AuditStore, DecisionStore, Scope, Verdict
 from antiphon.store.schema import FILE_NAME, open_database
-from tests.cli.running import Place
+from tests.cli.program import Place
 from tests.limits import limit
 
 Policy = Callable[..., tuple[int, str, str]]

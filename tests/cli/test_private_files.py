@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.config.places import config_dir, make_private_directory, make_private_file, state_dir
-from tests.cli.running import NO_ENGINES, ROOT
+from tests.cli.program import NO_ENGINES, ROOT
 from tests.limits import limit
 
 pytestmark = pytest.mark.slow

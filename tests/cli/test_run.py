@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli import agents
-from tests.cli.running import Place, ended
+from tests.cli.program import Place, ended
 from tests.limits import limit
 
 CONTROL = "\x1b"

@@ -18,7 +18,7 @@ from antiphon.errors import (
     SpawnFailed,
 )
 from tests.cli import agents
-from tests.cli.running import ROOT, Done, Place
+from tests.cli.program import ROOT, Done, Place
 
 SCHEMA = json.loads((ROOT / "docs" / "run-events.schema.json").read_text(encoding="utf-8"))
 

@@ -14,7 +14,7 @@ from antiphon.cli.run.result import AnswerText, failures_in, status_of
 from antiphon.protocol import v1
 from antiphon.protocol.base import encode
 from tests.cli import agents
-from tests.cli.running import Place
+from tests.cli.program import Place
 from tests.protocol.strategies import messages as messages_of
 from tests.protocol.strategies import values
 
@@ -54,7 +54,7 @@ MESSAGES = st.lists(
 )
 
 
-def told(messages: list[tuple[str, list[str]]], ids: bool) -> list[v1.Update]:
+def updates_of(messages: list[tuple[str, list[str]]], ids: bool) -> list[v1.Update]:
     """The updates of engines that answer in turn, as the joint agent sends them: a label before each message."""
     updates: list[v1.Update] = []
     for place, (engine, pieces) in enumerate(messages):
@@ -75,7 +75,7 @@ def test_the_last_message_of_each_engine_is_whole_and_has_its_name(
     messages: list[tuple[str, list[str]]], ids: bool
 ) -> None:
     answer = AnswerText()
-    for update in told(messages, ids):
+    for update in updates_of(messages, ids):
         answer.hear(update)
     last = {engine: "".join(pieces) for engine, pieces in messages}
     assert {each.engine: each.text for each in answer.answers} == last
@@ -91,7 +91,7 @@ def test_the_last_message_of_each_engine_is_whole_and_has_its_name(
 def test_every_event_says_which_engine_it_comes_from(messages: list[tuple[str, list[str]]], ids: bool) -> None:
     out = io.BytesIO()
     printer = JsonPrinter(out.write)
-    updates = [each for each in told(messages, ids) if isinstance(each, v1.AgentMessageChunk)]
+    updates = [each for each in updates_of(messages, ids) if isinstance(each, v1.AgentMessageChunk)]
     for update in updates:
         printer.update(update)
     events = [msgspec.json.decode(line) for line in out.getvalue().splitlines()]

@@ -8,7 +8,7 @@ import pytest
 from antiphon.cli import outcome
 from antiphon.cli.arguments import run_parser
 from antiphon.cli.run import events
-from tests.cli.running import ROOT
+from tests.cli.program import ROOT
 
 PAGE = (ROOT / "docs" / "run.md").read_text(encoding="utf-8")
 

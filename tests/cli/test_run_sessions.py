@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.cli import agents
-from tests.cli.running import Place
+from tests.cli.program import Place
 
 pytestmark = pytest.mark.slow  # each starts several programs
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli import agents
-from tests.cli.running import Place
+from tests.cli.program import Place
 from tests.limits import limit
 
 pytestmark = pytest.mark.slow

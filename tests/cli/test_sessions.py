@@ -12,7 +12,7 @@ import pytest
 from antiphon.cli.main import main
 from antiphon.store.locks import SessionLock
 from antiphon.store.schema import FILE_NAME
-from tests.cli.histories import asked, called, ended, said, thought, write
+from tests.cli.histories import asked, called, ended, message_event, thought, write
 from tests.cli.terminal import Terminal
 
 Sessions = Callable[..., tuple[int, str, str]]
@@ -45,12 +45,19 @@ def sessions(home: Path, capfd: pytest.CaptureFixture[str]) -> Sessions:
 
 def two(home: Path) -> None:
     """Two sessions here, the second used last, and one elsewhere."""
-    write(ONE, str(home), [asked("Sing a song"), said("La la"), ended()], title="Songs")
+    write(ONE, str(home), [asked("Sing a song"), message_event("La la"), ended()], title="Songs")
     write("f00", "/elsewhere", [asked("Something else")])
     write(
         TWO,
         str(home),
-        [asked("Fix the `limiter`\nplease"), said("Done"), ended(), asked("Really?"), said("Yes"), ended()],
+        [
+            asked("Fix the `limiter`\nplease"),
+            message_event("Done"),
+            ended(),
+            asked("Really?"),
+            message_event("Yes"),
+            ended(),
+        ],
         state=b'{"route":"duet","other":1}',
         conversations={"codex": "2", "claude": "1"},
     )
@@ -192,7 +199,13 @@ def test_words_are_found_in_what_people_see(home: Path, sessions: Sessions) -> N
     write(
         ONE,
         str(home),
-        [asked("Tell"), said(story[:30]), said(story[30:]), thought("hidden thought"), called("make tea")],
+        [
+            asked("Tell"),
+            message_event(story[:30]),
+            message_event(story[30:]),
+            thought("hidden thought"),
+            called("make tea"),
+        ],
     )
     write("f00", "/elsewhere", [asked("The limiter")])
     status, out, err = sessions("search", "limiter")

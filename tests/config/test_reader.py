@@ -11,7 +11,7 @@ from antiphon.config.shapes import MODES, ON_ASK, REVIEWS
 PAGE = Path(__file__).parents[2] / "docs" / "config.md"
 
 
-def told(text: str) -> list[tuple[int, str, bool]]:
+def problems_of(text: str) -> list[tuple[int, str, bool]]:
     return [(problem.line, problem.sentence, problem.policy) for problem in read(text).problems]
 
 
@@ -107,7 +107,7 @@ def test_the_example_of_the_page_is_right() -> None:
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(text: str, line: int, words: str) -> None:
-    problems = told(text)
+    problems = problems_of(text)
     assert [where for where, _, _ in problems] == [line] and words in problems[0][1]
 
 
@@ -130,7 +130,7 @@ def test_a_misspelt_key_gets_the_right_one_as_a_hint() -> None:
     ],
 )
 def test_a_policy_that_may_be_another_than_was_meant_is_broken(text: str, broken: bool) -> None:
-    assert any(policy for _, _, policy in told(text)) is broken
+    assert any(policy for _, _, policy in problems_of(text)) is broken
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ async def assert_reported(fault: Callable[[], Fault], only: Iterable[str] = ()) 
     assert stumbles(report) == {}
 
 
-def said(method: str, change: Callable[[Message], Any]) -> Callable[[], Fault]:
+def changed(method: str, change: Callable[[Message], Any]) -> Callable[[], Fault]:
     return change_said(lambda message: message["method"] == method, lambda message: (change(message), None)[1])
 
 
@@ -49,23 +49,23 @@ PERMISSION = "session/request_permission"
 
 
 async def test_options_that_are_no_objects() -> None:
-    change = said(PERMISSION, lambda message: message["params"].update(options=["x"]))
+    change = changed(PERMISSION, lambda message: message["params"].update(options=["x"]))
     await assert_reported(change, ["permission-refused", "cancel-asking", "additions-to-answers"])
 
 
 async def test_updates_without_an_update() -> None:
-    change = said("session/update", lambda message: message["params"].pop("update"))
+    change = changed("session/update", lambda message: message["params"].pop("update"))
     await assert_reported(change, ["files-write", "files-locked", "terminal-run", "plan", "commands", "turn-beside"])
 
 
 async def test_a_permission_that_is_no_question() -> None:
-    await assert_reported(said(PERMISSION, lambda message: message.pop("id")), ["permission-refused"])
+    await assert_reported(changed(PERMISSION, lambda message: message.pop("id")), ["permission-refused"])
 
 
 async def test_a_question_that_cannot_be_answered_properly_gets_an_error() -> None:
     """A path with a null in it is refused by the system itself, as something else than a file that is not there."""
     records: list[Any] = []
-    place = InMemory(said("fs/read_text_file", lambda message: message["params"].update(path="/\0", line=[])))
+    place = InMemory(changed("fs/read_text_file", lambda message: message["params"].update(path="/\0", line=[])))
     report = await check_agent(place, LIMITED, only=["files-missing"], progress=records.append)
     assert stumbles(report) == {}
     asked = [one for one in records[0].wires[0].trace if one.method == "fs/read_text_file"]

@@ -125,7 +125,7 @@ class Unusual(Plain):
             while (frame := await self.transport.receive()) is not None:
                 if self._leaving and self.traits.leaves_in == 0:
                     return
-                task = asyncio.create_task(self._hear(bytes(frame)))  # type: ignore[arg-type]  # nothing here is over the limit
+                task = asyncio.create_task(self._receive(bytes(frame)))  # type: ignore[arg-type]  # nothing here is over the limit
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
                 await asyncio.sleep(0)  # so that what is heard first is begun first; it is no clock
@@ -137,7 +137,7 @@ class Unusual(Plain):
                 one.cancel()
             await self.transport.close()
 
-    async def _hear(self, line: bytes) -> None:
+    async def _receive(self, line: bytes) -> None:
         try:
             message = msgspec.json.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -70,7 +70,7 @@ class Refused(Exception):
         self.why = why
 
 
-class Talk:
+class UnusualConnection:
     """One connection."""
 
     def __init__(self, transport: Transport, traits: ClientTraits, seed: int) -> None:
@@ -87,14 +87,14 @@ class Talk:
     async def listen(self) -> None:
         with suppress(Exception):  # the other side may be gone
             while (frame := await self.transport.receive()) is not None:
-                task = asyncio.create_task(self._hear(bytes(frame)))  # type: ignore[arg-type]  # none is over the limit
+                task = asyncio.create_task(self._receive(bytes(frame)))  # type: ignore[arg-type]  # none is over the limit
                 self.tasks.add(task)
                 task.add_done_callback(self.tasks.discard)
         for waiting in self.asked.values():
             if not waiting.done():
                 waiting.set_exception(ConnectionError("the agent has left"))
 
-    async def _hear(self, line: bytes) -> None:
+    async def _receive(self, line: bytes) -> None:
         try:
             message = msgspec.json.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -195,13 +195,13 @@ KNOWN: Final = ("session/request_permission", "fs/read_text_file", "fs/write_tex
 class Client:
     """A client that runs."""
 
-    def __init__(self, talk: Talk, purpose: str, cwd: Path) -> None:
+    def __init__(self, talk: UnusualConnection, purpose: str, cwd: Path) -> None:
         self.ended = asyncio.Event()
         self.status: int | None = None
         self.output = ""
         self._task = asyncio.create_task(self._run(talk, purpose, cwd))
 
-    async def _run(self, talk: Talk, purpose: str, cwd: Path) -> None:
+    async def _run(self, talk: UnusualConnection, purpose: str, cwd: Path) -> None:
         listening = asyncio.create_task(talk.listen())
         status = 0
         try:
@@ -240,4 +240,4 @@ class Unusually:
     async def start(self, purpose: str, cwd: Path, on_start: OnAgentStart) -> Client:
         near, far = memory_pair()
         on_start(AgentStart(near))
-        return Client(Talk(far, self._traits, self._seed), purpose, cwd)
+        return Client(UnusualConnection(far, self._traits, self._seed), purpose, cwd)

@@ -45,12 +45,12 @@ class Raw:
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
 
-    async def say(self, *frames: bytes) -> None:
+    async def send(self, *frames: bytes) -> None:
         """Send these lines in one piece."""
         self.transport.out += b"".join(frame + b"\n" for frame in frames)
         self.transport.flush()
 
-    async def hear(self) -> dict[str, Any]:
+    async def receive(self) -> dict[str, Any]:
         """The next message, opened."""
         frame = await self.transport.receive()
         assert isinstance(frame, bytes), "the wire is closed"
@@ -59,8 +59,8 @@ class Raw:
 
     async def ask(self, method: str, params: object, id: object = 1) -> dict[str, Any]:
         """Ask, and hear the next message."""
-        await self.say(msgspec.json.encode({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
-        return await self.hear()
+        await self.send(msgspec.json.encode({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+        return await self.receive()
 
 
 @asynccontextmanager

@@ -120,7 +120,7 @@ async def start_mirror() -> AsyncIterator[ProcessTransport]:
     await mirror.close()
 
 
-async def hear(mirror: ProcessTransport) -> dict[str, Any]:
+async def receive(mirror: ProcessTransport) -> dict[str, Any]:
     frame = await mirror.receive()
     assert isinstance(frame, bytes), mirror.stderr
     message: dict[str, Any] = msgspec.json.decode(frame)
@@ -129,10 +129,10 @@ async def hear(mirror: ProcessTransport) -> dict[str, Any]:
 
 async def a_good_request_works(mirror: ProcessTransport) -> None:
     await mirror.send(b'{"jsonrpc":"2.0","id":"good",' + READ + b',"params":{"sessionId":"s","path":"/f","line":3}}')
-    message = await hear(mirror)
+    message = await receive(mirror)
     assert (message["id"], message["result"]) == ("good", {"content": "text"})
     await mirror.send(b'{"jsonrpc":"2.0","id":"seen","method":"_seen"}')
-    assert (await hear(mirror))["result"]["value"] == {"sessionId": "s", "path": "/f", "line": 3}
+    assert (await receive(mirror))["result"]["value"] == {"sessionId": "s", "path": "/f", "line": 3}
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -141,7 +141,7 @@ async def test_bad_input_gets_a_clear_error_and_a_good_request_follows(mirror: P
     line, code, id = ROWS[name]
     async with asyncio.timeout(10):
         await mirror.send(line)
-        message = await hear(mirror)
+        message = await receive(mirror)
         assert (message["error"]["code"], message["id"]) == (code, id), message
         assert message["error"]["message"] and message["error"]["data"]
         await a_good_request_works(mirror)
@@ -161,7 +161,7 @@ async def test_half_a_surrogate_pair_in_a_notification_arrives_mended(mirror: Pr
     async with asyncio.timeout(10):
         await mirror.send(b'{"method":"session/update","params":{"sessionId":"s","update":' + update + b"}}")
         await mirror.send(b'{"jsonrpc":"2.0","id":"seen","method":"_seen"}')
-        seen = (await hear(mirror))["result"]
+        seen = (await receive(mirror))["result"]
         assert seen["value"]["update"]["content"]["text"] == "�!"
         await a_good_request_works(mirror)
 
@@ -183,9 +183,9 @@ async def test_lines_that_are_no_protocol_take_a_bounded_amount_of_memory(line: 
     reports: list[Report] = []
     async with asyncio.timeout(20), against_raw(tolerant=True, reports=reports) as (connection, raw):
         for _ in range(2 * NOISE_KEPT):
-            await raw.say(line % (b"x" * 20_000))
-        await raw.say(b'{"jsonrpc":"2.0","id":1,"method":"_last","params":{}}')
-        while "error" not in (message := await raw.hear()) or message.get("id") != 1:
+            await raw.send(line % (b"x" * 20_000))
+        await raw.send(b'{"jsonrpc":"2.0","id":1,"method":"_last","params":{}}')
+        while "error" not in (message := await raw.receive()) or message.get("id") != 1:
             pass
         assert len(reports) == 2 * NOISE_KEPT
         assert sum(map(len, connection.noise)) <= NOISE_KEPT * LINE_KEPT

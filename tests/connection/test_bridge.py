@@ -36,12 +36,12 @@ class End:
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
 
-    def say(self, *lines: bytes) -> None:
+    def send(self, *lines: bytes) -> None:
         """Send these lines in one piece."""
         self.transport.out += b"".join(line + b"\n" for line in lines)
         self.transport.flush()
 
-    async def hear(self) -> bytes:
+    async def receive(self) -> bytes:
         """The next line."""
         line = await self.transport.receive()
         assert isinstance(line, bytes), "the bridge is closed"
@@ -49,7 +49,7 @@ class End:
 
     async def opened(self) -> dict[str, Any]:
         """The next message, decoded."""
-        message: dict[str, Any] = msgspec.json.decode(await self.hear())
+        message: dict[str, Any] = msgspec.json.decode(await self.receive())
         return message
 
     async def is_closed(self) -> bool:
@@ -66,8 +66,8 @@ class Across:
     async def nothing_else_arrived(self) -> None:
         """Whether both ends still work, and have nothing before what is sent now."""
         for one, other in ((self.client, self.agent), (self.agent, self.client)):
-            one.say(b'{"jsonrpc":"2.0","method":"_mark"}')
-            assert await other.hear() == b'{"jsonrpc":"2.0","method":"_mark"}'
+            one.send(b'{"jsonrpc":"2.0","method":"_mark"}')
+            assert await other.receive() == b'{"jsonrpc":"2.0","method":"_mark"}'
 
 
 @asynccontextmanager
@@ -106,14 +106,14 @@ def id_in(line: bytes) -> bytes:
 
 async def test_a_request_gets_another_id_and_its_response_the_first_one() -> None:
     async with across() as end:
-        end.client.say(request(b"1"))
-        end.agent.say(request(b"1", "fs/read_text_file"))
-        to_agent, to_client = await end.agent.hear(), await end.client.hear()
+        end.client.send(request(b"1"))
+        end.agent.send(request(b"1", "fs/read_text_file"))
+        to_agent, to_client = await end.agent.receive(), await end.client.receive()
         assert to_agent == request(id_in(to_agent))
-        end.client.say(response(id_in(to_client), b'"file"'))
-        end.agent.say(response(id_in(to_agent), b'"prompt"'))
-        assert await end.agent.hear() == response(b"1", b'"file"')
-        assert await end.client.hear() == response(b"1", b'"prompt"')
+        end.client.send(response(id_in(to_client), b'"file"'))
+        end.agent.send(response(id_in(to_agent), b'"prompt"'))
+        assert await end.agent.receive() == response(b"1", b'"file"')
+        assert await end.client.receive() == response(b"1", b'"prompt"')
 
 
 @pytest.mark.parametrize(
@@ -122,59 +122,59 @@ async def test_a_request_gets_another_id_and_its_response_the_first_one() -> Non
 )  # fmt: skip
 async def test_an_id_comes_back_in_the_bytes_that_it_was_written_in(id: bytes) -> None:
     async with across() as end:
-        end.client.say(request(id))
-        passed = id_in(await end.agent.hear())
+        end.client.send(request(id))
+        passed = id_in(await end.agent.receive())
         assert passed.startswith(b'"') == id.startswith(b'"'), "a string stays a string and a number a number"
-        end.agent.say(response(passed))
-        assert await end.client.hear() == response(id)
+        end.agent.send(response(passed))
+        assert await end.client.receive() == response(id)
 
 
 async def test_1_and_the_string_1_are_two_requests_also_to_a_peer_that_takes_them_for_one() -> None:
     async with across() as end:
         ids = [b"1", b'"1"', b"1.0"]
-        end.client.say(*map(request, ids))
-        passed = [id_in(await end.agent.hear()) for _ in ids]
+        end.client.send(*map(request, ids))
+        passed = [id_in(await end.agent.receive()) for _ in ids]
         assert len({id.strip(b'"') for id in passed}) == 3
         for id in reversed(passed):
-            end.agent.say(response(id))
-        assert [await end.client.hear() for _ in ids] == [response(id) for id in reversed(ids)]
+            end.agent.send(response(id))
+        assert [await end.client.receive() for _ in ids] == [response(id) for id in reversed(ids)]
 
 
 async def test_a_cancellation_names_the_request_by_its_id_on_the_other_side() -> None:
     async with across() as end:
-        end.client.say(request(b'"a"'), request(b'"b"'))
-        _, second = id_in(await end.agent.hear()), id_in(await end.agent.hear())
-        end.client.say(b'{"jsonrpc":"2.0","method":"$\\/cancel_request","params":{"x":[1],"requestId" : "\\u0062"}}')
+        end.client.send(request(b'"a"'), request(b'"b"'))
+        _, second = id_in(await end.agent.receive()), id_in(await end.agent.receive())
+        end.client.send(b'{"jsonrpc":"2.0","method":"$\\/cancel_request","params":{"x":[1],"requestId" : "\\u0062"}}')
         expected = b'{"jsonrpc":"2.0","method":"$\\/cancel_request","params":{"x":[1],"requestId" : %b}}' % second
-        assert await end.agent.hear() == expected
+        assert await end.agent.receive() == expected
 
 
 @pytest.mark.parametrize("id", [b"7", b'"1"', b"1.0", b"null", b"{}", b"[1]", b"true"])
 async def test_a_cancellation_of_nothing_that_is_open_goes_no_further(id: bytes) -> None:
     async with across() as end:
-        end.client.say(request(b"1"))
-        await end.agent.hear()
-        end.client.say(b'{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":%b}}' % id)
+        end.client.send(request(b"1"))
+        await end.agent.receive()
+        end.client.send(b'{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":%b}}' % id)
         await end.nothing_else_arrived()
         assert [type(report) for report in end.reports] == [Stray]
 
 
 async def test_an_elicitation_about_a_request_names_it_by_the_id_of_its_sender() -> None:
     async with across() as end:
-        end.client.say(request(b'"login"', "authenticate"))
-        passed = id_in(await end.agent.hear())
+        end.client.send(request(b'"login"', "authenticate"))
+        passed = id_in(await end.agent.receive())
         asked = b'{"mode":"form","message":"who?","requestId":%b,"requestedSchema":{"requestId":5}}'
-        end.agent.say(request(b"9", "elicitation/create", asked % passed))
-        message = await end.client.hear()
+        end.agent.send(request(b"9", "elicitation/create", asked % passed))
+        message = await end.client.receive()
         assert message == request(id_in(message), "elicitation/create", asked % b'"login"')
 
 
 async def test_an_elicitation_about_a_request_that_is_not_open_is_refused() -> None:
     async with across() as end:
-        end.agent.say(request(b"9", "elicitation/create", b'{"mode":"form","message":"who?","requestId":3}'))
+        end.agent.send(request(b"9", "elicitation/create", b'{"mode":"form","message":"who?","requestId":3}'))
         refused = await end.agent.opened()
         assert (refused["id"], refused["error"]["code"]) == (9, -32602)
-        end.agent.say(request(b"10", "elicitation/create", b'{"mode":"form","message":"who?","sessionId":"s"}'))
+        end.agent.send(request(b"10", "elicitation/create", b'{"mode":"form","message":"who?","sessionId":"s"}'))
         assert (await end.client.opened())["params"]["sessionId"] == "s"
         await end.nothing_else_arrived()
 
@@ -199,13 +199,13 @@ ODD = {
 @pytest.mark.parametrize("id", [b"12", b'"12"', b"null", b"1.50"])
 async def test_nothing_is_changed_but_the_id(line: bytes, id: bytes) -> None:
     async with across() as end:
-        end.client.say(line.replace(b"ID", id))
-        message = await end.agent.hear()
+        end.client.send(line.replace(b"ID", id))
+        message = await end.agent.receive()
         passed = id_in(message)
         assert message == line.replace(b"ID", passed).rstrip(b"\r")
         answered = re.sub(rb'"method"\s*:\s*"(?:[^"\\]|\\.)*"', b'"result":1', line)
-        end.agent.say(answered.replace(b"ID", passed))
-        assert await end.client.hear() == answered.replace(b"ID", id).rstrip(b"\r")
+        end.agent.send(answered.replace(b"ID", passed))
+        assert await end.client.receive() == answered.replace(b"ID", id).rstrip(b"\r")
 
 
 words = st.text(st.characters(codec="utf-8"), max_size=5) | st.sampled_from(["id", "params", "requestId", "sessionId"])
@@ -253,26 +253,26 @@ def keys(key: str) -> st.SearchStrategy[str]:
 async def test_any_message_passes_byte_for_byte_but_for_its_id(message: tuple[bytes, bytes]) -> None:
     line, id = message
     async with across() as end:
-        end.client.say(line.replace(b"\0", id))
-        frame = await end.agent.hear()
+        end.client.send(line.replace(b"\0", id))
+        frame = await end.agent.receive()
         try:
             passed = id_in(frame)
         except KeyError:  # the agent's `"id"` may be written with an escape
             passed = b"1"
         assert frame == line.replace(b"\0", passed)
         assert (passed[:1] == b'"') == (id[:1] == b'"')
-        end.agent.say(response(passed))
-        assert await end.client.hear() == response(id)
+        end.agent.send(response(passed))
+        assert await end.client.receive() == response(id)
 
 
 @given(st.lists(st.binary(max_size=30).map(lambda data: data.replace(b"\n", b"")), max_size=6))
 async def test_whatever_bytes_come_the_next_request_passes_and_the_bridge_goes_on(lines: list[bytes]) -> None:
     async with across() as end:
-        end.client.say(*lines, request(b'"after"', "_after"))
-        while b'"_after"' not in (message := await end.agent.hear()):
+        end.client.send(*lines, request(b'"after"', "_after"))
+        while b'"_after"' not in (message := await end.agent.receive()):
             assert b'"id"' not in message
-        end.agent.say(response(id_in(message)))
-        while await end.client.hear() != response(b'"after"'):
+        end.agent.send(response(id_in(message)))
+        while await end.client.receive() != response(b'"after"'):
             pass
 
 
@@ -281,44 +281,44 @@ async def test_whatever_bytes_come_the_next_request_passes_and_the_bridge_goes_o
 
 async def test_a_second_request_with_an_open_id_is_not_forwarded_and_the_first_keeps_its_response() -> None:
     async with across() as end:
-        end.client.say(request(b"1", "first"), request(b"1", "second"))
-        first = await end.agent.hear()
+        end.client.send(request(b"1", "first"), request(b"1", "second"))
+        first = await end.agent.receive()
         await end.nothing_else_arrived()
-        end.agent.say(response(id_in(first), b'"first"'))
-        assert await end.client.hear() == response(b"1", b'"first"')
+        end.agent.send(response(id_in(first), b'"first"'))
+        assert await end.client.receive() == response(b"1", b'"first"')
         assert [type(report) for report in end.reports] == [Rejected]
-        end.client.say(request(b"1", "third"))
-        assert b"third" in await end.agent.hear()
+        end.client.send(request(b"1", "third"))
+        assert b"third" in await end.agent.receive()
 
 
 @pytest.mark.parametrize("id", [b"1", b"99", b'"1"', b"1.0", b"null", b'"x"'])
 async def test_a_response_that_nothing_waits_for_is_not_forwarded(id: bytes) -> None:
     async with across() as end:
         if id != b"1":  # 1 is the first that the bridge gives
-            end.client.say(request(b"1"))
-            await end.agent.hear()
-        end.agent.say(response(id))
+            end.client.send(request(b"1"))
+            await end.agent.receive()
+        end.agent.send(response(id))
         await end.nothing_else_arrived()
         assert [type(report) for report in end.reports] == [Stray]
 
 
 async def test_a_second_response_is_not_forwarded() -> None:
     async with across() as end:
-        end.client.say(request(b"5"))
-        passed = id_in(await end.agent.hear())
-        end.agent.say(response(passed, b"1"), response(passed, b"2"))
-        assert await end.client.hear() == response(b"5", b"1")
+        end.client.send(request(b"5"))
+        passed = id_in(await end.agent.receive())
+        end.agent.send(response(passed, b"1"), response(passed, b"2"))
+        assert await end.client.receive() == response(b"5", b"1")
         await end.nothing_else_arrived()
 
 
 async def test_an_error_about_something_that_could_not_be_read_is_forwarded() -> None:
     async with across() as end:
         error = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}'
-        end.agent.say(error)
-        assert await end.client.hear() == error
-        end.client.say(request(b"null"))
-        await end.agent.hear()
-        end.agent.say(error)  # now it could be taken for the response
+        end.agent.send(error)
+        assert await end.client.receive() == error
+        end.client.send(request(b"null"))
+        await end.agent.receive()
+        end.agent.send(error)  # now it could be taken for the response
         await end.nothing_else_arrived()
 
 
@@ -339,34 +339,34 @@ REFUSED = {
 @pytest.mark.parametrize(("line", "code"), REFUSED.values(), ids=REFUSED)
 async def test_what_speaks_of_an_id_and_is_no_message_is_refused_and_not_forwarded(line: bytes, code: int) -> None:
     async with across() as end:
-        end.client.say(line)
+        end.client.send(line)
         assert (await end.client.opened())["error"]["code"] == code
         await end.nothing_else_arrived()
 
 
 async def test_log_lines_of_a_program_are_forwarded_unless_they_speak_of_ids() -> None:
     async with across() as end:
-        end.agent.say(b"INFO: ready", b"")
-        assert await end.client.hear() == b"INFO: ready"
+        end.agent.send(b"INFO: ready", b"")
+        assert await end.client.receive() == b"INFO: ready"
         await end.nothing_else_arrived()
 
 
 async def test_a_response_that_cannot_be_read_ends_its_request_with_an_error() -> None:
     async with across() as end:
-        end.client.say(request(b'"q"'))
-        passed = id_in(await end.agent.hear())
-        end.agent.say(b'{"jsonrpc":"2.0","id":%b,"result":{' % passed)
+        end.client.send(request(b'"q"'))
+        passed = id_in(await end.agent.receive())
+        end.agent.send(b'{"jsonrpc":"2.0","id":%b,"result":{' % passed)
         failed = await end.client.opened()
         assert failed["id"] == "q" and failed["error"]["code"] == -32700
 
 
 async def test_a_message_over_the_limit_is_refused_and_a_response_over_it_is_an_error() -> None:
     async with across(size=10_000) as end:
-        end.client.say(request(b"1", params=b'"%b"' % (b"x" * 20_000)))
+        end.client.send(request(b"1", params=b'"%b"' % (b"x" * 20_000)))
         assert (await end.client.opened())["error"]["code"] == -32600
-        end.client.say(request(b"2"))
-        passed = id_in(await end.agent.hear())
-        end.agent.say(response(passed, b'"%b"' % (b"x" * 20_000)))
+        end.client.send(request(b"2"))
+        passed = id_in(await end.agent.receive())
+        end.agent.send(response(passed, b'"%b"' % (b"x" * 20_000)))
         failed = await end.client.opened()
         assert failed["id"] == 2 and "limit" in failed["error"]["data"]
 
@@ -374,15 +374,15 @@ async def test_a_message_over_the_limit_is_refused_and_a_response_over_it_is_an_
 async def test_a_huge_message_passes_as_it_is() -> None:
     async with across(size=64 << 20, pipes=True) as end:
         params = b'{"id":1,"x":[%b0],"text":"%b"}' % (b"0, " * 100_000, b"\\n" * 5_000_000)
-        end.client.say(request(b"1", params=params))
-        message = await end.agent.hear()
+        end.client.send(request(b"1", params=params))
+        message = await end.agent.receive()
         assert message == request(id_in(message), params=params)
 
 
 async def test_more_requests_than_may_be_open_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_OPEN", 3)
     async with across() as end:
-        end.client.say(*(request(b"%d" % number) for number in range(5)))
+        end.client.send(*(request(b"%d" % number) for number in range(5)))
         refused = [await end.client.opened() for _ in range(2)]
         assert [each["id"] for each in refused] == [3, 4]
         assert end.bridge.open_requests == (3, 0)
@@ -410,18 +410,18 @@ async def test_a_side_is_not_read_while_the_other_does_not_read_and_nothing_is_l
         await held.wait()
         assert end.client.transport.unsent > 1 << 20, "most of it waits at its sender"
         assert right.unsent < 512 * 1024
-        end.agent.say(request(b"1", "fs/read_text_file"))
-        assert b"fs/read_text_file" in await end.client.hear(), "the way back is open"
-        assert [await end.agent.hear() for _ in lines] == lines
+        end.agent.send(request(b"1", "fs/read_text_file"))
+        assert b"fs/read_text_file" in await end.client.receive(), "the way back is open"
+        assert [await end.agent.receive() for _ in lines] == lines
 
 
 async def test_a_side_that_sends_nonsense_and_does_not_read_its_refusals_costs_little_memory() -> None:
     async with across(pipes=True) as end:
         for _ in range(50):
-            end.client.say(*[b'[{"id":1}]'] * 1000)
+            end.client.send(*[b'[{"id":1}]'] * 1000)
             await idle()
-        end.client.say(request(b"1"))
-        assert b"session/prompt" in await end.agent.hear()
+        end.client.send(request(b"1"))
+        assert b"session/prompt" in await end.agent.receive()
         assert end.bridge._left.transport.unsent < 1 << 20
 
 
@@ -430,24 +430,24 @@ async def test_a_side_that_sends_nonsense_and_does_not_read_its_refusals_costs_l
 
 async def test_when_a_side_ends_the_requests_of_the_other_fail_and_its_own_are_cancelled() -> None:
     async with across() as end:
-        end.client.say(request(b'"mine"'))
-        passed = id_in(await end.agent.hear())
-        end.agent.say(request(b"7", "fs/read_text_file"))
-        await end.client.hear()
+        end.client.send(request(b'"mine"'))
+        passed = id_in(await end.agent.receive())
+        end.agent.send(request(b"7", "fs/read_text_file"))
+        await end.client.receive()
         await end.client.transport.close()
         failed = await end.agent.opened()
         assert failed["id"] == 7 and failed["error"]["code"] == -32603
         cancelled = b'{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":%b}}' % passed
-        assert await end.agent.hear() == cancelled
+        assert await end.agent.receive() == cancelled
         assert await end.agent.is_closed()
 
 
 async def test_what_is_on_its_way_arrives_before_the_end() -> None:
     async with across(pipes=True) as end:
         lines = [chunk(f"{number}") for number in range(2000)]
-        end.agent.say(*lines)
+        end.agent.send(*lines)
         closing = asyncio.ensure_future(end.agent.transport.close())
-        assert [await end.client.hear() for _ in lines] == lines
+        assert [await end.client.receive() for _ in lines] == lines
         assert await end.client.is_closed()
         await closing
 
@@ -466,8 +466,8 @@ async def test_a_side_that_only_stops_sending_gets_its_responses() -> None:
     os.close(write)
     end = End(agent)
     async with asyncio.timeout(limit()):
-        passed = id_in(await end.hear())
-        end.say(chunk("last"), response(passed))
+        passed = id_in(await end.receive())
+        end.send(chunk("last"), response(passed))
         assert await end.is_closed()
         await running
     assert os.read(read, 10_000).splitlines() == [chunk("last"), response(b"1")]
@@ -484,8 +484,8 @@ async def test_a_side_that_stops_sending_does_not_wait_for_ever(monkeypatch: pyt
     os.close(write)
     end = End(agent)
     async with asyncio.timeout(limit()):
-        passed = id_in(await end.hear())
-        assert b"$/cancel_request" in (cancelled := await end.hear()) and passed in cancelled
+        passed = id_in(await end.receive())
+        assert b"$/cancel_request" in (cancelled := await end.receive()) and passed in cancelled
         assert await end.is_closed()
         await running
     assert msgspec.json.decode(os.read(read, 10_000))["error"]["code"] == -32603
@@ -495,11 +495,11 @@ async def test_a_side_that_stops_sending_does_not_wait_for_ever(monkeypatch: pyt
 
 async def test_cancelling_a_bridge_closes_both_sides_in_order() -> None:
     async with across() as end:
-        end.client.say(request(b"1"))
-        await end.agent.hear()
+        end.client.send(request(b"1"))
+        await end.agent.receive()
         end.running.cancel()
         assert (await end.client.opened())["id"] == 1
-        assert b"$/cancel_request" in await end.agent.hear()
+        assert b"$/cancel_request" in await end.agent.receive()
         assert await end.client.is_closed() and await end.agent.is_closed()
         with pytest.raises(asyncio.CancelledError):
             await end.running
@@ -538,10 +538,10 @@ async def test_a_routed_transport_gets_each_frame_with_its_session_and_the_reque
     running = asyncio.ensure_future(Bridge(left, right, version=V1).run())
     near, far = End(client), End(agent)
     async with asyncio.timeout(limit()):
-        near.say(request(b'"ask"'))
-        passed = id_in(await far.hear())
+        near.send(request(b'"ask"'))
+        passed = id_in(await far.receive())
         asked = request(b"5", "session/request_permission", b'{"sessionId":"t"}')
-        far.say(chunk("a", "s"), asked, b'{"jsonrpc":"2.0","method":"_x"}', response(passed))
+        far.send(chunk("a", "s"), asked, b'{"jsonrpc":"2.0","method":"_x"}', response(passed))
         await left.has_seen(4)
         await agent.close()
         await running

@@ -33,8 +33,8 @@ async def test_an_answer_never_overtakes_an_update(tapped: bool) -> None:
             log.append("answer")
 
         asking = asyncio.create_task(prompt())
-        asked = await agent.hear()
-        await agent.say(chunk("a"), chunk("b"), answer(asked["id"], END_TURN))
+        asked = await agent.receive()
+        await agent.send(chunk("a"), chunk("b"), answer(asked["id"], END_TURN))
         await asking
         assert log == ["a", "b", "answer"]
 
@@ -42,8 +42,8 @@ async def test_an_answer_never_overtakes_an_update(tapped: bool) -> None:
 async def test_every_update_of_a_turn_is_seen_before_its_answer_in_a_stream() -> None:
     async with asyncio.timeout(10), against_raw() as (client, agent):
         turn = client.stream(m.PROMPT, PROMPT, "s")
-        asked = await agent.hear()
-        await agent.say(chunk("a"), chunk("b"), answer(asked["id"], END_TURN), chunk("after"))
+        asked = await agent.receive()
+        await agent.send(chunk("a"), chunk("b"), answer(asked["id"], END_TURN), chunk("after"))
         assert [text_of(update) async for update in turn] == ["a", "b"]
         assert turn.result.stop_reason == "end_turn"
 
@@ -65,7 +65,7 @@ def test_wire_order_holds_for_any_mix_and_any_cutting(seed: int) -> None:
                 log.append(f"answer {n}")
 
             asking = [asyncio.create_task(ask(n)) for n in range(3)]
-            ids = [(await agent.hear())["id"] for _ in asking]
+            ids = [(await agent.receive())["id"] for _ in asking]
             script = [chunk(f"u{n}") for n in range(20)] + [ODD_UPDATE] * 3
             chance.shuffle(script)
             expected = []
@@ -115,8 +115,8 @@ async def test_an_update_is_handled_in_the_turn_it_arrives_even_if_a_handler_fai
     router.on_notice(m.SESSION_UPDATE, handle)
     async with asyncio.timeout(10), against_raw(router) as (client, agent):
         asking = asyncio.create_task(client.request(m.PROMPT, PROMPT))
-        asked = await agent.hear()
-        await agent.say(chunk("a"), chunk("b"), chunk("c"), answer(asked["id"], END_TURN))
+        asked = await agent.receive()
+        await agent.send(chunk("a"), chunk("b"), chunk("c"), answer(asked["id"], END_TURN))
         await asking
         assert log == ["a", "b", "c"]
         assert client.counts["HandlerFailed"] == 1
@@ -132,7 +132,7 @@ async def test_our_updates_leave_before_the_answer_we_give() -> None:
 
         agent.router.on_request(m.PROMPT, prompt)  # type: ignore[arg-type]
         first = await client.ask("session/prompt", {"sessionId": "s", "prompt": []})
-        second, third = await client.hear(), await client.hear()
+        second, third = await client.receive(), await client.receive()
         assert [first["params"]["update"]["content"]["text"], second["params"]["update"]["content"]["text"]] == [
             "first",
             "second",

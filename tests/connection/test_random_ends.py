@@ -26,7 +26,7 @@ from tests.schedules import Scenario, World, check
 LARGE = 1 << 24
 
 
-class Speaker:
+class NumberingAgent:
     """The agent's end: says numbered words in each turn, large ones among them, asks in between, and takes `session/cancel`."""
 
     def __init__(self, world: World) -> None:
@@ -36,14 +36,14 @@ class Speaker:
         self.router.on_request(m.SET_MODE, self.set_mode)
         self.router.on_notice(m.CANCEL, self.cancel)
         self.connection: Connection
-        self.said: dict[str, list[str]] = {}
+        self.sent: dict[str, list[str]] = {}
         self.at_work = 0
         self.cancelled: dict[str, asyncio.Event] = {}
 
     async def prompt(self, asked: v1.Prompt) -> v1.PromptResult:
         self.at_work += 1
         cancelled = self.cancelled.setdefault(asked.session_id, asyncio.Event())
-        texts = self.said.setdefault(asked.session_id, [])
+        texts = self.sent.setdefault(asked.session_id, [])
         try:
             for number in range(self.world.random.randint(0, 6)):
                 word = f"{number} " + "x" * self.world.random.choice([1, 1, 100, 30_000, 70_000])
@@ -82,7 +82,7 @@ class Reader:
         self.router.on_notice(m.SESSION_UPDATE, lambda news: self.between.append(news))
         self.connection: Connection
         self.between: list[v1.SessionUpdate] = []
-        self.heard: dict[str, list[str]] = {}
+        self.received: dict[str, list[str]] = {}
         self.whole: set[str] = set()
         self.held: list[Any] = []
 
@@ -94,7 +94,7 @@ class Reader:
         return self.connection.stream(m.PROMPT, v1.Prompt(session, [v1.TextBlock("go")]))
 
     async def iterate(self, session: str) -> None:
-        received = self.heard[session] = []
+        received = self.received[session] = []
         # `async with`, because the request may fail, and its traceback would hold a stream that nobody reads.
         async with self.stream(session) as stream:
             async for update in stream:
@@ -106,7 +106,7 @@ class Reader:
             self.whole.add(session)
 
     async def take(self, session: str) -> None:
-        received = self.heard[session] = []
+        received = self.received[session] = []
         stream = self.stream(session)
         while (update := await stream.take()) is not None:
             received.append(text_of(update))
@@ -167,7 +167,7 @@ async def over_pipes(world: World) -> None:
 
 
 async def converse(world: World, near: Transport, far: Transport) -> None:
-    speaker = Speaker(world)
+    speaker = NumberingAgent(world)
     reader = Reader(world, world.random.choice([1, 50_000, LARGE]))
     speaker.connection = Connection(far, speaker.router, version=V1)
     reader.connection = Connection(near, reader.router, inbox_limit=reader.limit, version=V1)
@@ -177,8 +177,8 @@ async def converse(world: World, near: Transport, far: Transport) -> None:
     world.offer("collect", reader.held.clear)
 
     def in_order() -> None:
-        for session, each in reader.heard.items():
-            text = speaker.said.get(session, [])
+        for session, each in reader.received.items():
+            text = speaker.sent.get(session, [])
             assert each == text[: len(each)], session
             assert session not in reader.whole or each == text, session
         assert not reader.between, "an update of a turn reached the handler for those between turns"
@@ -207,7 +207,7 @@ def test_every_request_and_turn_ends_and_no_update_is_lost_however_a_conversatio
 async def abandoned(world: World) -> None:
     """A caller that is cancelled closes nothing: the next caller of `close` still gets everything ended."""
     near, far = memory_pair()
-    speaker = Speaker(world)
+    speaker = NumberingAgent(world)
     speaker.connection = Connection(far, speaker.router, version=V1)
     reader = Reader(world, 1 << 20)
     reader.connection = Connection(near, reader.router, version=V1)
@@ -257,7 +257,7 @@ async def test_a_turn_that_is_collected_while_a_frame_is_encoded_is_cancelled_an
     async with asyncio.timeout(20), against_raw() as (connection, raw):
         held: list[Any] = [connection.stream(m.PROMPT, v1.Prompt("forgotten", []))]
         held.append(held)
-        assert (await raw.hear())["method"] == "session/prompt"
+        assert (await raw.receive())["method"] == "session/prompt"
         del held
         odd = Collecting("odd", ODD)
         rest: list[Any] = []
@@ -270,7 +270,7 @@ async def test_a_turn_that_is_collected_while_a_frame_is_encoded_is_cancelled_an
                 rest.append(asyncio.create_task(connection.request(m.PROMPT, v1.Prompt("s", [odd]))))
             case _:
                 rest.append(connection.stream(m.PROMPT, v1.Prompt("s", [odd])))
-        message = [await raw.hear(), await raw.hear()]
+        message = [await raw.receive(), await raw.receive()]
         assert [each["method"] for each in message if each["method"] == "session/cancel"] == ["session/cancel"]
         assert any('"odd"' in msgspec.json.encode(each).decode() for each in message)
         await connection.close()
@@ -283,13 +283,13 @@ async def test_what_a_forgotten_turn_has_not_read_no_longer_counts_against_the_l
     async with asyncio.timeout(20), against_raw(inbox_limit=1000) as (connection, raw):
         for number in range(1, 6):
             stream = connection.stream(m.PROMPT, v1.Prompt("s", []))
-            await raw.hear()
-            await raw.say(chunk("x" * 400), chunk("y" * 400), answer(number, END_TURN))
+            await raw.receive()
+            await raw.send(chunk("x" * 400), chunk("y" * 400), answer(number, END_TURN))
             async for _ in stream:
                 break  # the answer is here, and the second update was not read
             del stream
         last = connection.stream(m.PROMPT, v1.Prompt("s", []))
-        await raw.say(chunk("heard"), answer(6, END_TURN))
+        await raw.send(chunk("heard"), answer(6, END_TURN))
         assert [text_of(update) async for update in last] == ["heard"]
         assert connection.inbox.buffered == 0 and not connection.inbox.paused
 

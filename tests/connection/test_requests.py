@@ -149,8 +149,8 @@ async def test_wrong_params_are_refused_with_the_place() -> None:
 async def test_a_refused_request_raises_with_code_and_data() -> None:
     async with asyncio.timeout(10), against_raw() as (connection, peer):
         asking = asyncio.create_task(connection.request(m.READ_TEXT_FILE, READ))
-        id = (await peer.hear())["id"]
-        await peer.say(b'{"id":%d,"error":{"code":-32000,"message":"log in","data":[1]}}' % id)
+        id = (await peer.receive())["id"]
+        await peer.send(b'{"id":%d,"error":{"code":-32000,"message":"log in","data":[1]}}' % id)
         with pytest.raises(RequestRefused) as caught:
             await asking
         assert (caught.value.code, caught.value.data) == (Code.AUTH_REQUIRED, [1])
@@ -159,7 +159,7 @@ async def test_a_refused_request_raises_with_code_and_data() -> None:
 async def test_an_answer_that_makes_no_sense_is_the_peers_fault() -> None:
     async with asyncio.timeout(10), against_raw() as (connection, peer):
         asking = asyncio.create_task(connection.request(m.READ_TEXT_FILE, READ))
-        await peer.say(answer((await peer.hear())["id"], '{"content":7}'))
+        await peer.send(answer((await peer.receive())["id"], '{"content":7}'))
         with pytest.raises(RemoteProtocolError, match="fs/read_text_file"):
             await asking
 
@@ -168,12 +168,12 @@ async def test_cancelling_a_wait_withdraws_the_question() -> None:
     reports: list[Report] = []
     async with asyncio.timeout(10), against_raw(reports=reports) as (connection, peer):
         asking = asyncio.create_task(connection.request(m.READ_TEXT_FILE, READ))
-        id = (await peer.hear())["id"]
+        id = (await peer.receive())["id"]
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-        assert await peer.hear() == {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": id}}
-        await peer.say(answer(id, '{"content":"late"}'))
+        assert await peer.receive() == {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": id}}
+        await peer.send(answer(id, '{"content":"late"}'))
         assert (await peer.ask("x", {}))["error"]["code"] == -32601  # the conversation lives on
     assert connection.counts["Stray"] == 1
 
@@ -197,14 +197,14 @@ async def test_a_withdrawn_question_is_answered_once_with_cancelled(started: boo
         question = b'{"id":"q","method":"fs/read_text_file","params":{"sessionId":"s","path":"/f"}}'
         withdrawal = b'{"method":"$/cancel_request","params":{"requestId":"q"}}'
         if started:
-            await peer.say(question)
+            await peer.send(question)
             await begun.wait()
-            await peer.say(withdrawal)
+            await peer.send(withdrawal)
         else:
-            await peer.say(question, withdrawal)
-        message = await peer.hear()
+            await peer.send(question, withdrawal)
+        message = await peer.receive()
         assert (message["id"], message["error"]["code"]) == ("q", Code.REQUEST_CANCELLED)
-        await peer.say(withdrawal)
+        await peer.send(withdrawal)
         assert (await peer.ask("x", {}, 5))["id"] == 5  # no second answer to "q"
         assert cleaned.is_set() == begun.is_set()
 
@@ -223,10 +223,10 @@ async def test_a_handler_may_answer_a_withdrawn_question_after_all() -> None:
     router = Router()
     router.on_request(m.READ_TEXT_FILE, stubborn)
     async with asyncio.timeout(10), against_raw(router) as (_, peer):
-        await peer.say(b'{"id":1,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/f"}}')
+        await peer.send(b'{"id":1,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/f"}}')
         await begun.wait()
-        await peer.say(b'{"method":"$/cancel_request","params":{"requestId":1}}')
-        assert (await peer.hear())["result"] == {"content": "done anyway"}
+        await peer.send(b'{"method":"$/cancel_request","params":{"requestId":1}}')
+        assert (await peer.receive())["result"] == {"content": "done anyway"}
 
 
 async def test_when_the_peer_goes_every_wait_ends_with_the_reason() -> None:
@@ -234,7 +234,7 @@ async def test_when_the_peer_goes_every_wait_ends_with_the_reason() -> None:
         asking = [asyncio.create_task(connection.request(m.READ_TEXT_FILE, READ)) for _ in range(3)]
         turn = connection.stream(m.READ_TEXT_FILE, READ, "s")
         for _ in range(4):
-            await peer.hear()
+            await peer.receive()
         await peer.transport.close()
         for each in asking:
             with pytest.raises(ConnectionClosed):
@@ -261,7 +261,7 @@ async def test_a_handler_at_work_when_the_peer_goes_is_cancelled_after_a_moment(
     router = Router()
     router.on_request(m.READ_TEXT_FILE, slow)
     async with asyncio.timeout(EOF_GRACE + 10), against_raw(router) as (connection, peer):
-        await peer.say(b'{"id":1,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/f"}}')
+        await peer.send(b'{"id":1,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/f"}}')
         await begun.wait()
         await peer.transport.close()
         await connection.wait_closed()
@@ -275,18 +275,18 @@ async def test_closing_from_inside_a_handler_does_not_hang() -> None:
 
     async with asyncio.timeout(10), against_raw() as (connection, peer):
         connection.router.on_request(m.READ_TEXT_FILE, leave)
-        await peer.say(b'{"id":1,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/f"}}')
+        await peer.send(b'{"id":1,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/f"}}')
         await connection.wait_closed()
 
 
 async def test_a_notification_nobody_handles_is_reported_and_not_answered() -> None:
     reports: list[Report] = []
     async with asyncio.timeout(10), against_raw(reports=reports) as (connection, peer):
-        await peer.say(b'{"method":"_vendor/hello","params":{}}', b'{"method":"session/update","params":7}')
+        await peer.send(b'{"method":"_vendor/hello","params":{}}', b'{"method":"session/update","params":7}')
         assert (await peer.ask("x", {}, 9))["id"] == 9
         received: list[tuple[str, Raw]] = []
         connection.router.other_notice = lambda method, params: received.append((method, params))
-        await peer.say(b'{"method":"_vendor/hello","params":{}}')
+        await peer.send(b'{"method":"_vendor/hello","params":{}}')
         await peer.ask("x", {}, 10)
         assert [method for method, _ in received] == ["_vendor/hello"]
     assert [type(report).__name__ for report in reports] == ["Unheard", "Unheard"]
@@ -298,7 +298,7 @@ async def test_taps_see_every_frame_both_ways_and_can_leave() -> None:
         leave = connection.tap(lambda direction, when, frame: seen.append((direction, frame)))
         connection.tap(lambda *_: 1 / 0)  # type: ignore[arg-type]  # a broken tap hurts nobody
         connection.post(m.CANCEL, Cancel("s"))
-        await peer.hear()
+        await peer.receive()
         await peer.ask("x", {}, 1)
         leave()
         await peer.ask("x", {}, 2)
@@ -311,7 +311,7 @@ async def test_half_a_frame_is_never_sent() -> None:
         with pytest.raises(LocalProtocolError, match="no JSON form"):
             connection.post(m.CANCEL, Cancel(object()))  # type: ignore[arg-type]
         connection.post(m.CANCEL, Cancel("s"))
-        assert (await peer.hear())["method"] == "session/cancel"
+        assert (await peer.receive())["method"] == "session/cancel"
 
 
 @pytest.mark.parametrize("data", [object(), "caf\udce9.txt"], ids=["no JSON form", "half a surrogate pair"])
@@ -323,8 +323,8 @@ async def test_a_refusal_arrives_even_if_its_data_cannot_be_sent_and_so_do_its_n
     router.on_request(m.READ_TEXT_FILE, refuse)
     async with asyncio.timeout(10), against_raw(router) as (_, peer):
         question = b'{"id":%d,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/f"}}'
-        await peer.say(*(question % n for n in (1, 2, 3)))
-        messages = [await peer.hear() for _ in range(3)]
+        await peer.send(*(question % n for n in (1, 2, 3)))
+        messages = [await peer.receive() for _ in range(3)]
         assert [(each["id"], each["error"]["code"], each["error"]["message"]) for each in messages] == [
             (n, -32002, "No such file") for n in (1, 2, 3)
         ]
@@ -334,8 +334,8 @@ async def test_a_refusal_arrives_even_if_its_data_cannot_be_sent_and_so_do_its_n
 async def test_an_error_that_cannot_be_read_still_ends_the_wait_and_so_does_what_follows(code: bytes) -> None:
     async with asyncio.timeout(10), against_raw() as (connection, peer):
         asking = [asyncio.create_task(connection.request(m.READ_TEXT_FILE, READ)) for _ in range(2)]
-        first, second = (await peer.hear())["id"], (await peer.hear())["id"]
-        await peer.say(
+        first, second = (await peer.receive())["id"], (await peer.receive())["id"]
+        await peer.send(
             b'{"jsonrpc":"2.0","id":%d,"error":{"code":%b,"message":"m"}}' % (first, code),
             answer(second, '{"content":"fine"}'),
         )
@@ -352,8 +352,8 @@ async def test_a_refusal_by_the_peer_inside_a_handler_is_a_failure_of_ours_not_o
 
         agent.router.on_request(m.NEW_SESSION, new)
         asked = await client.ask("session/new", {"cwd": "/", "mcpServers": []}, "n")
-        await client.say(b'{"id":%d,"error":{"code":-32601,"message":"Method not found"}}' % asked["id"])
-        message = await client.hear()
+        await client.send(b'{"id":%d,"error":{"code":-32601,"message":"Method not found"}}' % asked["id"])
+        message = await client.receive()
         assert (message["id"], message["error"]["code"]) == ("n", Code.INTERNAL_ERROR)
         assert "refused" in message["error"]["data"]
 
@@ -405,7 +405,7 @@ async def test_a_relay_without_handlers_gets_updates_as_the_bytes_they_are() -> 
     router.other_notice = lambda method, params: received.append((method, params))
     params = b'{"sessionId":"s", "update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a"},"x":1}}'
     async with asyncio.timeout(10), against_raw(router) as (_, peer):
-        await peer.say(*[b'{"jsonrpc":"2.0","method":"session/update","params":' + params + b"}"] * 2)
+        await peer.send(*[b'{"jsonrpc":"2.0","method":"session/update","params":' + params + b"}"] * 2)
         await peer.ask("x", {})
         assert [(method, bytes(raw)) for method, raw in received] == [("session/update", params)] * 2
 
@@ -431,7 +431,7 @@ async def test_cancelling_a_close_does_not_stop_it() -> None:
     router = Router()
     router.on_request(m.READ_TEXT_FILE, slow_to_clean)
     async with asyncio.timeout(10), against_raw(router) as (connection, peer):
-        await peer.say(b'{"id":1,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/f"}}')
+        await peer.send(b'{"id":1,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/f"}}')
         await begun.wait()
         closing = asyncio.create_task(connection.close())
         await cleaning.wait()

@@ -53,7 +53,7 @@ async def test_each_frame_is_handed_over_with_its_session_and_the_request_that_i
         await connection.sender("v").say("text")
         await connection.notify(m.SESSION_UPDATE, v1.SessionUpdate("n", v1.AgentMessageChunk(v1.TextBlock("x"))))
         waiting = asyncio.ensure_future(connection.request(m.READ_TEXT_FILE, v1.ReadTextFile("r", "/x")))
-        while (await raw.hear()).get("method") != "fs/read_text_file":
+        while (await raw.receive()).get("method") != "fs/read_text_file":
             pass
         waiting.cancel()
         await asyncio.wait([waiting])

@@ -47,7 +47,7 @@ async def agent_and_client(*, over_pipes: bool = False) -> AsyncIterator[tuple[C
         yield agent, client
 
 
-def talker(agent: Connection, count: int) -> None:
+def add_numbers_prompt(agent: Connection, count: int) -> None:
     """Give the agent a prompt handler that says `count` numbers."""
 
     async def prompt(asked: Prompt) -> PromptResult:
@@ -68,7 +68,7 @@ async def paused(connection: Connection) -> None:
 @pytest.mark.parametrize("over_pipes", [False, True], ids=["memory", "pipes"])
 async def test_a_slow_consumer_slows_the_wire_and_loses_nothing(over_pipes: bool) -> None:
     async with asyncio.timeout(limit()), agent_and_client(over_pipes=over_pipes) as (agent, client):
-        talker(agent, 5000)
+        add_numbers_prompt(agent, 5000)
         turn = client.stream(m.PROMPT, Prompt("s", []), "s")
         seen = 0
         highest = 0
@@ -86,7 +86,7 @@ async def test_a_slow_consumer_slows_the_wire_and_loses_nothing(over_pipes: bool
 @pytest.mark.parametrize("over_pipes", [False, True], ids=["memory", "pipes"])
 async def test_a_consumer_may_ask_the_agent_from_its_own_loop_with_its_buffer_full(over_pipes: bool) -> None:
     async with asyncio.timeout(limit()), agent_and_client(over_pipes=over_pipes) as (agent, client):
-        talker(agent, 3000)
+        add_numbers_prompt(agent, 3000)
         agent.router.on_request(m.LIST_SESSIONS, lambda _: ListSessionsResult([]))
         turn = client.stream(m.PROMPT, Prompt("s", []), "s")
         seen = 0
@@ -102,18 +102,18 @@ async def test_one_slow_session_does_not_starve_another_up_to_the_limit() -> Non
     async with asyncio.timeout(limit()), against_raw(inbox_limit=LIMIT) as (client, agent):
         slow = client.stream(m.PROMPT, Prompt("slow", []), "slow")
         quick = client.stream(m.PROMPT, Prompt("quick", []), "quick")
-        ids = {(message := await agent.hear())["params"]["sessionId"]: message["id"] for _ in range(2)}
+        ids = {(message := await agent.receive())["params"]["sessionId"]: message["id"] for _ in range(2)}
         for n in range(50):  # nobody reads the slow one
-            await agent.say(chunk(f"{n}", "slow"), chunk(f"{n}", "quick"))
+            await agent.send(chunk(f"{n}", "slow"), chunk(f"{n}", "quick"))
             assert text_of(await anext(quick)) == f"{n}"
-        await agent.say(answer(ids["quick"], END_TURN), answer(ids["slow"], END_TURN))
+        await agent.send(answer(ids["quick"], END_TURN), answer(ids["slow"], END_TURN))
         assert (await quick).stop_reason == StopReason.END_TURN
         assert [text_of(update) async for update in slow] == [f"{n}" for n in range(50)]
 
 
 async def test_awaiting_the_answer_alone_never_deadlocks() -> None:
     async with asyncio.timeout(limit()), agent_and_client() as (agent, client):
-        talker(agent, 3000)
+        add_numbers_prompt(agent, 3000)
         received: list[SessionUpdate] = []
         client.router.on_notice(m.SESSION_UPDATE, received.append)
         assert (await client.request(m.PROMPT, Prompt("s", []))).stop_reason == StopReason.END_TURN
@@ -130,11 +130,11 @@ async def test_leaving_a_turn_early_cancels_it_and_frees_its_buffer() -> None:
                     break
 
         leaving = asyncio.create_task(leave())
-        id = (await agent.hear())["id"]
-        await agent.say(*(chunk(f"{n}" * 50) for n in range(500)))
-        assert await agent.hear() == {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s"}}
+        id = (await agent.receive())["id"]
+        await agent.send(*(chunk(f"{n}" * 50) for n in range(500)))
+        assert await agent.receive() == {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s"}}
         assert not leaving.done()  # it waits for the answer, so that nothing of this turn gets into the next
-        await agent.say(chunk("late"), answer(id, '{"stopReason":"cancelled"}'))
+        await agent.send(chunk("late"), answer(id, '{"stopReason":"cancelled"}'))
         await leaving
         assert client.inbox.buffered == 0 and not client.inbox.paused
 
@@ -143,8 +143,8 @@ async def test_leaving_a_turn_early_cancels_it_and_frees_its_buffer() -> None:
 async def test_a_turn_left_in_any_way_neither_leaks_into_the_next_nor_holds_up_the_wire(how: str) -> None:
     async with asyncio.timeout(limit()), against_raw(inbox_limit=LIMIT) as (client, agent):
         turn = client.stream(m.PROMPT, Prompt("s", []))
-        id = (await agent.hear())["id"]
-        await agent.say(chunk("first"))
+        id = (await agent.receive())["id"]
+        await agent.send(chunk("first"))
         if how == "timeout":
             with suppress(TimeoutError):
                 async with asyncio.timeout(0.05):
@@ -154,11 +154,11 @@ async def test_a_turn_left_in_any_way_neither_leaks_into_the_next_nor_holds_up_t
             async for _ in turn:
                 break
         del turn
-        assert (await agent.hear())["method"] == "session/cancel"
+        assert (await agent.receive())["method"] == "session/cancel"
         following = client.stream(m.PROMPT, Prompt("s", []))
-        next_id = (await agent.hear())["id"]
-        await agent.say(*(chunk("x" * 1000) for _ in range(100)), answer(id, '{"stopReason":"cancelled"}'))
-        await agent.say(chunk("second"), answer(next_id, END_TURN))
+        next_id = (await agent.receive())["id"]
+        await agent.send(*(chunk("x" * 1000) for _ in range(100)), answer(id, '{"stopReason":"cancelled"}'))
+        await agent.send(chunk("second"), answer(next_id, END_TURN))
         assert [text_of(update) async for update in following] == ["second"]
         assert client.inbox.buffered == 0
 
@@ -169,13 +169,13 @@ async def test_an_agent_that_ignores_the_cancel_does_not_keep_the_session_for_ev
     monkeypatch.setattr("antiphon.connection.connection.CANCEL_GRACE", 0.05)
     async with asyncio.timeout(limit()), against_raw() as (client, agent):
         turn = client.stream(m.PROMPT, Prompt("s", []))
-        id = (await agent.hear())["id"]
+        id = (await agent.receive())["id"]
         await turn.close()
-        assert (await agent.hear())["method"] == "session/cancel"
-        assert (await agent.hear())["params"] == {"requestId": id}
+        assert (await agent.receive())["method"] == "session/cancel"
+        assert (await agent.receive())["params"] == {"requestId": id}
         following = client.stream(m.PROMPT, Prompt("s", []))
-        next_id = (await agent.hear())["id"]
-        await agent.say(chunk("heard"), answer(next_id, END_TURN))
+        next_id = (await agent.receive())["id"]
+        await agent.send(chunk("heard"), answer(next_id, END_TURN))
         assert [text_of(update) async for update in following] == ["heard"]
 
 
@@ -183,14 +183,14 @@ async def test_leaving_before_the_first_step_withdraws_all_the_same() -> None:
     async with asyncio.timeout(limit()), against_raw() as (client, agent):
         stream = client.stream(m.LOAD_SESSION, LoadSession("s", "/", []))
         await stream.close()
-        id = (await agent.hear())["id"]
-        assert (await agent.hear())["params"] == {"requestId": id}
+        id = (await agent.receive())["id"]
+        assert (await agent.receive())["params"] == {"requestId": id}
         assert not client.inbox.streams
 
 
 async def test_a_consumer_may_tell_the_agent_much_from_its_own_loop_with_its_buffer_full() -> None:
     async with asyncio.timeout(limit()), agent_and_client(over_pipes=True) as (agent, client):
-        talker(agent, 3000)
+        add_numbers_prompt(agent, 3000)
         agent.router.on_notice(m.CANCEL, lambda _: None)
         turn = client.stream(m.PROMPT, Prompt("s", []))
         seen = 0
@@ -207,21 +207,21 @@ async def test_a_peer_that_asks_and_does_not_read_the_answers_is_not_listened_to
     router.on_request(m.LIST_SESSIONS, lambda _: ListSessionsResult([], "c" * 100_000))
     async with asyncio.timeout(limit()), against_raw(router) as (connection, peer):
         for n in range(50):
-            await peer.say(*(b'{"id":"%d/%d","method":"session/list"}' % (n, each) for each in range(10)))
+            await peer.send(*(b'{"id":"%d/%d","method":"session/list"}' % (n, each) for each in range(10)))
         await paused(connection)
         await idle()
         assert connection.inbox.paused and connection.transport.unsent < 2 * ANSWERS_LIMIT
-        assert len({(await peer.hear())["id"] for _ in range(500)}) == 500
+        assert len({(await peer.receive())["id"] for _ in range(500)}) == 500
 
 
 async def test_two_turns_of_one_session_queue_up() -> None:
     async with asyncio.timeout(limit()), against_raw() as (client, agent):
         first = client.stream(m.PROMPT, Prompt("s", []), "s")
         second = client.stream(m.PROMPT, Prompt("s", []), "s")
-        one, two = (await agent.hear())["id"], (await agent.hear())["id"]
-        await agent.say(chunk("a"), answer(one, END_TURN))
+        one, two = (await agent.receive())["id"], (await agent.receive())["id"]
+        await agent.send(chunk("a"), answer(one, END_TURN))
         assert [text_of(update) async for update in first] == ["a"]
-        await agent.say(chunk("b"), answer(two, END_TURN))
+        await agent.send(chunk("b"), answer(two, END_TURN))
         assert [text_of(update) async for update in second] == ["b"]
 
 
@@ -257,10 +257,10 @@ async def test_a_peer_that_floods_us_with_questions_is_slowed() -> None:
     router.on_request(m.LIST_SESSIONS, wait)
     async with asyncio.timeout(limit()), against_raw(router) as (connection, peer):
         for n in range(5):
-            await peer.say(*(b'{"id":"%d/%d","method":"session/list"}' % (n, each) for each in range(500)))
+            await peer.send(*(b'{"id":"%d/%d","method":"session/list"}' % (n, each) for each in range(500)))
         await paused(connection)
         gate.set()
-        assert len({(await peer.hear())["id"] for _ in range(2500)}) == 2500
+        assert len({(await peer.receive())["id"] for _ in range(2500)}) == 2500
 
 
 async def test_many_senders_at_a_full_pipe_all_get_their_turn() -> None:
@@ -307,11 +307,11 @@ async def test_a_voice_says_what_notify_would_say() -> None:
     async with asyncio.timeout(limit()), against_raw() as (agent, client):
         update = SessionUpdate('odd "id"', AgentMessageChunk(TextBlock('say "hi"\n é')))
         await agent.notify(m.SESSION_UPDATE, update)
-        first = await client.hear()
+        first = await client.receive()
         sender = agent.sender('odd "id"')
         await sender.say('say "hi"\n é')
-        assert await client.hear() == first
+        assert await client.receive() == first
         await sender.update(update.update)
-        assert await client.hear() == first
+        assert await client.receive() == first
         await sender.think("hm")
-        assert (await client.hear())["params"]["update"]["sessionUpdate"] == "agent_thought_chunk"
+        assert (await client.receive())["params"]["update"]["sessionUpdate"] == "agent_thought_chunk"

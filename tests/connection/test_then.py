@@ -19,7 +19,7 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)
 
 
-def speaking(connection: list[Connection], answer: object, form: str) -> Router:
+def router_with_update(connection: list[Connection], answer: object, form: str) -> Router:
     """A `session/new` that is answered with this, and then by a word."""
 
     def say() -> None:
@@ -34,26 +34,26 @@ def speaking(connection: list[Connection], answer: object, form: str) -> Router:
     return router
 
 
-async def heard(peer: Raw, count: int) -> list[str]:
-    messages = [await peer.hear() for _ in range(count)]
+async def kinds_received(peer: Raw, count: int) -> list[str]:
+    messages = [await peer.receive() for _ in range(count)]
     return ["result" if "result" in each else "error" if "error" in each else each["method"] for each in messages]
 
 
 @pytest.mark.parametrize("form", ["def", "async def"])
 async def test_what_follows_an_answer_follows_it(form: str) -> None:
     connections: list[Connection] = []
-    router = speaking(connections, NewSessionResult("s"), form)
+    router = router_with_update(connections, NewSessionResult("s"), form)
     async with asyncio.timeout(10), against_raw(router) as (connection, peer):
         connections.append(connection)
         assert (await peer.ask("session/new", NEW))["result"] == {"sessionId": "s"}
-        assert await heard(peer, 1) == ["session/update"]
+        assert await kinds_received(peer, 1) == ["session/update"]
 
 
 @pytest.mark.parametrize("form", ["def", "async def"])
 @pytest.mark.parametrize("wrong", [None, SetModeResult(), {"a": object()}], ids=["nothing", "another type", "no JSON"])
 async def test_nothing_follows_an_answer_that_could_not_be_given(form: str, wrong: object) -> None:
     connections: list[Connection] = []
-    router = speaking(connections, wrong, form)
+    router = router_with_update(connections, wrong, form)
     router.on_request(m.SET_MODE, lambda _: SetModeResult())
     async with asyncio.timeout(10), against_raw(router) as (connection, peer):
         connections.append(connection)

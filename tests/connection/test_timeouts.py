@@ -231,9 +231,9 @@ def _is_bounded(call: ast.Call, taken: set[str]) -> bool:
 
 
 async def _timed_out(raw: Raw, id: int) -> None:
-    asked = await raw.hear()
+    asked = await raw.receive()
     assert asked["id"] == id
-    assert await raw.hear() == {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": id}}
+    assert await raw.receive() == {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": id}}
 
 
 async def test_a_request_that_times_out_is_cancelled_and_its_late_response_dropped() -> None:
@@ -244,7 +244,7 @@ async def test_a_request_that_times_out_is_cancelled_and_its_late_response_dropp
         assert AcpError in type(caught.value).__mro__ and "\nhint: " in str(caught.value)
         assert (caught.value.method, caught.value.timeout) == ("session/set_mode", 0.01)
         await _timed_out(raw, 1)
-        await raw.say(answer(1), answer(2, '{"sessions":[]}'))
+        await raw.send(answer(1), answer(2, '{"sessions":[]}'))
         listed = connection.request(m.LIST_SESSIONS, v1.ListSessions(), timeout=20)
         assert (await listed).sessions == []
         assert reports == [Stray(1, late=True)]
@@ -255,14 +255,14 @@ async def test_a_stream_that_times_out_fails_and_the_turn_is_cancelled() -> None
         stream = connection.stream(m.PROMPT, v1.Prompt("s", [v1.TextBlock("hi")]), timeout=0.01)
         with pytest.raises(RequestTimeout, match="session/prompt"):
             await stream
-        messages = [(await raw.hear())["method"] for _ in range(3)]
+        messages = [(await raw.receive())["method"] for _ in range(3)]
         assert messages == ["session/prompt", "session/cancel", "$/cancel_request"]
 
 
 async def test_a_response_in_time_leaves_no_timer_behind() -> None:
     async with against_raw() as (connection, raw):
         asking = connection.request(m.LIST_SESSIONS, v1.ListSessions(), timeout=3600)
-        await raw.say(answer(1, '{"sessions":[]}'))
+        await raw.send(answer(1, '{"sessions":[]}'))
         assert (await asking).sessions == []
         timers = [timer for timer in vars(connection.transport.loop).get("_scheduled", ()) if not timer.cancelled()]
         assert not [timer for timer in timers if timer.when() - connection.transport.loop.time() > 1800]

@@ -32,7 +32,7 @@ class Far:
     async def say(self, **members: Any) -> None:
         await self.transport.send(msgspec.json.encode({"jsonrpc": "2.0", **members}))
 
-    async def hear(self) -> dict[str, Any]:
+    async def receive(self) -> dict[str, Any]:
         frame = await self.transport.receive()
         assert isinstance(frame, bytes), self.transport.stderr
         return msgspec.json.decode(frame, type=dict[str, Any])
@@ -41,7 +41,7 @@ class Far:
         """A question and its answer, which must not be a refusal."""
         self.last_id += 1
         await self.say(id=self.last_id, method=method, params=params)
-        answer = await self.hear()
+        answer = await self.receive()
         assert answer.get("id") == self.last_id, answer
         assert "result" in answer, answer
         return answer["result"]
@@ -59,10 +59,10 @@ async def send(far: Far, row: Row) -> None:
     method, sent = row.sent_as or row.method, msgspec.Raw(row.wire)
     if row.half == "result":
         await far.say(id="ask", method="_ask", params={"method": row.method, "params": GOOD[row.method]})
-        question = await far.hear()
+        question = await far.receive()
         assert question["method"] == row.method
         await far.say(id=question["id"], result=sent)
-        assert await far.hear() == {"jsonrpc": "2.0", "id": "ask", "result": {}}
+        assert await far.receive() == {"jsonrpc": "2.0", "id": "ask", "result": {}}
     elif row.method in m.CALLS_BY_NAME:
         says = msgspec.json.decode(RESULTS.get(row.method, b"{}")) if row.says is None else row.says
         await far.ask("_answer", {"method": row.method, "result": says})

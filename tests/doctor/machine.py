@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.cli.running import ROOT, Done
+from tests.cli.program import ROOT, Done
 from tests.limits import limit
 
 CLAUDE = """\
@@ -31,7 +31,7 @@ esac
 """A Codex that somebody is signed in to."""
 
 
-class Clinic:
+class Machine:
     """A home, a PATH, a directory to work in; both programs are there, and well."""
 
     def __init__(self, path: Path) -> None:

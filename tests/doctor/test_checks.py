@@ -15,7 +15,7 @@ from antiphon.doctor.configuration import _INSIDE, OURS
 from antiphon.doctor.findings import Check, DoctorContext, Finding, note, ok
 from antiphon.doctor.install import EXTRAS
 from antiphon.doctor.runner import run_checks
-from tests.cli.running import ROOT
+from tests.cli.program import ROOT
 
 WARD = DoctorContext("/", {"MY_API_KEY": "hunter22-and-more"})
 

@@ -6,32 +6,32 @@ import pytest
 
 from antiphon import __version__
 from antiphon.catalogue.known import KNOWN
-from tests.cli.running import ROOT
+from tests.cli.program import ROOT
 from tests.cli.terminal import Terminal
-from tests.doctor.machine import CODEX, Clinic
+from tests.doctor.machine import CODEX, Machine
 from tests.engines.places import comes
 
 
 @pytest.fixture
-def clinic(tmp_path: Path) -> Clinic:
-    return Clinic(tmp_path)
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
 
 
-def test_where_all_is_well_it_says_so(clinic: Clinic) -> None:
-    done = clinic.visit()
+def test_where_all_is_well_it_says_so(machine: Machine) -> None:
+    done = machine.visit()
     assert (done.status, done.err) == (0, ""), done.out
     assert "✓ Claude Code: 2.1.325, " in done.out and "✓ Codex login: signed in with a ChatGPT account" in done.out
     assert "No problem." in done.out and "The doctor made no connection" in done.out and "✗" not in done.out
 
 
-def test_nothing_is_made(clinic: Clinic) -> None:
-    clinic.visit()
-    assert [*clinic.home.iterdir()] == [] and [*clinic.work.iterdir()] == []
+def test_nothing_is_made(machine: Machine) -> None:
+    machine.visit()
+    assert [*machine.home.iterdir()] == [] and [*machine.work.iterdir()] == []
 
 
-def test_a_bare_machine_has_notes_and_no_problem(clinic: Clinic) -> None:
-    clinic.bare()
-    report = clinic.report()
+def test_a_bare_machine_has_notes_and_no_problem(machine: Machine) -> None:
+    machine.bare()
+    report = machine.report()
     assert report.problems == []
     for name in ("chat", "policy", "claude", "codex"):
         assert report[f"install.{name}"]["status"] == "note"
@@ -46,35 +46,35 @@ def test_a_bare_machine_has_notes_and_no_problem(clinic: Clinic) -> None:
         assert f"engines.{name}.login" not in report.ids  # one trouble is told once
 
 
-def test_what_is_asked_for_by_name_has_to_be_there(clinic: Clinic) -> None:
-    clinic.bare()
-    report = clinic.report("claude")
+def test_what_is_asked_for_by_name_has_to_be_there(machine: Machine) -> None:
+    machine.bare()
+    report = machine.report("claude")
     assert report.problems == ["engines.claude.program"] and report.ids == ["install.claude", "engines.claude.program"]
-    assert clinic.visit("gemini").status == 1
+    assert machine.visit("gemini").status == 1
 
 
-def test_names_choose_what_is_looked_at(clinic: Clinic) -> None:
-    assert clinic.report("codex").ids == ["install.codex", "engines.codex.program", "engines.codex.login"]
-    assert clinic.report("config", "state.directory").ids == [
+def test_names_choose_what_is_looked_at(machine: Machine) -> None:
+    assert machine.report("codex").ids == ["install.codex", "engines.codex.program", "engines.codex.login"]
+    assert machine.report("config", "state.directory").ids == [
         "config.user", "config.project", "config.agent", "state.directory",
     ]  # fmt: skip
-    assert clinic.report("engines.claude").ids == ["engines.claude.program", "engines.claude.login"]
-    done = clinic.visit("claude", "--json", "codex")
+    assert machine.report("engines.claude").ids == ["engines.claude.program", "engines.claude.login"]
+    done = machine.visit("claude", "--json", "codex")
     assert done.status == 0 and '"engines.codex.login"' in done.out and '"state.' not in done.out
 
 
-def test_every_known_agent_is_told_with_how_to_get_it(clinic: Clinic) -> None:
-    clinic.program("gemini", "#!/bin/sh\necho 0.9.1\n")
-    report = clinic.report("agents")
+def test_every_known_agent_is_told_with_how_to_get_it(machine: Machine) -> None:
+    machine.program("gemini", "#!/bin/sh\necho 0.9.1\n")
+    report = machine.report("agents")
     others = [name for name in KNOWN if KNOWN[name].drives is None]
     assert report.ids == ["agents.demo", *(f"agents.{name}" for name in others)]
-    assert report.says("agents.gemini") == ("ok", f"0.9.1, {clinic.bin / 'gemini'}")
+    assert report.says("agents.gemini") == ("ok", f"0.9.1, {machine.bin / 'gemini'}")
     assert (
         report["agents.opencode"]["status"] == "note" and report["agents.opencode"]["hint"] == KNOWN["opencode"].install
     )
-    text = clinic.visit().out
+    text = machine.visit().out
     assert "· not installed: opencode, kimi, " in text and KNOWN["kimi"].install not in text
-    assert KNOWN["kimi"].install in clinic.visit("agents").out
+    assert KNOWN["kimi"].install in machine.visit("agents").out
 
 
 @pytest.mark.parametrize(
@@ -91,74 +91,74 @@ def test_every_known_agent_is_told_with_how_to_get_it(clinic: Clinic) -> None:
         (["--js"], "--help"),
     ],
 )
-def test_words_it_does_not_know_end_in_a_hint(clinic: Clinic, words: list[str], hint: str) -> None:
-    done = clinic.visit(*words)
+def test_words_it_does_not_know_end_in_a_hint(machine: Machine, words: list[str], hint: str) -> None:
+    done = machine.visit(*words)
     assert (done.status, done.out) == (2, "")
     assert done.err.startswith("error: ") and done.err.splitlines()[-1].startswith("hint: ") and hint in done.err
 
 
-def installed(clinic: Clinic, version: str, direct_url: str | None = None) -> None:
+def installed(machine: Machine, version: str, direct_url: str | None = None) -> None:
     """What an installer leaves."""
-    folder = clinic.path / "lean" / f"antiphon-{version}.dist-info"
-    clinic.write(folder / "METADATA", f"Metadata-Version: 2.1\nName: antiphon\nVersion: {version}\n")
-    clinic.write(folder / "INSTALLER", "pip\n")
+    folder = machine.path / "lean" / f"antiphon-{version}.dist-info"
+    machine.write(folder / "METADATA", f"Metadata-Version: 2.1\nName: antiphon\nVersion: {version}\n")
+    machine.write(folder / "INSTALLER", "pip\n")
     if direct_url is None:
-        (clinic.path / "lean" / "antiphon").symlink_to(ROOT / "src" / "antiphon")
+        (machine.path / "lean" / "antiphon").symlink_to(ROOT / "src" / "antiphon")
     else:
-        clinic.write(folder / "direct_url.json", direct_url)
+        machine.write(folder / "direct_url.json", direct_url)
 
 
-def test_it_says_how_we_were_installed(clinic: Clinic) -> None:
-    clinic.bare()
-    assert clinic.report("install")["install.antiphon"]["facts"]["how"] == "source"
-    installed(clinic, __version__)
-    check = clinic.report("install")["install.antiphon"]
+def test_it_says_how_we_were_installed(machine: Machine) -> None:
+    machine.bare()
+    assert machine.report("install")["install.antiphon"]["facts"]["how"] == "source"
+    installed(machine, __version__)
+    check = machine.report("install")["install.antiphon"]
     assert (check["status"], check["facts"]["how"]) == ("ok", "pip") and "installed by pip in " in check["sentence"]
 
 
-def test_it_says_when_we_are_a_copy_of_the_tree(clinic: Clinic) -> None:
-    clinic.bare()
-    installed(clinic, "0.0.1", f'{{"url": "{ROOT.as_uri()}", "dir_info": {{"editable": true}}}}')
-    check = clinic.report("install")["install.antiphon"]
+def test_it_says_when_we_are_a_copy_of_the_tree(machine: Machine) -> None:
+    machine.bare()
+    installed(machine, "0.0.1", f'{{"url": "{ROOT.as_uri()}", "dir_info": {{"editable": true}}}}')
+    check = machine.report("install")["install.antiphon"]
     assert (check["status"], check["facts"]["how"]) == ("note", "editable")
     assert f"installed from {ROOT}, which it still uses" in check["sentence"] and "0.0.1" in check["sentence"]
 
 
-def test_another_antiphon_on_the_path_is_told(clinic: Clinic) -> None:
-    (clinic.bin / "antiphon").unlink()
-    assert "there is no `antiphon` on the PATH" in clinic.report("install")["install.command"]["sentence"]
-    clinic.program("antiphon", "#!/bin/sh\n")
-    assert str(clinic.bin / "antiphon") in clinic.report("install")["install.command"]["sentence"]
+def test_another_antiphon_on_the_path_is_told(machine: Machine) -> None:
+    (machine.bin / "antiphon").unlink()
+    assert "there is no `antiphon` on the PATH" in machine.report("install")["install.command"]["sentence"]
+    machine.program("antiphon", "#!/bin/sh\n")
+    assert str(machine.bin / "antiphon") in machine.report("install")["install.command"]["sentence"]
 
 
 # How it looks.
 
 
-def shown(clinic: Clinic, *words: str, **env: str) -> tuple[int, str, bytes]:
-    with Terminal(clinic.words(*words), cwd=clinic.work, env={**clinic.env, **env}) as terminal:
+def shown(machine: Machine, *words: str, **env: str) -> tuple[int, str, bytes]:
+    with Terminal(machine.words(*words), cwd=machine.work, env={**machine.env, **env}) as terminal:
         status, text = terminal.finish()
         return status, text, terminal.raw
 
 
-def test_there_are_colours_on_a_terminal_and_nowhere_else(clinic: Clinic) -> None:
-    assert b"\x1b[32m" in shown(clinic, "install.python")[2]
-    assert b"\x1b" not in shown(clinic, "install.python", NO_COLOR="1")[2]
-    assert b"\x1b" not in shown(clinic, "install.python", TERM="dumb")[2]
-    assert "\x1b" not in clinic.visit("install.python").out
+def test_there_are_colours_on_a_terminal_and_nowhere_else(machine: Machine) -> None:
+    assert b"\x1b[32m" in shown(machine, "install.python")[2]
+    assert b"\x1b" not in shown(machine, "install.python", NO_COLOR="1")[2]
+    assert b"\x1b" not in shown(machine, "install.python", TERM="dumb")[2]
+    assert "\x1b" not in machine.visit("install.python").out
 
 
-def test_no_line_is_wider_than_a_narrow_terminal(clinic: Clinic) -> None:
-    clinic.program("codex", CODEX.replace('echo "Logged in using ChatGPT"', "echo Not logged in; exit 1"))
-    _, text, _ = shown(clinic, COLUMNS="50")
+def test_no_line_is_wider_than_a_narrow_terminal(machine: Machine) -> None:
+    machine.program("codex", CODEX.replace('echo "Logged in using ChatGPT"', "echo Not logged in; exit 1"))
+    _, text, _ = shown(machine, COLUMNS="50")
     # Paths are not broken: they are to be copied.
-    wide = [line for line in text.splitlines() if len(line) > 50 and str(clinic.path) not in line]
+    wide = [line for line in text.splitlines() if len(line) > 50 and str(machine.path) not in line]
     assert wide == [] and "hint: `antiphon agent --engine codex" in text
-    assert max(len(line) for line in clinic.visit().out.splitlines()) > 80
+    assert max(len(line) for line in machine.visit().out.splitlines()) > 80
 
 
-def test_problems_stand_at_the_end_with_what_to_do(clinic: Clinic) -> None:
-    clinic.program("codex", NOT_SIGNED_IN)
-    done = clinic.visit("codex")
+def test_problems_stand_at_the_end_with_what_to_do(machine: Machine) -> None:
+    machine.program("codex", NOT_SIGNED_IN)
+    done = machine.visit("codex")
     body, _, summary = done.out.partition("\n1 problem\n")
     assert done.status == 1 and "✗ Codex login: not signed in" in body
     assert summary.splitlines()[:2] == [
@@ -171,52 +171,52 @@ NOT_SIGNED_IN = CODEX.replace('echo "Logged in using ChatGPT"', "echo Not logged
 
 
 @pytest.mark.parametrize("trouble", [NOT_SIGNED_IN, "#!/bin/sh\necho hello\n", "#!/no/such/interpreter\n"])
-def test_one_engine_that_works_is_enough(clinic: Clinic, trouble: str) -> None:
-    clinic.program("codex", trouble)
-    done = clinic.visit()
+def test_one_engine_that_works_is_enough(machine: Machine, trouble: str) -> None:
+    machine.program("codex", trouble)
+    done = machine.visit()
     assert done.status == 0 and "No problem." in done.out and "· Codex" in done.out
 
 
 @pytest.mark.parametrize("config", ['agent = "codex"\n', '[duet]\nengines = ["claude", "codex"]\n'])
-def test_an_engine_that_the_config_file_names_is_needed(clinic: Clinic, config: str) -> None:
-    clinic.program("codex", NOT_SIGNED_IN)
-    clinic.configure(config)
-    assert clinic.visit().status == 1
+def test_an_engine_that_the_config_file_names_is_needed(machine: Machine, config: str) -> None:
+    machine.program("codex", NOT_SIGNED_IN)
+    machine.configure(config)
+    assert machine.visit().status == 1
 
 
-def test_without_any_engine_that_works_each_is_a_problem(clinic: Clinic) -> None:
-    clinic.program("codex", NOT_SIGNED_IN)
-    clinic.program("claude", "#!/bin/sh\necho hello\n")
-    done = clinic.visit()
+def test_without_any_engine_that_works_each_is_a_problem(machine: Machine) -> None:
+    machine.program("codex", NOT_SIGNED_IN)
+    machine.program("claude", "#!/bin/sh\necho hello\n")
+    done = machine.visit()
     assert done.status == 1 and "2 problems" in done.out
 
 
-def test_a_screen_that_knows_few_letters_is_no_trouble(clinic: Clinic) -> None:
-    done = clinic.visit("install.python", PYTHONIOENCODING="ascii")
+def test_a_screen_that_knows_few_letters_is_no_trouble(machine: Machine) -> None:
+    done = machine.visit("install.python", PYTHONIOENCODING="ascii")
     assert done.status == 0 and "? Python: " in done.out
 
 
 @pytest.mark.slow
-def test_somebody_at_a_terminal_is_told_what_we_wait_for(clinic: Clinic) -> None:
-    clinic.program("codex", "#!/bin/sh\n/bin/sleep 600\n")
-    with Terminal(clinic.words("codex", "--timeout", "3"), cwd=clinic.work, env=clinic.env) as terminal:
+def test_somebody_at_a_terminal_is_told_what_we_wait_for(machine: Machine) -> None:
+    machine.program("codex", "#!/bin/sh\n/bin/sleep 600\n")
+    with Terminal(machine.words("codex", "--timeout", "3"), cwd=machine.work, env=machine.env) as terminal:
         terminal.wait_for("waiting for Codex")
         status, text = terminal.finish()
     assert status == 1 and "waiting for" not in text and "took more than 3 seconds" in text
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_it_and_what_it_asked(clinic: Clinic) -> None:
-    clinic.program("codex", f"#!/bin/sh\necho $$ > {clinic.path}/pid\nexec /bin/sleep 600\n")
-    with Terminal(clinic.words("codex"), cwd=clinic.work, env=clinic.env) as terminal:
+def test_ctrl_c_ends_it_and_what_it_asked(machine: Machine) -> None:
+    machine.program("codex", f"#!/bin/sh\necho $$ > {machine.path}/pid\nexec /bin/sleep 600\n")
+    with Terminal(machine.words("codex"), cwd=machine.work, env=machine.env) as terminal:
         terminal.wait_for("waiting for Codex")
         terminal.type("\x03")
         status, _ = terminal.finish()
     assert status == 130
-    pid = (clinic.path / "pid").read_text(encoding="utf-8").strip()
+    pid = (machine.path / "pid").read_text(encoding="utf-8").strip()
     assert comes(lambda: not Path("/proc", pid).exists())
 
 
-def test_the_help_tells_the_exit_status(clinic: Clinic) -> None:
-    done = clinic.visit("--help")
+def test_the_help_tells_the_exit_status(machine: Machine) -> None:
+    done = machine.visit("--help")
     assert done.status == 0 and "exit status: 0 no problem, 1 a problem" in " ".join(done.out.split())

@@ -7,21 +7,21 @@ import pytest
 
 from antiphon.cli.doctor import parser
 from antiphon.doctor.checks import PARTS, checks_of
-from tests.cli.running import ROOT
-from tests.doctor.machine import CODEX, Clinic
+from tests.cli.program import ROOT
+from tests.doctor.machine import CODEX, Machine
 from tests.doctor.test_checks import WARD
 
 PAGE = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
 
 
-def example(path: Path) -> Clinic:
+def example(path: Path) -> Machine:
     """What the example on the page is about: a misspelt key, an editor, and a Codex that nobody is signed in to."""
-    clinic = Clinic(path)
-    clinic.configure('agent = "claude"\nmodle = "opus"\n')
-    clinic.program("codex", CODEX.replace('echo "Logged in using ChatGPT"', "echo Not logged in; exit 1"))
+    machine = Machine(path)
+    machine.configure('agent = "claude"\nmodle = "opus"\n')
+    machine.program("codex", CODEX.replace('echo "Logged in using ChatGPT"', "echo Not logged in; exit 1"))
     zed = '{"agent_servers": {"Claude Code": {"command": "antiphon", "args": ["agent", "--engine", "claude"]}}}'
-    clinic.write(clinic.home / ".config" / "zed" / "settings.json", zed)
-    return clinic
+    machine.write(machine.home / ".config" / "zed" / "settings.json", zed)
+    return machine
 
 
 def normal(text: str) -> str:
@@ -34,13 +34,13 @@ def normal(text: str) -> str:
 
 @pytest.mark.slow  # needs the extras `claude` and `codex`, which the example tells of
 def test_the_example_is_what_the_program_says(tmp_path: Path) -> None:
-    clinic = example(tmp_path)
-    done = clinic.visit()
+    machine = example(tmp_path)
+    done = machine.visit()
     text = done.out
     for place, name in (
-        (clinic.bin, "/home/ada/.local/bin"),
-        (clinic.home, "/home/ada"),
-        (clinic.work, "/home/ada/songs"),
+        (machine.bin, "/home/ada/.local/bin"),
+        (machine.home, "/home/ada"),
+        (machine.work, "/home/ada/songs"),
     ):
         text = text.replace(str(place), name)
     (block,) = re.findall(r"```console\n\$ antiphon doctor\n(.*?)```", PAGE, re.DOTALL)

@@ -5,43 +5,43 @@ from pathlib import Path
 
 import pytest
 
-from tests.doctor.machine import CLAUDE, CODEX, Clinic
+from tests.doctor.machine import CLAUDE, CODEX, Machine
 
 
 @pytest.fixture
-def clinic(tmp_path: Path) -> Clinic:
-    return Clinic(tmp_path)
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
 
 
-def test_it_says_where_a_program_was_found(clinic: Clinic) -> None:
+def test_it_says_where_a_program_was_found(machine: Machine) -> None:
     def source(**env: str) -> tuple[str, str]:
-        facts = clinic.report("claude", **env)["engines.claude.program"]["facts"]
+        facts = machine.report("claude", **env)["engines.claude.program"]["facts"]
         return facts["source"], facts["path"]
 
-    other = clinic.write(clinic.path / "other" / "claude", CLAUDE)
+    other = machine.write(machine.path / "other" / "claude", CLAUDE)
     other.chmod(0o755)
-    assert source() == ("path", str(clinic.bin / "claude"))
-    clinic.configure(f'[engines.claude]\nexecutable = "{other}"\n')
+    assert source() == ("path", str(machine.bin / "claude"))
+    machine.configure(f'[engines.claude]\nexecutable = "{other}"\n')
     assert source() == ("config", str(other))
-    assert source(CLAUDE_CODE_EXECUTABLE=str(clinic.bin / "claude"))[0] == "variable"
+    assert source(CLAUDE_CODE_EXECUTABLE=str(machine.bin / "claude"))[0] == "variable"
 
 
 @pytest.mark.parametrize("variable", ["CLAUDE_CODE_EXECUTABLE", "CODEX_EXECUTABLE"])
-def test_a_variable_that_points_nowhere_is_a_problem(clinic: Clinic, variable: str) -> None:
-    report = clinic.report(**{variable: "/nowhere/at/all"})
+def test_a_variable_that_points_nowhere_is_a_problem(machine: Machine, variable: str) -> None:
+    report = machine.report(**{variable: "/nowhere/at/all"})
     (id,) = report.problems
     assert variable in report[id]["sentence"] and "/nowhere/at/all" in report[id]["sentence"]
     assert "correct it" in report[id]["hint"]
 
 
-def test_a_config_file_that_names_no_program_is_a_problem(clinic: Clinic) -> None:
-    clinic.configure('[engines.codex]\nexecutable = "/nowhere/codex"\n')
-    assert clinic.report().problems == ["engines.codex.program"]
+def test_a_config_file_that_names_no_program_is_a_problem(machine: Machine) -> None:
+    machine.configure('[engines.codex]\nexecutable = "/nowhere/codex"\n')
+    assert machine.report().problems == ["engines.codex.program"]
 
 
-def test_a_program_that_is_too_old_is_a_problem_and_is_not_asked_more(clinic: Clinic) -> None:
-    clinic.program("claude", CLAUDE.replace("2.1.325", "2.1.3"))
-    report = clinic.report("claude")
+def test_a_program_that_is_too_old_is_a_problem_and_is_not_asked_more(machine: Machine) -> None:
+    machine.program("claude", CLAUDE.replace("2.1.325", "2.1.3"))
+    report = machine.report("claude")
     status, sentence = report.says("engines.claude.program")
     assert (
         status == "problem"
@@ -63,9 +63,9 @@ def test_a_program_that_is_too_old_is_a_problem_and_is_not_asked_more(clinic: Cl
     ],
     ids=["no version", "silent", "secret", "no interpreter", "no program", "control codes"],
 )
-def test_a_program_that_talks_nonsense_is_a_problem(clinic: Clinic, text: str, words: str) -> None:
-    clinic.program("codex", text)
-    report = clinic.report("codex", "claude")
+def test_a_program_that_talks_nonsense_is_a_problem(machine: Machine, text: str, words: str) -> None:
+    machine.program("codex", text)
+    report = machine.report("codex", "claude")
     assert report.problems == ["engines.codex.program"]
     sentence = report["engines.codex.program"]["sentence"]
     assert words in sentence and "\x1b" not in sentence and "sk-ant" not in sentence
@@ -73,11 +73,11 @@ def test_a_program_that_talks_nonsense_is_a_problem(clinic: Clinic, text: str, w
 
 
 @pytest.mark.slow
-def test_programs_that_hang_hold_up_nobody_for_longer_than_the_limit(clinic: Clinic) -> None:
+def test_programs_that_hang_hold_up_nobody_for_longer_than_the_limit(machine: Machine) -> None:
     for name in ("claude", "codex", "gemini", "goose"):
-        clinic.program(name, "#!/bin/sh\ntrap '' TERM\nwhile :; do /bin/sleep 600; done\n")
+        machine.program(name, "#!/bin/sh\ntrap '' TERM\nwhile :; do /bin/sleep 600; done\n")
     began = time.monotonic()
-    report = clinic.report("--timeout", "1")
+    report = machine.report("--timeout", "1")
     assert time.monotonic() - began < 20
     assert report.problems == ["engines.claude.program", "engines.codex.program"]
     assert "`claude --version` took more than 1 seconds" in report["engines.claude.program"]["sentence"]
@@ -85,74 +85,74 @@ def test_programs_that_hang_hold_up_nobody_for_longer_than_the_limit(clinic: Cli
 
 
 @pytest.mark.slow
-def test_a_login_that_is_not_told_in_time_is_a_problem(clinic: Clinic) -> None:
-    clinic.program("claude", CLAUDE.replace("echo '{", "/bin/sleep 600; echo '{"))
-    report = clinic.report("claude", "--timeout", "1")
+def test_a_login_that_is_not_told_in_time_is_a_problem(machine: Machine) -> None:
+    machine.program("claude", CLAUDE.replace("echo '{", "/bin/sleep 600; echo '{"))
+    report = machine.report("claude", "--timeout", "1")
     assert report.problems == ["engines.claude.login"]
     assert "`claude auth status --json` took more than 1 seconds" in report["engines.claude.login"]["sentence"]
 
 
 @pytest.mark.parametrize("answer", ["", "[]", '{"loggedIn": "maybe"}', "{", "\\377"])
-def test_a_login_that_is_told_in_no_way_we_know_is_a_problem(clinic: Clinic, answer: str) -> None:
-    clinic.program("claude", f"#!/bin/sh\n[ $1 = --version ] && echo 2.1.325 && exit\nprintf '{answer}'\n")
-    report = clinic.report("claude")
+def test_a_login_that_is_told_in_no_way_we_know_is_a_problem(machine: Machine, answer: str) -> None:
+    machine.program("claude", f"#!/bin/sh\n[ $1 = --version ] && echo 2.1.325 && exit\nprintf '{answer}'\n")
+    report = machine.report("claude")
     assert (
         report.problems == ["engines.claude.login"]
         and "does not report whether" in report["engines.claude.login"]["sentence"]
     )
 
 
-def test_a_warning_before_the_answer_does_no_harm(clinic: Clinic) -> None:
+def test_a_warning_before_the_answer_does_no_harm(machine: Machine) -> None:
     warn = "#!/bin/sh\necho 'warning: node 18.0.0 is old' >&2\n"
-    clinic.program("claude", CLAUDE.replace("#!/bin/sh\n", warn))
-    clinic.program("codex", CODEX.replace("#!/bin/sh\n", warn))
-    report = clinic.report("engines")
+    machine.program("claude", CLAUDE.replace("#!/bin/sh\n", warn))
+    machine.program("codex", CODEX.replace("#!/bin/sh\n", warn))
+    report = machine.report("engines")
     assert report.problems == []
     assert report["engines.claude.program"]["facts"]["version"] == "2.1.325"
     assert report["engines.codex.program"]["facts"]["version"] == "0.163.0"
 
 
-def test_nothing_of_the_account_is_shown(clinic: Clinic) -> None:
-    clinic.program("codex", CODEX.replace("Logged in using ChatGPT", "Logged in using an API key - sk-proj-***12345"))
-    report = clinic.report("engines")
+def test_nothing_of_the_account_is_shown(machine: Machine) -> None:
+    machine.program("codex", CODEX.replace("Logged in using ChatGPT", "Logged in using an API key - sk-proj-***12345"))
+    report = machine.report("engines")
     assert report.says("engines.codex.login") == ("ok", "signed in with an API key")
     assert "12345" not in str(report.data) and "ada@example.org" not in str(report.data)
     assert report["engines.claude.login"]["facts"] == {"method": "claude.ai", "provider": "firstParty"}
 
 
-def not_signed_in(clinic: Clinic) -> None:
-    clinic.program("codex", CODEX.replace('echo "Logged in using ChatGPT"', "echo Not logged in >&2; exit 1"))
+def not_signed_in(machine: Machine) -> None:
+    machine.program("codex", CODEX.replace('echo "Logged in using ChatGPT"', "echo Not logged in >&2; exit 1"))
 
 
-def test_a_codex_that_needs_no_login_is_no_problem(clinic: Clinic) -> None:
-    not_signed_in(clinic)
-    assert clinic.report("codex").problems == ["engines.codex.login"]
-    assert "OPENAI_API_KEY is set" in clinic.report("codex", OPENAI_API_KEY="sk-x")["engines.codex.login"]["sentence"]
-    clinic.write(clinic.home / ".codex" / "config.toml", 'model_provider = "choir"\n')
-    assert clinic.report("codex").says("engines.codex.login") == (
+def test_a_codex_that_needs_no_login_is_no_problem(machine: Machine) -> None:
+    not_signed_in(machine)
+    assert machine.report("codex").problems == ["engines.codex.login"]
+    assert "OPENAI_API_KEY is set" in machine.report("codex", OPENAI_API_KEY="sk-x")["engines.codex.login"]["sentence"]
+    machine.write(machine.home / ".codex" / "config.toml", 'model_provider = "choir"\n')
+    assert machine.report("codex").says("engines.codex.login") == (
         "note",
         "not signed in; its configuration names the model provider `choir`, which may need no login",
     )
 
 
-def test_an_agent_of_ones_own_whose_program_is_gone_is_a_problem(clinic: Clinic) -> None:
-    clinic.configure('agent = "goose"\n[agents.mine]\ncommand = ["nowhere"]\n[agents."my.own"]\ncommand = ["sh"]\n')
-    clinic.program("sh", "#!/bin/sh\n")
-    report = clinic.report()
+def test_an_agent_of_ones_own_whose_program_is_gone_is_a_problem(machine: Machine) -> None:
+    machine.configure('agent = "goose"\n[agents.mine]\ncommand = ["nowhere"]\n[agents."my.own"]\ncommand = ["sh"]\n')
+    machine.program("sh", "#!/bin/sh\n")
+    report = machine.report()
     assert report.problems == ["agents.mine", "agents.goose"]
     assert "agents.mine.command" in report["agents.mine"]["hint"]
     assert "`run` and `chat` start it" in report["agents.goose"]["sentence"]
-    assert clinic.report("my.own").ids == ["agents.my.own"]
+    assert machine.report("my.own").ids == ["agents.my.own"]
 
 
 # Really started.
 
 
 @pytest.mark.slow
-def test_start_opens_a_session_with_every_engine_and_says_how_long_it_took(clinic: Clinic) -> None:
-    (clinic.bin / "claude").unlink()
-    (clinic.bin / "codex").unlink()
-    report = clinic.report("demo", "--start")
+def test_start_opens_a_session_with_every_engine_and_says_how_long_it_took(machine: Machine) -> None:
+    (machine.bin / "claude").unlink()
+    (machine.bin / "codex").unlink()
+    report = machine.report("demo", "--start")
     assert report.ids == ["agents.demo", "start.demo"] and report.problems == []
     facts = report["start.demo"]["facts"]
     assert 0 < float(facts["initialize"]) <= float(facts["session"]) <= float(facts["end"])
@@ -169,20 +169,20 @@ def test_start_opens_a_session_with_every_engine_and_says_how_long_it_took(clini
     ],
     ids=["dies", "silent", "nonsense"],
 )
-def test_an_agent_that_does_not_start_is_a_problem(clinic: Clinic, text: str, words: str) -> None:
-    clinic.program("gemini", text)
-    report = clinic.report("gemini", "--start", "--timeout", "2")
+def test_an_agent_that_does_not_start_is_a_problem(machine: Machine, text: str, words: str) -> None:
+    machine.program("gemini", text)
+    report = machine.report("gemini", "--start", "--timeout", "2")
     assert "start.gemini" in report.problems and words in report["start.gemini"]["sentence"]
 
 
-def test_an_agent_that_wants_a_login_says_how(clinic: Clinic) -> None:
+def test_an_agent_that_wants_a_login_says_how(machine: Machine) -> None:
     import shlex
     import sys
 
-    from tests.cli.running import ROOT
+    from tests.cli.program import ROOT
 
-    command = shlex.join([sys.executable, "-m", "tests.cli.agents", "WantsLogin", str(clinic.path / "log")])
-    clinic.program("gemini", f"#!/bin/sh\n[ $1 = --version ] && echo 1.0 && exit\ncd {ROOT} && exec {command}\n")
-    report = clinic.report("gemini", "--start")
+    command = shlex.join([sys.executable, "-m", "tests.cli.agents", "WantsLogin", str(machine.path / "log")])
+    machine.program("gemini", f"#!/bin/sh\n[ $1 = --version ] && echo 1.0 && exit\ncd {ROOT} && exec {command}\n")
+    report = machine.report("gemini", "--start")
     assert report.problems == ["start.gemini"] and "sign in" in report["start.gemini"]["sentence"]
     assert "GEMINI_API_KEY" in report["start.gemini"]["hint"]

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from tests.doctor.machine import Clinic
+from tests.doctor.machine import Machine
 from tests.engines.claude.place import HERMETIC
 from tests.engines.claude.versions import NEW
 from tests.engines.claude.versions import program as claude_program
@@ -24,12 +24,12 @@ NOBODY = "http://127.0.0.1:9"
 
 
 @pytest.fixture
-def clinic(tmp_path: Path) -> Clinic:
+def machine(tmp_path: Path) -> Machine:
     """Both real programs, and nobody signed in."""
     claude, codex = claude_program(NEW), codex_program(PYPI)
     if claude is None or codex is None:
         pytest.skip("Claude Code or Codex is not installed")
-    made = Clinic(tmp_path)
+    made = Machine(tmp_path)
     for name, program in (("claude", claude), ("codex", codex)):
         (made.bin / name).unlink()
         (made.bin / name).symlink_to(program)
@@ -40,9 +40,9 @@ def clinic(tmp_path: Path) -> Clinic:
     return made
 
 
-def configure(clinic: Clinic, top: str, address: str = NOBODY) -> None:
+def configure(machine: Machine, top: str, address: str = NOBODY) -> None:
     text = SETTINGS.format_map({**USUAL, "address": address, "top": top})
-    clinic.write(clinic.home / ".codex" / "config.toml", text)
+    machine.write(machine.home / ".codex" / "config.toml", text)
 
 
 class Answers(http.server.BaseHTTPRequestHandler):
@@ -72,59 +72,59 @@ def address() -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
     server.server_close()
 
 
-def test_nobody_is_signed_in(clinic: Clinic) -> None:
-    report = clinic.report("claude", "codex")
+def test_nobody_is_signed_in(machine: Machine) -> None:
+    report = machine.report("claude", "codex")
     assert report.problems == ["engines.claude.login", "engines.codex.login"]
     assert report["engines.claude.program"]["facts"]["version"] == NEW
     assert report["engines.codex.program"]["facts"]["version"] == PYPI
     assert "--engine claude --login" in report["engines.claude.login"]["hint"]
 
 
-def test_somebody_is_signed_in_and_no_key_is_shown(clinic: Clinic) -> None:
-    clinic.write(clinic.home / ".codex" / "auth.json", f'{{"auth_mode": "apikey", "OPENAI_API_KEY": "sk-{KEY}"}}')
-    report = clinic.report("claude", "codex", ANTHROPIC_API_KEY=KEY)
+def test_somebody_is_signed_in_and_no_key_is_shown(machine: Machine) -> None:
+    machine.write(machine.home / ".codex" / "auth.json", f'{{"auth_mode": "apikey", "OPENAI_API_KEY": "sk-{KEY}"}}')
+    report = machine.report("claude", "codex", ANTHROPIC_API_KEY=KEY)
     assert report.says("engines.claude.login") == ("ok", "signed in with an API key")
     assert report.says("engines.codex.login") == ("ok", "signed in with an API key")
     assert "account" not in str(report.data)
 
 
-def test_both_are_really_started(clinic: Clinic) -> None:
-    configure(clinic, 'model_provider = "choir"')
-    report = clinic.report("--start", "demo", "claude", "codex", ANTHROPIC_API_KEY=KEY, CHOIR_API_KEY=KEY)
+def test_both_are_really_started(machine: Machine) -> None:
+    configure(machine, 'model_provider = "choir"')
+    report = machine.report("--start", "demo", "claude", "codex", ANTHROPIC_API_KEY=KEY, CHOIR_API_KEY=KEY)
     assert report.problems == [], report.data
     for name in ("demo", "claude", "codex"):
         facts = report[f"start.{name}"]["facts"]
         assert float(facts["initialize"]) < float(facts["session"]) < float(facts["end"])
 
 
-def test_a_codex_that_nobody_is_signed_in_to_starts_and_says_what_to_do(clinic: Clinic) -> None:
-    report = clinic.report("--start", "codex")
+def test_a_codex_that_nobody_is_signed_in_to_starts_and_says_what_to_do(machine: Machine) -> None:
+    report = machine.report("--start", "codex")
     assert report.problems == ["engines.codex.login", "start.codex"]
     assert "--engine codex --login" in report["start.codex"]["hint"]
 
 
-def test_addresses_are_tried_without_a_key(clinic: Clinic, address: tuple[str, list[tuple[str, str | None]]]) -> None:
+def test_addresses_are_tried_without_a_key(machine: Machine, address: tuple[str, list[tuple[str, str | None]]]) -> None:
     place, asked = address
-    configure(clinic, 'model_provider = "choir"', place)
+    configure(machine, 'model_provider = "choir"', place)
     proxy = "http://127.0.0.1:9"  # what is on this machine is not asked through one
-    report = clinic.report("network", "--network", ANTHROPIC_BASE_URL=place, ANTHROPIC_API_KEY=KEY, http_proxy=proxy)
+    report = machine.report("network", "--network", ANTHROPIC_BASE_URL=place, ANTHROPIC_API_KEY=KEY, http_proxy=proxy)
     assert report.ids == ["network.claude", "network.codex"] and report.problems == []
     assert report["network.claude"]["facts"]["status"] == "401" and report.data["network"] is True
     assert sorted(asked) == [("/", None), ("/v1", None)]
 
 
-def test_an_address_that_nobody_answers_at_is_a_problem(clinic: Clinic) -> None:
-    report = clinic.report("--network", "network", ANTHROPIC_BASE_URL="http://ada:secret@127.0.0.1:9/x")
+def test_an_address_that_nobody_answers_at_is_a_problem(machine: Machine) -> None:
+    report = machine.report("--network", "network", ANTHROPIC_BASE_URL="http://ada:secret@127.0.0.1:9/x")
     assert report.problems == ["network.claude", "network.codex"]
     assert "http://127.0.0.1:9 cannot be reached" in report["network.claude"]["sentence"]
     assert "secret" not in str(report.data) and "proxies" in report["network.claude"]["hint"]
 
 
 @pytest.mark.parametrize("wrong", ["nonsense", "file:///etc/passwd", "http://[::1"])
-def test_what_is_no_address_is_not_tried(clinic: Clinic, wrong: str) -> None:
-    assert clinic.report("--network", "network.claude", ANTHROPIC_BASE_URL=wrong).problems == ["network.claude"]
+def test_what_is_no_address_is_not_tried(machine: Machine, wrong: str) -> None:
+    assert machine.report("--network", "network.claude", ANTHROPIC_BASE_URL=wrong).problems == ["network.claude"]
 
 
-def test_a_model_at_a_cloud_provider_is_not_tried(clinic: Clinic) -> None:
-    check = clinic.report("--network", "network.claude", CLAUDE_CODE_USE_BEDROCK="1")["network.claude"]
+def test_a_model_at_a_cloud_provider_is_not_tried(machine: Machine) -> None:
+    check = machine.report("--network", "network.claude", CLAUDE_CODE_USE_BEDROCK="1")["network.claude"]
     assert check["status"] == "note" and "CLAUDE_CODE_USE_BEDROCK" in check["sentence"]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from antiphon.cli.doctor import schema
-from tests.cli.running import ROOT
-from tests.doctor.machine import Clinic
+from tests.cli.program import ROOT
+from tests.doctor.machine import Machine
 
 SCHEMA = json.loads((ROOT / "docs" / "doctor.schema.json").read_text(encoding="utf-8"))
 
@@ -46,9 +46,9 @@ def test_the_schema_in_the_docs_is_that_of_the_code() -> None:
 
 @pytest.mark.parametrize("words", [(), ("codex",), ("demo", "--start"), ("editors",)])
 def test_every_report_fits_the_schema(tmp_path: Path, words: tuple[str, ...]) -> None:
-    clinic = Clinic(tmp_path)
-    clinic.configure("model = 7\n")
-    report = clinic.report(*words).data
+    machine = Machine(tmp_path)
+    machine.configure("model = 7\n")
+    report = machine.report(*words).data
     assert fits(report, SCHEMA)
     assert (report["start"], report["network"]) == ("--start" in words, False)
 

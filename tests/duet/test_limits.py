@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.running import NO_ENGINES, Place
+from tests.cli.program import NO_ENGINES, Place
 from tests.tui.terminal import ENTER, chat
 
 pytestmark = pytest.mark.slow

@@ -26,7 +26,7 @@ def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
-def said(editor: Editor, kind: str = "user_message_chunk") -> list[str]:
+def texts_of(editor: Editor, kind: str = "user_message_chunk") -> list[str]:
     updates = [frame["params"]["update"] for frame in editor.heard if frame.get("method") == "session/update"]
     return [update["content"]["text"] for update in updates if update["sessionUpdate"] == kind]
 
@@ -91,7 +91,7 @@ async def test_a_person_sees_that_a_session_was_resumed_and_how_to_have_it_other
         await editor.until("notice")
         (shown,) = notices(editor)
         assert "a song about rivers" in shown["title"] and "/clear" in shown["description"]
-        assert "auto_resume" in shown["description"] and said(editor) == ["a song about rivers"]
+        assert "auto_resume" in shown["description"] and texts_of(editor) == ["a song about rivers"]
 
 
 @pytest.mark.parametrize("said_before", [[], ["/status"], ["something else"]], ids=["nothing", "a command", "a prompt"])
@@ -104,11 +104,11 @@ async def test_continue_goes_on_with_the_last_session_of_any_client(said_before:
         await editor.prompt(await editor.open(), "a script")
     async with playing(agent_over(alto), FULL, name="zed") as editor:
         session = await editor.open()
-        assert session != theirs and not said(editor)
+        assert session != theirs and not texts_of(editor)
         for text in said_before:
             await editor.prompt(session, text)
         await editor.prompt(session, "/continue")
-        assert said(editor)[-1] == "a song about rivers" and "a script" not in said(editor)
+        assert texts_of(editor)[-1] == "a song about rivers" and "a script" not in texts_of(editor)
         assert any("a song about rivers" in each["title"] for each in notices(editor))
         await editor.prompt(session, "go on")
         rows = (await editor.connection.request(m.LIST_SESSIONS, v1.ListSessions())).sessions
@@ -117,7 +117,7 @@ async def test_continue_goes_on_with_the_last_session_of_any_client(said_before:
     assert {"client": "antiphon-run", "script": True} in made.values()
     async with playing(agent_over(alto), FULL, name="zed") as editor:  # what it became is what it is from now on
         await editor.connection.request(m.LOAD_SESSION, v1.LoadSession(session, "/w", []))
-        texts = said(editor)
+        texts = texts_of(editor)
         assert texts[0] == "a song about rivers" and texts[-1] == "go on" and "something else" not in texts
 
 
@@ -129,15 +129,15 @@ async def test_continue_takes_any_beginning_of_an_id_and_says_when_that_means_se
         session = await editor.open()
         await editor.prompt(session, "/continue nothing-like-it")
         assert "There is no session whose id begins with `nothing-like-it`" in "".join(
-            said(editor, "agent_message_chunk")
+            texts_of(editor, "agent_message_chunk")
         )
         await editor.prompt(session, f"/continue {script[:9]}")
-        assert said(editor)[-1] == "made by a script"
+        assert texts_of(editor)[-1] == "made by a script"
 
 
 async def test_without_an_earlier_session_continue_says_so() -> None:
     async with playing(agent_over(FakeEngine("alto")), FULL, name="zed") as editor:
         session = await editor.open()
         await editor.prompt(session, "/continue")
-        assert "There is no earlier session" in "".join(said(editor, "agent_message_chunk"))
+        assert "There is no earlier session" in "".join(texts_of(editor, "agent_message_chunk"))
         await asyncio.wait_for(editor.prompt(session, "la"), 20)

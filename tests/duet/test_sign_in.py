@@ -56,7 +56,7 @@ async def signs_in(editor: Editor, method: str) -> bool:
     return True
 
 
-def said(editor: Editor, kind: str) -> str:
+def updates_of(editor: Editor, kind: str) -> str:
     updates = [frame["params"]["update"] for frame in editor.heard if frame.get("method") == "session/update"]
     return " ".join(str(each) for each in updates if each["sessionUpdate"] == kind)
 
@@ -85,10 +85,10 @@ async def test_the_engine_that_is_signed_in_answers_and_a_notice_says_so(alto: b
         await editor.prompt(session, "la")
         await editor.prompt(session, "li")
         name = "alto" if alto else "bass"
-        assert f"{name}: la" in said(editor, "agent_message_chunk") and f"{name}: li" in said(
+        assert f"{name}: la" in updates_of(editor, "agent_message_chunk") and f"{name}: li" in updates_of(
             editor, "agent_message_chunk"
         )
-        assert ("Alto is not signed in, so Bass answers" in said(editor, "notice")) is not alto
+        assert ("Alto is not signed in, so Bass answers" in updates_of(editor, "notice")) is not alto
 
 
 @pytest.mark.parametrize("choice", ["command", "setting", "environment"])
@@ -101,4 +101,4 @@ async def test_an_engine_that_was_chosen_is_not_replaced(choice: str, monkeypatc
             await editor.connection.request(m.SET_CONFIG_OPTION, v1.SetConfigOption(session, "route", "alto"))
         with pytest.raises(RequestRefused) as refusal:
             await editor.prompt(session, "/alto la" if choice == "command" else "la")
-        assert refusal.value.code == Code.AUTH_REQUIRED and "bass" not in said(editor, "agent_message_chunk")
+        assert refusal.value.code == Code.AUTH_REQUIRED and "bass" not in updates_of(editor, "agent_message_chunk")

@@ -13,7 +13,7 @@ from tests.config.documents import ENTRY, GROUP, NAME, documents
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|(//[^\n]*|/\*.*?\*/)', re.DOTALL)
 
 
-def said(text: str) -> Any:
+def value_of(text: str) -> Any:
     value = parse(text)
     assert value is not None
     return value.data
@@ -40,7 +40,7 @@ def with_entry(data: dict[str, Any]) -> dict[str, Any]:
 @given(documents())
 def test_whatever_people_write_is_read(document: tuple[str, dict[str, Any]]) -> None:
     text, data = document
-    assert said(text) == data
+    assert value_of(text) == data
 
 
 @pytest.mark.parametrize("text", ["", " \n", "// nothing\n", "/* nothing */", "\ufeff"])
@@ -70,7 +70,7 @@ def test_a_tower_of_lists_is_refused_not_climbed() -> None:
 def test_the_entry_is_in_and_everything_else_is_as_it_was(document: tuple[str, dict[str, Any]]) -> None:
     text, data = document
     put = put_entry(text, GROUP, NAME, ENTRY)
-    assert said(put.text) == with_entry(data)
+    assert value_of(put.text) == with_entry(data)
     assert has_entry(put.text, GROUP, NAME)
     if put.replaced is None:
         assert stands_in(text, put.text) and comments(put.text) == comments(text)
@@ -92,7 +92,7 @@ def test_taken_out_of_a_file_that_changed_since_the_rest_stays(document: tuple[s
     assert opening is not None
     edited = put.text[: opening.start + 1] + '"mine": 1, // later\n' + put.text[opening.start + 1 :] + "\n// end\n"
     left = take_entry(edited, GROUP, NAME, made_group=put.made_group, replaced=put.replaced)
-    assert said(left) == {"mine": 1, **data}
+    assert value_of(left) == {"mine": 1, **data}
     if put.replaced is None:
         # A comment may end in a blank that stood before our entry.
         assert [each.rstrip() for each in comments(left)] == [each.rstrip() for each in comments(edited)]
@@ -124,13 +124,15 @@ def test_the_entry_has_the_style_of_the_file() -> None:
 
 def test_a_file_with_nothing_but_comments_keeps_them() -> None:
     put = put_entry("// my settings", GROUP, NAME, ENTRY)
-    assert put.text.startswith('// my settings\n{\n  "agent_servers": {\n') and said(put.text) == {GROUP: {NAME: ENTRY}}
+    assert put.text.startswith('// my settings\n{\n  "agent_servers": {\n') and value_of(put.text) == {
+        GROUP: {NAME: ENTRY}
+    }
 
 
 def test_another_entry_of_that_name_is_replaced_and_comes_back() -> None:
     text = '{"agent_servers": {"Antiphon": {"command": "old", /* ! */ }, "x": 1}}'
     put = put_entry(text, GROUP, NAME, ENTRY)
-    assert said(put.text) == {GROUP: {NAME: ENTRY, "x": 1}} and put.replaced == '{"command": "old", /* ! */ }'
+    assert value_of(put.text) == {GROUP: {NAME: ENTRY, "x": 1}} and put.replaced == '{"command": "old", /* ! */ }'
     assert take_entry(put.text, GROUP, NAME, replaced=put.replaced) == text
 
 
@@ -138,7 +140,7 @@ def test_a_comment_in_the_group_that_was_made_keeps_the_group() -> None:
     put = put_entry("{}", GROUP, NAME, ENTRY)
     edited = put.text.replace('"Antiphon"', '// why\n"Antiphon"')
     left = take_entry(edited, GROUP, NAME, made_group=True)
-    assert "// why" in left and said(left) == {GROUP: {}}
+    assert "// why" in left and value_of(left) == {GROUP: {}}
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
 
 
-def said(path: Path) -> Any:
+def settings_in(path: Path) -> Any:
     value = parse(path.read_text(encoding="utf-8"))
     assert value is not None
     return value.data
@@ -113,7 +113,7 @@ def test_the_change_that_is_shown_can_be_applied_by_patch(home: Home, text: byte
 def test_yes_writes_the_entry_and_keeps_the_rest(home: Home) -> None:
     home.write(SETTINGS)
     done = home.setup("zed", "--yes")
-    assert said(home.zed)["agent_servers"] == {
+    assert settings_in(home.zed)["agent_servers"] == {
         "Other": {"command": "other", "args": []},
         "Antiphon": {"type": "custom", "command": PROGRAM, "args": ["agent"], "env": {}},
     }
@@ -124,7 +124,7 @@ def test_yes_writes_the_entry_and_keeps_the_rest(home: Home) -> None:
 
 def test_what_was_set_up_is_the_joint_agent_and_starts(home: Home) -> None:
     home.setup("zed", "--yes")
-    ((name, entry),) = said(home.zed)["agent_servers"].items()
+    ((name, entry),) = settings_in(home.zed)["agent_servers"].items()
     started = subprocess.run(
         [entry["command"], *entry["args"]],
         input=b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n',
@@ -159,7 +159,7 @@ def test_undo_also_only_shows_without_a_yes(home: Home) -> None:
 
 def test_a_file_that_was_not_there_is_made_and_removed(home: Home) -> None:
     done = home.setup("zed", "--yes")
-    assert "note: there is no" in done.stderr and said(home.zed)["agent_servers"].keys() == {"Antiphon"}
+    assert "note: there is no" in done.stderr and settings_in(home.zed)["agent_servers"].keys() == {"Antiphon"}
     home.setup("zed", "--undo", "--yes")
     assert home.files == []
 
@@ -191,10 +191,10 @@ def test_engines_stand_beside_each_other_and_one_is_undone(home: Home) -> None:
     home.write(SETTINGS)
     home.setup("zed", "--yes")
     home.setup("zed", "--yes", "--engine", "claude")
-    servers = said(home.zed)["agent_servers"]
+    servers = settings_in(home.zed)["agent_servers"]
     assert servers["Antiphon (claude)"]["args"] == ["agent", "--engine", "claude"]
     home.setup("zed", "--undo", "--yes", "--name", "Antiphon")
-    assert said(home.zed)["agent_servers"].keys() == {"Other", "Antiphon (claude)"}
+    assert settings_in(home.zed)["agent_servers"].keys() == {"Other", "Antiphon (claude)"}
     home.setup("zed", "--yes")
     home.setup("zed", "--undo", "--yes")
     assert home.zed.read_bytes() == SETTINGS
@@ -204,7 +204,7 @@ def test_an_older_entry_is_replaced_and_comes_back(home: Home) -> None:
     old = b'{"agent_servers": {"Antiphon": {"command": "/old/antiphon"} /* ! */}}'
     home.write(old)
     home.setup("zed", "--yes")
-    assert said(home.zed)["agent_servers"]["Antiphon"]["command"] == PROGRAM
+    assert settings_in(home.zed)["agent_servers"]["Antiphon"]["command"] == PROGRAM
     home.write(home.zed.read_bytes() + b"\n// later\n")
     home.setup("zed", "--undo", "--yes")
     assert home.zed.read_bytes() == old + b"\n// later\n"
@@ -216,7 +216,7 @@ def test_a_link_stays_a_link(home: Home) -> None:
     home.zed.parent.mkdir(parents=True)
     home.zed.symlink_to(real)
     home.setup("zed", "--yes")
-    assert home.zed.is_symlink() and "Antiphon" in said(real)["agent_servers"]
+    assert home.zed.is_symlink() and "Antiphon" in settings_in(real)["agent_servers"]
     home.setup("zed", "--undo", "--yes")
     assert home.zed.is_symlink() and real.read_bytes() == SETTINGS
 
@@ -245,7 +245,7 @@ def test_after_setup_and_undo_the_bytes_are_the_same(tmp_path: Path, document: t
     path.write_bytes(document[0].encode())
     with patch.dict(os.environ, {"ANTIPHON_STATE_DIR": str(tmp_path / "state")}):
         set_up("zed", "Antiphon", None, path, yes=True)
-        assert "Antiphon" in said(path)["agent_servers"]
+        assert "Antiphon" in settings_in(path)["agent_servers"]
         set_up("zed", "Other", "demo", path, yes=True)
         undo("zed", None, path, yes=True)
     assert path.read_bytes() == document[0].encode()
@@ -261,7 +261,7 @@ def test_on_a_terminal_it_asks_and_yes_writes(home: Home) -> None:
         assert home.zed.read_bytes() == SETTINGS
         terminal.type("y\n")
         status, shown = terminal.finish()
-    assert status == 0 and "restart Zed" in shown and "Antiphon" in said(home.zed)["agent_servers"]
+    assert status == 0 and "restart Zed" in shown and "Antiphon" in settings_in(home.zed)["agent_servers"]
     assert b"\x1b[32m+" in terminal.raw
 
 
@@ -310,7 +310,7 @@ def test_vscode_gets_an_entry_for_the_acp_client(home: Home) -> None:
     path = home.path / ".config" / "Code" / "User" / "settings.json"
     home.write(b'{\n    "editor.fontSize": 14 // big\n}\n', path)
     done = home.setup("vscode", "--yes")
-    assert said(path)["acp.agents"] == {"Antiphon": {"command": PROGRAM, "args": ["agent"], "env": {}}}
+    assert settings_in(path)["acp.agents"] == {"Antiphon": {"command": PROGRAM, "args": ["agent"], "env": {}}}
     assert "formulahendry.acp-client" in done.stderr
 
 
@@ -351,7 +351,7 @@ def test_our_file_that_somebody_changed_is_not_deleted(home: Home) -> None:
 
 def test_another_file_can_be_named(home: Home) -> None:
     home.setup("vscode", "--yes", "--file", "~/codium.json")
-    assert "acp.agents" in said(home.path / "codium.json") and home.files == ["codium.json"]
+    assert "acp.agents" in settings_in(home.path / "codium.json") and home.files == ["codium.json"]
     home.setup("vscode", "--undo", "--yes")
     assert home.files == []
 

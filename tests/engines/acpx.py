@@ -9,7 +9,7 @@ import pytest
 
 from tests.engines.model.steps import wait_limit
 from tests.engines.places import Ground
-from tests.interop.who import everybody
+from tests.interop.programs import everybody
 
 __all__ = ["Acpx", "stop_of", "text_of", "updates_of"]
 

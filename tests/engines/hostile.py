@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tests.engines.driving import Client
+from tests.engines.client import Client
 
 __all__ = ["CLAUDE_WAYS", "CODEX_WAYS", "hostile", "notices", "ran"]
 

@@ -10,7 +10,7 @@ from _pytest.mark import ParameterSet
 
 from tests.interop.table import REWRITE, on_page, put
 
-__all__ = ["STAND_IN", "Book", "Claim", "Proof", "Recorder", "claims_of", "on_version"]
+__all__ = ["STAND_IN", "Claim", "Proof", "ProofTable", "Recorder", "claims_of", "on_version"]
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 NAME: Final = "proved"
@@ -50,7 +50,7 @@ def on_version(version: str, usual: str) -> ParameterSet:
     return pytest.param(version, marks=pytest.mark.slow if version == usual else (pytest.mark.slow, pytest.mark.prove))
 
 
-class Book:
+class ProofTable:
     """What has to be proved of one engine. `usual` is the version that a test runs on unless it says otherwise."""
 
     def __init__(self, engine: str, bullets: Mapping[str, str], chapters: Mapping[str, str], usual: str) -> None:
@@ -137,7 +137,7 @@ def _link(test: str) -> str:
 class Recorder:
     """Keeps what was proved, and writes it into the page if that was asked for. The same whether one process runs the tests or several."""
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: ProofTable) -> None:
         self._book = book
         self._folders = tuple(f"{folder.replace('.', '/')}/" for folder in book.folders)
         self._property = f"proved of {book.page.stem}"

@@ -82,7 +82,7 @@ class Cli:
         self.working.add(task)
         task.add_done_callback(self.working.discard)
 
-    def heard(self, message: dict[str, Any]) -> None:
+    def receive(self, message: dict[str, Any]) -> None:
         """One line that it is told."""
         raise NotImplementedError
 
@@ -96,7 +96,7 @@ class Cli:
         lines, self.out[:] = bytes(self.out).splitlines(), b""
         for line in lines:
             if self.lost is None:
-                self.heard(json.loads(line))
+                self.receive(json.loads(line))
 
 
 class ClaudeCli(Cli):
@@ -110,7 +110,7 @@ class ClaudeCli(Cli):
         self._turn: asyncio.Task[None] | None = None
         self._uuid = ""
 
-    def heard(self, message: dict[str, Any]) -> None:
+    def receive(self, message: dict[str, Any]) -> None:
         match message["type"]:
             case "control_request":
                 self.do(self._control(message))
@@ -191,7 +191,7 @@ class CodexCli(Cli):
             "turn/interrupt": self._interrupt,
         }
 
-    def heard(self, message: dict[str, Any]) -> None:
+    def receive(self, message: dict[str, Any]) -> None:
         if "method" in message:
             if "id" in message:
                 self.do(self._answer(message))

@@ -15,7 +15,7 @@ from tests.engines.codex import place as codex_places
 from tests.engines.codex import versions as codex_versions
 from tests.engines.codex.bullets import BOOK as CODEX_BOOK
 from tests.engines.places import Place
-from tests.engines.proofs import STAND_IN, Book, claims_of, on_version
+from tests.engines.proofs import STAND_IN, ProofTable, claims_of, on_version
 
 __all__ = ["SUBJECTS", "engine_of", "on_versions", "parameters", "place_for", "proves"]
 
@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Subject(NamedTuple):
     """An engine under test."""
 
-    book: Book
+    book: ProofTable
     versions: tuple[str, ...]
     """All versions of its CLI that are tested, the usual one first."""
     program: Callable[[str], Path | None]

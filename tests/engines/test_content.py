@@ -41,7 +41,7 @@ def link(uri: str, name: str = "a.py", mime: str | None = None, size: int | None
     return v1.ResourceLink(name, uri, mime_type=mime, size=size)
 
 
-async def read_by_nobody(*blocks: v1.ContentBlock) -> list[Piece]:
+async def read_without_files(*blocks: v1.ContentBlock) -> list[Piece]:
     """The pieces for a client that reads no files."""
     return await pieces_of(blocks, read=None, cwd="/w", pictures=PICTURES, documents=("application/pdf",))
 
@@ -71,27 +71,27 @@ async def read_by_client(
 
 
 async def test_text_alone_is_text() -> None:
-    assert await read_by_nobody(v1.TextBlock("hello")) == [TextPiece("hello")]
+    assert await read_without_files(v1.TextBlock("hello")) == [TextPiece("hello")]
 
 
 async def test_texts_stay_apart() -> None:
-    assert await read_by_nobody(v1.TextBlock("one"), v1.TextBlock("two")) == [TextPiece("one\n\ntwo")]
-    assert await read_by_nobody(v1.TextBlock("one\n"), v1.TextBlock("two")) == [TextPiece("one\ntwo")]
+    assert await read_without_files(v1.TextBlock("one"), v1.TextBlock("two")) == [TextPiece("one\n\ntwo")]
+    assert await read_without_files(v1.TextBlock("one\n"), v1.TextBlock("two")) == [TextPiece("one\ntwo")]
 
 
 async def test_a_link_in_a_sentence_leaves_it_a_sentence() -> None:
     blocks = (v1.TextBlock("look at "), link("file:///w/a.py"), v1.TextBlock(", please"))
-    assert await read_by_nobody(*blocks) == [TextPiece("look at [@a.py](file:///w/a.py), please")]
+    assert await read_without_files(*blocks) == [TextPiece("look at [@a.py](file:///w/a.py), please")]
 
 
 async def test_links_without_spaces_around_them_get_some() -> None:
     blocks = (v1.TextBlock("see"), link("file:///w/a.py"), link("file:///w/b.py"), v1.TextBlock("and"))
-    assert await read_by_nobody(*blocks) == [TextPiece("see [@a.py](file:///w/a.py) [@b.py](file:///w/b.py) and")]
+    assert await read_without_files(*blocks) == [TextPiece("see [@a.py](file:///w/a.py) [@b.py](file:///w/b.py) and")]
 
 
 async def test_pictures_keep_their_place() -> None:
     blocks = (v1.TextBlock("this"), v1.ImageBlock(PNG, "image/png"), v1.TextBlock("or that"), v1.TextBlock("?"))
-    assert await read_by_nobody(*blocks) == [
+    assert await read_without_files(*blocks) == [
         TextPiece("this"),
         PicturePiece("image/png", PNG),
         TextPiece("or that\n\n?"),
@@ -99,14 +99,14 @@ async def test_pictures_keep_their_place() -> None:
 
 
 async def test_blank_text_beside_a_picture_is_left_out() -> None:
-    assert await read_by_nobody(v1.ImageBlock(PNG, "image/png"), v1.TextBlock(" \n")) == [
+    assert await read_without_files(v1.ImageBlock(PNG, "image/png"), v1.TextBlock(" \n")) == [
         PicturePiece("image/png", PNG)
     ]
 
 
 async def test_a_command_comes_first_whatever_stood_before_it() -> None:
     blocks = (link("file:///w/a.py"), v1.ImageBlock(PNG, "image/png"), v1.TextBlock(" /review now"))
-    assert await read_by_nobody(*blocks) == [
+    assert await read_without_files(*blocks) == [
         TextPiece("/review now [@a.py](file:///w/a.py)"),
         PicturePiece("image/png", PNG),
     ]
@@ -227,11 +227,11 @@ async def test_context_has_an_end() -> None:
 
 async def test_pages_elsewhere_are_named_by_their_titles() -> None:
     page = v1.ResourceLink("page", "https://example.com/a", title="A [good] page", description="how to sing")
-    assert await read_by_nobody(page) == [TextPiece("[A \\[good\\] page](https://example.com/a) (how to sing)")]
+    assert await read_without_files(page) == [TextPiece("[A \\[good\\] page](https://example.com/a) (how to sing)")]
 
 
 async def test_addresses_with_spaces_stay_links() -> None:
-    assert await read_by_nobody(link("/w/a (1).py")) == [TextPiece("[@a (1).py](</w/a (1).py>)")]
+    assert await read_without_files(link("/w/a (1).py")) == [TextPiece("[@a (1).py](</w/a (1).py>)")]
 
 
 # What is sent along.
@@ -239,7 +239,7 @@ async def test_addresses_with_spaces_stay_links() -> None:
 
 async def test_embedded_text_is_context_and_mentioned() -> None:
     resource = v1.EmbeddedResource(v1.TextResource("a = 1\n", "file:///w/a.py#L3:4", "text/x-python"))
-    assert await read_by_nobody(v1.TextBlock("fix "), resource) == [
+    assert await read_without_files(v1.TextBlock("fix "), resource) == [
         ContextPiece("/w/a.py, lines 3-4:\n```py\na = 1\n```"),
         TextPiece("fix [@a.py lines 3-4](file:///w/a.py#L3:4)"),
     ]
@@ -247,31 +247,34 @@ async def test_embedded_text_is_context_and_mentioned() -> None:
 
 async def test_fences_are_longer_than_those_in_the_text() -> None:
     resource = v1.EmbeddedResource(v1.TextResource("````\ncode\n````", "zed:///agent/rule/1"))
-    pieces = await read_by_nobody(resource)
+    pieces = await read_without_files(resource)
     assert pieces[0] == ContextPiece("zed:///agent/rule/1:\n`````\n````\ncode\n````\n`````")
 
 
 async def test_embedded_text_that_is_too_long_is_named() -> None:
     resource = v1.EmbeddedResource(v1.TextResource("x" * (content.TOTAL_CHARS + 1), "file:///w/a.txt"))
-    assert await read_by_nobody(resource) == [
+    assert await read_without_files(resource) == [
         TextPiece("[@a.txt](file:///w/a.txt) (391 KiB of text: too long to be put here)")
     ]
 
 
 async def test_an_embedded_picture_is_a_picture() -> None:
     resource = v1.EmbeddedResource(v1.BlobResource(PNG, "file:///w/a.png", "image/png"))
-    assert await read_by_nobody(resource) == [TextPiece("[@a.png](file:///w/a.png)"), PicturePiece("image/png", PNG)]
+    assert await read_without_files(resource) == [
+        TextPiece("[@a.png](file:///w/a.png)"),
+        PicturePiece("image/png", PNG),
+    ]
 
 
 async def test_an_embedded_document_is_one() -> None:
     resource = v1.EmbeddedResource(v1.BlobResource(PDF, "file:///w/a.pdf", "application/pdf"))
-    assert (await read_by_nobody(resource))[1] == DocumentPiece("application/pdf", PDF)
+    assert (await read_without_files(resource))[1] == DocumentPiece("application/pdf", PDF)
 
 
 async def test_an_embedded_blob_that_is_text_is_read_as_text() -> None:
     data = base64.b64encode("é".encode("latin-1")).decode()
     resource = v1.EmbeddedResource(v1.BlobResource(data, "file:///w/a.csv", "text/csv; charset=iso-8859-1"))
-    assert (await read_by_nobody(resource))[0] == ContextPiece("/w/a.csv:\n```csv\né\n```")
+    assert (await read_without_files(resource))[0] == ContextPiece("/w/a.csv:\n```csv\né\n```")
 
 
 async def test_what_the_engine_does_not_take_is_named_with_type_and_size() -> None:
@@ -281,7 +284,7 @@ async def test_what_the_engine_does_not_take_is_named_with_type_and_size() -> No
         v1.EmbeddedResource(v1.BlobResource(encoded("PK"), "file:///w/a.zip", "application/zip")),
         v1.EmbeddedResource(v1.BlobResource(encoded("?"), "file:///w/b")),
     )
-    assert await read_by_nobody(*blocks) == [
+    assert await read_without_files(*blocks) == [
         TextPiece(
             "[audio: audio/wav, 2.93 KiB, which the model cannot be shown] "
             "[image: image/bmp, 100 bytes, which the model cannot be shown] "
@@ -292,48 +295,48 @@ async def test_what_the_engine_does_not_take_is_named_with_type_and_size() -> No
 
 
 async def test_a_drawing_in_svg_is_given_as_its_text() -> None:
-    pieces = await read_by_nobody(v1.ImageBlock(encoded("<svg/>"), "image/svg+xml", uri="file:///w/a.svg"))
+    pieces = await read_without_files(v1.ImageBlock(encoded("<svg/>"), "image/svg+xml", uri="file:///w/a.svg"))
     assert pieces == [
         ContextPiece("/w/a.svg:\n```svg\n<svg/>\n```"),
         TextPiece("[@a.svg](file:///w/a.svg) (image/svg+xml, 6 bytes)"),
     ]
-    nameless = await read_by_nobody(v1.ImageBlock(encoded("<svg/>"), "image/svg+xml"))
+    nameless = await read_without_files(v1.ImageBlock(encoded("<svg/>"), "image/svg+xml"))
     assert nameless == [ContextPiece("The image:\n```\n<svg/>\n```"), TextPiece("[image: image/svg+xml, 6 bytes]")]
 
 
 async def test_broken_base64_is_mentioned_and_not_sent() -> None:
-    assert await read_by_nobody(v1.ImageBlock("@@@", "image/png")) == [
+    assert await read_without_files(v1.ImageBlock("@@@", "image/png")) == [
         TextPiece("[image: image/png, its base64 is broken, so it was left out]")
     ]
-    assert await read_by_nobody(v1.ImageBlock("", "image/png")) == [
+    assert await read_without_files(v1.ImageBlock("", "image/png")) == [
         TextPiece("[image: image/png, its base64 is broken, so it was left out]")
     ]
 
 
 async def test_a_picture_is_what_its_bytes_say() -> None:
-    assert await read_by_nobody(v1.ImageBlock(PNG, "image/jpeg")) == [PicturePiece("image/png", PNG)]
-    assert await read_by_nobody(v1.ImageBlock(f"data:image/png;base64,{PNG}", "IMAGE/PNG")) == [
+    assert await read_without_files(v1.ImageBlock(PNG, "image/jpeg")) == [PicturePiece("image/png", PNG)]
+    assert await read_without_files(v1.ImageBlock(f"data:image/png;base64,{PNG}", "IMAGE/PNG")) == [
         PicturePiece("image/png", PNG)
     ]
-    pretending = await read_by_nobody(v1.ImageBlock(encoded("no picture"), "image/png"))
+    pretending = await read_without_files(v1.ImageBlock(encoded("no picture"), "image/png"))
     assert pretending == [TextPiece("[image: application/octet-stream, 10 bytes, which the model cannot be shown]")]
 
 
 async def test_a_picture_that_is_too_large_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(content, "MEDIA_LIMIT", 4)
-    assert await read_by_nobody(v1.ImageBlock(PNG, "image/png")) == [
+    assert await read_without_files(v1.ImageBlock(PNG, "image/png")) == [
         TextPiece("[image: image/png, 17 bytes, too large to be shown to the model]")
     ]
 
 
 async def test_a_picture_without_data_is_its_address() -> None:
-    assert await read_by_nobody(v1.ImageBlock("", "image/png", uri="https://example.com/a.png")) == [
+    assert await read_without_files(v1.ImageBlock("", "image/png", uri="https://example.com/a.png")) == [
         TextPiece("https://example.com/a.png")
     ]
 
 
 async def test_content_of_an_unknown_kind_is_named() -> None:
-    assert await read_by_nobody(v1.Unknown("video", b"{}")) == [
+    assert await read_without_files(v1.Unknown("video", b"{}")) == [
         TextPiece("[video: content of a kind that cannot be shown to the model]")
     ]
 

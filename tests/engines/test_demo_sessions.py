@@ -26,7 +26,7 @@ async def loaded(client: DemoClient, session: str) -> tuple[list[v1.Update], v1.
     return updates, replay.result
 
 
-def spoken(updates: list[v1.Update]) -> list[tuple[str, str]]:
+def messages_of(updates: list[v1.Update]) -> list[tuple[str, str]]:
     """Who said what."""
     return [
         ("user" if isinstance(each, v1.UserMessageChunk) else "agent", each.content.text)
@@ -43,7 +43,7 @@ async def test_a_session_is_loaded_after_a_restart_with_all_that_was_said(worksp
         await client.prompt(session, "/image")
     async with demo(workspace) as client:
         updates, _ = await loaded(client, session)
-        assert spoken(updates) == [
+        assert messages_of(updates) == [
             ("user", "/edit notes.txt"), ("agent", "`notes.txt` has 1 line now."),
             ("user", "/slow 2"), ("agent", "1 2 done"),
             ("user", "/image"), ("agent", "A picture: "),
@@ -63,10 +63,10 @@ async def test_a_loaded_session_goes_on_and_loading_adds_nothing_to_its_history(
         await client.prompt(session, "/think once")
         first, _ = await loaded(client, session)
         second, _ = await loaded(client, session)
-        assert spoken(first) == spoken(second) != []
+        assert messages_of(first) == messages_of(second) != []
         await client.prompt(session, "/think twice")
         third, _ = await loaded(client, session)
-        assert spoken(third)[: len(spoken(first))] == spoken(first)
+        assert messages_of(third)[: len(messages_of(first))] == messages_of(first)
         ids = [each.tool_call_id for each in third if isinstance(each, v1.ToolCall)]
         assert len(ids) == len(set(ids)) == 2
 
@@ -142,8 +142,8 @@ async def test_a_fork_begins_where_its_source_stands_and_goes_its_own_way(worksp
         await client.prompt(forked.session_id, "/echo after")
         original, _ = await loaded(client, source)
         copy, _ = await loaded(client, forked.session_id)
-        assert spoken(copy)[: len(spoken(original))] == spoken(original)
-        assert ("agent", "after") in spoken(copy) and ("agent", "after") not in spoken(original)
+        assert messages_of(copy)[: len(messages_of(original))] == messages_of(original)
+        assert ("agent", "after") in messages_of(copy) and ("agent", "after") not in messages_of(original)
 
 
 async def test_a_deleted_session_is_gone_and_deleting_it_again_is_no_error(workspace: Path) -> None:
@@ -176,7 +176,7 @@ async def test_what_was_said_before_a_cancel_is_kept(workspace: Path) -> None:
                 if isinstance(news.update, v1.AgentMessageChunk):
                     break
         updates, _ = await loaded(client, session)
-        assert spoken(updates)[0] == ("user", "/slow 100") and spoken(updates)[1][1].startswith("1 ")
+        assert messages_of(updates)[0] == ("user", "/slow 100") and messages_of(updates)[1][1].startswith("1 ")
 
 
 async def test_a_call_that_was_cut_off_by_a_crash_has_failed_and_keeps_its_id(workspace: Path) -> None:
@@ -208,4 +208,4 @@ async def test_a_session_that_was_deleted_elsewhere_does_not_cost_another_its_hi
         await client.prompt(gone, "/echo nobody will know")
         await client.prompt(stays, "/echo this stays")
         updates, _ = await loaded(other, stays)
-        assert ("agent", "this stays") in spoken(updates)
+        assert ("agent", "this stays") in messages_of(updates)

@@ -10,7 +10,7 @@ from antiphon.engines.questions import QuestionTasks
 from tests.waits import idle
 
 
-class Desk:
+class Questions:
     """Where the user answers, and what became of each question."""
 
     def __init__(self) -> None:
@@ -32,63 +32,63 @@ class Desk:
 
 
 @pytest.fixture
-async def desk() -> Desk:
-    return Desk()
+async def questions() -> Questions:
+    return Questions()
 
 
-async def test_several_are_open_at_once_and_each_gets_its_own_answer(desk: Desk) -> None:
+async def test_several_are_open_at_once_and_each_gets_its_own_answer(questions: Questions) -> None:
     for name in "abc":
-        desk.ask(name, name)
+        questions.ask(name, name)
     await idle()
-    assert len(desk.pending) == 3
+    assert len(questions.pending) == 3
     for name in "cab":
-        desk.answers[name].set()
+        questions.answers[name].set()
         await idle()
-    assert desk.book == ["c answered", "a answered", "b answered"] and len(desk.pending) == 0
+    assert questions.book == ["c answered", "a answered", "b answered"] and len(questions.pending) == 0
 
 
-async def test_one_is_withdrawn_and_the_others_stay(desk: Desk) -> None:
+async def test_one_is_withdrawn_and_the_others_stay(questions: Questions) -> None:
     for name in "ab":
-        desk.ask(name, name)
+        questions.ask(name, name)
     await idle()
-    desk.pending.withdraw("a")
-    desk.pending.withdraw("nobody asked this")
+    questions.pending.withdraw("a")
+    questions.pending.withdraw("nobody asked this")
     await idle()
-    assert desk.book == ["a withdrawn"] and len(desk.pending) == 1
-    desk.answers["b"].set()
+    assert questions.book == ["a withdrawn"] and len(questions.pending) == 1
+    questions.answers["b"].set()
     await idle()
-    assert desk.book == ["a withdrawn", "b answered"]
+    assert questions.book == ["a withdrawn", "b answered"]
 
 
-async def test_those_of_one_process_are_withdrawn_together_and_then_all(desk: Desk) -> None:
+async def test_those_of_one_process_are_withdrawn_together_and_then_all(questions: Questions) -> None:
     for key in ((1, "a"), (2, "b"), (1, "c")):
-        desk.ask(key, key[1])
+        questions.ask(key, key[1])
     await idle()
-    desk.pending.withdraw_all(lambda key: isinstance(key, tuple) and key[0] == 1)
+    questions.pending.withdraw_all(lambda key: isinstance(key, tuple) and key[0] == 1)
     await idle()
-    assert desk.book == ["a withdrawn", "c withdrawn"] and len(desk.pending) == 1
-    desk.pending.withdraw_all()
+    assert questions.book == ["a withdrawn", "c withdrawn"] and len(questions.pending) == 1
+    questions.pending.withdraw_all()
     await idle()
-    assert desk.book[-1] == "b withdrawn" and len(desk.pending) == 0
+    assert questions.book[-1] == "b withdrawn" and len(questions.pending) == 0
 
 
-async def test_one_that_is_asked_again_by_the_same_key_can_still_be_withdrawn(desk: Desk) -> None:
-    desk.ask("key", "first")
+async def test_one_that_is_asked_again_by_the_same_key_can_still_be_withdrawn(questions: Questions) -> None:
+    questions.ask("key", "first")
     await idle()
-    desk.pending.withdraw("key")
-    desk.ask("key", "second")  # before the first one has heard of it
+    questions.pending.withdraw("key")
+    questions.ask("key", "second")  # before the first one has heard of it
     await idle()
-    assert desk.book == ["first withdrawn"] and len(desk.pending) == 1
-    desk.pending.withdraw("key")
+    assert questions.book == ["first withdrawn"] and len(questions.pending) == 1
+    questions.pending.withdraw("key")
     await idle()
-    assert desk.book[-1] == "second withdrawn" and len(desk.pending) == 0
+    assert questions.book[-1] == "second withdrawn" and len(questions.pending) == 0
 
 
-async def test_one_that_is_withdrawn_before_it_was_asked_never_is(desk: Desk) -> None:
-    desk.ask("a", "a")
-    desk.pending.withdraw("a")
+async def test_one_that_is_withdrawn_before_it_was_asked_never_is(questions: Questions) -> None:
+    questions.ask("a", "a")
+    questions.pending.withdraw("a")
     await idle()
-    assert desk.book == [] and len(desk.pending) == 0
+    assert questions.book == [] and len(questions.pending) == 0
 
 
 async def test_a_question_that_fails_is_over_and_disturbs_no_other() -> None:

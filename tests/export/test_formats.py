@@ -18,7 +18,7 @@ from antiphon.export.json import document
 from antiphon.export.markdown import markdown
 from antiphon.export.session import ExportedSession, SessionFacts, read_session
 from antiphon.protocol import v1
-from tests.cli.histories import AT, asked, called, ended, said, thought, write
+from tests.cli.histories import AT, asked, called, ended, message_event, thought, write
 from tests.cli.test_sessions import ONE, Sessions, home, sessions
 
 __all__ = ["home", "sessions"]  # the fixtures
@@ -29,18 +29,18 @@ ABOUT = SessionFacts(
 PIXEL = base64.b64encode(b"\x89PNG\r\n").decode()
 
 
-def told(*history: Event | bytes) -> ExportedSession:
+def exported(*history: Event | bytes) -> ExportedSession:
     return read_session(ABOUT, [each if isinstance(each, bytes) else events.pack(each) for each in history])
 
 
 def body(*history: Event | bytes, **how: bool) -> str:
     """The Markdown without its head and without times."""
-    text = markdown(told(*history), **how).partition("Z\n\n")[2]
+    text = markdown(exported(*history), **how).partition("Z\n\n")[2]
     return re.sub(r"^(## .*) · .*$", r"\1", text, flags=re.MULTILINE)
 
 
 def entries(*history: Event | bytes) -> list[dict[str, object]]:
-    return list(json.loads(document(told(*history)))["entries"])
+    return list(json.loads(document(exported(*history)))["entries"])
 
 
 # the fold
@@ -50,11 +50,11 @@ def test_who_said_what_is_told_and_labels_are_not_told_twice() -> None:
     assert (
         body(
             asked("Hello"),
-            said("**Claude Code**\n\n", "claude", "a"),
-            said("**Codex**\n\n", "codex", "b"),
-            said("I am ", "claude", "a"),
-            said("Salut", "codex", "b"),
-            said("Claude", "claude", "a"),
+            message_event("**Claude Code**\n\n", "claude", "a"),
+            message_event("**Codex**\n\n", "codex", "b"),
+            message_event("I am ", "claude", "a"),
+            message_event("Salut", "codex", "b"),
+            message_event("Claude", "claude", "a"),
             called("Codex: ls", engine="codex"),
             ended("claude"),
             ended("codex"),
@@ -66,13 +66,13 @@ def test_who_said_what_is_told_and_labels_are_not_told_twice() -> None:
 def test_a_label_of_ours_belongs_to_the_engine_that_it_names() -> None:
     label = v1.AgentMessageChunk(v1.TextBlock("**Codex**\n\n"), "b", meta={"antiphon": {"engine": "codex"}})
     assert (
-        body(asked("Hello"), events.update_event(label), said("Salut", "codex", "b"))
+        body(asked("Hello"), events.update_event(label), message_event("Salut", "codex", "b"))
         == "## You\n\nHello\n\n## Codex\n\nSalut\n"
     )
 
 
 def test_two_engines_without_message_ids_do_not_finish_each_others_sentences() -> None:
-    spoken = [said("one ", "claude"), said("uno ", "codex"), said("two", "claude")]
+    spoken = [message_event("one ", "claude"), message_event("uno ", "codex"), message_event("two", "claude")]
     assert [entry["text"] for entry in entries(*spoken)] == ["one ", "uno ", "two"]
 
 
@@ -86,7 +86,7 @@ def test_a_failure_is_shown_and_so_is_an_early_end() -> None:
 def test_what_an_engine_was_given_and_what_was_cleared_is_not_shown() -> None:
     history = [
         asked("before"),
-        said("old"),
+        message_event("old"),
         ClearEvent(AT),
         GivenEvent(AT, "codex", "secret"),
         asked("after", by="nudge"),
@@ -103,7 +103,7 @@ def test_what_cannot_be_read_is_left_out_and_the_rest_is_told() -> None:
     odd = UpdateEvent(AT, Raw(b'{"sessionUpdate":"from_tomorrow","x":1}'))
     worse = UpdateEvent(AT, Raw(b'{"sessionUpdate":"tool_call"}'))
     assert (
-        body(asked("x"), odd, worse, b"nonsense", b'{"event":"new"}', said("y"))
+        body(asked("x"), odd, worse, b"nonsense", b'{"event":"new"}', message_event("y"))
         == "## You\n\nx\n\n## Claude Code\n\ny\n"
     )
 
@@ -139,11 +139,11 @@ def test_pictures_and_files_are_notes() -> None:
 
 
 def test_a_fence_that_was_left_open_does_not_swallow_the_rest() -> None:
-    assert body(said("```python\nx = 1", "claude"), asked("next")).endswith("x = 1\n```\n\n## You\n\nnext\n")
+    assert body(message_event("```python\nx = 1", "claude"), asked("next")).endswith("x = 1\n```\n\n## You\n\nnext\n")
 
 
 def test_nothing_on_the_page_moves_a_cursor() -> None:
-    shown = markdown(told(asked("\x1b[2Jboo\u202e"), called("\x1b]0;x\x07"), said("\x9b31m")))
+    shown = markdown(exported(asked("\x1b[2Jboo\u202e"), called("\x1b]0;x\x07"), message_event("\x9b31m")))
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", shown)
 
 
@@ -153,10 +153,10 @@ def test_nothing_on_the_page_moves_a_cursor() -> None:
 def test_json_has_the_shape_that_is_promised() -> None:
     whole = json.loads(
         document(
-            told(
+            exported(
                 asked("Hello", v1.ImageBlock(PIXEL, "image/png")),
                 thought("hmm"),
-                said("**Claude Code**\n\nHi"),
+                message_event("**Claude Code**\n\nHi"),
                 called("ls", v1.Diff("/w/a", "x")),
                 events.update_event(v1.NoticeUpdate(v1.NoticeSeverity.ERROR, "It failed", "broken")),
                 events.update_event(v1.Plan([v1.PlanEntry("Go", v1.PlanPriority.HIGH, v1.PlanStatus.PENDING)])),
@@ -245,7 +245,7 @@ def test_hostile_text_is_only_text() -> None:
         ),
         asked(v1.ResourceLink(HOSTILE, HOSTILE)),
         thought(HOSTILE),
-        said(
+        message_event(
             f"# {HOSTILE}\n\n- {HOSTILE}\n\n> {HOSTILE}\n\n```{HOSTILE}\n{HOSTILE}\n```\n\n`{HOSTILE}` **{HOSTILE}**",
             HOSTILE,
         ),
@@ -269,7 +269,9 @@ def test_any_text_becomes_harmless_html_that_still_says_it(text: str) -> None:
 
 
 def test_one_file_has_everything_and_asks_nobody_for_anything() -> None:
-    text = page(told(asked("x"), said("see [docs](https://example.org/a?b=1&c=2)"), thought("hmm"), called("ls")))
+    text = page(
+        exported(asked("x"), message_event("see [docs](https://example.org/a?b=1&c=2)"), thought("hmm"), called("ls"))
+    )
     read = harmless(text)
     assert not re.search(r"<(script|link|iframe)|@import|url\(", text)
     policy = next(attributes for tag, attributes in read.tags if attributes.get("http-equiv"))
@@ -303,7 +305,7 @@ def test_no_text_takes_long(text: str) -> None:
 
 def test_changes_are_coloured_and_thoughts_and_calls_can_be_closed() -> None:
     text = page(
-        told(
+        exported(
             thought("hmm"), called("Edit", v1.Diff("/w/a.py", "new", "old")), called("ls", status=v1.ToolStatus.FAILED)
         )
     )
@@ -329,7 +331,7 @@ def test_changes_are_coloured_and_thoughts_and_calls_can_be_closed() -> None:
 def test_the_format_is_what_was_asked_for_or_what_the_name_says(
     home: Path, sessions: Sessions, words: tuple[str, ...], begins: str
 ) -> None:
-    write(ONE, str(home), [asked("Sing ü"), thought("hmm"), said("La")], title="Songs")
+    write(ONE, str(home), [asked("Sing ü"), thought("hmm"), message_event("La")], title="Songs")
     status, out, err = sessions("export", "last", *words)
     assert status == 0
     if "-o" in words:
@@ -345,7 +347,7 @@ def test_a_file_that_cannot_be_written_is_an_error(home: Path, sessions: Session
 
 
 def test_show_tells_the_same_as_json(home: Path, sessions: Sessions) -> None:
-    write(ONE, str(home), [asked("Sing"), said("La")])
+    write(ONE, str(home), [asked("Sing"), message_event("La")])
     shown = sessions("show", "last", "--json")[1]
     assert shown.count("\n") == 1 and json.loads(shown) == json.loads(sessions("export", "last", "--format", "json")[1])
     assert sessions("show", "last", "--markdown")[1] == sessions("show", "last")[1]

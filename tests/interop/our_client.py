@@ -26,7 +26,7 @@ SLOW = 0.2
 Facts = dict[str, Any]
 
 
-class Book:
+class RequestLog:
     """What was asked of us."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Book:
 class OurFiles(Files):
     """The library's files, with a note of each call."""
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: RequestLog) -> None:
         super().__init__(write=True)
         self.book = book
 
@@ -70,7 +70,7 @@ class OurFiles(Files):
 class OurTerminals(Terminals):
     """The library's terminals, with a note of each call."""
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: RequestLog) -> None:
         super().__init__()
         self.book = book
 
@@ -125,7 +125,7 @@ async def code_of(asked: Awaitable[Any]) -> int | None:
 class Scenario:
     """The steps, in order. Each returns what was seen."""
 
-    def __init__(self, agent: ConnectedAgent, book: Book, folder: Path) -> None:
+    def __init__(self, agent: ConnectedAgent, book: RequestLog, folder: Path) -> None:
         self.agent = agent
         self.book = book
         self.folder = folder
@@ -276,7 +276,7 @@ STEPS: tuple[Callable[[Scenario], Awaitable[Facts]], ...] = (
 
 
 async def play(folder: Path, command: "list[str]") -> None:
-    book = Book()
+    book = RequestLog()
     async with antiphon.connect(
         command, cwd=folder, permission=book.permission, files=OurFiles(book), terminals=OurTerminals(book)
     ) as agent:

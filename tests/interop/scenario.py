@@ -56,7 +56,7 @@ def called(facts: Facts, *wanted: str) -> str:
     return f"never called: {', '.join(missing)}" if missing else ""
 
 
-def heard(facts: Facts, wanted: frozenset[str]) -> str:
+def missing_updates(facts: Facts, wanted: frozenset[str]) -> str:
     missing = sorted(wanted - set(facts["kinds"]))
     return f"never came: {', '.join(missing)}" if missing else ""
 
@@ -99,8 +99,8 @@ JUDGES: Final[dict[str, Callable[[Facts], str]]] = {
     "initialize": lambda facts: "" if facts["version"] == 1 and facts["methods"] else f"{facts}",
     "authenticate": lambda facts: "",
     "new": lambda facts: "" if facts["modes"] and facts["options"] else f"{facts}",
-    "updates": lambda facts: ended(facts) or heard(facts, SAID),
-    "updates_if_wanted": lambda facts: heard(facts, SAID_IF_WANTED),
+    "updates": lambda facts: ended(facts) or missing_updates(facts, SAID),
+    "updates_if_wanted": lambda facts: missing_updates(facts, SAID_IF_WANTED),
     "order": lambda facts: ended(facts) or in_order(facts),
     "permission_allow": lambda facts: ended(facts) or asked(facts) or called(facts, "write") or held(facts, "Sung by one."),
     "permission_reject": lambda facts: ended(facts) or asked(facts) or held(facts, "Sung by one."),
@@ -115,11 +115,11 @@ JUDGES: Final[dict[str, Callable[[Facts], str]]] = {
     "set_config_option": lambda facts: "" if facts["now"] == facts["asked"] else f"it is {facts['now']}",
     "list": lambda facts: "" if facts["mine"] == [facts["folder"]] else f"listed: {facts['mine']}",
     "load": lambda facts: same_mode(facts)
-    or heard(facts, frozenset({"user_message_chunk", "agent_message_chunk", "tool_call"}))
+    or missing_updates(facts, frozenset({"user_message_chunk", "agent_message_chunk", "tool_call"}))
     or ("" if facts["shown"] else "the last prompts did not come"),
     "resume": same_mode,
     "errors": refused,
-    "afterwards": lambda facts: ended(facts) or heard(facts, frozenset({"agent_message_chunk"})),
+    "afterwards": lambda facts: ended(facts) or missing_updates(facts, frozenset({"agent_message_chunk"})),
     "close": lambda facts: "",
     "quiet": lambda facts: f"logged: {facts['logged']}" if facts["logged"] else "",
     "delete": lambda facts: "" if not facts["mine"] else "it is still listed",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.interop.faults import FAULTS
-from tests.interop.who import ROOT, everybody
+from tests.interop.programs import ROOT, everybody
 
 PAGE: Final = ROOT / "docs" / "evidence" / "interop.md"
 REWRITE: Final = os.environ.get("ANTIPHON_INTEROP") == "write"

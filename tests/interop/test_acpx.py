@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.interop import scenario, table
-from tests.interop.playing import Stage, stage
-from tests.interop.who import everybody
+from tests.interop.environment import Environment, environment
+from tests.interop.programs import everybody
 
 Message = dict[str, Any]
 
@@ -19,7 +19,7 @@ Message = dict[str, Any]
 class Acpx:
     """It, in one folder with one home. What stays running between its commands ends with the stage."""
 
-    def __init__(self, on: Stage) -> None:
+    def __init__(self, on: Environment) -> None:
         who = everybody()
         self.on = on
         on.environment["ACPX_AUTH_DEMO"] = "nothing to type"  # makes it authenticate
@@ -147,7 +147,7 @@ def acpx(tmp_path: Path) -> Iterator[Acpx]:
     who = everybody()["acpx"]
     if who.missing:
         pytest.skip(f"{who.name} {who.missing}")
-    with stage(tmp_path) as on:
+    with environment(tmp_path) as on:
         yield Acpx(on)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.interop import faults, scenario, table
-from tests.interop.playing import Played, play, stage
-from tests.interop.who import everybody
+from tests.interop.environment import Played, environment, play
+from tests.interop.programs import everybody
 
 OFFICIAL = ("python", "python-next", "typescript")
 
@@ -45,7 +45,7 @@ def pair(client: str, agent: str, place: Path) -> Played:
     for name in (client, agent):
         if who[name].missing:
             pytest.skip(f"{who[name].name} {who[name].missing}")
-    with stage(place) as on:
+    with environment(place) as on:
         played = play(on, who[client], who[agent])
         folder = str(on.folder)
     seen = played.seen if agent != "antiphon" else [*played.seen, scenario.quiet(played.logged, played.traffic)]

@@ -23,7 +23,7 @@ wait
 """
 
 
-async def heard(command: LocalCommand, word: str) -> None:
+async def wait_for_output(command: LocalCommand, word: str) -> None:
     """Until it has said this."""
     async with asyncio.timeout(20):
         while word not in command.output() and command.exit is None:
@@ -36,7 +36,7 @@ async def shell(line: str) -> LocalCommand:
 
 async def test_kill_ends_the_whole_tree_and_keeps_the_output(tmp_path: Path) -> None:
     async with await shell(FAMILY.format(tmp_path)) as command:
-        await heard(command, "up")
+        await wait_for_output(command, "up")
         pids = pids_in(tmp_path)
         assert all(map(alive, pids.values()))
         await command.kill()
@@ -47,7 +47,7 @@ async def test_kill_ends_the_whole_tree_and_keeps_the_output(tmp_path: Path) -> 
 
 async def test_a_command_may_clean_up_after_term() -> None:
     async with await shell("trap 'echo saved; exit 9' TERM; echo up; while :; do sleep 0.01; done") as command:
-        await heard(command, "up")
+        await wait_for_output(command, "up")
         await command.kill()
         assert command.exit == Exit(9, None) and command.output().endswith("saved\n")
 
@@ -55,7 +55,7 @@ async def test_a_command_may_clean_up_after_term() -> None:
 async def test_a_command_deaf_to_term_gets_kill(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "TERM_GRACE", 0.1)
     async with await shell("trap '' TERM; echo up; while :; do sleep 0.01; done") as command:
-        await heard(command, "up")
+        await wait_for_output(command, "up")
         await command.kill()
         assert command.exit == Exit(None, "SIGKILL")
 
@@ -95,7 +95,7 @@ async def test_waiters_are_told_of_a_kill() -> None:
 @pytest.mark.parametrize("way", ["kill", "close"])
 async def test_cancelling_who_ends_it_does_not_stop_the_end(way: str) -> None:
     command = await shell("echo up; exec sleep 300")
-    await heard(command, "up")
+    await wait_for_output(command, "up")
     ending = asyncio.create_task(getattr(command, way)())
     await turns(1)
     ending.cancel()

@@ -17,7 +17,18 @@ from antiphon.protocol.v1.permission import PermissionOptionKind as Kind
 from antiphon.redaction import redact
 from antiphon.store.decisions import DecisionStore
 from antiphon.store.schema import FILE_NAME, open_database
-from tests.permission.keeping import NO, ONCE, OPTIONS, Deeds, User, audited, names_in, rules, staged, stores
+from tests.permission.gated_session import (
+    NO,
+    ONCE,
+    OPTIONS,
+    AgentActions,
+    User,
+    audited,
+    gated_session,
+    names_in,
+    rules,
+    stores,
+)
 
 YES, REJECTED = v1.Selected("y"), v1.Selected("n")
 
@@ -26,11 +37,11 @@ async def outcome_of_editing(gate: PermissionGate, cwd: Path, **call: Any) -> ob
     """What an agent is told that asks to edit a file."""
     outcomes: list[object] = []
 
-    async def play(agent: Deeds) -> None:
+    async def play(agent: AgentActions) -> None:
         outcomes.append(await (agent.ask(**call) if call else agent.ask_to_edit("a")))
 
-    async with staged(gate, cwd) as stage:
-        await stage.turn(play)
+    async with gated_session(gate, cwd) as gated:
+        await gated.turn(play)
     return outcomes[0]
 
 
@@ -165,15 +176,15 @@ async def test_a_question_about_a_write_is_released_when_the_turn_is_cancelled(t
         await asyncio.Event().wait()
         raise AssertionError
 
-    async def play(agent: Deeds) -> None:
+    async def play(agent: AgentActions) -> None:
         answers.append(await agent.write("a"))
 
     async with open_database(tmp_path / "state") as database:
         gate = PermissionGate(ask=ask, **stores(database))
-        async with staged(gate, tmp_path) as stage:
-            turn = asyncio.create_task(stage.turn(play))
+        async with gated_session(gate, tmp_path) as gated:
+            turn = asyncio.create_task(gated.turn(play))
             await asked.wait()
-            await stage.session.cancel()
+            await gated.session.cancel()
             await turn
         log = await audited(database)
     assert answers and answers[0] and "cancelled" in answers[0] and not (tmp_path / "a").exists()
@@ -190,14 +201,14 @@ async def test_a_cancelled_question_for_permission_is_written_down(tmp_path: Pat
         await asyncio.Event().wait()
         raise AssertionError
 
-    async def play(agent: Deeds) -> None:
+    async def play(agent: AgentActions) -> None:
         outcomes.append(await agent.ask_to_edit("a"))
 
     async with open_database(tmp_path / "state") as database:
-        async with staged(PermissionGate(ask=ask, **stores(database)), tmp_path) as stage:
-            turn = asyncio.create_task(stage.turn(play))
+        async with gated_session(PermissionGate(ask=ask, **stores(database)), tmp_path) as gated:
+            turn = asyncio.create_task(gated.turn(play))
             await asked.wait()
-            await stage.session.cancel()
+            await gated.session.cancel()
             await turn
         log = await audited(database)
     assert outcomes == [v1.Cancelled()]
@@ -213,11 +224,11 @@ async def test_a_link_that_is_put_in_the_way_while_the_user_thinks_is_not_follow
 
     answers: list[str | None] = []
 
-    async def play(agent: Deeds) -> None:
+    async def play(agent: AgentActions) -> None:
         answers.append(await agent.write("a"))
 
-    async with staged(PermissionGate(ask=ask), tmp_path) as stage:
-        await stage.turn(play)
+    async with gated_session(PermissionGate(ask=ask), tmp_path) as gated:
+        await gated.turn(play)
     assert answers[0] and "leads elsewhere" in answers[0]
     assert (tmp_path / "precious").read_text(encoding="utf-8") == "old"
 
@@ -302,7 +313,7 @@ def test_what_is_no_secret_stays(command: str) -> None:
 
 
 async def test_the_audit_has_neither_contents_nor_secrets(tmp_path: Path) -> None:
-    async def play(agent: Deeds) -> None:
+    async def play(agent: AgentActions) -> None:
         await agent.write("a", "PRIVATE")
         await agent.ask_to_edit("a", "PRIVATE")
         await agent.ask_to_run("deploy --token PRIVATE")
@@ -310,8 +321,8 @@ async def test_the_audit_has_neither_contents_nor_secrets(tmp_path: Path) -> Non
         await agent.ask(name="mcp__s__t", raw_input={"text": "PRIVATE"})
 
     async with open_database(tmp_path / "state") as database:
-        async with staged(PermissionGate(**stores(database)), tmp_path) as stage:
-            await stage.turn(play)
+        async with gated_session(PermissionGate(**stores(database)), tmp_path) as gated:
+            await gated.turn(play)
         log = await audited(database)
     assert len(log) == 5 and "PRIVATE" not in repr(log)
     assert b"PRIVATE" not in (tmp_path / "state" / FILE_NAME).read_bytes()

@@ -21,7 +21,7 @@ from antiphon.policy import PolicyMode, Rule, Rules, Scope, Verdict, decide
 from antiphon.protocol import v1
 from antiphon.store.decisions import DecisionStore
 from antiphon.store.schema import open_database
-from tests.permission.keeping import NO, OPTIONS, Deeds, User, staged
+from tests.permission.gated_session import NO, OPTIONS, AgentActions, User, gated_session
 from tests.policy.corpus import lines
 
 WORK = Workspace.at("/work")
@@ -154,11 +154,11 @@ async def test_a_write_reads_the_old_file_in_a_thread_only_to_ask_about_it_and_o
     (tmp_path / "watched").write_text("old", encoding="utf-8")
     OPENED.clear()
 
-    async def play(agent: Deeds) -> None:
+    async def play(agent: AgentActions) -> None:
         await agent.write("watched", "new")
 
-    async with staged(gate, tmp_path) as stage:
-        await stage.turn(play)
+    async with gated_session(gate, tmp_path) as gated:
+        await gated.turn(play)
     opened = [thread for name, thread in OPENED if name == "watched"]
     assert threading.get_ident() not in opened
     assert reads is None or len(opened) == reads
@@ -232,10 +232,10 @@ async def test_a_write_to_a_file_that_names_programs_is_asked_about(
     (tmp_path / ".idea").symlink_to("conf")
     user = User(NO)
 
-    async def play(agent: Deeds) -> None:
+    async def play(agent: AgentActions) -> None:
         await agent.write(path, "x")
         await agent.write("free.txt", "x")
 
-    async with staged(PermissionGate(ask=user, **gate), tmp_path) as stage:  # type: ignore[arg-type]  # a mode or rules
-        await stage.turn(play)
+    async with gated_session(PermissionGate(ask=user, **gate), tmp_path) as gated:  # type: ignore[arg-type]  # a mode or rules
+        await gated.turn(play)
     assert len(user.asked) == 1 and (tmp_path / "free.txt").exists() and not (tmp_path / path).exists()

@@ -17,7 +17,7 @@ from antiphon.protocol import v1
 from antiphon.store.schema import open_database
 from tests.client.agents import AT_ONCE
 from tests.limits import limit
-from tests.permission.keeping import NO, ONCE, Deeds, User, audited, names_in, rules, staged, stores
+from tests.permission.gated_session import NO, ONCE, AgentActions, User, audited, gated_session, names_in, rules, stores
 from tests.waits import idle
 
 ALWAYS = PermissionChoice(Verdict.ALLOW, "project")
@@ -113,7 +113,7 @@ async def test_an_agent_that_never_asks_gets_nothing_for_free(tmp_path: Path) ->
     gate = PermissionGate(rules("Edit(src/**)", "Bash(echo *)"))
     answers: dict[str, str | None] = {}
 
-    async def play(agent: Deeds) -> None:
+    async def play(agent: AgentActions) -> None:
         answers["inside"] = await agent.write("src/a")
         answers["beside"] = await agent.write("b")
         answers["echo"] = await agent.run("echo", "hello")
@@ -122,8 +122,8 @@ async def test_an_agent_that_never_asks_gets_nothing_for_free(tmp_path: Path) ->
         answers["touch"] = await agent.run("touch", "c")
         answers["preloaded"] = await agent.run("echo", "hello", env=[v1.EnvVariable("LD_PRELOAD", "/tmp/x.so")])
 
-    async with staged(gate, tmp_path) as stage:
-        await stage.turn(play)
+    async with gated_session(gate, tmp_path) as gated:
+        await gated.turn(play)
     assert [what for what, answer in answers.items() if answer is None] == ["inside", "echo", "line"]
     assert {what for what, answer in answers.items() if answer and "permission denied" in answer} == {
         "beside", "smuggled", "touch", "preloaded"
@@ -137,11 +137,11 @@ async def test_a_read_that_a_rule_denies_is_denied_through_the_client_too(tmp_pa
     (tmp_path / "link").symlink_to("secret")
     answers: list[str | None] = []
 
-    async def play(agent: Deeds) -> None:
+    async def play(agent: AgentActions) -> None:
         answers.extend([await agent.read(name) for name in ("open", "secret", "link")])
 
-    async with staged(PermissionGate(rules(deny=["Read(secret)"])), tmp_path) as stage:
-        await stage.turn(play)
+    async with gated_session(PermissionGate(rules(deny=["Read(secret)"])), tmp_path) as gated:
+        await gated.turn(play)
     assert answers[0] is None and all(answer and "denied" in answer for answer in answers[1:])
 
 
@@ -149,11 +149,11 @@ async def test_a_deny_rule_holds_whatever_the_user_and_the_mode_say(tmp_path: Pa
     gate = PermissionGate(rules(deny=["Edit(.env)"]), PolicyMode.BYPASS, ask=User())
     answers: list[object] = []
 
-    async def play(agent: Deeds) -> None:
+    async def play(agent: AgentActions) -> None:
         answers.extend([await agent.ask_to_edit(".env"), await agent.write(".env"), await agent.write("other")])
 
-    async with staged(gate, tmp_path) as stage:
-        await stage.turn(play)
+    async with gated_session(gate, tmp_path) as gated:
+        await gated.turn(play)
     assert answers[0] == v1.Selected("n") and answers[1] and answers[2] is None
     assert names_in(tmp_path) == ["other"]
 
@@ -162,14 +162,14 @@ async def test_in_plan_nothing_is_written_or_run_until_the_mode_is_changed(tmp_p
     gate = PermissionGate(rules("Edit", "Bash"), PolicyMode.PLAN, ask=User())
     answers: list[object] = []
 
-    async def play(agent: Deeds) -> None:
+    async def play(agent: AgentActions) -> None:
         answers.extend([await agent.ask_to_edit("a"), await agent.write("a"), await agent.run("touch", "a")])
 
-    async with staged(gate, tmp_path) as stage:
-        await stage.turn(play)
+    async with gated_session(gate, tmp_path) as gated:
+        await gated.turn(play)
         assert answers[0] == v1.Selected("n") and None not in answers
         gate.mode = PolicyMode.DEFAULT
-        await stage.turn(play)
+        await gated.turn(play)
     assert answers[3:] == [v1.Selected("y"), None, None]
 
 
@@ -178,12 +178,12 @@ async def test_a_path_outside_the_roots_is_refused_without_a_question(tmp_path: 
     work.mkdir()
     answers: list[str | None] = []
 
-    async def play(agent: Deeds) -> None:
+    async def play(agent: AgentActions) -> None:
         answers.append(await agent.write("../beside"))
         answers.append(await agent.run("touch", "x", cwd=str(tmp_path)))
 
-    async with staged(PermissionGate(ask=User()), work) as stage:
-        await stage.turn(play)
+    async with gated_session(PermissionGate(ask=User()), work) as gated:
+        await gated.turn(play)
     assert all(answers) and names_in(tmp_path) == ["work"]
 
 
@@ -196,13 +196,13 @@ async def test_an_allowed_command_is_one_command_in_whatever_form_it_comes(tmp_p
     ]  # fmt: skip
     user = User(*[ONCE for _ in forms])
 
-    async def play(agent: Deeds) -> None:
+    async def play(agent: AgentActions) -> None:
         for form in forms:
             await agent.ask_to_run("touch 'a b' c")
             assert await agent.run(*form) is None
 
-    async with staged(PermissionGate(ask=user), tmp_path) as stage:
-        await stage.turn(play)
+    async with gated_session(PermissionGate(ask=user), tmp_path) as gated:
+        await gated.turn(play)
     assert len(user.asked) == len(forms)
 
 
@@ -226,12 +226,12 @@ async def test_another_command_than_the_allowed_one_is_asked(
         more = {"cwd": str(tmp_path / more["cwd"])}
     user = User(ONCE, NO)
 
-    async def play(agent: Deeds) -> None:
+    async def play(agent: AgentActions) -> None:
         await agent.ask_to_run(asked)
         assert await agent.run(*form, **more) is not None
 
-    async with staged(PermissionGate(ask=user), tmp_path) as stage:
-        await stage.turn(play)
+    async with gated_session(PermissionGate(ask=user), tmp_path) as gated:
+        await gated.turn(play)
     assert len(user.asked) == 2
     assert names_in(tmp_path) == ["sub"]
 
@@ -239,18 +239,18 @@ async def test_another_command_than_the_allowed_one_is_asked(
 async def test_what_was_allowed_ends_with_the_turn_and_a_read_grants_no_write(tmp_path: Path) -> None:
     user = User(ONCE, NO, ONCE, NO)
 
-    async def ask(agent: Deeds) -> None:
+    async def ask(agent: AgentActions) -> None:
         await agent.ask_to_edit("a")
 
-    async def write(agent: Deeds) -> None:
+    async def write(agent: AgentActions) -> None:
         assert await agent.write("a") is not None
         place = str(tmp_path / "a")
         await agent.ask(name="Read", kind=v1.ToolKind.READ, raw_input={"path": place})
         assert await agent.write("a") is not None
 
-    async with staged(PermissionGate(rules(ask=["Read"]), ask=user), tmp_path) as stage:
-        await stage.turn(ask)
-        await stage.turn(write)
+    async with gated_session(PermissionGate(rules(ask=["Read"]), ask=user), tmp_path) as gated:
+        await gated.turn(ask)
+        await gated.turn(write)
     assert len(user.asked) == 4
 
 
@@ -263,7 +263,7 @@ async def test_always_survives_a_restart_within_its_scope(tmp_path: Path) -> Non
     there.mkdir()
     outcomes: list[object] = []
 
-    async def play(agent: Deeds) -> None:
+    async def play(agent: AgentActions) -> None:
         outcomes.append(await agent.ask_to_run("git status"))
 
     user = User(ALWAYS)
@@ -272,9 +272,9 @@ async def test_always_survives_a_restart_within_its_scope(tmp_path: Path) -> Non
             user = User(NO)
         async with (
             open_database(tmp_path) as database,
-            staged(PermissionGate(ask=user, **stores(database)), cwd) as stage,
+            gated_session(PermissionGate(ask=user, **stores(database)), cwd) as gated,
         ):
-            await stage.turn(play)
+            await gated.turn(play)
     assert outcomes == [v1.Selected("y"), v1.Selected("y"), v1.Selected("n")]
     async with open_database(tmp_path) as database:
         log = await audited(database)
@@ -291,22 +291,22 @@ async def test_never_is_remembered_too_and_told_with_the_option_that_says_so(tmp
     user = User(PermissionChoice(Verdict.DENY, "everywhere"))
     outcomes: list[object] = []
 
-    async def play(agent: Deeds) -> None:
+    async def play(agent: AgentActions) -> None:
         outcomes.append(await agent.ask_to_run("git push"))
 
     async with open_database(tmp_path) as database:
         gate = PermissionGate(mode=PolicyMode.DEFAULT, ask=user, **stores(database))
-        async with staged(gate, tmp_path) as stage:
-            await stage.turn(play)
+        async with gated_session(gate, tmp_path) as gated:
+            await gated.turn(play)
             gate.mode = PolicyMode.BYPASS
-            await stage.turn(play)
+            await gated.turn(play)
     assert outcomes == [v1.Selected("N"), v1.Selected("n")]
 
 
 async def test_a_remembered_answer_expires(tmp_path: Path) -> None:
     outcomes: list[object] = []
 
-    async def play(agent: Deeds) -> None:
+    async def play(agent: AgentActions) -> None:
         outcomes.append(await agent.ask_to_run("git status"))
 
     for place in (tmp_path / "state", None):
@@ -318,9 +318,9 @@ async def test_a_remembered_answer_expires(tmp_path: Path) -> None:
         )
         async with open_database(place or tmp_path) as database:
             kept = {} if place is None else stores(database)
-            async with staged(PermissionGate(ask=user, **kept), tmp_path) as stage:
+            async with gated_session(PermissionGate(ask=user, **kept), tmp_path) as gated:
                 for _ in range(3):
-                    await stage.turn(play)
+                    await gated.turn(play)
         assert outcomes == [v1.Selected("y"), v1.Selected("y"), v1.Selected("n")]
 
 
@@ -328,12 +328,12 @@ async def test_what_no_rule_can_say_is_allowed_once(tmp_path: Path) -> None:
     user = User(ALWAYS, NO)
     outcomes: list[object] = []
 
-    async def play(agent: Deeds) -> None:
+    async def play(agent: AgentActions) -> None:
         outcomes.append(await agent.ask_to_run("echo $(date)"))
         outcomes.append(await agent.ask_to_run("echo $(date)"))
 
-    async with staged(PermissionGate(ask=user), tmp_path) as stage:
-        await stage.turn(play)
+    async with gated_session(PermissionGate(ask=user), tmp_path) as gated:
+        await gated.turn(play)
     assert user.asked[0].always == ()
     assert outcomes == [v1.Selected("y"), v1.Selected("n")]
 
@@ -356,10 +356,10 @@ async def test_questions_come_one_by_one_and_an_always_answers_those_that_wait(t
         asked += 1
         return await ask(question)
 
-    async def play(agent: Deeds) -> None:
+    async def play(agent: AgentActions) -> None:
         lines = ("git status", "git status", "git log")
         await asyncio.gather(*[agent.ask_to_run(line) for line in lines])
 
-    async with staged(PermissionGate(ask=counted), tmp_path) as stage:
-        await stage.turn(play)
+    async with gated_session(PermissionGate(ask=counted), tmp_path) as gated:
+        await gated.turn(play)
     assert asked == 2

@@ -27,7 +27,7 @@ _NOBODY: dict[str, Any] = {"user": 65534, "group": 65534, "extra_groups": []} if
 """Who runs the lines where we are root: a line that was allowed by mistake must not harm the machine."""
 
 
-class Deed(NamedTuple):
+class Effects(NamedTuple):
     """What one line did: whether `canary` ran, what it changed outside and inside, and whether it printed the secret."""
 
     line: str
@@ -61,12 +61,12 @@ class Yard:
             call, work, [work], home=str(self.model / "home"), resolve=os.path.realpath, exists=os.path.lexists
         )
 
-    def run_all(self, lines: Iterable[str]) -> list[Deed]:
+    def run_all(self, lines: Iterable[str]) -> list[Effects]:
         """Run every line, each in a copy of its own."""
         with ThreadPoolExecutor(4) as pool:
             return list(pool.map(self._run, lines))
 
-    def suspects(self, lines: Sequence[str], together: int = 16) -> list[Deed]:
+    def suspects(self, lines: Sequence[str], together: int = 16) -> list[Effects]:
         """Run the lines many in one copy, and return those that do something when they are run alone."""
         groups = [lines[at : at + together] for at in range(0, len(lines), together)]
         with ThreadPoolExecutor(4) as pool:
@@ -91,13 +91,13 @@ class Yard:
         subprocess.run(["cp", "-a", str(self.model), str(place)], check=True)
         return place
 
-    def _run(self, line: str) -> Deed:
+    def _run(self, line: str) -> Effects:
         place = self._copy()
         before = _state(place / "outside"), set(_names(place / "work"))
         # The line names places as they are in the model, where it was judged.
         shown = self._bash(line.replace(str(self.model), str(place)), place)
         inside = sorted(set(_names(place / "work")) ^ before[1])
-        deed = Deed(
+        deed = Effects(
             line, any((place / "marks").iterdir()), _state(place / "outside") != before[0], inside, SECRET in shown
         )
         shutil.rmtree(place, ignore_errors=True)

@@ -14,7 +14,7 @@ import pytest
 
 from antiphon.policy import Rules, Verdict, decide
 from tests.policy import traps
-from tests.policy.real_programs import BASH, GIT, Deed, Yard
+from tests.policy.real_programs import BASH, GIT, Effects, Yard
 
 LINES = int(os.environ.get("ANTIPHON_TRAP_LINES", "100"))
 PROVED = 300
@@ -72,7 +72,7 @@ def is_reader(line: str) -> bool:
     return line.split()[0] not in traps.WRITERS
 
 
-def reported(deeds: list[Deed]) -> str:
+def reported(deeds: list[Effects]) -> str:
     return "\n".join(str(deed) for deed in deeds)
 
 

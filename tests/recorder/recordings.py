@@ -66,8 +66,8 @@ class Tape:
     def choose(self, id: Json, option: str) -> "Tape":
         return self.answer(id, {"outcome": {"outcome": "selected", "optionId": option}}, "c2a")
 
-    def told(self) -> tuple[Story, list[RecordedMessage]]:
+    def read_back(self) -> tuple[Story, list[RecordedMessage]]:
         return story_of(self.lines)
 
     def story(self) -> Story:
-        return self.told()[0]
+        return self.read_back()[0]

@@ -20,7 +20,7 @@ DEMO = "examples/recordings/demo.jsonl"
 PAGE = (ROOT / "docs" / "inspect.md").read_text(encoding="utf-8")
 
 
-class Desk:
+class Inspection:
     """Where recordings are inspected."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,13 +45,13 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Desk:
+def inspection(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Inspection:
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.chdir(ROOT)
-    return Desk(tmp_path, capsys)
+    return Inspection(tmp_path, capsys)
 
 
-def singing() -> Tape:
+def full_turn() -> Tape:
     """A turn with everything in it, and a second one that fails."""
     tape = Tape().meet().prompt(2, "sing a song")
     tape.update("tool_call", toolCallId="c", title="Read a.txt", kind="read", status="pending")
@@ -72,29 +72,30 @@ def test_every_option_is_on_the_page_and_no_other() -> None:
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", PAGE)) == options - {"--help"}
 
 
-def test_no_line_is_wider_than_there_is_room(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_line_is_wider_than_there_is_room(inspection: Inspection, monkeypatch: pytest.MonkeyPatch) -> None:
     for width in (60, 80, 140):
         monkeypatch.setenv("COLUMNS", str(width))
-        lines = desk.inspect(DEMO, "--diagram").splitlines()
+        lines = inspection.inspect(DEMO, "--diagram").splitlines()
         assert max(len(line) for line in lines if "https://" not in line) <= width  # half an address leads nowhere
 
 
-def test_runs_of_pieces_are_one_arrow(desk: Desk) -> None:
+def test_runs_of_pieces_are_one_arrow(inspection: Inspection) -> None:
     assert re.search(
-        r"◀─+ 5 \u00d7 agent_message_chunk \d+ B in 1\.00 s │", desk.inspect(desk.tape(singing()), "--diagram")
+        r"◀─+ 5 \u00d7 agent_message_chunk \d+ B in 1\.00 s │",
+        inspection.inspect(inspection.tape(full_turn()), "--diagram"),
     )
 
 
-def test_a_terminal_without_unicode_gets_ascii(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_without_unicode_gets_ascii(inspection: Inspection, monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", out)
-    main(["inspect", desk.tape(singing().meet().prompt(2, "sing " * 100)), "--diagram"])
+    main(["inspect", inspection.tape(full_turn().meet().prompt(2, "sing " * 100)), "--diagram"])
     out.flush()
     text = out.buffer.getvalue().decode("ascii")
     assert "session/prompt sing a song ---" in text and "\\u" not in text
 
 
-def test_nothing_that_a_terminal_would_obey_is_written(desk: Desk) -> None:
+def test_nothing_that_a_terminal_would_obey_is_written(inspection: Inspection) -> None:
     bad = "\x1b[2J\u202e\x9b31m"
     tape = (
         Tape()
@@ -105,7 +106,7 @@ def test_nothing_that_a_terminal_would_obey_is_written(desk: Desk) -> None:
     tape.update("tool_call", toolCallId=bad, title=bad, kind=bad, status=bad).permission(7, {"toolCallId": bad})
     tape.choose(7, bad).answer(2, {"stopReason": bad}).line(t=1, dir="a2c", raw=bad)
     for words in (("--diagram",), ("--message", "1-20"), ("--turn", "1"), ("--deviations",)):
-        shown = desk.inspect(desk.tape(tape), *words)
+        shown = inspection.inspect(inspection.tape(tape), *words)
         assert shown and not set(shown) & set(bad) - set("[2J31m")
 
 
@@ -123,54 +124,56 @@ def test_nothing_that_a_terminal_would_obey_is_written(desk: Desk) -> None:
         (("--message", "2-3"), [2, 3]),
     ],
 )
-def test_a_choice_of_messages(desk: Desk, words: tuple[str, ...], messages: list[int]) -> None:
-    path = desk.tape(singing())
-    assert [entry["message"] for entry in desk.json(path, "--messages", *words)["entries"]] == messages
-    shown = desk.inspect(path, *words)
+def test_a_choice_of_messages(inspection: Inspection, words: tuple[str, ...], messages: list[int]) -> None:
+    path = inspection.tape(full_turn())
+    assert [entry["message"] for entry in inspection.json(path, "--messages", *words)["entries"]] == messages
+    shown = inspection.inspect(path, *words)
     assert [int(number) for number in re.findall(r"^ +(\d+) +\d+\.\d{3} ", shown, re.MULTILINE)] == messages
 
 
-def test_a_deviation_is_printed_below_its_message(desk: Desk) -> None:
-    assert re.search(r"18 .*session/set_mode.*\n +! .*modeId", desk.inspect(desk.tape(singing()), "--deviations"))
+def test_a_deviation_is_printed_below_its_message(inspection: Inspection) -> None:
+    assert re.search(
+        r"18 .*session/set_mode.*\n +! .*modeId", inspection.inspect(inspection.tape(full_turn()), "--deviations")
+    )
 
 
-def test_a_message_is_printed_whole(desk: Desk) -> None:
-    shown = desk.inspect(desk.tape(singing()), "--message", "16")
+def test_a_message_is_printed_whole(inspection: Inspection) -> None:
+    shown = inspection.inspect(inspection.tape(full_turn()), "--message", "16")
     assert msgspec.json.decode(shown[shown.index("{") :])["params"]["prompt"][0]["text"] == "louder"
 
 
-def test_json_has_the_story_and_the_messages_only_when_asked(desk: Desk) -> None:
-    found = desk.json(DEMO)
+def test_json_has_the_story_and_the_messages_only_when_asked(inspection: Inspection) -> None:
+    found = inspection.json(DEMO)
     assert found["messages"] == 96 and found["undecodable"] == 0 and "entries" not in found
     assert {"rule", "message", "text"} <= found["deviations"][0].keys()
-    assert len(desk.json(DEMO, "--messages")["entries"]) == 96
+    assert len(inspection.json(DEMO, "--messages")["entries"]) == 96
 
 
-def test_the_user_chooses_what_counts_as_slow(desk: Desk) -> None:
-    path = desk.tape(singing())
-    assert len(desk.json(path)["slow"]) == 1 and len(desk.json(path, "--slow", "0.2")["slow"]) == 6
+def test_the_user_chooses_what_counts_as_slow(inspection: Inspection) -> None:
+    path = inspection.tape(full_turn())
+    assert len(inspection.json(path)["slow"]) == 1 and len(inspection.json(path, "--slow", "0.2")["slow"]) == 6
 
 
-def test_stdin_is_a_recording_too(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stdin_is_a_recording_too(inspection: Inspection, monkeypatch: pytest.MonkeyPatch) -> None:
     for words in (("-",), ("-f", "-")):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"".join(singing().lines)), encoding="utf-8"))
-        assert "sing a song" in desk.inspect(*words)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"".join(full_turn().lines)), encoding="utf-8"))
+        assert "sing a song" in inspection.inspect(*words)
 
 
-def test_strict_is_for_ci(desk: Desk) -> None:
-    desk.inspect(desk.tape(singing()), "--strict")
-    assert desk.status == 1
-    desk.inspect(desk.tape(singing()))
-    assert desk.status == 0
+def test_strict_is_for_ci(inspection: Inspection) -> None:
+    inspection.inspect(inspection.tape(full_turn()), "--strict")
+    assert inspection.status == 1
+    inspection.inspect(inspection.tape(full_turn()))
+    assert inspection.status == 0
 
 
 @pytest.mark.parametrize(("text", "why"), [("", "it is empty"), ("hello\nyou\n", "no message in 2 lines")])
-def test_a_file_that_is_no_recording_is_reported(desk: Desk, text: str, why: str) -> None:
-    path = desk.folder / "x.jsonl"
+def test_a_file_that_is_no_recording_is_reported(inspection: Inspection, text: str, why: str) -> None:
+    path = inspection.folder / "x.jsonl"
     path.write_text(text, encoding="utf-8")
-    assert desk.inspect(str(path)) == "" and desk.status == 1
-    assert f"`{path}` is not a recording: {why}" in desk.err and "hint: a line is" in desk.err
-    assert why in desk.json(str(path))["error"]["message"] and desk.status == 1
+    assert inspection.inspect(str(path)) == "" and inspection.status == 1
+    assert f"`{path}` is not a recording: {why}" in inspection.err and "hint: a line is" in inspection.err
+    assert why in inspection.json(str(path))["error"]["message"] and inspection.status == 1
 
 
 @pytest.mark.parametrize(
@@ -187,17 +190,17 @@ def test_a_file_that_is_no_recording_is_reported(desk: Desk, text: str, why: str
         ((DEMO, "--html", "nowhere/page.html"), 1, "cannot be written"),
     ],
 )
-def test_misuse_is_reported_with_a_hint(desk: Desk, words: tuple[str, ...], status: int, text: str) -> None:
-    assert (desk.inspect(*words) == "") == ("--json" not in words) and desk.status == status
-    assert text in desk.err and "hint: " in desk.err
+def test_misuse_is_reported_with_a_hint(inspection: Inspection, words: tuple[str, ...], status: int, text: str) -> None:
+    assert (inspection.inspect(*words) == "") == ("--json" not in words) and inspection.status == status
+    assert text in inspection.err and "hint: " in inspection.err
 
 
-def test_a_page_is_written_beside_the_recording_for_its_owner_alone(desk: Desk) -> None:
-    path = desk.tape(singing())
-    assert desk.inspect("--html", path) == "" and "wrote" in desk.err
-    page = desk.folder / "tape.html"
+def test_a_page_is_written_beside_the_recording_for_its_owner_alone(inspection: Inspection) -> None:
+    path = inspection.tape(full_turn())
+    assert inspection.inspect("--html", path) == "" and "wrote" in inspection.err
+    page = inspection.folder / "tape.html"
     assert page.stat().st_mode & 0o777 == 0o600 and "sing a song" in page.read_text(encoding="utf-8")
-    assert desk.inspect(path, "--html", "-") == page.read_text(encoding="utf-8")
+    assert inspection.inspect(path, "--html", "-") == page.read_text(encoding="utf-8")
 
 
 def test_numbers_that_follow_each_other_are_joined() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from antiphon.recorder.writer import RecordingFiles, RecordingWriter, WriteQueue
 
 
-def shelf_at(path: Path, **options: int | None) -> RecordingFiles:
+def files_at(path: Path, **options: int | None) -> RecordingFiles:
     files = RecordingFiles(str(path), **options)
     files.first_line = lambda part: b"part %d\n" % part
     files.open()
@@ -28,7 +28,7 @@ def test_rotation_loses_nothing_and_cuts_no_line(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], limit: int
 ) -> None:
     path = tmp_path_factory.mktemp("shelf") / "a.jsonl"
-    files = shelf_at(path, limit=limit)
+    files = files_at(path, limit=limit)
     for start in range(0, len(lines), 3):
         files.write(b"".join(lines[start : start + 3]))
     files.close()
@@ -46,7 +46,7 @@ def test_rotation_loses_nothing_and_cuts_no_line(
 def test_what_is_there_moves_aside_and_only_so_many_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     for text in (b"one\n", b"two\n", b"three\n", b"four\n"):
-        files = shelf_at(path, keep=2)
+        files = files_at(path, keep=2)
         files.write(text)
         files.close()
     names = {file.name: file.read_bytes().splitlines()[1] for file in tmp_path.iterdir()}
@@ -57,7 +57,7 @@ def test_what_is_there_moves_aside_and_only_so_many_are_kept(tmp_path: Path) -> 
 def test_a_disk_that_was_full_leaves_one_torn_line_and_whole_ones_behind_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = shelf_at(tmp_path / "a.jsonl")
+    files = files_at(tmp_path / "a.jsonl")
     files.write(b"first\n")
     write = os.write
     monkeypatch.setattr(os, "write", full_after(3, write))

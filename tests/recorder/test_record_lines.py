@@ -31,7 +31,7 @@ def recorded(blocks: list[bytes]) -> bytes:
     return b"".join(wire.feed(1.5, block) for block in blocks) + wire.end(1.5)
 
 
-def said(line: dict[str, Any], source: bytes) -> bytes:
+def bytes_of(line: dict[str, Any], source: bytes) -> bytes:
     """What a line of the recording says was on the wire, with its line end."""
     end = b"" if line.get("partial") else str(line.get("end", "\n")).encode()
     if "base64" in line:
@@ -56,7 +56,7 @@ def test_any_cutting_gives_the_same_lines_and_each_says_what_was_sent(
     entries = list(entries_of(whole.splitlines(keepends=True)))
     for line, source, entry in zip(whole.split(b"\n")[:-1], sent, entries, strict=True):
         found = json.loads(line)
-        assert said(found, line) == source
+        assert bytes_of(found, line) == source
         words = source.removesuffix(b"\n").removesuffix(b"\r" if source.endswith(b"\r\n") else b"")
         assert entry.raw.strip() == words.strip()
         assert ("msg" in found) == is_json(words)

@@ -9,7 +9,7 @@ SAID = [msg for dir, msg in TURN if dir == "c2a"]
 ANSWERS = [line for line in TURN if line[0] == "a2c"]
 
 
-def told(player: ClientPlayer) -> list[str]:
+def differences(player: ClientPlayer) -> list[str]:
     """What differed in the end."""
     player.end(0.0)
     return [str(one) for one in player.differences]
@@ -26,7 +26,7 @@ def test_the_recorded_agent_is_as_recorded() -> None:
     player = start()
     assert [SAID[0], *say(player, *ANSWERS)] == SAID
     assert player.is_through and not player.wants_more
-    assert told(player) == [] and player.matched == 7
+    assert differences(player) == [] and player.matched == 7
 
 
 def test_nothing_is_sent_before_what_it_responds_to() -> None:
@@ -47,7 +47,7 @@ def test_ids_that_the_agent_makes_up_are_followed() -> None:
     )
     assert events == [{**SAID[3], "id": "q"}]
     say(player, update("agent_message_chunk", "live", content={"type": "text", "text": "done"}), ANSWERS[-1])
-    assert told(player) == []
+    assert differences(player) == []
 
 
 def _of(line: tuple[str, Any], *fields: str) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def test_a_changed_word_is_reported_with_its_path() -> None:
     player = start()
     say(player, *ANSWERS[:-2], update("agent_message_chunk", content={"type": "text", "text": "sorry"}))
     say(player, answer(2, stopReason="refusal"))
-    assert told(player) == [
+    assert differences(player) == [
         'message 10 (session/update): params.update.content.text: recorded "done", got "sorry"',
         'message 11 (answer to session/prompt): result.stopReason: recorded "end_turn", got "refusal"',
     ]
@@ -70,7 +70,7 @@ def test_a_changed_word_is_reported_with_its_path() -> None:
 def test_tolerance_is_about_words_and_not_about_how_it_ended() -> None:
     player = start(is_strict=False)
     say(player, *ANSWERS[:-2], update("plan"), answer(2, stopReason="refusal", more=1))
-    assert told(player) == [
+    assert differences(player) == [
         'message 11 (answer to session/prompt): result.stopReason: recorded "end_turn", got "refusal"'
     ]
     player = start(is_strict=False)
@@ -83,7 +83,7 @@ def test_tolerance_is_about_words_and_not_about_how_it_ended() -> None:
 def test_updates_that_are_missing_new_or_elsewhere_are_reported() -> None:
     player = start()
     say(player, *ANSWERS[:2], ANSWERS[3], ANSWERS[2], update("plan"), *ANSWERS[4:5], ANSWERS[-1])
-    found = told(player)
+    found = differences(player)
     assert len(found) == 3
     assert "its place" in found[0]
     assert found[1].startswith("message 10 (session/update): recorded {") and found[1].endswith("got nothing")
@@ -122,10 +122,10 @@ def test_times_may_differ_and_so_may_ignored_paths() -> None:
     live = answer(0, updatedAt="2027-01-02T03:04:05.678+01:00", version="2")
     player = start(recording)
     say(player, live)
-    assert told(player) == ['message 2 (answer to initialize): result.version: recorded "1", got "2"']
+    assert differences(player) == ['message 2 (answer to initialize): result.version: recorded "1", got "2"']
     player = start(recording, "result.version")
     say(player, live)
-    assert told(player) == []
+    assert differences(player) == []
 
 
 def test_a_cancel_waits_for_the_updates_before_it_but_not_for_ever() -> None:
@@ -155,7 +155,7 @@ def test_one_piece_of_thousands_that_is_missing_is_one_difference() -> None:
     recording = [prompt(1, "go"), *pieces, answer(1, stopReason="end_turn")]
     player = start(recording)
     say(player, *pieces[:1499], *pieces[1500:], recording[-1])
-    [found] = told(player)
+    [found] = differences(player)
     assert found.startswith("message 1501 (session/update): recorded {") and found.endswith("got nothing")
 
 
@@ -167,4 +167,4 @@ def test_pieces_that_are_cut_otherwise_are_compared_one_by_one() -> None:
     player = start(recording)
     say(player, *pieces("a", "x", "d"), recording[-1])
     assert [one.message for one in player.differences] == [3]
-    assert len(told(player)) == 2
+    assert len(differences(player)) == 2

@@ -11,7 +11,7 @@ import pytest
 
 from antiphon.cli.main import main
 from antiphon.recorder.replay.agent import Player, serve
-from tests.cli.running import Place
+from tests.cli.program import Place
 from tests.limits import limit
 from tests.recorder.replay_recordings import INITIALIZE, TURN, lines, prompt, raw, strict, tolerant
 

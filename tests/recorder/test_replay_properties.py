@@ -20,7 +20,7 @@ VALUES = st.sampled_from([None, True, 0, -3, "", "é", [], [1, {"a": None}], {"a
 PARAMS = st.dictionaries(st.sampled_from(["text", "items", "x y", "optionId"]), VALUES, min_size=1, max_size=3)
 
 
-class Said(NamedTuple):
+class PlayedLine(NamedTuple):
     """A line, in parts: its id can be another."""
 
     dir: Direction
@@ -41,9 +41,9 @@ STEPS = st.lists(
 )
 
 
-def conversation(steps: list[tuple[Direction, str, int, dict[str, Any]]]) -> list[Said]:
+def conversation(steps: list[tuple[Direction, str, int, dict[str, Any]]]) -> list[PlayedLine]:
     """Questions, answers and notifications of both sides, in any order in which they can happen."""
-    texts: list[Said] = []
+    texts: list[PlayedLine] = []
     open: dict[Direction, list[str]] = {Direction.C2A: [], Direction.A2C: []}
     for dir, what, number, params in steps:
         content = msgspec.json.encode(params).decode()
@@ -51,25 +51,25 @@ def conversation(steps: list[tuple[Direction, str, int, dict[str, Any]]]) -> lis
         free = [id for id in IDS if id not in open[dir]]
         asked = open[dir.other]
         if what == "answer" and asked:
-            texts.append(Said(dir, asked.pop(number % len(asked)), f'"result":{content}', "answer"))
+            texts.append(PlayedLine(dir, asked.pop(number % len(asked)), f'"result":{content}', "answer"))
         elif what == "ask" and free:
             open[dir].append(free[number % len(free)])
-            texts.append(Said(dir, open[dir][-1], method, "ask"))
+            texts.append(PlayedLine(dir, open[dir][-1], method, "ask"))
         else:
-            texts.append(Said(dir, None, method, "tell"))
+            texts.append(PlayedLine(dir, None, method, "tell"))
     return texts
 
 
 CONVERSATIONS = STEPS.map(conversation)
 
 
-def player_of(texts: list[Said]) -> StrictPlayer:
+def player_of(texts: list[PlayedLine]) -> StrictPlayer:
     lines: list[Entry] = [parse(number, 0.0, one.dir, one.line()) for number, one in enumerate(texts, 1)]
     return StrictPlayer(Script(lines, Direction.A2C), ReplayNames(lines, Direction.C2A), speed=0.0)
 
 
 @given(CONVERSATIONS)
-def test_a_recording_matches_its_own_client_under_any_ids(texts: list[Said]) -> None:
+def test_a_recording_matches_its_own_client_under_any_ids(texts: list[PlayedLine]) -> None:
     player = player_of(texts)
     sent, wanted = player.ready(0.0), []
     live: dict[str, str] = {}  # the recorded id of an open question of the client → the one it has now

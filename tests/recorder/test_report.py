@@ -164,18 +164,18 @@ def test_a_message_that_is_too_long_is_cut() -> None:
 
 
 def test_a_long_silence_between_turns_is_folded_and_one_in_a_turn_is_not() -> None:
-    story, shown = working_tape().told()
+    story, shown = working_tape().read_back()
     axis = Axis.of(story, shown)
     [silence] = axis.silences
     assert silence.end - silence.start == pytest.approx(900)
     assert axis.at(silence.end) - axis.at(silence.start) == pytest.approx(silence.width) and silence.width < 5
-    story, shown = Tape().meet().prompt(2).later(900).answer(2, {"stopReason": "end_turn"}).told()
+    story, shown = Tape().meet().prompt(2).later(900).answer(2, {"stopReason": "end_turn"}).read_back()
     assert Axis.of(story, shown).silences == []
 
 
 def test_recordings_one_after_another_do_not_lie_on_top_of_each_other() -> None:
     tape = Tape().meet().prompt(2).later(5).answer(2, {"stopReason": "end_turn"}).later(-5)
-    story, shown = tape.meet().prompt(2).later(5).answer(2, {"stopReason": "end_turn"}).told()
+    story, shown = tape.meet().prompt(2).later(5).answer(2, {"stopReason": "end_turn"}).read_back()
     axis = Axis.of(story, shown)
     assert [axis.place(turn.start, turn.message) for turn in story.turns] == [0, pytest.approx(50)]
     assert axis.place(shown[-1].t, shown[-1].message) == 100

@@ -133,14 +133,14 @@ def test_a_handshake_that_was_refused_is_tried_again_in_the_same_conversation() 
 
 def test_times_of_day_become_times_since_the_beginning() -> None:
     tape = Tape().later(1_800_000_000)
-    story, shown = tape.meet().later(2).prompt(2).told()
+    story, shown = tape.meet().later(2).prompt(2).read_back()
     assert (story.duration, shown[0].t, story.turns[0].start) == (2.0, 0.0, 2.0)
 
 
 def test_lines_of_other_kinds_noise_and_a_torn_last_line_are_counted() -> None:
     tape = Tape().line(t=0, dir="note", note="x").meet().line(t=1, dir="a2c", raw="Traceback (most recent")
     tape.lines.append(b'{"t": 2, "dir": "a2c", "msg": {"jso')
-    story, shown = tape.told()
+    story, shown = tape.read_back()
     assert (story.messages, story.undecodable, story.skipped) == (4, 2, 1)
     assert (shown[-1].kind, shown[-1].label) == ("noise", "Traceback (most recent")
 
@@ -161,14 +161,14 @@ def test_lines_of_other_kinds_noise_and_a_torn_last_line_are_counted() -> None:
 @pytest.mark.parametrize("dir", ["c2a", "a2c"])
 def test_nothing_that_peers_say_breaks_the_story(msg: object, dir: str) -> None:
     tape = Tape().meet().prompt(2).line(t=1, dir=dir, msg=msg).say("la").answer(2, {"stopReason": "end_turn"})
-    story, shown = tape.told()
+    story, shown = tape.read_back()
     assert story.messages == len(shown) == 8 and msgspec.json.decode(msgspec.json.encode(story))["messages"] == 8
 
 
 def test_a_message_is_shown_by_a_few_words() -> None:
     tape = Tape().meet().prompt(2, "sing\n  a song").update("tool_call", toolCallId="c", title="Read", status="pending")
     tape.update("tool_call_update", toolCallId="c", status="completed").answer(2, {"stopReason": "end_turn"})
-    _, shown = tape.told()
+    _, shown = tape.read_back()
     assert [(one.kind, one.name, one.label, one.turn) for one in shown[4:]] == [
         ("request", "session/prompt", "sing a song", 1),
         ("notification", "tool_call", "Read: pending", 1),

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.seeds.talking import Agents
+from tests.seeds.exchange import Agents
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -14,7 +14,7 @@ RESULT: Json = {"type": "result", "subtype": "success", "result": "done", "durat
 BASH: Json = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "echo la"}}
 
 
-def said(role: str, *blocks: Json) -> Json:
+def message_of(role: str, *blocks: Json) -> Json:
     return {"type": role, "message": {"role": role, "content": list(blocks)}, "session_id": "$SESSION"}
 
 
@@ -34,7 +34,7 @@ def text(printed: str) -> Json:
 
 
 CLAUDE_ROWS = [
-    claude("what an assistant says", ["claude assistant"], [said("assistant", {"type": "text", "text": "Hello!"}), RESULT], [text("Hello!")]),
+    claude("what an assistant says", ["claude assistant"], [message_of("assistant", {"type": "text", "text": "Hello!"}), RESULT], [text("Hello!")]),
     claude(
         "pieces of text and thought as they come", ["claude stream_event"],
         [
@@ -62,7 +62,7 @@ CLAUDE_ROWS = [
     *(
         claude(
             f"the result of a call in a line of the {role}", [f"claude tool_result of {role}"],
-            [said("assistant", BASH), said(role, {"type": "tool_result", "tool_use_id": "t1", "content": content, "is_error": failed}), RESULT],
+            [message_of("assistant", BASH), message_of(role, {"type": "tool_result", "tool_use_id": "t1", "content": content, "is_error": failed}), RESULT],
             [update("tool_call", toolCallId="t1"), update("tool_call_update", toolCallId="t1", status=status)],
         )
         for role, content, failed, status in (
@@ -108,7 +108,7 @@ CLAUDE_ROWS = [
 ]  # fmt: skip
 
 
-def told(method: str, **params: Any) -> Json:
+def notification(method: str, **params: Any) -> Json:
     return {"method": method, "params": {"threadId": "$THREAD", "turnId": "$TURN", **params}}
 
 
@@ -126,7 +126,7 @@ def codex(name: str, shows: list[str], lines: list[Json], updates: list[Json], *
 def approval(method: str, answer: str, decision: Any, **params: Any) -> AgentRow:
     """A request of Codex for approval, and what it is answered."""
     word = decision if isinstance(decision, str) else next(iter(decision))
-    asked = {"id": 9, **told(method, itemId="item_2", **params)}
+    asked = {"id": 9, **notification(method, itemId="item_2", **params)}
     option = {
         "accept": "allow",
         "acceptWithExecpolicyAmendment": "allow_always_prefix",
@@ -146,13 +146,13 @@ def approval(method: str, answer: str, decision: Any, **params: Any) -> AgentRow
 CODEX_ROWS = [
     codex(
         "what an agent says, piece by piece", ["codex item/agentMessage/delta"],
-        [told("item/agentMessage/delta", itemId="item_1", delta="Hello")], [text("Hello")],
+        [notification("item/agentMessage/delta", itemId="item_1", delta="Hello")], [text("Hello")],
     ),
     codex(
         "a command that begins and ends", ["codex item/started", "codex item/completed"],
         [
-            told("item/started", item=LS),
-            told("item/completed", item={**LS, "status": "completed", "aggregatedOutput": "a\nb\n", "exitCode": 0, "durationMs": 12}),
+            notification("item/started", item=LS),
+            notification("item/completed", item={**LS, "status": "completed", "aggregatedOutput": "a\nb\n", "exitCode": 0, "durationMs": 12}),
         ],
         [
             update("tool_call", toolCallId="item_2", kind="execute"),

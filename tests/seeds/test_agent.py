@@ -8,8 +8,8 @@ import pytest
 from tests.limits import limit
 from tests.seeds.agent_rows import AGENT_ROWS
 from tests.seeds.call_rows import CALL_ROWS
+from tests.seeds.exchange import Agents, exchange_with
 from tests.seeds.table import AgentRow, differences, filled
-from tests.seeds.talking import Agents, talking
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 async def test_what_a_client_says_in_a_seeds_words_is_done_and_answered(
     row: AgentRow, agents: Agents, tmp_path: Path
 ) -> None:
-    async with asyncio.timeout(limit()), agents.talking(row, tmp_path, {}) as talk:
+    async with asyncio.timeout(limit()), agents.exchange_with(row, tmp_path, {}) as talk:
         for sent in row.steps:
             await talk.play(sent)
         for asked in row.asked:
@@ -33,7 +33,7 @@ async def test_what_a_client_says_in_a_seeds_words_is_done_and_answered(
 )
 async def test_what_is_no_message_is_answered_with_its_code(line: bytes, code: int, tmp_path: Path) -> None:
     row = AgentRow("garbage", "guide", [str(code)], [])
-    async with asyncio.timeout(limit()), talking(row, tmp_path, {}) as talk:
+    async with asyncio.timeout(limit()), exchange_with(row, tmp_path, {}) as talk:
         await talk.transport.send(line)
         await talk.until(lambda: any("error" in each for each in talk.answers.values()))
         (answer,) = talk.answers.values()

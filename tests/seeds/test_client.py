@@ -22,13 +22,13 @@ from antiphon.protocol.base import encode
 from tests.limits import limit
 from tests.seeds.client_rows import ASKING_ROWS, UPDATE_ROWS
 from tests.seeds.ending_rows import ENDING_ROWS, OPENING_ROWS
+from tests.seeds.exchange import ROOT
 from tests.seeds.table import ClientRow, differences, filled
-from tests.seeds.talking import ROOT
 
 pytestmark = pytest.mark.slow
 
 
-class Stage:
+class RowSetup:
     """Where a row is played: its file, its log, its directory."""
 
     def __init__(self, folder: Path, row: ClientRow) -> None:
@@ -89,23 +89,23 @@ def name_of(row: ClientRow) -> str:
 
 @pytest.mark.parametrize("row", APART, ids=name_of)
 def test_what_an_agent_says_in_a_seeds_words_is_what_run_makes_of_it(row: ClientRow, tmp_path: Path) -> None:
-    stage = Stage(tmp_path, row)
-    done = stage.run(*row.words)
+    setup = RowSetup(tmp_path, row)
+    done = setup.run(*row.words)
     err = done.stderr.decode()
     events = [msgspec.json.decode(line) for line in done.stdout.splitlines()]
     assert done.returncode == row.status, (err, events)
     assert events and events[-1]["type"] == "result" and events[-1]["exitCode"] == row.status
-    assert not missing(row.events, events, {"$CWD": str(stage.cwd)}), events
-    assert len(stage.answers) == len(row.answers)
-    assert [differences(*pair) for pair in zip(row.answers, stage.answers, strict=True) if differences(*pair)] == []
-    assert {method: stage.heard[method] for method in row.heard} == dict(row.heard)
+    assert not missing(row.events, events, {"$CWD": str(setup.cwd)}), events
+    assert len(setup.answers) == len(row.answers)
+    assert [differences(*pair) for pair in zip(row.answers, setup.answers, strict=True) if differences(*pair)] == []
+    assert {method: setup.heard[method] for method in row.heard} == dict(row.heard)
     assert [word for word in row.says if word not in err] == [], err
     assert "Traceback" not in err
 
 
 def test_all_updates_of_all_seeds_in_one_turn_are_what_run_shows_of_them(tmp_path: Path) -> None:
     whole = ClientRow("all", "all", [], plays=[played for row in UPDATE_ROWS for played in row.plays])
-    done = Stage(tmp_path, whole).run()
+    done = RowSetup(tmp_path, whole).run()
     events = [msgspec.json.decode(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, done.stderr
     lost = {row.name: found for row in UPDATE_ROWS if (found := missing(row.events, events, {}))}
@@ -114,13 +114,13 @@ def test_all_updates_of_all_seeds_in_one_turn_are_what_run_shows_of_them(tmp_pat
 
 @pytest.mark.parametrize("row", ALL, ids=name_of)
 async def test_what_an_agent_says_in_a_seeds_words_is_what_the_sdk_makes_of_it(row: ClientRow, tmp_path: Path) -> None:
-    stage = Stage(tmp_path, row)
+    setup = RowSetup(tmp_path, row)
     got: list[Any] = []
     fails = row.status == 1 and "tool_error" not in str(row.ends)
-    options = {"cwd": stage.cwd, "env": stage.env, "retry": Retry((0, 0, 0, 0)), "terminals": Terminals()}
+    options = {"cwd": setup.cwd, "env": setup.env, "retry": Retry((0, 0, 0, 0)), "terminals": Terminals()}
     try:
-        async with asyncio.timeout(limit()), connect(stage.agent, **options) as agent:  # type: ignore[arg-type]
-            session = await agent.new_session(stage.cwd)
+        async with asyncio.timeout(limit()), connect(setup.agent, **options) as agent:  # type: ignore[arg-type]
+            session = await agent.new_session(setup.cwd)
             opened = {
                 "capabilities": plain(agent.capabilities),
                 "auth": plain(list(agent.auth_methods)),

@@ -9,8 +9,8 @@ import pytest
 
 from tests.limits import limit
 from tests.seeds.engine_rows import ENGINE_ROWS
+from tests.seeds.exchange import ROOT, Agents, exchange_with, is_about_the_connection
 from tests.seeds.table import AgentRow, differences, filled
-from tests.seeds.talking import ROOT, Agents, is_about_the_connection, talking
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
@@ -55,7 +55,7 @@ async def test_what_an_engine_says_in_a_seeds_words_is_told_to_the_client(
     # A Claude Code is started for each session and reads the lines of its row then. The thread of a Codex always has the same id,
     # so two of its sessions cannot be told apart in one agent.
     shares = row.agent == "claude" and not is_about_the_connection(row)
-    start, folder = (agents.talking, agents.folder(row)) if shares else (talking, tmp_path)
+    start, folder = (agents.exchange_with, agents.folder(row)) if shares else (exchange_with, tmp_path)
     async with asyncio.timeout(limit()), start(row, tmp_path, environment(row, folder)) as talk:
         for sent in row.steps:
             await talk.play(sent)

@@ -8,7 +8,7 @@ import msgspec
 
 from antiphon.store.decisions import MAX_TEXT, AuditEntry, AuditStore
 from antiphon.store.schema import open_database
-from tests.store.shelf import Clock
+from tests.store.stores import Clock
 
 ENTRY = AuditEntry(
     "demo", "s", "/w", "Bash", "execute", "git status", "allow", "Bash(git *)", "user config", "it is allowed", "yes"

@@ -7,7 +7,7 @@ import pytest
 
 from antiphon.store.database import Database
 from antiphon.store.schema import MIGRATIONS
-from tests.store.shelf import create_as_before, file_in, opened
+from tests.store.stores import create_as_before, file_in, opened
 
 
 @pytest.mark.parametrize("seen", range(1, len(MIGRATIONS)))

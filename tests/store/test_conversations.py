@@ -9,7 +9,7 @@ from antiphon.store.database import Database
 from antiphon.store.errors import NoSuchSession, SessionExists
 from antiphon.store.schema import MIGRATIONS
 from antiphon.store.sessions import ConversationStore, SearchStore
-from tests.store.shelf import create_as_before, file_in, opened
+from tests.store.stores import create_as_before, file_in, opened
 
 
 async def test_a_conversation_leads_to_its_session(tmp_path: Path) -> None:

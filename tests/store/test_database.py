@@ -15,7 +15,7 @@ from antiphon.store import file
 from antiphon.store.database import Database
 from antiphon.store.errors import StoreError
 from tests.limits import limit
-from tests.store.shelf import Gate
+from tests.store.stores import Gate
 from tests.waits import idle
 
 WORDS = (("CREATE TABLE word (text TEXT NOT NULL UNIQUE)",),)

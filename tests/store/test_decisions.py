@@ -10,7 +10,7 @@ from antiphon.store.database import Database
 from antiphon.store.decisions import Decision, DecisionStore
 from antiphon.store.schema import MIGRATIONS, open_database
 from antiphon.store.sessions import SessionStore
-from tests.store.shelf import START, Clock, create_as_before, file_in
+from tests.store.stores import START, Clock, create_as_before, file_in
 
 
 def rules(decisions: list[Decision]) -> list[str]:

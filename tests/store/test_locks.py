@@ -32,12 +32,12 @@ async def process(*words: str | Path) -> Process:
     )
 
 
-async def heard(process: Process) -> str:
+async def line_from(process: Process) -> str:
     assert process.stdout is not None
     return (await process.stdout.readline()).decode().strip()
 
 
-async def tell(process: Process) -> None:
+async def send_line(process: Process) -> None:
     assert process.stdin is not None
     process.stdin.write(b"go\n")
     await process.stdin.drain()
@@ -50,7 +50,7 @@ def files(directory: Path) -> list[str]:
 async def test_a_session_that_another_process_has_is_refused_with_who_has_it(tmp_path: Path) -> None:
     async with asyncio.timeout(30):
         other = await process("hold", tmp_path, "s")
-        assert await heard(other) == "held"
+        assert await line_from(other) == "held"
         with pytest.raises(LiveElsewhere) as refused:
             SessionLock.take(tmp_path, "s", "Emacs")
         since = time.strftime("%H:%M", time.localtime(refused.value.holder.since))
@@ -59,13 +59,13 @@ async def test_a_session_that_another_process_has_is_refused_with_who_has_it(tmp
         found = holder(tmp_path, "s")
         assert found is not None and (found.session_id, found.pid, found.who) == ("s", other.pid, "Zed")
 
-        await tell(other)
-        assert await heard(other) == "free"
+        await send_line(other)
+        assert await line_from(other) == "free"
         assert holder(tmp_path, "s") is None and files(tmp_path) == []
         with SessionLock.take(tmp_path, "s", "Emacs"):
             assert len(files(tmp_path)) == 1
         assert files(tmp_path) == []
-        await tell(other)
+        await send_line(other)
         await other.wait()
 
 
@@ -76,7 +76,7 @@ async def test_a_session_that_an_older_antiphon_has_is_refused_until_that_ends(
 ) -> None:
     async with asyncio.timeout(60):
         other = await process("older", tmp_path, id)
-        assert await heard(other) == "held"
+        assert await line_from(other) == "held"
         for _ in range(2):
             with pytest.raises(LiveElsewhere, match=f"process {other.pid}, Zed"):
                 SessionLock.take(tmp_path, id, "Emacs")
@@ -87,22 +87,22 @@ async def test_a_session_that_an_older_antiphon_has_is_refused_until_that_ends(
             other.kill()
             await other.wait()
         else:
-            await tell(other)
-            assert await heard(other) == "free"
+            await send_line(other)
+            assert await line_from(other) == "free"
         assert holder(tmp_path, id) is None
         with SessionLock.take(tmp_path, id, "Emacs"):
             found = holder(tmp_path, id)
             assert found is not None and found.pid == os.getpid()
         assert files(tmp_path) == []
         if not killed:
-            await tell(other)
+            await send_line(other)
             await other.wait()
 
 
 async def test_the_lock_of_a_killed_process_is_free_at_once(tmp_path: Path) -> None:
     async with asyncio.timeout(30):
         other = await process("hold", tmp_path, "s")
-        assert await heard(other) == "held"
+        assert await line_from(other) == "held"
         other.kill()
         await other.wait()
         assert len(files(tmp_path)) == 1 and holder(tmp_path, "s") is None
@@ -116,7 +116,7 @@ async def test_the_lock_of_a_killed_process_is_free_at_once(tmp_path: Path) -> N
 async def test_a_program_that_outlives_its_owner_does_not_hold_the_lock(tmp_path: Path) -> None:
     async with asyncio.timeout(30):
         other = await process("leave", tmp_path, "s")
-        left = int(await heard(other))
+        left = int(await line_from(other))
         other.kill()
         await other.wait()
         try:
@@ -145,7 +145,7 @@ async def test_of_many_processes_that_race_one_has_it_at_a_time(tmp_path: Path) 
     async with asyncio.timeout(50):
         racers = [await process("race", tmp_path, "s", str(count)) for _ in range(8)]
         for racer in racers:
-            assert await heard(racer) == "ready"
+            assert await line_from(racer) == "ready"
         ends = await asyncio.gather(*[racer.communicate(b"go\n") for racer in racers])
         assert [racer.returncode for racer in racers] == [0] * len(racers)
         results = [tuple(map(int, out.split())) for out, _ in ends]
@@ -238,15 +238,15 @@ def test_the_words_of_the_dead_are_not_told(tmp_path: Path) -> None:
 async def test_a_file_that_somebody_removed_is_still_locked(tmp_path: Path) -> None:
     async with asyncio.timeout(30):
         other = await process("hold", tmp_path, "s")
-        assert await heard(other) == "held"
+        assert await line_from(other) == "held"
         for name in files(tmp_path):
             (tmp_path / FOLDER / name).unlink()
         with pytest.raises(LiveElsewhere):
             SessionLock.take(tmp_path, "s", "Emacs")
-        await tell(other)
-        assert await heard(other) == "free"
+        await send_line(other)
+        assert await line_from(other) == "free"
         SessionLock.take(tmp_path, "s", "Emacs").release()
-        await tell(other)
+        await send_line(other)
         await other.wait()
 
 
@@ -266,7 +266,7 @@ async def test_one_who_takes_on_an_event_loop_lets_others_work_while_it_waits(tm
     async with asyncio.timeout(30):
         SessionLock.take(tmp_path, "s", "Zed").release()
         other = await process("look", tmp_path, "s")
-        assert await heard(other) == "looking"
+        assert await line_from(other) == "looking"
         taking = asyncio.create_task(SessionLock.take_async(tmp_path, "s", "Zed"))
         others = 0
         while not taking.done():
@@ -276,9 +276,9 @@ async def test_one_who_takes_on_an_event_loop_lets_others_work_while_it_waits(tm
             taking.result()
         assert others > 1
         again = asyncio.create_task(SessionLock.take_async(tmp_path, "s", "Zed"))
-        await tell(other)
+        await send_line(other)
         (await again).release()
-        await tell(other)
+        await send_line(other)
         await other.wait()
 
 
@@ -286,16 +286,16 @@ async def test_a_cancelled_taker_holds_nothing(tmp_path: Path) -> None:
     async with asyncio.timeout(30):
         SessionLock.take(tmp_path, "s", "Zed").release()
         other = await process("look", tmp_path, "s")
-        assert await heard(other) == "looking"
+        assert await line_from(other) == "looking"
         taking = asyncio.create_task(SessionLock.take_async(tmp_path, "s", "Zed"))
         await idle()
         taking.cancel()
         await asyncio.wait([taking])
-        await tell(other)
-        assert await heard(other) == "free"
+        await send_line(other)
+        assert await line_from(other) == "free"
         assert holder(tmp_path, "s") is None
         SessionLock.take(tmp_path, "s", "Zed").release()
-        await tell(other)
+        await send_line(other)
         await other.wait()
 
 
@@ -337,7 +337,7 @@ async def _owners(directory: Path, rng: random.Random) -> None:
         elif what != "kill":
             assert worker.stdin is not None
             worker.stdin.write(f"{what} {id}\n".encode())
-            text = await heard(worker)
+            text = await line_from(worker)
             if what == "take":
                 assert text == ("taken" if id not in owners else "refused")
                 owners.setdefault(id, number)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from antiphon.store.schema import open_database
 from antiphon.store.sessions import NamedSession, NameStore
-from tests.store.shelf import Clock
+from tests.store.stores import Clock
 
 
 async def test_a_name_is_there_after_the_process_that_gave_it(tmp_path: Path) -> None:

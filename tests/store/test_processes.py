@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.shelf import opened
+from tests.store.stores import opened
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,7 +8,7 @@ import pytest
 
 from antiphon.store.errors import BadCursor, NoSuchSession, SessionExists
 from antiphon.store.sessions import SessionRow, SessionStore
-from tests.store.shelf import START, Clock, opened
+from tests.store.stores import START, Clock, opened
 
 ONE = b'{"sessionUpdate":"plan","entries":[]}'
 TWO = '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"ü"}}'.encode()

@@ -7,7 +7,7 @@ import pytest
 
 from antiphon.store.decisions import TrustedProject, TrustStore
 from antiphon.store.schema import open_database
-from tests.store.shelf import Clock
+from tests.store.stores import Clock
 
 
 async def test_trust_outlives_the_process_and_ends_when_the_file_changes(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from antiphon.store.errors import SessionExists
 from antiphon.store.sessions import SessionStore
-from tests.store.shelf import opened
+from tests.store.stores import opened
 
 
 async def together(directory: Path, name: str, count: int) -> None:

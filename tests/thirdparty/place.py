@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from antiphon.transports import tree
-from tests.interop.playing import Stage, stage
+from tests.interop.environment import Environment, environment
+from tests.thirdparty.agents import Agent, agents
 from tests.thirdparty.model import Server, model
-from tests.thirdparty.who import Agent, agents
 
 GRACE = 10.0
 """Seconds in which everything has to be gone by itself. What is still there then is ended, and the test has failed."""
@@ -25,7 +25,7 @@ class Place(NamedTuple):
 
     agent: Agent
     model: Server
-    on: Stage
+    on: Environment
 
     @property
     def folder(self) -> Path:
@@ -58,7 +58,7 @@ def place(name: str, path: Path) -> Iterator[Place]:
     agent = agents()[name]
     if agent.missing:
         pytest.skip(f"{agent.name} {agent.missing}")
-    with model() as listening, stage(path) as on:
+    with model() as listening, environment(path) as on:
         on.environment |= agent.environment(on.home, listening.address)
         yield Place(agent, listening, on)
         assert tree.wait_until_gone(on.mark, GRACE), f"still running: {tree.processes_with(on.mark)}"

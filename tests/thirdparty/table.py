@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.interop.table import OK, REWRITE, on_page, put, row
-from tests.thirdparty.who import ROOT, agents
+from tests.thirdparty.agents import ROOT, agents
 
 __all__ = ["CHAT", "LAST", "NAME", "OK", "PAGE", "REWRITE", "RUN", "complete", "note", "on_page", "put", "render"]
 

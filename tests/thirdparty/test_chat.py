@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import Terminal
-from tests.interop.playing import stage
-from tests.interop.who import everybody
+from tests.interop.environment import environment
+from tests.interop.programs import everybody
 from tests.thirdparty import table
 from tests.thirdparty.model import script
 from tests.thirdparty.place import place
@@ -67,7 +67,7 @@ def test_chat_with_an_agent_of_an_official_sdk(name: str, tmp_path: Path) -> Non
     who = everybody()[name]
     if who.missing:
         pytest.skip(f"{who.name} {who.missing}")
-    with stage(tmp_path) as on:
+    with environment(tmp_path) as on:
         words = [sys.executable, "-m", "antiphon", "chat", "--agent", shlex.join(who.agent)]
         with Terminal(words, cwd=on.folder, env=on.environment) as terminal:
             terminal.wait_for(lambda text: "mode " in text)

@@ -11,7 +11,7 @@ import antiphon
 from antiphon import v1
 from antiphon.client.agent import ConnectedAgent
 from antiphon.client.session import ClientSession
-from tests.interop.our_client import Book, OurFiles, OurTerminals
+from tests.interop.our_client import OurFiles, OurTerminals, RequestLog
 from tests.thirdparty import table
 from tests.thirdparty.model import script
 from tests.thirdparty.place import Place, Step, place
@@ -27,7 +27,7 @@ class Play:
 
     def __init__(self, where: Place) -> None:
         self.where = where
-        self.book = Book()
+        self.book = RequestLog()
         self.terminals = OurTerminals(self.book)
         self.agent: ConnectedAgent
         self.session: ClientSession
@@ -40,12 +40,12 @@ class Play:
         assert turn.result.stop_reason is v1.StopReason.END_TURN
         return updates
 
-    def told(self) -> str:
+    def tool_result(self) -> str:
         """What the model heard from its last tool."""
         return self.where.model.answers_of_tools()[-1]
 
 
-def spoken(updates: list[v1.Update]) -> list[str]:
+def pieces_of(updates: list[v1.Update]) -> list[str]:
     """The pieces of the message; some agents end it with an empty one."""
     chunks = [each.content for each in updates if isinstance(each, v1.AgentMessageChunk)]
     return [block.text for block in chunks if isinstance(block, v1.TextBlock) and block.text]
@@ -65,20 +65,20 @@ async def opened(play: Play) -> None:
 
 
 async def streamed(play: Play) -> None:
-    pieces = spoken(await play.turn(["say", "Sung by two halves of a choir."]))
+    pieces = pieces_of(await play.turn(["say", "Sung by two halves of a choir."]))
     assert len(pieces) > 1 and "".join(pieces) == "Sung by two halves of a choir."
 
 
 async def file_read(play: Play) -> None:
     updates = await play.turn(play.where.read("notes.txt"), ["say", "done"])
-    assert "read" in play.book.calls and "second line" in play.told()
-    assert v1.ToolStatus.COMPLETED in calls(updates) and spoken(updates) == ["done"]
+    assert "read" in play.book.calls and "second line" in play.tool_result()
+    assert v1.ToolStatus.COMPLETED in calls(updates) and pieces_of(updates) == ["done"]
 
 
 async def file_outside(play: Play) -> None:
     (play.where.on.home / "diary.txt").write_text("not for singing\n", encoding="utf-8")
     await play.turn(play.where.read("../home/diary.txt"), ["say", "done"])
-    assert "read" in play.book.calls and "not for singing" not in play.told()
+    assert "read" in play.book.calls and "not for singing" not in play.tool_result()
 
 
 async def file_written(play: Play) -> None:
@@ -93,13 +93,13 @@ async def file_refused(play: Play) -> None:
     )
     assert play.book.options and "write" not in play.book.calls
     assert not (play.where.folder / "other.txt").exists()
-    assert v1.ToolStatus.FAILED in calls(updates) and "".join(spoken(updates)) == "so be it"
+    assert v1.ToolStatus.FAILED in calls(updates) and "".join(pieces_of(updates)) == "so be it"
 
 
 async def command_run(play: Play) -> None:
     await play.turn(play.where.run("echo sung aloud && pwd"), ["say", "done"])
     assert {"create", "output", "release"} <= set(play.book.calls)
-    assert f"sung aloud\n{play.where.folder}\n" in play.told()
+    assert f"sung aloud\n{play.where.folder}\n" in play.tool_result()
     assert len(play.terminals) == 0
 
 
@@ -122,7 +122,7 @@ async def speech_cancelled(play: Play) -> None:
 
 
 async def went_on(play: Play) -> None:
-    assert spoken(await play.turn(["say", "again"])) == ["again"]
+    assert pieces_of(await play.turn(["say", "again"])) == ["again"]
 
 
 async def listed(play: Play) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.interop.playing import stage
-from tests.interop.who import everybody
+from tests.interop.environment import environment
+from tests.interop.programs import everybody
 from tests.thirdparty import table
 from tests.thirdparty.model import script, words_of
 from tests.thirdparty.place import Place, place
@@ -30,7 +30,7 @@ def events_of(stdout: str) -> list[Event]:
     return events
 
 
-def said(events: list[Event]) -> str:
+def message_text(events: list[Event]) -> str:
     return "".join(each["text"] for each in events if each["type"] == "message")
 
 
@@ -57,7 +57,7 @@ def test_run_lets_an_agent_do_what_the_rules_allow(name: str, tmp_path: Path) ->
         assert (done.returncode, result["exitCode"], result["stopReason"]) == (0, 0, "end_turn"), (
             done.stdout + done.stderr
         )
-        assert said(events) == result["text"] == "All three are done."
+        assert message_text(events) == result["text"] == "All three are done."
         assert events[0]["agentVersion"] == where.agent.version
         assert result["denials"] == []
         assert result["filesChanged"] == [{"path": str(where.folder / "poem.txt"), "change": "created"}]
@@ -133,7 +133,7 @@ def test_run_drives_an_agent_of_an_official_sdk(name: str, tmp_path: Path) -> No
     who = everybody()[name]
     if who.missing:
         pytest.skip(f"{who.name} {who.missing}")
-    with stage(tmp_path) as on:
+    with environment(tmp_path) as on:
         run = [sys.executable, "-m", "antiphon", "run", "--agent", shlex.join(who.agent), "--json"]
         poem = on.folder / "poem.txt"
 

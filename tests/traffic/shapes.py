@@ -19,12 +19,12 @@ from antiphon.protocol.v1 import (
     updates,
 )
 
-__all__ = ["ANSWERED", "ASKED", "EXTENSIONS", "FAILED", "STRAY", "TOLD", "Answer", "Failed", "Said"]  # fmt: skip
+__all__ = ["ANSWERED", "ASKED", "EXTENSIONS", "FAILED", "STRAY", "TOLD", "Answer", "Failed", "Message"]  # fmt: skip
 
 Side = Literal["agent", "client"]
 
 
-class Said(NamedTuple):
+class Message(NamedTuple):
     """A request or a notification, and the type of its params (of its update, where it is one)."""
 
     by: Side
@@ -54,13 +54,13 @@ def _asked(method: str, params: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","id":1,"method":"%b","params":%b}' % (method.encode(), params)
 
 
-def _told(method: str, params: bytes) -> bytes:
+def _notification(method: str, params: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","method":"%b","params":%b}' % (method.encode(), params)
 
 
-def _news(kind: str, fields: bytes, around: bytes = b"") -> bytes:
+def _update(kind: str, fields: bytes, around: bytes = b"") -> bytes:
     update = b'{"sessionUpdate":"%b",%b}' % (kind.encode(), fields)
-    return _told("session/update", b'{"sessionId":"s1","update":%b%b}' % (update, around))
+    return _notification("session/update", b'{"sessionId":"s1","update":%b%b}' % (update, around))
 
 
 def _result(result: bytes) -> bytes:
@@ -107,9 +107,9 @@ _LINK = b'{"type":"resource_link","uri":"file:///w/a","name":"a"}'
 _IMAGE = b'{"type":"image","data":"aGk=","mimeType":"image/png"}'
 
 # Requests.
-ASKED: tuple[Said, ...] = (
-    Said("client", _asked("initialize", b'{"protocolVersion":1}'), initialize.Initialize),
-    Said(
+ASKED: tuple[Message, ...] = (
+    Message("client", _asked("initialize", b'{"protocolVersion":1}'), initialize.Initialize),
+    Message(
         "client",
         _asked(
             "initialize",
@@ -119,30 +119,30 @@ ASKED: tuple[Said, ...] = (
         ),
         initialize.Initialize,
     ),
-    Said("client", _asked("authenticate", b'{"methodId":"key"}'), auth.Authenticate),
-    Said("client", _asked("session/new", b'{"cwd":"/w","mcpServers":[]}'), session.NewSession),
-    Said("client", _asked("session/load", b'{%b,"cwd":"/w","mcpServers":[]}' % _AT), session.LoadSession),
-    Said("client", _asked("session/resume", b'{%b,"cwd":"/w","mcpServers":[]}' % _AT), session.ResumeSession),
-    Said("client", _asked("session/fork", b'{%b,"cwd":"/w","mcpServers":[]}' % _AT), session.ForkSession),
-    Said("client", _asked("session/list", b"{}"), session.ListSessions),
-    Said("client", _asked("session/list", b'{"cwd":"/w"}'), session.ListSessions),
-    Said("client", _asked("session/close", b"{%b}" % _AT), session.CloseSession),
-    Said("client", _asked("session/delete", b"{%b}" % _AT), session.DeleteSession),
-    Said("client", _asked("session/set_mode", b'{%b,"modeId":"go"}' % _AT), session.SetMode),
-    Said("client", _asked("session/set_model", b'{%b,"modelId":"m2"}' % _AT), settings.SetModel),
-    Said(
+    Message("client", _asked("authenticate", b'{"methodId":"key"}'), auth.Authenticate),
+    Message("client", _asked("session/new", b'{"cwd":"/w","mcpServers":[]}'), session.NewSession),
+    Message("client", _asked("session/load", b'{%b,"cwd":"/w","mcpServers":[]}' % _AT), session.LoadSession),
+    Message("client", _asked("session/resume", b'{%b,"cwd":"/w","mcpServers":[]}' % _AT), session.ResumeSession),
+    Message("client", _asked("session/fork", b'{%b,"cwd":"/w","mcpServers":[]}' % _AT), session.ForkSession),
+    Message("client", _asked("session/list", b"{}"), session.ListSessions),
+    Message("client", _asked("session/list", b'{"cwd":"/w"}'), session.ListSessions),
+    Message("client", _asked("session/close", b"{%b}" % _AT), session.CloseSession),
+    Message("client", _asked("session/delete", b"{%b}" % _AT), session.DeleteSession),
+    Message("client", _asked("session/set_mode", b'{%b,"modeId":"go"}' % _AT), session.SetMode),
+    Message("client", _asked("session/set_model", b'{%b,"modelId":"m2"}' % _AT), settings.SetModel),
+    Message(
         "client",
         _asked("session/set_config_option", b'{%b,"configId":"model","value":"m2"}' % _AT),
         session.SetConfigOption,
     ),
-    Said(
+    Message(
         "client",
         _asked(
             "session/prompt", b'{%b,"prompt":[{"type":"text","text":"hi"},%b,%b,%b]}' % (_AT, _IMAGE, _RESOURCE, _LINK)
         ),
         session.Prompt,
     ),
-    Said(
+    Message(
         "agent",
         _asked(
             "session/request_permission",
@@ -153,7 +153,7 @@ ASKED: tuple[Said, ...] = (
         ),
         permission.RequestPermission,
     ),
-    Said(
+    Message(
         "agent",
         _asked(
             "session/request_permission",
@@ -161,10 +161,10 @@ ASKED: tuple[Said, ...] = (
         ),
         permission.RequestPermission,
     ),
-    Said("agent", _asked("fs/read_text_file", b'{%b,"path":"/w/a"}' % _AT), client_services.ReadTextFile),
-    Said("agent", _asked("fs/read_text_file", b'{%b,"path":"/w/a","line":2,"limit":5}' % _AT), client_services.ReadTextFile),
-    Said("agent", _asked("fs/write_text_file", b'{%b,"path":"/w/a","content":"b"}' % _AT), client_services.WriteTextFile),
-    Said(
+    Message("agent", _asked("fs/read_text_file", b'{%b,"path":"/w/a"}' % _AT), client_services.ReadTextFile),
+    Message("agent", _asked("fs/read_text_file", b'{%b,"path":"/w/a","line":2,"limit":5}' % _AT), client_services.ReadTextFile),
+    Message("agent", _asked("fs/write_text_file", b'{%b,"path":"/w/a","content":"b"}' % _AT), client_services.WriteTextFile),
+    Message(
         "agent",
         _asked(
             "terminal/create",
@@ -173,11 +173,11 @@ ASKED: tuple[Said, ...] = (
         ),
         client_services.CreateTerminal,
     ),
-    Said("agent", _asked("terminal/output", _TERMINAL), client_services.TerminalOutput),
-    Said("agent", _asked("terminal/wait_for_exit", _TERMINAL), client_services.WaitForExit),
-    Said("agent", _asked("terminal/kill", _TERMINAL), client_services.KillTerminal),
-    Said("agent", _asked("terminal/release", _TERMINAL), client_services.ReleaseTerminal),
-    Said(
+    Message("agent", _asked("terminal/output", _TERMINAL), client_services.TerminalOutput),
+    Message("agent", _asked("terminal/wait_for_exit", _TERMINAL), client_services.WaitForExit),
+    Message("agent", _asked("terminal/kill", _TERMINAL), client_services.KillTerminal),
+    Message("agent", _asked("terminal/release", _TERMINAL), client_services.ReleaseTerminal),
+    Message(
         "agent",
         _asked(
             "elicitation/create",
@@ -190,24 +190,24 @@ ASKED: tuple[Said, ...] = (
 )  # fmt: skip
 
 # Notifications.
-TOLD: tuple[Said, ...] = (
-    Said("client", _told("session/cancel", b"{%b}" % _AT), session.Cancel),
-    Said("agent", _news("user_message_chunk", b'"content":{"type":"text","text":"a"},"messageId":"m1"'),
+TOLD: tuple[Message, ...] = (
+    Message("client", _notification("session/cancel", b"{%b}" % _AT), session.Cancel),
+    Message("agent", _update("user_message_chunk", b'"content":{"type":"text","text":"a"},"messageId":"m1"'),
         updates.UserMessageChunk),
-    Said("agent", _news("agent_thought_chunk", b'"content":{"type":"text","text":"a"},"messageId":"m1"'),
+    Message("agent", _update("agent_thought_chunk", b'"content":{"type":"text","text":"a"},"messageId":"m1"'),
         updates.AgentThoughtChunk),
-    Said("agent", _news("agent_message_chunk", b'"content":{"type":"text","text":""}'), updates.AgentMessageChunk),
-    Said(
+    Message("agent", _update("agent_message_chunk", b'"content":{"type":"text","text":""}'), updates.AgentMessageChunk),
+    Message(
         "agent",
-        _news("agent_message_chunk", b'"content":{"type":"text","text":"a"},"messageId":"m1"', b',"_meta":{"part":1}'),
+        _update("agent_message_chunk", b'"content":{"type":"text","text":"a"},"messageId":"m1"', b',"_meta":{"part":1}'),
         updates.AgentMessageChunk,
     ),
-    Said("agent", _news("agent_message_chunk", b'"content":' + _IMAGE), updates.AgentMessageChunk),
-    Said("agent", _news("agent_message_chunk", b'"content":' + _RESOURCE), updates.AgentMessageChunk),
-    Said("agent", _news("agent_message_chunk", b'"content":' + _LINK), updates.AgentMessageChunk),
-    Said(
+    Message("agent", _update("agent_message_chunk", b'"content":' + _IMAGE), updates.AgentMessageChunk),
+    Message("agent", _update("agent_message_chunk", b'"content":' + _RESOURCE), updates.AgentMessageChunk),
+    Message("agent", _update("agent_message_chunk", b'"content":' + _LINK), updates.AgentMessageChunk),
+    Message(
         "agent",
-        _news(
+        _update(
             "available_commands_update",
             b'"availableCommands":[{"name":"help","description":"Help","input":null},{"name":"plan",'
             b'"description":"Plan",'
@@ -215,29 +215,29 @@ TOLD: tuple[Said, ...] = (
         ),
         settings.AvailableCommandsUpdate,
     ),
-    Said("agent", _news("config_option_update", b'"configOptions":' + _SETTINGS), settings.ConfigOptionUpdate),
-    Said("agent", _news("current_mode_update", b'"currentModeId":"go"'), settings.CurrentModeUpdate),
-    Said(
+    Message("agent", _update("config_option_update", b'"configOptions":' + _SETTINGS), settings.ConfigOptionUpdate),
+    Message("agent", _update("current_mode_update", b'"currentModeId":"go"'), settings.CurrentModeUpdate),
+    Message(
         "agent",
-        _news(
+        _update(
             "plan",
             b'"entries":[{"content":"a","priority":"high","status":"completed"},{"content":"b","priority":"medium",'
             b'"status":"in_progress"},{"content":"c","priority":"low","status":"pending"}],"_meta":{"title":"p"}',
         ),
         updates.Plan,
     ),
-    Said("agent", _news("session_info_update", b'"title":"Greeting","updatedAt":"2030-01-01T00:00:00Z"'),
+    Message("agent", _update("session_info_update", b'"title":"Greeting","updatedAt":"2030-01-01T00:00:00Z"'),
         updates.SessionInfoUpdate),
-    Said("agent", _news("session_info_update", b'"_meta":{"queue":{"length":0}}'), updates.SessionInfoUpdate),
-    Said("agent", _news("usage_update", b'"used":10,"size":1000'), updates.UsageUpdate),
-    Said(
+    Message("agent", _update("session_info_update", b'"_meta":{"queue":{"length":0}}'), updates.SessionInfoUpdate),
+    Message("agent", _update("usage_update", b'"used":10,"size":1000'), updates.UsageUpdate),
+    Message(
         "agent",
-        _news("usage_update", b'"used":0,"size":1000,"cost":{"amount":0.25,"currency":"EUR"},"_meta":{"model":"m1"}'),
+        _update("usage_update", b'"used":0,"size":1000,"cost":{"amount":0.25,"currency":"EUR"},"_meta":{"model":"m1"}'),
         updates.UsageUpdate,
     ),
-    Said(
+    Message(
         "agent",
-        _news(
+        _update(
             "tool_call",
             b'"toolCallId":"c1","title":"Edit","name":"edit","kind":"edit","status":"in_progress","content":[%b,%b,%b,'
             b'{"type":"terminal","terminalId":"t1"}],"locations":%b,"rawInput":{"path":"/w/a","n":null},'
@@ -247,17 +247,17 @@ TOLD: tuple[Said, ...] = (
         tools.ToolCall,
     ),
     *(
-        Said(
-            "agent", _news("tool_call", b'"toolCallId":"c","title":"","kind":"%b","status":"%b"' % pair), tools.ToolCall
+        Message(
+            "agent", _update("tool_call", b'"toolCallId":"c","title":"","kind":"%b","status":"%b"' % pair), tools.ToolCall
         )
         for pair in ((b"read", b"pending"), (b"execute", b"completed"), (b"search", b"failed"), (b"other", b"pending"),
                      (b"switch_mode", b"in_progress"))
     ),
-    Said("agent", _news("tool_call", b'"toolCallId":"c1","title":"T","content":[],"locations":[],"rawInput":{}'),
+    Message("agent", _update("tool_call", b'"toolCallId":"c1","title":"T","content":[],"locations":[],"rawInput":{}'),
         tools.ToolCall),
-    Said(
+    Message(
         "agent",
-        _news(
+        _update(
             "tool_call_update",
             b'"toolCallId":"c1","title":"Edited","name":"edit","kind":"edit","status":"completed","content":[%b,%b,%b,'
             b'{"type":"terminal","terminalId":"t1"}],"locations":%b,"rawInput":{"a":[]},"rawOutput":"text",'
@@ -265,11 +265,11 @@ TOLD: tuple[Said, ...] = (
         ),
         tools.ToolCallUpdate,
     ),
-    Said("agent", _news("tool_call_update", b'"toolCallId":"c1","status":"failed","rawOutput":{"error":"no"}'),
+    Message("agent", _update("tool_call_update", b'"toolCallId":"c1","status":"failed","rawOutput":{"error":"no"}'),
         tools.ToolCallUpdate),
-    Said("agent", _news("tool_call_update", b'"toolCallId":"c1","content":[],"locations":[]'), tools.ToolCallUpdate),
-    Said(
-        "agent", _news("weather_update", b'"wind":3'), Unknown, ("unknown kind `weather_update` kept at $.update",)
+    Message("agent", _update("tool_call_update", b'"toolCallId":"c1","content":[],"locations":[]'), tools.ToolCallUpdate),
+    Message(
+        "agent", _update("weather_update", b'"wind":3'), Unknown, ("unknown kind `weather_update` kept at $.update",)
     ),
 )  # fmt: skip
 
@@ -379,7 +379,7 @@ FAILED: tuple[Failed, ...] = (
 # Methods that only their makers know, and one that is unknown.
 EXTENSIONS: tuple[bytes, ...] = (
     _asked("_maker/method", b'{"a":1}'),
-    _told("_maker/notice", b'{"status":{"kind":"key","label":"L","detail":"D"}}'),
+    _notification("_maker/notice", b'{"status":{"kind":"key","label":"L","detail":"D"}}'),
     _asked("no/such_method", b"{}"),
 )
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tests.traffic.talk import (
+from tests.traffic.messages import (
     Line,
     agent,
     call,
@@ -14,9 +14,9 @@ from tests.traffic.talk import (
     done,
     hello,
     may_i,
+    message_chunk,
     new,
     prompt,
-    says,
     text,
     turn,
     update,
@@ -36,25 +36,25 @@ class Row:
 
 
 BEGIN = [*hello(), *new()]
-CANCEL = client.tells("session/cancel", sessionId="s")
-NO_ID = agent.says({"jsonrpc": "2.0", "id": None, "error": {"code": -32601, "message": "Unknown"}})
+CANCEL = client.notifies("session/cancel", sessionId="s")
+NO_ID = agent.sends({"jsonrpc": "2.0", "id": None, "error": {"code": -32601, "message": "Unknown"}})
 ANSWERED: Json = {"jsonrpc": "2.0", "id": 1, "result": {"sessionId": "s"}}
 ASK_NEW = client.asks(1, "session/new", cwd="/w", mcpServers=[])
 
 WIRE = [
-    Row("wire.json", BEGIN, [*BEGIN, agent.says(b"starting up")]),
-    Row("wire.utf8", BEGIN, [*BEGIN, agent.says(b'{"jsonrpc":"2.0","method":"_x","params":{"a":"\xff"}}')], ("wire.json",)),
-    Row("wire.no-batch", BEGIN, [*BEGIN, client.says([{"jsonrpc": "2.0", "method": "_x"}])]),
+    Row("wire.json", BEGIN, [*BEGIN, agent.sends(b"starting up")]),
+    Row("wire.utf8", BEGIN, [*BEGIN, agent.sends(b'{"jsonrpc":"2.0","method":"_x","params":{"a":"\xff"}}')], ("wire.json",)),
+    Row("wire.no-batch", BEGIN, [*BEGIN, client.sends([{"jsonrpc": "2.0", "method": "_x"}])]),
 ]  # fmt: skip
 
 RPC = [
-    Row("rpc.version", BEGIN, [*hello(), ASK_NEW, agent.says({"id": 1, "result": {"sessionId": "s"}})]),
-    Row("rpc.shape", BEGIN, [*hello(), ASK_NEW, agent.says({**ANSWERED, "error": {"code": -32603, "message": "x"}})]),
+    Row("rpc.version", BEGIN, [*hello(), ASK_NEW, agent.sends({"id": 1, "result": {"sessionId": "s"}})]),
+    Row("rpc.shape", BEGIN, [*hello(), ASK_NEW, agent.sends({**ANSWERED, "error": {"code": -32603, "message": "x"}})]),
     Row("rpc.id", BEGIN, [*BEGIN, client.asks(1.5, "_x/ask")]),
     Row("rpc.id-unique", [*BEGIN, client.asks(9, "_x/ask")], [*BEGIN, client.asks(9, "_x/ask"), client.asks(9, "_x/ask")]),
-    Row("rpc.answer-id", BEGIN, [*BEGIN, agent.says({"jsonrpc": "2.0", "result": {}})]),
-    Row("rpc.answer-known", BEGIN, [*hello(), ASK_NEW, agent.says({**ANSWERED, "id": "1"})]),
-    Row("rpc.answer-to-notification", BEGIN, [*BEGIN, client.tells("_x/news"), NO_ID]),
+    Row("rpc.answer-id", BEGIN, [*BEGIN, agent.sends({"jsonrpc": "2.0", "result": {}})]),
+    Row("rpc.answer-known", BEGIN, [*hello(), ASK_NEW, agent.sends({**ANSWERED, "id": "1"})]),
+    Row("rpc.answer-to-notification", BEGIN, [*BEGIN, client.notifies("_x/news"), NO_ID]),
     Row("rpc.error-object", [*hello(), ASK_NEW, agent.fails(1)], [*hello(), ASK_NEW, agent.fails(1, "E1")]),
     Row("rpc.error-code", [*hello(), ASK_NEW, agent.fails(1)], [*hello(), ASK_NEW, agent.fails(1, 400)]),
     Row("rpc.error-message", [*hello(), ASK_NEW, agent.fails(1)], [*hello(), ASK_NEW, agent.fails(1, -32603, "a\nb")]),
@@ -63,8 +63,8 @@ RPC = [
 SCHEMA = [
     Row("schema.params", BEGIN, [*hello(), client.asks(1, "session/new", cwd="/w")]),
     Row("schema.result", BEGIN, [*hello(), ASK_NEW, agent.gives(1)]),
-    Row("schema.update", [*BEGIN, *turn()], [*BEGIN, *turn(says(), update("weather", wind=3))]),
-    Row("schema.method", [*BEGIN, client.tells("_x/news")], [*BEGIN, agent.asks(9, "x/drain")]),
+    Row("schema.update", [*BEGIN, *turn()], [*BEGIN, *turn(message_chunk(), update("weather", wind=3))]),
+    Row("schema.method", [*BEGIN, client.notifies("_x/news")], [*BEGIN, agent.asks(9, "x/drain")]),
     Row("schema.removed", BEGIN, [*BEGIN, client.asks(9, "session/set_model", sessionId="s", modelId="m")]),
     Row("schema.draft", BEGIN, [*BEGIN, client.asks(9, "session/status", sessionId="s")]),
     Row("schema.unknown-field", BEGIN, [*BEGIN, *turn(update("agent_message_chunk", content=text("x"), timestamp=1))]),
@@ -77,7 +77,7 @@ HANDSHAKE = [
     Row("init.first", BEGIN, [client.asks(5, "_x/ask"), *BEGIN]),
     Row("init.once", BEGIN, [*BEGIN, client.asks(5, "initialize", protocolVersion=1)]),
     Row("init.waits", BEGIN, [hello()[0], ASK_NEW, hello()[1]]),
-    Row("init.speaks-after", BEGIN, [hello()[0], agent.tells("_x/news"), hello()[1]]),
+    Row("init.speaks-after", BEGIN, [hello()[0], agent.notifies("_x/news"), hello()[1]]),
     Row("init.no-echo", BEGIN, OLD_HELLO),
     Row("auth.ids", hello(authMethods=METHODS), hello(authMethods=[METHODS[0], METHODS[0]])),
     Row("auth.offered", [*hello(authMethods=METHODS), client.asks(1, "authenticate", methodId="key")],
@@ -98,7 +98,7 @@ LOGIN = [{"id": "tty", "name": "Terminal", "type": "terminal"}]
 
 
 def within(can: Json, *lines: Line) -> list[Line]:
-    return [*hello(can), *new(), prompt(), says(), *lines]
+    return [*hello(can), *new(), prompt(), message_chunk(), *lines]
 
 
 AGENT_CAPABILITIES = [
@@ -170,12 +170,12 @@ SESSIONS = [
     Row("session.id", [*BEGIN, prompt()], [*BEGIN, prompt(2, "t")]),
     Row("session.refused", [*LOADS, LOAD, agent.fails(1), *new(2)], [*BEGIN, prompt(2, "t"), done(2, "refusal")], ("session.id",)),
     Row("session.unique", [*BEGIN, *new(2, "t")], [*BEGIN, *new(2, "s")]),
-    Row("load.replay-first", [*LOADS, LOAD, says(), agent.gives(1), *turn()], [*LOADS, LOAD, agent.gives(1), says(), says()]),
-    Row("resume.no-history", [*RESUMES, RESUME, USAGE, agent.gives(1), *turn()], [*RESUMES, RESUME, says(), says(), agent.gives(1)]),
+    Row("load.replay-first", [*LOADS, LOAD, message_chunk(), agent.gives(1), *turn()], [*LOADS, LOAD, agent.gives(1), message_chunk(), message_chunk()]),
+    Row("resume.no-history", [*RESUMES, RESUME, USAGE, agent.gives(1), *turn()], [*RESUMES, RESUME, message_chunk(), message_chunk(), agent.gives(1)]),
 ]  # fmt: skip
 
 TURNS = [
-    Row("turn.answer-last", [*BEGIN, USAGE, *turn(), USAGE], [*BEGIN, *turn(), says()]),
+    Row("turn.answer-last", [*BEGIN, USAGE, *turn(), USAGE], [*BEGIN, *turn(), message_chunk()]),
     Row("turn.one-at-a-time", [*BEGIN, *turn(), *turn(id=3)], [*BEGIN, prompt(2), prompt(3)]),
     Row("turn.not-silent", [*BEGIN, *turn()], [*BEGIN, prompt(), USAGE, done()]),
     Row("prompt.not-empty", [*BEGIN, *turn()], [*BEGIN, client.asks(2, "session/prompt", sessionId="s", prompt=[])]),
@@ -204,7 +204,7 @@ def at(path: str, line: int | None = None) -> Line:
     return call(locations=[{"path": path, "line": line}])
 
 
-MADE = [*hello({"terminal": True}), *new(), prompt(), says(), CREATE, client.gives(50, terminalId="t")]
+MADE = [*hello({"terminal": True}), *new(), prompt(), message_chunk(), CREATE, client.gives(50, terminalId="t")]
 RELEASE = [agent.asks(51, "terminal/release", sessionId="s", terminalId="t"), client.gives(51)]
 OUTPUT = agent.asks(52, "terminal/output", sessionId="s", terminalId="t")
 

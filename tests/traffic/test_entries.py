@@ -13,7 +13,7 @@ from antiphon.traffic.checker import TrafficChecker
 from antiphon.traffic.entries import LATEST, Direction, Entry, RecordingReader, entries_of, parse
 
 
-def said(raw: bytes) -> Entry:
+def entry_of(raw: bytes) -> Entry:
     return parse(1, 0.0, Direction.A2C, raw)
 
 
@@ -27,7 +27,7 @@ def said(raw: bytes) -> Entry:
     ],
 )
 def test_half_a_letter_is_json(raw: bytes, text: str) -> None:
-    entry = said(raw)
+    entry = entry_of(raw)
     assert entry.msg == {"a": text} and entry.raw == raw
 
 
@@ -35,7 +35,7 @@ def test_half_a_letter_is_json(raw: bytes, text: str) -> None:
     "raw", [b'{"a":"\\ud83d"', rb'{"a":"\ud83d" x}', rb"\ud83d", rb'{"a":"\x \ud83d"}', b'{"a":"\\ud83d \xff"}']
 )
 def test_what_is_no_json_does_not_become_any_by_half_a_letter(raw: bytes) -> None:
-    assert said(raw).is_noise
+    assert entry_of(raw).is_noise
 
 
 @pytest.mark.parametrize("line", [rb'"msg":{"a":"\ud83d"}', rb'"raw":"{\"a\":\"\\ud83d\"}"'])

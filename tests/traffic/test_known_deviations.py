@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from antiphon.conformance.suites.agent import SUITE
-from tests.traffic.table import BEGIN, OLD, SET, WITH_OPTIONS, session_can
-from tests.traffic.talk import (
+from tests.traffic.messages import (
     Line,
     agent,
     call,
@@ -21,13 +20,14 @@ from tests.traffic.talk import (
     hello,
     judged,
     may_i,
+    message_chunk,
     new,
     prompt,
-    says,
     text,
     turn,
     update,
 )
+from tests.traffic.table import BEGIN, OLD, SET, WITH_OPTIONS, session_can
 
 LOAD = [*hello(offers={"loadSession": True}), client.asks(1, "session/load", **OLD)]
 FORK = client.asks(3, "session/fork", sessionId="s", cwd="/w", mcpServers=[])
@@ -37,7 +37,7 @@ KEY = {"id": "key", "name": "Key", "type": "env_var", "vars": [{"name": "THE_KEY
 
 
 def nothing(id: int) -> Line:
-    return agent.says({"jsonrpc": "2.0", "id": id, "result": None})
+    return agent.sends({"jsonrpc": "2.0", "id": id, "result": None})
 
 
 def offers(**what: Any) -> list[Line]:
@@ -58,25 +58,25 @@ FOUND: list[tuple[str, list[Line], str]] = [
     ("a session id in the answer to a load", [*LOAD, agent.gives(1, sessionId="s")], "schema.unknown-field"),
     ("a capability that nobody knows", offers(**session_can("choirs")), "schema.unknown-field"),
     ("a login by a variable, with fields of its own", hello(authMethods=[KEY]), "schema.unknown-field"),
-    ("a request of a maker without an underscore", [*BEGIN, *turn(says(), agent.asks(60, "maker/drain"))], "schema.method"),
-    ("a notification of a maker without an underscore", [*BEGIN, agent.tells("maker/notify/mode", mode="plan")], "schema.method"),
+    ("a request of a maker without an underscore", [*BEGIN, *turn(message_chunk(), agent.asks(60, "maker/drain"))], "schema.method"),
+    ("a notification of a maker without an underscore", [*BEGIN, agent.notifies("maker/notify/mode", mode="plan")], "schema.method"),
     ("an update before the client knows the session", [*hello(), new()[0], update("usage_update", used=1, size=2), new()[1]], "session.known"),
-    ("the history of a fork before its answer", [*offers(**session_can("fork")), *new(), FORK, says(session="t"), agent.gives(3, sessionId="t")],
+    ("the history of a fork before its answer", [*offers(**session_can("fork")), *new(), FORK, message_chunk(session="t"), agent.gives(3, sessionId="t")],
      "session.known"),
     ("permission for a tool call that was not announced", [*BEGIN, prompt(), may_i(), chosen()], "call.announced"),
     ("an update of a tool call that was not announced", [*BEGIN, *turn(call_update(status="completed"))], "call.announced"),
     ("a tool call that is announced twice", [*BEGIN, *turn(call(), call(), call_update(status="completed"))], "call.once"),
     ("a terminal that nobody made", [*BEGIN, prompt(), call(content=[{"type": "terminal", "terminalId": "c"}])], "terminal.known"),
-    ("a file that is written through a client which cannot", [*hello({"fs": {"writeTextFile": False}}), *new(), prompt(), says(), WRITE],
+    ("a file that is written through a client which cannot", [*hello({"fs": {"writeTextFile": False}}), *new(), prompt(), message_chunk(), WRITE],
      "capability.fs-write"),
     ("a login in a terminal for a client which has none", hello(authMethods=[TERMINAL]), "capability.terminal-auth"),
-    ("a mode that is told as a text after the turn", [*BEGIN, *turn(), says("[MODE] plan")], "turn.answer-last"),
+    ("a mode that is told as a text after the turn", [*BEGIN, *turn(), message_chunk("[MODE] plan")], "turn.answer-last"),
     ("an HTTP status as the code of an error", refused(400), "rpc.error-code"),
     ("a turn that fails without a word", [*BEGIN, prompt(), done()], "turn.not-silent"),
     ("a prompt that succeeds in no session", [*BEGIN, prompt(2, "t"), done(2, "refusal")], "session.refused"),
     ("a turn that is cancelled by a no", [*BEGIN, prompt(), call(), may_i(), chosen(option="no"), done(reason="cancelled")], "cancel.unasked"),
-    ("an error without an id", [*BEGIN, client.says(b"{"), agent.says({"jsonrpc": "2.0", "error": {"code": -32700, "message": "?"}})], "rpc.answer-id"),
-    ("an answer to a notification", [*BEGIN, client.tells("_x/news"), agent.fails(None, -32601)], "rpc.answer-to-notification"),
+    ("an error without an id", [*BEGIN, client.sends(b"{"), agent.sends({"jsonrpc": "2.0", "error": {"code": -32700, "message": "?"}})], "rpc.answer-id"),
+    ("an answer to a notification", [*BEGIN, client.notifies("_x/news"), agent.fails(None, -32601)], "rpc.answer-to-notification"),
     ("a version that does not exist", [client.asks(0, "initialize", protocolVersion=99), agent.gives(0, protocolVersion=99)], "init.no-echo"),
 ]  # fmt: skip
 
@@ -112,7 +112,7 @@ def test_what_the_specification_allows_is_no_deviation() -> None:
     ended = call_update(status="completed")
     talk = [
         *hello(),
-        agent.tells("_maker/status", signedIn=True),
+        agent.notifies("_maker/status", signedIn=True),
         *new(),
         *turn(call(), asked, chosen(option="c"), ended),
     ]

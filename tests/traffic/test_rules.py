@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from antiphon.traffic.checker import SPEC, rules
 from antiphon.traffic.entries import Direction
-from tests.traffic.table import BEGIN, CANCEL, MADE, RELEASE, ROWS, USAGE, Row
-from tests.traffic.talk import (
+from tests.traffic.messages import (
     Line,
     agent,
     call,
@@ -21,13 +20,14 @@ from tests.traffic.talk import (
     hello,
     judged,
     may_i,
+    message_chunk,
     new,
     prompt,
-    says,
     text,
     turn,
     update,
 )
+from tests.traffic.table import BEGIN, CANCEL, MADE, RELEASE, ROWS, USAGE, Row
 
 
 def broken(talk: list[Line]) -> list[str]:
@@ -66,20 +66,20 @@ def test_every_rule_says_what_it_wants_and_what_to_change(one: Any) -> None:
 
 
 JUNK: list[tuple[Line, list[Line]]] = [
-    (client.says(b"{"), [agent.fails(None, -32700)]),
-    (client.says(b'{"jsonrpc":"2.0","id":9,"method":'), [agent.fails(9, -32700)]),
-    (client.says({"foo": 1}), [agent.fails(None, -32600)]),
-    (client.says({"jsonrpc": "2.0", "id": 9}), [agent.fails(9, -32600)]),
-    (client.says({"jsonrpc": "1.0", "id": 9, "method": "session/list"}), [agent.fails(9, -32600)]),
-    (client.says({"jsonrpc": "2.0", "id": None, "method": "session/list"}), [agent.fails(None, -32600)]),
-    (client.says([{"jsonrpc": "2.0", "id": 9, "method": "_x"}]), [agent.fails(9, -32601)]),
-    (client.says([{"jsonrpc": "2.0", "id": 9, "method": "_x"}]), [agent.says([{"jsonrpc": "2.0", "id": 9, "result": {}}])]),
+    (client.sends(b"{"), [agent.fails(None, -32700)]),
+    (client.sends(b'{"jsonrpc":"2.0","id":9,"method":'), [agent.fails(9, -32700)]),
+    (client.sends({"foo": 1}), [agent.fails(None, -32600)]),
+    (client.sends({"jsonrpc": "2.0", "id": 9}), [agent.fails(9, -32600)]),
+    (client.sends({"jsonrpc": "1.0", "id": 9, "method": "session/list"}), [agent.fails(9, -32600)]),
+    (client.sends({"jsonrpc": "2.0", "id": None, "method": "session/list"}), [agent.fails(None, -32600)]),
+    (client.sends([{"jsonrpc": "2.0", "id": 9, "method": "_x"}]), [agent.fails(9, -32601)]),
+    (client.sends([{"jsonrpc": "2.0", "id": 9, "method": "_x"}]), [agent.sends([{"jsonrpc": "2.0", "id": 9, "result": {}}])]),
     (client.asks(9, "no/such_method"), [agent.fails(9, -32601)]),
     (client.asks(9, "session/new", cwd=1), [agent.fails(9, -32602)]),
     (client.asks(9, "session/prompt", sessionId="nope", prompt=[text("x")]), [agent.fails(9, -32002)]),
     (client.asks(9, "session/prompt", sessionId="s", prompt=[]), [done(9)]),
     (client.asks(9, "session/set_mode", sessionId="s", modeId="nope"), [agent.fails(9, -32602)]),
-    (client.tells("no/such_notice"), []),
+    (client.notifies("no/such_notice"), []),
 ]  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def test_the_answer_to_junk_is_not_held_against_the_agent(junk: Line, answers: l
 
 
 def test_an_answer_that_crosses_a_cancellation_is_fine() -> None:
-    assert broken([*BEGIN, prompt(), says(), CANCEL, done(after=0.01)]) == []
+    assert broken([*BEGIN, prompt(), message_chunk(), CANCEL, done(after=0.01)]) == []
 
 
 def test_an_agent_that_went_on_after_a_question_it_had_open_has_read_the_cancellation() -> None:
@@ -104,8 +104,8 @@ def test_an_agent_that_went_on_after_a_question_it_had_open_has_read_the_cancell
 
 def test_an_agent_that_answered_a_later_question_has_read_the_cancellation() -> None:
     later = [client.asks(9, "_x/ask"), agent.gives(9)]
-    assert broken([*BEGIN, prompt(), says(), CANCEL, *later, done()]) == ["cancel.stop-reason"]
-    assert broken([*BEGIN, prompt(), says(), CANCEL, *later, agent.fails(2, -32800)]) == []
+    assert broken([*BEGIN, prompt(), message_chunk(), CANCEL, *later, done()]) == ["cancel.stop-reason"]
+    assert broken([*BEGIN, prompt(), message_chunk(), CANCEL, *later, agent.fails(2, -32800)]) == []
 
 
 def test_a_question_that_crosses_a_cancellation_may_be_answered_in_any_way() -> None:
@@ -130,7 +130,7 @@ def test_another_version_has_other_rules() -> None:
 
 
 def test_a_recording_that_begins_in_the_middle_deviates_in_nothing_but_its_beginning() -> None:
-    assert broken([agent.gives(9), says(), prompt(), says(), done()]) == ["init.first"]
+    assert broken([agent.gives(9), message_chunk(), prompt(), message_chunk(), done()]) == ["init.first"]
 
 
 def test_a_second_introduction_that_is_refused_changes_nothing() -> None:
@@ -230,13 +230,13 @@ ENVELOPES = st.fixed_dictionaries(
 
 @given(st.lists(st.tuples(st.sampled_from([client, agent]), ENVELOPES | JSON), max_size=12))
 def test_nothing_that_is_sent_makes_the_judge_stumble(lines: list[tuple[Any, Any]]) -> None:
-    texts = [by.says(message) for by, message in lines]
+    texts = [by.sends(message) for by, message in lines]
     judged([*BEGIN, prompt(), call(), may_i(), *texts, CANCEL, dismissed(), done(), USAGE])
     judged(texts)
 
 
 def test_what_strangers_send_is_quoted_so_that_it_can_be_read() -> None:
-    texts = [one.text for one in judged([*BEGIN, client.tells("x\x1b[2J\u202e\n" + "y" * 9_999)]).deviations]
+    texts = [one.text for one in judged([*BEGIN, client.notifies("x\x1b[2J\u202e\n" + "y" * 9_999)]).deviations]
     assert len(texts) == 1 and texts[0].isprintable() and len(texts[0]) < 400
     many = client.asks(9, "session/prompt", sessionId="s", prompt=[1] * 1_000)
     assert [one.text for one in judged([*BEGIN, many]).deviations][9:] == [
@@ -251,11 +251,11 @@ def test_depth_does_not_make_it_stumble_either() -> None:
         b'{"jsonrpc":"2.0","id":%b,"method":"session/prompt","params":%b}' % (deep, deep),
         b'{"jsonrpc":"2.0","id":1,"result":%b}' % deep,
     ]
-    assert set(broken([*BEGIN, *(client.says(line) for line in lines)])) == {"wire.json"}
+    assert set(broken([*BEGIN, *(client.sends(line) for line in lines)])) == {"wire.json"}
     less = b"[" * 600 + b"]" * 600
     shallow = b'{"jsonrpc":"2.0","id":%b,"method":"session/prompt","params":%b}' % (less, less)
     assert "rpc.id" in broken(
-        [*BEGIN, client.says(shallow), agent.says(b'{"jsonrpc":"2.0","id":%b,"result":{}}' % less)]
+        [*BEGIN, client.sends(shallow), agent.sends(b'{"jsonrpc":"2.0","id":%b,"result":{}}' % less)]
     )
 
 

@@ -13,12 +13,12 @@ from antiphon.protocol.v1.session import SessionUpdate
 from antiphon.protocol.v1.tools import ToolCallUpdate
 from antiphon.rpc.envelope import Notification, Request, Response, decode
 from tests.protocol.parity import tag_of, wire_names
-from tests.traffic.shapes import ANSWERED, ASKED, EXTENSIONS, FAILED, STRAY, TOLD, Answer, Failed, Said
+from tests.traffic.shapes import ANSWERED, ASKED, EXTENSIONS, FAILED, STRAY, TOLD, Answer, Failed, Message
 
 Json = Any
 
 
-def name_of(shape: Said | Answer) -> str:
+def name_of(shape: Message | Answer) -> str:
     what = shape.to if isinstance(shape, Answer) else f"{shape.by} {method_of(shape.line)}"
     return f"{what} {shape.type.__name__}"
 
@@ -56,7 +56,7 @@ def test_a_loss_would_be_noticed() -> None:
     ]
 
 
-def check(shape: Said | Answer, reading: Reading[Any], again: Reading[Any], sent: Json) -> None:
+def check(shape: Message | Answer, reading: Reading[Any], again: Reading[Any], sent: Json) -> None:
     value = reading.value
     assert reading.rules == shape.rules
     assert type(value.update if isinstance(value, SessionUpdate) else value) is shape.type
@@ -68,7 +68,7 @@ def check(shape: Said | Answer, reading: Reading[Any], again: Reading[Any], sent
 
 
 @pytest.mark.parametrize("shape", [*ASKED, *TOLD], ids=name_of)
-def test_every_message_is_understood_and_loses_nothing(shape: Said) -> None:
+def test_every_message_is_understood_and_loses_nothing(shape: Message) -> None:
     message = decode(shape.line)
     assert isinstance(message, Request if shape in ASKED else Notification)
     table: Any = methods.CALLS_BY_NAME if shape in ASKED else methods.NOTICES_BY_NAME

@@ -29,7 +29,7 @@ class Dies(Fault):
         yield HANG_UP if direction is Direction.A2C and self.wanted(message) else message
 
 
-class Says(Fault):
+class ChangedOutput(Fault):
     """What the client asks or tells is changed."""
 
     def __init__(self, method: str, change: Change) -> None:
@@ -42,7 +42,7 @@ class Says(Fault):
         yield message
 
 
-class Hears(Fault):
+class ChangedInput(Fault):
     """What the client is asked is changed before it hears it; None keeps it from hearing it."""
 
     def __init__(self, wanted: Wanted, change: Change | None = None) -> None:
@@ -94,17 +94,17 @@ def dies(wanted: Callable[[Any], bool]) -> Broken:
     return Broken(lambda: Dies(wanted))
 
 
-def says(method: str, change: Change) -> Broken:
-    return Broken(lambda: Says(method, change))
+def sends(method: str, change: Change) -> Broken:
+    return Broken(lambda: ChangedOutput(method, change))
 
 
-def hears(wanted: Wanted, change: Change) -> Broken:
-    return Broken(lambda: Hears(wanted, change))
+def received(wanted: Wanted, change: Change) -> Broken:
+    return Broken(lambda: ChangedInput(wanted, change))
 
 
 def misses(wanted: Wanted) -> Broken:
     """Never hears it, and waits."""
-    return Broken(lambda: Hears(wanted), options=SHORT)
+    return Broken(lambda: ChangedInput(wanted), options=SHORT)
 
 
 def answers(wanted: Wanted, change: Change) -> Broken:

@@ -24,7 +24,7 @@ def shows(kind: str) -> Wanted:
     return lambda message: updates()(message) and _content(message).get("type") == kind
 
 
-def says(start: str) -> Wanted:
+def message_begins(start: str) -> Wanted:
     """A message that begins like this."""
     return lambda message: updates()(message) and _content(message).get("text", "").startswith(start)
 
@@ -111,9 +111,9 @@ FAULTS: Faults = {
     "lines.pieces": keeps_silent(id_is("in-pieces")),
     "lines.together": keeps_silent(id_is("together-2")),
     "lines.unicode": keeps_silent(id_is("unicode")),
-    "lines.burst": dies(says("999 ")),
-    "lines.large": dies(says("large ")),
-    "lines.huge": dies(says("huge ")),
+    "lines.burst": dies(message_begins("999 ")),
+    "lines.large": dies(message_begins("large ")),
+    "lines.huge": dies(message_begins("huge ")),
     "noise.lines": dies(lambda message: message == b"Loading model..."),
     "noise.objects": dies(lambda message: message == {"foo": 1}),
     "noise.stray": dies(is_stray),

@@ -6,12 +6,12 @@ from typing import Any
 from antiphon.traffic.entries import Direction
 from tests.conformance.client_faults.client_faults import (
     Answers,
+    ChangedOutput,
     Faults,
     Message,
-    Says,
     answers,
     asks,
-    says,
+    sends,
     updates,
     with_params,
 )
@@ -57,7 +57,7 @@ class HelloAgain(Adds):
         return super().__call__(direction, message)
 
 
-class SaysToBare(Says):
+class SaysToBare(ChangedOutput):
     """Changes what it says to an agent that offers nothing."""
 
     bare = False
@@ -100,7 +100,7 @@ def own(message: Message) -> Message:
     return {"jsonrpc": "2.0", "id": "own", "method": "_antiphon/own", "params": {}}
 
 
-def told(message: Message) -> Message:
+def own_notification(message: Message) -> Message:
     """A notification of its own."""
     return {"jsonrpc": "2.0", "method": "_antiphon/own", "params": {}}
 
@@ -175,7 +175,7 @@ FAULTS: Faults = {
     "wire.utf8": adds("session/prompt", lambda message: b'{"jsonrpc":"2.0","method":"_own","params":{"a":"\xff"}}'),
     "wire.json": adds("session/prompt", lambda message: b"sending a prompt"),
     "wire.no-batch": adds("session/prompt", lambda message: b'[{"jsonrpc":"2.0","method":"_own"}]'),
-    "rpc.version": says("session/prompt", no_version),
+    "rpc.version": sends("session/prompt", no_version),
     "rpc.shape": adds("session/prompt", lambda message: {"jsonrpc": "2.0", "hello": 1}),
     "rpc.id": adds("session/prompt", lambda message: {**own(message), "id": 1.5}),
     "rpc.id-unique": adds("session/prompt", lambda message: [own(message), own(message)]),
@@ -185,16 +185,16 @@ FAULTS: Faults = {
     "rpc.error-object": answers(asks("antiphon/unknown_method"), no_words),
     "rpc.error-code": answers(asks("_antiphon/fence", text="slow"), with_error(code=7)),
     "rpc.error-message": answers(asks("_antiphon/fence", text="slow"), with_error(message="Oh.\n  at line 1\n  at line 2")),
-    "schema.params": says("session/new", without("mcpServers")),
+    "schema.params": sends("session/new", without("mcpServers")),
     "schema.result": answers(asks("fs/write_text_file", content="short"), wrong_result),
-    "schema.method": adds("session/prompt", lambda message: {**told(message), "method": "antiphon/own"}),
+    "schema.method": adds("session/prompt", lambda message: {**own_notification(message), "method": "antiphon/own"}),
     "schema.removed": adds("session/prompt", about("session/set_model", modelId="m")),
     "schema.draft": adds("session/prompt", about("session/status")),
-    "schema.unknown-field": says("session/new", with_params(antiphonOwn=1)),
-    "init.first": adds("initialize", told),
+    "schema.unknown-field": sends("session/new", with_params(antiphonOwn=1)),
+    "init.first": adds("initialize", own_notification),
     "init.once": Broken(HelloAgain),
     "init.waits": adds("initialize", own, after=True),
-    "auth.offered": says("authenticate", with_params(methodId="another")),
+    "auth.offered": sends("authenticate", with_params(methodId="another")),
     "capability.load": overreaches("session/load", sessionId=True, cwd=True, mcpServers=True),
     "capability.list": overreaches("session/list"),
     "capability.resume": overreaches("session/resume", sessionId=True, cwd=True, mcpServers=True),
@@ -213,7 +213,7 @@ FAULTS: Faults = {
     "prompt.not-empty": to_bare("session/prompt", prompt=[]),
     "permission.option": answers(permits("p-twins"), selects("another")),
     "cancel.permission": Broken(AllowsAfterCancel),
-    "path.absolute": says("session/list", with_params(cwd="not/absolute")),
+    "path.absolute": sends("session/list", with_params(cwd="not/absolute")),
     "mode.offered": adds("session/set_mode", again(modeId="another")),
     "config.offered": adds("session/set_config_option", again(value="another")),
 }  # fmt: skip

@@ -12,8 +12,8 @@ from tests.conformance.client_faults.client_faults import (
     as_error,
     as_result,
     asks,
-    hears,
     key,
+    received,
     with_params,
     with_result,
 )  # fmt: skip
@@ -196,25 +196,25 @@ FAULTS: Faults = {
     "files.read": answers(
         lambda message: file("read", "a song.txt")(message) and "line" not in message["params"], one_more_line
     ),
-    "files.part": hears(file("read", "a song.txt", line=2), with_params(line=3)),
+    "files.part": received(file("read", "a song.txt", line=2), with_params(line=3)),
     "files.large": answers(file("read", "large.txt"), cut),
     "files.missing": answers(file("read", "nothing.txt"), as_result({"content": ""})),
     "files.folder": answers(reads_folder, as_result({"content": ""})),
-    "files.write": hears(
+    "files.write": received(
         lambda message: file("write", "new song.txt")(message) and message["params"]["content"] != "short", longer
     ),
-    "files.replace": hears(file("write", "new song.txt", content="short"), with_params(content="short, and more")),
+    "files.replace": received(file("write", "new song.txt", content="short"), with_params(content="short, and more")),
     "files.unwritable": answers(writes_folder, as_result({})),
     "files.answered-last": Broken(AnswersFirst),
     "terminals.runs": answers(asks("terminal/create"), as_error),
     "terminals.exit": answers(asks("terminal/wait_for_exit"), exit_three(with_result(exitCode=0))),
     "terminals.output": answers(asks("terminal/output"), exit_three(with_result(output="out"))),
-    "terminals.arguments": hears(runs("two  words"), split),
-    "terminals.environment": hears(runs("ANTIPHON_CHECK"), with_params(env=[])),
-    "terminals.folder": hears(runs("pwd"), with_params(cwd=None)),
+    "terminals.arguments": received(runs("two  words"), split),
+    "terminals.environment": received(runs("ANTIPHON_CHECK"), with_params(env=[])),
+    "terminals.folder": received(runs("pwd"), with_params(cwd=None)),
     "terminals.limit": answers(asks("terminal/output"), not_truncated),
     "terminals.boundary": answers(asks("terminal/output"), half_a_letter),
-    "terminals.missing": hears(
+    "terminals.missing": received(
         asks("terminal/create", command="antiphon-no-such-program"), with_params(command="true")
     ),
     "terminals.unknown": answers(asks("terminal/output", terminalId="antiphon-nobody"), as_result(EMPTY)),

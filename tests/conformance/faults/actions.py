@@ -9,15 +9,15 @@ from tests.conformance.faults.one_scenario import (
     PROMPT,
     UPDATE,
     Made,
-    Talk,
-    Told,
+    MessageOnItsWay,
+    SessionNotes,
     accept,
     answer,
+    change_sent,
     in_scene,
     leaves,
     prompt,
     refuse,
-    said,
 )
 from tests.conformance.faults.wire_faults import Change, Faults, Message
 
@@ -25,7 +25,7 @@ PERMISSION, READ, WRITE = "session/request_permission", "fs/read_text_file", "fs
 SET_MODE, SET_OPTION = "session/set_mode", "session/set_config_option"
 
 
-def _file(talk: Talk, reply: Told) -> Path:
+def _file(talk: SessionNotes, reply: MessageOnItsWay) -> Path:
     """The file that the first prompt of the scenario names."""
     if reply.direction is Direction.C2A and reply.message.get("method") == PROMPT:
         talk.notes.setdefault("file", reply.message["params"]["prompt"][0]["text"].split()[1])
@@ -35,7 +35,7 @@ def _file(talk: Talk, reply: Told) -> Path:
 def writes_all_the_same(record: str) -> Made:
     """The file is written, whatever the client answered."""
 
-    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
         file = _file(talk, reply)
         if reply.is_reply(PERMISSION):
             file.write_text("all the same", encoding="utf-8")
@@ -47,7 +47,7 @@ def writes_all_the_same(record: str) -> Made:
 def writes_first() -> Made:
     """The file is written before the question, and taken away after the no."""
 
-    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
         file = _file(talk, reply)
         if reply.is_said(PERMISSION):
             file.write_text("before", encoding="utf-8")
@@ -61,7 +61,7 @@ def writes_first() -> Made:
 def asks_elsewhere() -> Made:
     """The question names the other session that is open."""
 
-    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
         if reply.answers("session/new"):
             talk.notes.setdefault("first", reply.message["result"]["sessionId"])
         elif reply.is_said(PERMISSION):
@@ -82,7 +82,7 @@ def another_text(message: Message) -> None:
 def from_the_disk() -> Made:
     """What the client says a file holds is not listened to."""
 
-    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
         if reply.is_reply(READ):
             reply.message["result"]["content"] = reply.message["result"]["content"].replace("unsaved", "saved")
         yield reply.message
@@ -124,7 +124,7 @@ def as_before(wanted: str) -> Change:
 def takes_anything(number: int) -> Made:
     """A choice that cannot be is answered as if it could: with the settings as they are."""
 
-    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
         if reply.answers("session/new"):
             talk.notes["options"] = reply.message["result"]["configOptions"]
         if reply.answers(SET_OPTION, number):
@@ -145,16 +145,16 @@ FAULTS: Faults = {
     "permission.error-ends": leaves("permission-error"),
     "permission.error-next": prompt("permission-error", refuse, 2),
     "permission.strange": writes_all_the_same("permission-strange"),
-    "files.read-path": said("files-read", READ, another_path),
+    "files.read-path": change_sent("files-read", READ, another_path),
     "files.unsaved": from_the_disk(),
     "files.missing": leaves("files-missing"),
     "files.missing-result": prompt("files-missing", refuse),
     "files.missing-next": prompt("files-missing", refuse, 2),
-    "files.written": said("files-write", WRITE, another_text),
+    "files.written": change_sent("files-write", WRITE, another_text),
     "files.locked": leaves("files-locked"),
-    "files.locked-told": said("files-locked", UPDATE, as_if_done),
+    "files.locked-told": change_sent("files-locked", UPDATE, as_if_done),
     "files.read-only": leaves("files-read-only"),
-    "terminal.shown": said("terminal-run", UPDATE, shows_nothing),
+    "terminal.shown": change_sent("terminal-run", UPDATE, shows_nothing),
     "terminal.failing": prompt("terminal-failing", refuse),
     "terminal.refused": leaves("terminal-refused"),
     "terminal.refused-next": prompt("terminal-refused", refuse, 2),

@@ -25,7 +25,7 @@ def identified(id: object) -> Wanted:
     return lambda line: line.get("id") == id and type(line.get("id")) is type(id)
 
 
-def tells(method: str) -> Wanted:
+def notifies(method: str) -> Wanted:
     return lambda line: isinstance(line, dict) and line.get("method") == method and "id" not in line
 
 
@@ -68,13 +68,13 @@ FAULTS: Faults = {
     "id.number-text": lose_reply(identified("17")),
     "id.unicode": lose_reply(identified("\U0001f600\u2028")),
     "rpc.in-flight": lose_reply(asks(FENCE, lambda params: params.get("number") == 2)),
-    "notify.unknown": say_after(tells("session/antiphon_check")),
-    "notify.extension": say_after(tells("_antiphon/check")),
-    "notify.dollar": say_after(tells("$/antiphon_check")),
+    "notify.unknown": say_after(notifies("session/antiphon_check")),
+    "notify.extension": say_after(notifies("_antiphon/check")),
+    "notify.dollar": say_after(notifies("$/antiphon_check")),
     "rpc.stray-answer": say_after(lambda line: isinstance(line, dict) and line.get("id") == "nobody-asked"),
     "rpc.while-busy": lose_reply(asks(FENCE, lambda params: "during" in params)),
-    "cancel-request.quiet": say_after(tells("$/cancel_request")),
-    "cancel-request.honoured": do_not_hear(tells("$/cancel_request")),
+    "cancel-request.quiet": say_after(notifies("$/cancel_request")),
+    "cancel-request.honoured": do_not_hear(notifies("$/cancel_request")),
     "error.unknown-method": accept(asks("session/antiphon_check"), {}),
     "error.unknown-method-code": change_reply(asks("session/antiphon_check"), coded(-32603)),
     "error.unknown-extension": change_reply(asks("_antiphon/unknown"), coded(-32603)),

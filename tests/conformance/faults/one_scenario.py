@@ -23,7 +23,7 @@ OPENING: Final = ("session/new", "session/load", "session/resume", "session/fork
 
 
 @dataclass
-class Talk:
+class SessionNotes:
     """What a fault remembers of a conversation."""
 
     record: str = ""
@@ -33,20 +33,20 @@ class Talk:
     notes: dict[str, Any] = field(default_factory=dict)
     """Whatever a fault wants to remember."""
 
-    def hear(self, direction: Direction, message: Message) -> "Told":
+    def hear(self, direction: Direction, message: Message) -> "MessageOnItsWay":
         """Take note of a message."""
         method, id = message.get("method"), msgspec.json.encode(message.get("id"))
         if method is None:
             asked, number = self.asked.pop((direction.other, id), (None, 0))
-            return Told(direction, message, asked, number)
-        if method in OPENING and (record := _scene(message)) not in ("", self.record):
+            return MessageOnItsWay(direction, message, asked, number)
+        if method in OPENING and (record := _scenario_of(message)) not in ("", self.record):
             self.record, self.seen = record, Counter()
         self.seen[method] += 1
         self.asked[direction, id] = message, self.seen[method]
-        return Told(direction, message, None, 0)
+        return MessageOnItsWay(direction, message, None, 0)
 
 
-def _scene(message: Message) -> str:
+def _scenario_of(message: Message) -> str:
     """The scenario that a session is opened for, as its directory says; empty where the request is odd and names none."""
     params = message.get("params")
     cwd = params.get("cwd") if isinstance(params, dict) else None
@@ -54,7 +54,7 @@ def _scene(message: Message) -> str:
 
 
 @dataclass(frozen=True)
-class Told:
+class MessageOnItsWay:
     """One message on its way, with what it answers."""
 
     direction: Direction
@@ -77,7 +77,7 @@ class Told:
         return self.direction is Direction.C2A and self.asked is not None and self.asked.get("method") == method
 
 
-Meddle = Callable[[Told, Talk], Iterable[Any]]
+Meddle = Callable[[MessageOnItsWay, SessionNotes], Iterable[Any]]
 
 
 class InScenario:
@@ -88,7 +88,7 @@ class InScenario:
         self._meddle = meddle
 
     def __call__(self) -> Fault:
-        talk = Talk()
+        talk = SessionNotes()
 
         def fault(direction: Direction, message: Any) -> Iterable[Any]:
             if not isinstance(message, dict):
@@ -105,7 +105,7 @@ in_scene = InScenario  # as it reads in the tables
 def answer(record: str, method: str, change: Change, number: int | None = None) -> Made:
     """Change the answers to a method, or only that with a number."""
 
-    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
         if reply.answers(method, number):
             change(reply.message)
         yield reply.message
@@ -121,7 +121,7 @@ def prompt(record: str, change: Change, number: int = 1) -> Made:
 def spoil(record: str, method: str, number: int = 1) -> Made:
     """Let a session be asked for in a directory that cannot be, so that the agent refuses it by itself."""
 
-    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
         if reply.direction is Direction.C2A and reply.message.get("method") == method and talk.seen[method] == number:
             reply.message["params"]["cwd"] = "nowhere"
         yield reply.message
@@ -129,10 +129,10 @@ def spoil(record: str, method: str, number: int = 1) -> Made:
     return in_scene(record, meddle)
 
 
-def said(record: str, method: str, change: Change) -> Made:
+def change_sent(record: str, method: str, change: Change) -> Made:
     """Change what the agent says by itself."""
 
-    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
         if reply.is_said(method):
             change(reply.message)
         yield reply.message
@@ -143,7 +143,7 @@ def said(record: str, method: str, change: Change) -> Made:
 def leaves(record: str, number: int = 1) -> Made:
     """The agent is gone instead of ending a turn."""
 
-    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
         if reply.answers(PROMPT, number):
             raise Leaves
         yield reply.message

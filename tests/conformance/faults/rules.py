@@ -10,7 +10,18 @@ from antiphon.traffic.entries import Direction
 from tests.conformance.faults.handshake import BARE, initializes, version
 from tests.conformance.faults.messages import FENCE, NOWHERE
 from tests.conformance.faults.one_message import NOBODY, accept, change_reply, say_after
-from tests.conformance.faults.one_scenario import PROMPT, UPDATE, Made, Talk, Told, answer, in_scene, prompt, said, stop
+from tests.conformance.faults.one_scenario import (
+    PROMPT,
+    UPDATE,
+    Made,
+    MessageOnItsWay,
+    SessionNotes,
+    answer,
+    change_sent,
+    in_scene,
+    prompt,
+    stop,
+)
 from tests.conformance.faults.turns import kills_only
 from tests.conformance.faults.wire_faults import Change, Faults, Message
 from tests.conformance.memory import Fault
@@ -39,7 +50,7 @@ def asking(method: str, **params: Any) -> Line:
 def beside(record: str, method: str, *lines: Line, later: bool = False, number: int = 1) -> Made:
     """Say more before an answer, or after it."""
 
-    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
         if reply.direction is Direction.C2A and reply.message.get("id") == "fault":
             return
         session = (reply.asked or {}).get("params", {}).get("sessionId", "")
@@ -61,28 +72,28 @@ def update(kind: str, change: Change, record: str = "turn") -> Made:
         if message["params"]["update"]["sessionUpdate"] == kind:
             change(message["params"]["update"])
 
-    return said(record, UPDATE, changed)
+    return change_sent(record, UPDATE, changed)
 
 
-def without(record: str, lost: Callable[[Told, Talk], bool]) -> Made:
+def without(record: str, lost: Callable[[MessageOnItsWay, SessionNotes], bool]) -> Made:
     """Some messages never come."""
     return in_scene(record, lambda shown, talk: [] if lost(shown, talk) else [shown.message])
 
 
-def is_update(**fields: Any) -> Callable[[Told, Talk], bool]:
-    def is_it(reply: Told, talk: Talk) -> bool:
+def is_update(**fields: Any) -> Callable[[MessageOnItsWay, SessionNotes], bool]:
+    def is_it(reply: MessageOnItsWay, talk: SessionNotes) -> bool:
         found = reply.message["params"]["update"] if reply.is_said(UPDATE) else {}
         return reply.is_said(UPDATE) and fields.items() <= {key: str(found[key]) for key in found}.items()
 
     return is_it
 
 
-def in_second_turn(reply: Told, talk: Talk) -> bool:
+def in_second_turn(reply: MessageOnItsWay, talk: SessionNotes) -> bool:
     return reply.is_said(UPDATE) and any(one["method"] == PROMPT and number == 2 for one, number in talk.asked.values())
 
 
 def announced_twice() -> Made:
-    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
         yield from [reply.message] * (2 if is_update(sessionUpdate="tool_call")(reply, talk) else 1)
 
     return in_scene("turn", meddle)
@@ -118,7 +129,7 @@ def only_what_was_set(message: Message) -> None:
 
 def same_session() -> Fault:
     """Two scenarios get the same session. What the agent says of the two that it made is lost, for no client knows them."""
-    talk = Talk()
+    talk = SessionNotes()
 
     def fault(direction: Direction, message: Any) -> Iterable[Any]:
         if not isinstance(message, dict):
@@ -155,7 +166,7 @@ FAULTS: Faults = {
     "wire.utf8": during(lambda session: b'"\xff"'),
     "wire.json": during(lambda session: b"Thinking..."),
     "wire.no-batch": during(lambda session: [HELLO]),
-    "rpc.version": said("turn", UPDATE, lambda message: message.pop("jsonrpc")),
+    "rpc.version": change_sent("turn", UPDATE, lambda message: message.pop("jsonrpc")),
     "rpc.shape": during(lambda session: {"jsonrpc": "2.0"}),
     "rpc.id": during(lambda session: {**QUESTION, "id": 1.5}),
     "rpc.id-unique": during(lambda session: QUESTION, lambda session: QUESTION),
@@ -165,7 +176,7 @@ FAULTS: Faults = {
     "rpc.error-object": answer("turn", FENCE, set_in("error", "code", to="odd"), 1),
     "rpc.error-code": answer("turn", FENCE, set_in("error", "code", to=404), 1),
     "rpc.error-message": answer("turn", FENCE, set_in("error", "message", to="Not\nfound"), 1),
-    "schema.params": said("files-write", PERMISSION, set_in("params", "toolCall", "title", to=7)),
+    "schema.params": change_sent("files-write", PERMISSION, set_in("params", "toolCall", "title", to=7)),
     "schema.result": answer("turn", NEW, set_in("result", "modes", "availableModes", 0, "name", to=7)),
     "schema.update": update("session_info_update", set_in("title", to=7)),
     "schema.method": during(lambda session: {**HELLO, "method": "session/antiphon_demo"}),
@@ -200,12 +211,12 @@ FAULTS: Faults = {
     "call.announced": without("turn", is_update(sessionUpdate="tool_call", toolCallId="call-1")),
     "call.once": announced_twice(),
     "call.ends": without("turn", is_update(sessionUpdate="tool_call_update", status="completed")),
-    "permission.options": said("files-write", PERMISSION, twice("params", "options")),
-    "permission.choice": said("files-write", PERMISSION, set_in("params", "options", to=[])),
+    "permission.options": change_sent("files-write", PERMISSION, twice("params", "options")),
+    "permission.choice": change_sent("files-write", PERMISSION, set_in("params", "options", to=[])),
     "path.absolute": update("tool_call", set_in("locations", 0, "path", to="read.txt"), "files-read"),
     "path.line": update("tool_call", set_in("locations", 0, "line", to=0), "files-read"),
     "terminal.known": update("tool_call", set_in("content", to=[{"type": "terminal", "terminalId": "no-such"}])),
-    "terminal.released": said("terminal-run", "terminal/release", kills_only),
+    "terminal.released": change_sent("terminal-run", "terminal/release", kills_only),
     "mode.current": answer("turn", NEW, set_in("result", "modes", "currentModeId", to="no-such")),
     "config.current": answer("turn", NEW, set_in("result", "configOptions", 0, "currentValue", to="no-such")),
     "config.complete": answer("settings", SET_OPTION, only_what_was_set, 5),

@@ -7,14 +7,14 @@ from tests.conformance.faults.one_scenario import (
     PROMPT,
     UPDATE,
     Made,
-    Talk,
-    Told,
+    MessageOnItsWay,
+    SessionNotes,
     accept,
     answer,
+    change_sent,
     in_scene,
     prompt,
     refuse,
-    said,
     spoil,
     stop,
 )
@@ -30,7 +30,7 @@ def elsewhere(message: Message) -> None:
 def forgets(kind: str) -> Made:
     """Loading leaves one side of the conversation out."""
 
-    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
         loading = any(asked.get("method") == LOAD for asked, _ in talk.asked.values())
         if not (loading and reply.is_said(UPDATE) and reply.message["params"]["update"]["sessionUpdate"] == kind):
             yield reply.message
@@ -41,7 +41,7 @@ def forgets(kind: str) -> Made:
 def takes_unoffered() -> Made:
     """A session has no modes, and takes any mode all the same."""
 
-    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
         if reply.answers(NEW):
             reply.message["result"].pop("modes")
         elif reply.answers("session/set_mode"):
@@ -76,7 +76,7 @@ STRANGER: Final[Message] = {"sessionId": "antiphon-stranger", "cwd": "/antiphon/
 def again_and_again() -> Made:
     """The last page leads to itself."""
 
-    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
         if reply.answers(LIST) and reply.asked is not None and "cwd" not in reply.asked["params"]:
             if "result" in reply.message and reply.asked["params"].get("cursor", "more") == "more":
                 reply.message["result"]["nextCursor"] = "more"
@@ -90,7 +90,7 @@ def again_and_again() -> Made:
 def still_listed() -> Made:
     """A session that was deleted is listed as before."""
 
-    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
         if reply.answers(LIST):
             if talk.notes:
                 reply.message["result"]["sessions"] = talk.notes["sessions"]
@@ -108,7 +108,7 @@ FAULTS: Faults = {
     "session.http-server": spoil("session-http", NEW),
     "session.sse-server": spoil("session-sse", NEW),
     "session.directories": spoil("session-directories", NEW),
-    "session.directory": said("session-cwd", "terminal/create", elsewhere),
+    "session.directory": change_sent("session-cwd", "terminal/create", elsewhere),
     "load.loads": answer("load", LOAD, refuse),
     "load.user": forgets("user_message_chunk"),
     "load.agent": forgets("agent_message_chunk"),

@@ -8,14 +8,14 @@ from tests.conformance.faults.one_scenario import (
     PROMPT,
     UPDATE,
     Made,
-    Talk,
-    Told,
+    MessageOnItsWay,
+    SessionNotes,
     answer,
+    change_sent,
     in_scene,
     leaves,
     prompt,
     refuse,
-    said,
     stop,
 )
 from tests.conformance.faults.wire_faults import Change, Faults, Message
@@ -24,7 +24,7 @@ from tests.conformance.faults.wire_faults import Change, Faults, Message
 def mixed() -> Made:
     """All that two sessions say goes to one of them."""
 
-    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
         if reply.direction is Direction.C2A and reply.message.get("method") == PROMPT:
             talk.notes.setdefault("first", reply.message["params"]["sessionId"])
         if reply.is_said(UPDATE) and "first" in talk.notes:
@@ -50,7 +50,7 @@ def slashed(message: Message) -> None:
 def cancels_both() -> Made:
     """A cancellation is taken for all sessions, whose turns then end."""
 
-    def meddle(reply: Told, talk: Talk) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
         yield reply.message
         if reply.direction is not Direction.C2A:
             return
@@ -84,8 +84,8 @@ FAULTS: Faults = {
     "turn.second": leaves("turn-second", 1),
     "turn.after-second": prompt("turn-second", refuse, 3),
     "turn.empty": prompt("turn-odd", refuse, 2),
-    "plan.whole": said("plan", UPDATE, partial),
-    "commands.names": said("commands", UPDATE, slashed),
+    "plan.whole": change_sent("plan", UPDATE, partial),
+    "commands.names": change_sent("commands", UPDATE, slashed),
     "content.texts": prompt("content-baseline", refuse, 1),
     "content.link": prompt("content-baseline", refuse, 2),
     "content.image": prompt("content-image", refuse),
@@ -99,7 +99,7 @@ FAULTS: Faults = {
     "cancel.asking-next": prompt("cancel-asking", refuse, 2),
     "cancel.running": spoiled("cancel-running", stop("end_turn")),
     "cancel.running-next": prompt("cancel-running", refuse, 2),
-    "cancel.terminals": said("cancel-running", "terminal/release", kills_only),
+    "cancel.terminals": change_sent("cancel-running", "terminal/release", kills_only),
     "cancel.crossing": spoiled("cancel-crossing", stop("end_turn")),
     "cancel.idle": prompt("cancel-idle", refuse, 1),
     "cancel.unknown-session": prompt("cancel-idle", refuse, 2),

@@ -12,8 +12,8 @@ import pytest
 
 from antiphon.conformance.client_process import ClientCommands
 from tests.conformance.peers.subjects import EXAMPLES, example_version
-from tests.interop.playing import stage
-from tests.interop.who import MODULES, NEXT_PYTHON, NODE, everybody
+from tests.interop.environment import environment
+from tests.interop.programs import MODULES, NEXT_PYTHON, NODE, everybody
 
 NPX = '#!/bin/sh\nexec "$ANTIPHON_CHECKED_WITH"\n'
 """The example of the TypeScript SDK starts its agent with `npx tsx`, whichever it is: this starts ours instead."""
@@ -34,7 +34,7 @@ def placed(client: Client, path: Path) -> Iterator[ClientCommands]:
     """Its commands, with a home of its own."""
     if client.missing:
         pytest.skip(client.missing)
-    with stage(path) as on:
+    with environment(path) as on:
         shims = path / "shims"
         shims.mkdir()
         (shims / "npx").write_text(NPX, encoding="utf-8")

@@ -7,8 +7,8 @@ import pytest
 
 from antiphon.conformance.report import ReportDocument
 from antiphon.traffic.checker import Level
+from tests.interop.programs import ROOT
 from tests.interop.table import REWRITE, on_page, put, row
-from tests.interop.who import ROOT
 
 PAGE: Final = ROOT / "docs" / "evidence" / "conformance.md"
 

@@ -25,7 +25,7 @@ def say(message: "dict[str, Any]") -> None:
     stdin.flush()
 
 
-def hear(line: bytes) -> "dict[str, Any]":
+def read_message(line: bytes) -> "dict[str, Any]":
     try:
         message = json.loads(line)
     except ValueError:  # a line that is no message
@@ -48,7 +48,7 @@ def serve(message: "dict[str, Any]") -> None:
 def ask(id: int, method: str, params: "dict[str, Any]") -> "dict[str, Any]":
     say({"id": id, "method": method, "params": params})
     for line in stdout:
-        message = hear(line)
+        message = read_message(line)
         if "method" in message and "id" in message:
             serve(message)
         elif message.get("id") == id and "method" not in message:

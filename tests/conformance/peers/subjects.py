@@ -11,11 +11,11 @@ from typing import NamedTuple
 import pytest
 
 from antiphon.conformance.prompts import DEMO, PURPOSES, Prompts
-from tests.interop.playing import stage
-from tests.interop.who import MODULES, NEXT_PYTHON, NODE, ROOT, everybody
+from tests.interop.environment import environment
+from tests.interop.programs import MODULES, NEXT_PYTHON, NODE, ROOT, everybody
+from tests.thirdparty.agents import agents
 from tests.thirdparty.model import script
 from tests.thirdparty.place import place
-from tests.thirdparty.who import agents
 
 EXAMPLES = ROOT / ".sdk-examples"
 PLAIN = dict.fromkeys(PURPOSES, "") | dict.fromkeys(("say", "long", "many", "ask"), "hello")
@@ -70,7 +70,7 @@ def _sold(name: str, path: Path) -> Iterator[Subject]:
 def _program(command: list[str], words: dict[str, str], missing: str, path: Path) -> Iterator[Subject]:
     if missing:
         pytest.skip(missing)
-    with stage(path) as on:
+    with environment(path) as on:
         yield Subject(command, on.environment, Prompts(words))
 
 

@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 from antiphon.protocol.v1.content import TextBlock
 from antiphon.transcript.transcript import CallEntry, Entry, Message, NoticeEntry, Thought, Transcript
 from tests.duet.e2e.editors import Place
-from tests.engines.driving import Client
+from tests.engines.client import Client
 from tests.engines.model.steps import wait_limit
 
 __all__ = [
     "Line",
     "by",
     "engine_of",
+    "first_words",
     "folded",
-    "heard",
     "holds",
     "notices",
     "open_with",
@@ -46,7 +46,7 @@ def repository(at: Place) -> None:
     at.git("commit", "--quiet", "--allow-empty", "-m", "as it was")
 
 
-async def heard(pipe: Path) -> str:
+async def first_words(pipe: Path) -> str:
     """The first words that somebody writes into a named pipe. Nobody is waited for in vain for ever, as a plain read would."""
 
     def read() -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.duet.e2e.editors import Place
 from tests.duet.e2e.scenarios import Line, notices, open_with
-from tests.engines.driving import Client, connected
+from tests.engines.client import Client, connected
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +57,9 @@ async def test_it_does_not_when_the_environment_says_so(at_codex: Place, variabl
         id = client.session.id
     async with connected(at_codex) as client:
         await client.say("hello")
-        assert client.session.id != id and client.said == "echo: hello" and not client.updates_of("user_message_chunk")
+        assert (
+            client.session.id != id and client.all_text == "echo: hello" and not client.updates_of("user_message_chunk")
+        )
     assert at_codex.codex.model.last.texts == ["hello"]
 
 

@@ -6,7 +6,7 @@ from antiphon import __version__
 from antiphon.errors import RequestRefused
 from tests.duet.e2e.editors import Place
 from tests.duet.e2e.scenarios import by, open_with
-from tests.engines.driving import Client, connected
+from tests.engines.client import Client, connected
 from tests.engines.model.steps import Text
 
 pytestmark = pytest.mark.slow

@@ -7,8 +7,8 @@ import pytest
 from tests.duet.e2e.editors import Place
 from tests.duet.e2e.scenarios import by, open_with, shown
 from tests.engines.claude.model.steps import Call
+from tests.engines.client import connected
 from tests.engines.codex.model.steps import command
-from tests.engines.driving import connected
 from tests.engines.model.steps import Gate, Text, Wait
 
 pytestmark = pytest.mark.slow
@@ -27,7 +27,7 @@ async def test_where_they_may_write_the_primary_answers_first_and_then_the_other
         await open_with(client, mode="acceptEdits", route="duet", primary_agent=first)
         turn = asyncio.create_task(client.say("sing"))
         await gate.is_reached()
-        await client.until(lambda: "a first voice" in client.said)
+        await client.until(lambda: "a first voice" in client.all_text)
         assert at.model(second).asked == []
         gate.open()
         result = await turn
@@ -86,7 +86,7 @@ async def test_no_message_is_cut_in_two_while_both_engines_speak(at: Place) -> N
         turn = asyncio.create_task(client.say("plan a song"))
         for gate in gates:
             await gate.is_reached()
-        await client.until(lambda: "one two" in client.said)
+        await client.until(lambda: "one two" in client.all_text)
         for gate in reversed(gates):  # the second begins while the first is in the middle of its message
             gate.open()
         result = await turn

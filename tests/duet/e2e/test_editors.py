@@ -15,7 +15,7 @@ from tests.engines.claude.model.steps import Call
 from tests.engines.codex.model.steps import patch
 from tests.engines.model.steps import Gate, Text, Wait, wait_limit
 from tests.interop.peers.python_client import Listener, abilities
-from tests.interop.who import PROGRAMS, everybody
+from tests.interop.programs import PROGRAMS, everybody
 
 pytestmark = [pytest.mark.slow, pytest.mark.prove]  # the clients come from npm and PyPI
 
@@ -36,7 +36,7 @@ def are_written(at: Place) -> bool:
     return all((at.folder / name).read_text(encoding="utf-8") == "la\n" for name in ("one.txt", "two.txt"))
 
 
-def spoken(texts: Iterable[str]) -> bool:
+def both_answered(texts: Iterable[str]) -> bool:
     """Whether both were heard, each under its name."""
     whole = "".join(texts)
     places = [whole.find(words) for words in ("Claude Code", "a first voice", "Codex", "a second voice")]
@@ -48,7 +48,7 @@ async def test_acpx_asks_for_permission_of_both_and_hears_both(at: Place) -> Non
     messages = await Acpx(at).run("exec", "sing")
     asked = [each for each in messages if each.get("method") == "session/request_permission"]
     assert len(asked) == 2 and stop_of(messages) == ["end_turn"]
-    assert spoken([text_of(messages)]) and are_written(at)
+    assert both_answered([text_of(messages)]) and are_written(at)
 
 
 async def test_acpx_keeps_a_session_chooses_a_route_and_cancels_a_turn(at: Place) -> None:
@@ -97,7 +97,7 @@ async def test_a_client_of_the_official_python_sdk_hears_both(at: Place) -> None
     claude, codex = [str(call.title) for call in asked]
     assert "Claude Code" in claude and "Codex" in codex
     texts = [update for update in editor.updates if update.session_update == "agent_message_chunk"]
-    assert spoken(update.content.text for update in texts)
+    assert both_answered(update.content.text for update in texts)
 
 
 async def test_a_client_of_the_official_typescript_sdk_hears_both(at: Place) -> None:
@@ -118,4 +118,4 @@ async def test_a_client_of_the_official_typescript_sdk_hears_both(at: Place) -> 
     claude, codex = [str(call["title"]) for call in seen["asked"]]
     assert "Claude Code" in claude and "Codex" in codex
     texts = [each for each in seen["updates"] if each["sessionUpdate"] == "agent_message_chunk"]
-    assert spoken(each["content"]["text"] for each in texts)
+    assert both_answered(each["content"]["text"] for each in texts)

@@ -7,9 +7,9 @@ from tests.duet.e2e.editors import Place
 from tests.duet.e2e.scenarios import by, notices, open_with, stops
 from tests.engines.claude.model.steps import Call
 from tests.engines.claude.model.steps import Fail as ClaudeFail
+from tests.engines.client import connected
 from tests.engines.codex.model.steps import Fail as CodexFail
 from tests.engines.codex.model.steps import command
-from tests.engines.driving import connected
 from tests.engines.model.steps import Stop, Text, Used
 
 pytestmark = pytest.mark.slow

@@ -12,9 +12,9 @@ import pytest
 from antiphon.transports import tree
 from tests.duet.e2e.bare import Bare, bare
 from tests.duet.e2e.editors import Place
-from tests.duet.e2e.scenarios import Line, folded, heard, holds, open_with, shown
+from tests.duet.e2e.scenarios import Line, first_words, folded, holds, open_with, shown
 from tests.engines.claude.model.steps import Call
-from tests.engines.driving import connected
+from tests.engines.client import connected
 from tests.engines.model.steps import Gate, Text, Wait
 from tests.engines.places import comes
 
@@ -117,7 +117,7 @@ async def test_a_call_that_was_running_is_not_shown_as_running_for_ever(at: Plac
         id = await agent.open(str(at.folder))
         agent.prompt(id, "sing for ever")
         listening = asyncio.create_task(agent.listen())
-        await heard(pipe)
+        await first_words(pipe)
         agent.process.kill()
         await listening
     async with connected(at) as client:

@@ -7,8 +7,8 @@ import pytest
 from tests.duet.e2e.editors import Place
 from tests.duet.e2e.scenarios import holds, open_with, shown
 from tests.engines.claude.model.steps import Call
+from tests.engines.client import connected
 from tests.engines.codex.model.steps import command, patch
-from tests.engines.driving import connected
 from tests.engines.model.steps import Text, Think
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ from antiphon.duet.history.events import pack, update_event
 from antiphon.store.schema import open_database
 from antiphon.store.sessions import SessionStore
 from tests.duet.e2e.editors import Place
-from tests.engines.driving import connected
+from tests.engines.client import connected
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from antiphon import v1
 from tests.duet.e2e.editors import Place
 from tests.duet.e2e.scenarios import open_with, shown, stops
 from tests.engines.claude.model.steps import Call
-from tests.engines.driving import Client, connected
+from tests.engines.client import Client, connected
 from tests.engines.model.steps import Gate, Stop, Text, Wait
 
 pytestmark = pytest.mark.slow

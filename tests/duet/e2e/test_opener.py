@@ -7,7 +7,7 @@ import pytest
 from antiphon.errors import Code, RequestRefused
 from tests.duet.e2e.editors import Place
 from tests.duet.e2e.scenarios import open_with, shown
-from tests.engines.driving import connected
+from tests.engines.client import connected
 
 pytestmark = pytest.mark.slow
 

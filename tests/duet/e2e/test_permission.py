@@ -6,9 +6,9 @@ from antiphon import v1
 from tests.duet.e2e.editors import Place
 from tests.duet.e2e.scenarios import open_with
 from tests.engines.claude.model.steps import Call
+from tests.engines.client import connected
 from tests.engines.codex.model.steps import Call as CodexCall
 from tests.engines.codex.model.steps import command, patch
-from tests.engines.driving import connected
 from tests.engines.model.steps import Text
 
 pytestmark = pytest.mark.slow

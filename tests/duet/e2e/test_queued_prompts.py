@@ -11,8 +11,8 @@ from antiphon.protocol.methods import Call as Method
 from tests.duet.e2e.editors import Place
 from tests.duet.e2e.scenarios import open_with, shown, stops
 from tests.engines.claude.model.steps import Call
+from tests.engines.client import Client, connected
 from tests.engines.codex.model.steps import command
-from tests.engines.driving import Client, connected
 from tests.engines.model.steps import Gate, Text, Wait
 
 pytestmark = pytest.mark.slow
@@ -44,7 +44,7 @@ async def test_a_prompt_while_a_turn_runs_waits_and_a_notice_says_so(at_codex: P
         gate.open()
         assert (await first).stop_reason is (await second).stop_reason is v1.StopReason.END_TURN
     assert [asked.prompt for asked in at_codex.codex.model.asked] == ["sing of the river", "and of the sea"]
-    assert "echo: and of the sea" in client.said and stops(client) == ["end_turn", "end_turn"]
+    assert "echo: and of the sea" in client.all_text and stops(client) == ["end_turn", "end_turn"]
 
 
 async def test_a_prompt_that_waited_stands_in_the_history_where_it_was_answered(at: Place) -> None:

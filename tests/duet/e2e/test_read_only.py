@@ -9,9 +9,9 @@ from antiphon import v1
 from tests.duet.e2e.editors import Place
 from tests.duet.e2e.scenarios import open_with
 from tests.engines.claude.model.steps import Call
+from tests.engines.client import Reply, connected
 from tests.engines.codex.model.steps import Call as CodexCall
 from tests.engines.codex.model.steps import command, patch
-from tests.engines.driving import Told, connected
 from tests.engines.model.steps import Text
 
 pytestmark = pytest.mark.slow
@@ -44,7 +44,7 @@ def made(at: Place) -> set[str]:
     return {path.name for path in at.folder.iterdir() if path.is_file()}
 
 
-def ends(reply: Told) -> list[str]:
+def ends(reply: Reply) -> list[str]:
     """How each call ended, in the order in which they began."""
     found = {each.tool_call_id: "" for each in reply.of(v1.ToolCall)}
     found |= {each.tool_call_id: each.status.value for each in reply.of(v1.ToolCallUpdate) if each.status}

@@ -5,8 +5,8 @@ import pytest
 from tests.duet.e2e.editors import Place
 from tests.duet.e2e.scenarios import by, open_with, repository, shown
 from tests.engines.claude.model.steps import Call
+from tests.engines.client import connected
 from tests.engines.codex.model.steps import Fail, patch
-from tests.engines.driving import connected
 from tests.engines.model.steps import Text
 
 pytestmark = pytest.mark.slow

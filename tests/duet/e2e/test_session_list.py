@@ -6,7 +6,7 @@ import pytest
 
 from tests.duet.e2e.editors import Place
 from tests.duet.e2e.scenarios import open_with
-from tests.engines.driving import Client, connected
+from tests.engines.client import Client, connected
 
 pytestmark = pytest.mark.slow
 

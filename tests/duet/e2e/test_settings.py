@@ -7,7 +7,7 @@ from antiphon.errors import Code, RequestRefused
 from antiphon.protocol.v1 import methods as m
 from tests.duet.e2e.editors import Place
 from tests.duet.e2e.scenarios import open_with
-from tests.engines.driving import Client, connected
+from tests.engines.client import Client, connected
 
 pytestmark = pytest.mark.slow
 

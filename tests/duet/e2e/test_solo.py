@@ -4,7 +4,7 @@ import pytest
 
 from tests.duet.e2e.editors import Place
 from tests.duet.e2e.scenarios import open_with, shown
-from tests.engines.driving import connected
+from tests.engines.client import connected
 from tests.engines.model.steps import Text
 
 pytestmark = pytest.mark.slow

@@ -6,9 +6,9 @@ import pytest
 
 from antiphon import v1
 from tests.duet.e2e.editors import Place
-from tests.duet.e2e.scenarios import heard, open_with, stops
+from tests.duet.e2e.scenarios import first_words, open_with, stops
 from tests.engines.claude.model.steps import Call
-from tests.engines.driving import connected
+from tests.engines.client import connected
 from tests.engines.model.steps import Gate, Text, Wait
 from tests.engines.places import is_gone
 
@@ -91,7 +91,7 @@ async def test_cancelling_withdraws_a_question_and_stops_a_tool_that_runs(at: Pl
     async with connected(at) as client:
         await open_with(client, route="duet")
         turn = client.session.prompt("sing for ever")
-        pid = int(await heard(pipe))
+        pid = int(await first_words(pipe))
         assert (await turn.cancel()).stop_reason is v1.StopReason.CANCELLED
         await is_gone(pid)
         client.decisions.append(lambda _: asyncio.Event().wait())

@@ -14,10 +14,10 @@ from antiphon.protocol.v1 import methods as m
 from tests.duet.e2e.editors import Place
 from tests.duet.e2e.scenarios import notices, open_with
 from tests.engines.claude.model.steps import Call as ClaudeCall
+from tests.engines.client import Can, connected
 from tests.engines.codex.model.steps import Call as CodexCall
 from tests.engines.demo_client import DemoClient, demo
-from tests.engines.driving import Can, connected
-from tests.engines.mcp_servers.serving import serving, stdio_server
+from tests.engines.mcp_servers.web_server import serving, stdio_server
 from tests.engines.pictures import DOT
 from tests.engines.places import JOINT
 from tests.engines.test_demo_is_complete import DEFINITIONS, FACTS, play_everything, tags

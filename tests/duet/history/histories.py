@@ -9,7 +9,20 @@ from antiphon.protocol import v1
 from antiphon.transcript.transcript import CallEntry, Message, Thought, fold
 
 __all__ = [
-    "Call", "Say", "Told", "agent", "call", "done", "given", "live", "looks", "prompted", "shown", "theirs", "thought", "told_by",
+    "Call",
+    "RecordedTurn",
+    "Say",
+    "agent",
+    "call",
+    "done",
+    "given",
+    "live",
+    "looks",
+    "prompted",
+    "shown",
+    "theirs",
+    "thought",
+    "told_by",
     "user",
 ]  # fmt: skip
 
@@ -91,14 +104,14 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Told:
+class RecordedTurn:
     """A turn."""
 
     said: str
     things: tuple[Say | Call, ...]
 
 
-def live(turns: Sequence[Told], size: int = 3, engine: str = "claude") -> list[events.Event]:
+def live(turns: Sequence[RecordedTurn], size: int = 3, engine: str = "claude") -> list[events.Event]:
     """The events that we keep while it happens."""
     found: list[events.Event] = []
     for turn in turns:
@@ -109,7 +122,7 @@ def live(turns: Sequence[Told], size: int = 3, engine: str = "claude") -> list[e
     return found
 
 
-def theirs(turns: Sequence[Told]) -> list[v1.Update]:
+def theirs(turns: Sequence[RecordedTurn]) -> list[v1.Update]:
     """What the engine tells later."""
     found: list[v1.Update] = []
     for number, turn in enumerate(turns):

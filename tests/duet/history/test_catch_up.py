@@ -9,8 +9,8 @@ from antiphon.duet.history import events
 from antiphon.protocol import v1
 from tests.duet.history.histories import (
     Call,
+    RecordedTurn,
     Say,
-    Told,
     agent,
     call,
     done,
@@ -29,12 +29,12 @@ from tests.duet.history.histories import (
 )
 
 SONG = [
-    Told(
+    RecordedTurn(
         "sing",
         (Say("how to begin", "m1", thought=True), Say("I read it. ", "m1"), Call("c1"), Say("All is sung.", "m2")),
     ),
-    Told("again", (Say("la la", "m3"),)),
-    Told("again", (Say("la la la", "m4"), Call("c2", failed=True))),
+    RecordedTurn("again", (Say("la la", "m3"),)),
+    RecordedTurn("again", (Say("la la la", "m4"), Call("c2", failed=True))),
 ]
 
 
@@ -126,7 +126,7 @@ def test_a_command_that_is_written_down_by_another_name_is_found_by_its_answer()
 
 
 def test_the_same_prompt_many_times_is_told_apart_by_its_place() -> None:
-    turns = [Told("again", (Say(f"la {number}"),)) for number in range(6)]
+    turns = [RecordedTurn("again", (Say(f"la {number}"),)) for number in range(6)]
     for known in range(1, 6):
         assert missed_updates(live(turns[:known]), theirs(turns), "claude") == theirs(turns)[2 * known :]
 
@@ -206,7 +206,7 @@ def test_a_compaction_that_has_another_id_later_is_the_same() -> None:
 
 
 def test_calls_that_are_counted_from_one_in_every_turn_are_told_apart() -> None:
-    turns = [Told("again", (Call("1", f"Read {number}"), Say("read"))) for number in range(3)]
+    turns = [RecordedTurn("again", (Call("1", f"Read {number}"), Say("read"))) for number in range(3)]
     kept = live(turns)
     for cut in range(2, len(kept) + 1):
         if not isinstance(kept[cut - 1], events.PromptEvent):
@@ -288,7 +288,7 @@ THINGS = st.tuples(st.booleans(), st.text("ab ", min_size=1, max_size=7), st.boo
 
 
 @st.composite
-def conversations(draw: st.DrawFn) -> list[Told]:
+def conversations(draw: st.DrawFn) -> list[RecordedTurn]:
     """With ids or without, calls counted anew in each turn or not, the same few words again and again."""
     ids, per_turn = draw(st.booleans()), draw(st.booleans())
     turns = []
@@ -301,12 +301,12 @@ def conversations(draw: st.DrawFn) -> list[Told]:
                 continue  # without ids two messages in a row are one
             else:
                 made.append(Say(text, f"m{turn}.{number}" if ids else None, flag))
-        turns.append(Told(draw(st.sampled_from(["sing", "again", "/cost"])), tuple(made)))
+        turns.append(RecordedTurn(draw(st.sampled_from(["sing", "again", "/cost"])), tuple(made)))
     return turns
 
 
 @over(conversations(), st.integers(1, 4))
-def test_for_every_cut_the_whole_is_equal_and_nothing_is_twice(turns: list[Told], size: int) -> None:
+def test_for_every_cut_the_whole_is_equal_and_nothing_is_twice(turns: list[RecordedTurn], size: int) -> None:
     kept, history = live(turns, size), theirs(turns)
     for cut in range(2, len(kept) + 1):
         if not isinstance(kept[cut - 1], events.PromptEvent):

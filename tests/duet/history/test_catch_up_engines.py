@@ -17,11 +17,11 @@ from tests.engines.claude.model.steps import Call as ClaudeCall
 from tests.engines.claude.place import place as claude_place
 from tests.engines.claude.versions import NEW
 from tests.engines.claude.versions import program as claude_program
+from tests.engines.client import Client, connected
 from tests.engines.codex.model.steps import Search, command, patch
 from tests.engines.codex.place import place as codex_place
 from tests.engines.codex.versions import PYPI
 from tests.engines.codex.versions import program as codex_program
-from tests.engines.driving import Client, connected
 from tests.engines.model.steps import Gate, Text, Think, Wait
 
 pytestmark = pytest.mark.slow
@@ -104,7 +104,7 @@ async def test_a_turn_of_codex_that_was_cut_anywhere_is_whole_again(tmp_path: Pa
         )
 
 
-def heard(client: Client, first: int, last: int | None = None) -> list[events.Event]:
+def events_between(client: Client, first: int, last: int | None = None) -> list[events.Event]:
     """What came between two moments."""
     return shown(*(UPDATES.decode(msgspec.json.encode(each)) for each in client.updates[first:last]))
 
@@ -114,14 +114,20 @@ async def steered(client: Client, gate: Gate) -> list[events.Event]:
     before = len(client.updates)
     turn = asyncio.create_task(client.say("sing"))
     await gate.is_reached()
-    await client.until(lambda: client.said.endswith("la "))
+    await client.until(lambda: client.all_text.endswith("la "))
     middle = len(client.updates)
     added = {"sessionId": client.session.id, "prompt": [{"type": "text", "text": "higher"}]}
     await client.agent.connection.request(STEER, added)
     gate.open()
     await turn
     added_events: list[events.Event] = [prompted("higher", steering=True), given("higher")]
-    return [prompted("sing"), given("sing"), *heard(client, before, middle), *added_events, *heard(client, middle)]
+    return [
+        prompted("sing"),
+        given("sing"),
+        *events_between(client, before, middle),
+        *added_events,
+        *events_between(client, middle),
+    ]
 
 
 async def called_off(client: Client, gate: Gate) -> list[events.Event]:
@@ -129,11 +135,11 @@ async def called_off(client: Client, gate: Gate) -> list[events.Event]:
     before = len(client.updates)
     turn = asyncio.create_task(client.say("stop me"))
     await gate.is_reached()
-    await client.until(lambda: client.said.endswith("long "))
+    await client.until(lambda: client.all_text.endswith("long "))
     await client.session.cancel()
     gate.open()
     await turn
-    return [prompted("stop me"), given("stop me"), *heard(client, before)]
+    return [prompted("stop me"), given("stop me"), *events_between(client, before)]
 
 
 async def with_files(client: Client, song: Path) -> list[events.Event]:

@@ -30,12 +30,12 @@ class StandIn:
         self.engine = AcpEngine("antiphon-stand-in", "The stand-in", command, {}, str(ROOT))
 
     @property
-    def heard(self) -> list[str]:
+    def received(self) -> list[str]:
         return self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
 
     def noted(self, about: str) -> list[str]:
         """What stands behind a word in its log."""
-        return [line.removeprefix(f"{about} ") for line in self.heard if line.startswith(f"{about} ")]
+        return [line.removeprefix(f"{about} ") for line in self.received if line.startswith(f"{about} ")]
 
 
 def demo_engine() -> AcpEngine:

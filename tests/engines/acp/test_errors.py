@@ -69,7 +69,7 @@ async def test_an_agent_that_remembers_nothing_begins_anew_and_it_is_said(tmp_pa
         assert await session.prompt("again").text() == "again"
         assert "A new session was begun" in session.transcript.plain()
         assert await session.prompt("and again").text() == "and again"
-    assert behind.heard.count("session/new") == 2 and behind.heard.count("started") == 2
+    assert behind.received.count("session/new") == 2 and behind.received.count("started") == 2
 
 
 async def test_commands_on_this_machine_end_with_the_agent_that_started_them(tmp_path: Path, workspace: Path) -> None:

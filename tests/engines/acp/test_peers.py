@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.interop import faults, scenario
-from tests.interop.playing import play, stage
+from tests.interop.environment import environment, play
+from tests.interop.programs import PeerProgram, everybody
 from tests.interop.test_pairs import LACKING
-from tests.interop.who import Who, everybody
 
 MENDED = {"resume", "close"}
 """Steps that a peer gets wrong by itself and that go well through the engine, because there is another way."""
@@ -23,8 +23,8 @@ def test_an_agent_behind_the_engine_plays_the_whole_scenario(name: str, tmp_path
     if who[name].missing:
         pytest.skip(f"{who[name].name} {who[name].missing}")
     words = (sys.executable, "-m", "antiphon", "agent", "--engine", shlex.join(who[name].agent))
-    behind = Who("behind the engine", "", (), words)
-    with stage(tmp_path) as on:
+    behind = PeerProgram("behind the engine", "", (), words)
+    with environment(tmp_path) as on:
         play(on, who["antiphon"], behind)  # the first start learns the ways to sign in
         (on.folder / "poem.txt").unlink()
         on.log.unlink()

@@ -17,7 +17,7 @@ PROMPT: list[v1.ContentBlock] = [EMBEDDED, v1.TextBlock("/sing it, with"), PICTU
 """Text and links every agent takes."""
 
 
-async def heard(kind: type[s.Plain], folder: Path, workspace: Path) -> list[dict[str, str]]:
+async def blocks_received(kind: type[s.Plain], folder: Path, workspace: Path) -> list[dict[str, str]]:
     behind = StandIn(kind, folder)
     async with through(behind.engine) as agent:
         await (await agent.new_session(workspace)).prompt(PROMPT)
@@ -26,7 +26,7 @@ async def heard(kind: type[s.Plain], folder: Path, workspace: Path) -> list[dict
 
 
 async def test_what_the_agent_does_not_take_is_put_into_words_where_it_stood(tmp_path: Path, workspace: Path) -> None:
-    command, mention, text, picture, tune, link = await heard(s.Plain, tmp_path, workspace)
+    command, mention, text, picture, tune, link = await blocks_received(s.Plain, tmp_path, workspace)
     assert command["text"] == "/sing it, with"  # a command comes first, or it would be none
     assert mention["text"] == "[@a.txt](file:///songs/a.txt)"
     assert text["text"] == "/songs/a.txt:\n```txt\nla\nla\n```"
@@ -36,6 +36,6 @@ async def test_what_the_agent_does_not_take_is_put_into_words_where_it_stood(tmp
 
 
 async def test_what_the_agent_takes_is_left_as_it_is(tmp_path: Path, workspace: Path) -> None:
-    blocks = await heard(s.TakesPictures, tmp_path, workspace)
+    blocks = await blocks_received(s.TakesPictures, tmp_path, workspace)
     assert [block["type"] for block in blocks] == ["text", "text", "text", "image", "text", "resource_link"]
     assert blocks[3]["data"] == DOT

@@ -22,7 +22,7 @@ async def test_one_process_serves_all_sessions_and_is_gone_with_the_client(tmp_p
         one, other = await agent.new_session(workspace), await agent.new_session(workspace)
         first, second = await asyncio.gather(one.prompt("first").text(), other.prompt("second").text())
         assert (first, second) == ("begin firstfirst", "begin secondsecond")
-    assert behind.heard.count("started") == 1
+    assert behind.received.count("started") == 1
 
 
 async def test_what_nobody_knows_is_passed_on_as_it_came_and_in_its_order(tmp_path: Path, workspace: Path) -> None:

@@ -4,11 +4,11 @@ from typing import Final
 
 from tests.engines.claude.bullets import BULLETS, CHAPTERS
 from tests.engines.claude.versions import NEW
-from tests.engines.proofs import STAND_IN, Book
+from tests.engines.proofs import STAND_IN, ProofTable
 
 __all__ = ["BOOK", "STAND_IN", "on_versions", "proves"]
 
-BOOK: Final = Book("claude", BULLETS, CHAPTERS, NEW)
+BOOK: Final = ProofTable("claude", BULLETS, CHAPTERS, NEW)
 
 proves = BOOK.proves
 on_versions = BOOK.on_versions

@@ -29,7 +29,7 @@ MORE = ("--permission-prompt-tool", "stdio")
 Line = dict[str, Any]
 
 
-class Bare:
+class BareCli:
     """Claude Code without us: lines in, lines out."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -59,20 +59,20 @@ class Bare:
 
 
 @asynccontextmanager
-async def bare(at: Place, *words: str) -> AsyncIterator[Bare]:
+async def bare(at: Place, *words: str) -> AsyncIterator[BareCli]:
     process = await asyncio.create_subprocess_exec(
         at.program, *WORDS, *MORE, *words, cwd=at.folder, env=at.environment, limit=2**26,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        yield Bare(process)
+        yield BareCli(process)
     finally:
         assert process.stdin is not None
         process.stdin.close()
         await process.wait()
 
 
-def spoken(lines: list[Line]) -> str:
+def text_of(lines: list[Line]) -> str:
     deltas = [line["event"].get("delta", {}) for line in lines if line["type"] == "stream_event"]
     return "".join(delta.get("text", "") for delta in deltas)
 
@@ -82,9 +82,9 @@ async def test_what_is_queued_is_said_and_what_is_not_is_echoed(at: Place) -> No
     at.model.answers(Think("let me see"), Text("the first answer"), Used(1000, 20))
     async with bare(at) as claude:
         lines = await claude.turn("one")
-        assert spoken(lines) == "the first answer" and lines[-1]["result"] == "the first answer"
+        assert text_of(lines) == "the first answer" and lines[-1]["result"] == "the first answer"
         assert lines[-1]["usage"]["input_tokens"] == 1000 and lines[-1]["usage"]["output_tokens"] == 20
-        assert spoken(await claude.turn("two")) == "echo: two"
+        assert text_of(await claude.turn("two")) == "echo: two"
     assert [asked.prompt for asked in at.model.asked] == ["one", "two"]
     assert {asked.kind for asked in at.model.asked} == {"main"} and at.model.aside == []
 
@@ -108,7 +108,7 @@ async def test_a_gate_holds_the_model_until_it_is_opened(at: Place) -> None:
         await gate.is_reached()
         assert not turn.done()
         gate.open()
-        assert spoken(await turn) == "before after"
+        assert text_of(await turn) == "before after"
     assert not gate.left.is_set()
 
 
@@ -171,5 +171,5 @@ async def test_the_model_alone_plays_what_a_prompt_asks_for(at: Place) -> None:
     play = 'Play: [[["text", "first "], ["call", "Bash", {"command": "true", "description": "Nothing"}]], [["text", "then"]]]'
     at.model.choose = played
     async with bare(at) as claude:
-        assert spoken(await claude.turn(play)) == "first then"
-        assert spoken(await claude.turn("hello")) == "echo: hello"
+        assert text_of(await claude.turn(play)) == "first then"
+        assert text_of(await claude.turn("hello")) == "echo: hello"

@@ -74,7 +74,7 @@ def test_without_rules_there_are_no_settings() -> None:
     assert settings_for(without) is None and before_tool(without, {"input": {"tool_name": "Bash"}}) == {}
 
 
-def told(here: Any, name: Any, **given: Any) -> tuple[str, str] | None:
+def decision_of(here: Any, name: Any, **given: Any) -> tuple[str, str] | None:
     body = before_tool(here, {"input": {"hook_event_name": "PreToolUse", "tool_name": name, "tool_input": given}})
     if not body:
         return None
@@ -91,22 +91,22 @@ def test_the_hook_reads_calls_as_the_policy_does(tmp_path: Path) -> None:
         ask=["Bash(git push *)"],
     )
     denied = ("deny", "The rule `Edit(secret/**)` denies it. It did not run, and nothing was changed.")
-    assert told(here, "Write", file_path=str(tmp_path / "secret" / "x"), content="la") == denied
-    assert told(here, "Edit", file_path=str(tmp_path / "link" / "x"), old_string="a", new_string="b") == denied
-    assert told(here, "NotebookEdit", notebook_path=str(tmp_path / "secret" / "x"), new_source="a") == denied
-    assert told(here, "Write", file_path=str(tmp_path / "free"), content="la") is None
-    assert told(here, "Read", file_path=str(tmp_path / "secret" / "x")) is None
+    assert decision_of(here, "Write", file_path=str(tmp_path / "secret" / "x"), content="la") == denied
+    assert decision_of(here, "Edit", file_path=str(tmp_path / "link" / "x"), old_string="a", new_string="b") == denied
+    assert decision_of(here, "NotebookEdit", notebook_path=str(tmp_path / "secret" / "x"), new_source="a") == denied
+    assert decision_of(here, "Write", file_path=str(tmp_path / "free"), content="la") is None
+    assert decision_of(here, "Read", file_path=str(tmp_path / "secret" / "x")) is None
     for line in ("rm x", "sudo rm x", "true; /bin/rm x", "sh -c 'rm x'"):
-        assert (told(here, "Bash", command=line) or ("",))[0] == "deny"
-    assert told(here, "Bash", command="git push") == ("ask", "The rule `Bash(git push *)` asks about it.")
-    assert told(here, "Bash", command="ls") is None
-    assert (told(here, "WebFetch", url="https://a.example.org/x", prompt="?") or ("",))[0] == "deny"
+        assert (decision_of(here, "Bash", command=line) or ("",))[0] == "deny"
+    assert decision_of(here, "Bash", command="git push") == ("ask", "The rule `Bash(git push *)` asks about it.")
+    assert decision_of(here, "Bash", command="ls") is None
+    assert (decision_of(here, "WebFetch", url="https://a.example.org/x", prompt="?") or ("",))[0] == "deny"
 
 
 def test_what_cannot_be_judged_is_asked() -> None:
     here = session("/nowhere/w", deny=["Edit(secret/**)"])
-    assert (told(here, None) or ("",))[0] == "ask"
-    assert (told(here, "Write", content="la") or ("",))[0] == "ask"
+    assert (decision_of(here, None) or ("",))[0] == "ask"
+    assert (decision_of(here, "Write", content="la") or ("",))[0] == "ask"
 
 
 def test_while_it_is_only_to_look_the_hook_lets_nothing_pass_but_reading(tmp_path: Path) -> None:
@@ -123,20 +123,20 @@ def test_while_it_is_only_to_look_the_hook_lets_nothing_pass_but_reading(tmp_pat
         "Monitor": {"command": "touch x"},
     }
     for name, given in changing.items():
-        assert (told(here, name, **given) or ("",))[0] == "deny", name
-    assert (told(here, "Read", file_path=str(tmp_path / "secret" / "x")) or ("",))[0] == "deny"
-    assert (told(here, None) or ("",))[0] == "deny"
+        assert (decision_of(here, name, **given) or ("",))[0] == "deny", name
+    assert (decision_of(here, "Read", file_path=str(tmp_path / "secret" / "x")) or ("",))[0] == "deny"
+    assert (decision_of(here, None) or ("",))[0] == "deny"
     looking: dict[str, Any] = {"Agent": {"prompt": "Listen."}, "AskUserQuestion": {"questions": []}}
     looking |= {"Read": {"file_path": str(tmp_path / "x")}, "Grep": {"pattern": "la"}, "Glob": {"pattern": "*"}}
     # A sub-agent is asked about each of its own calls; a question is the user's.
     for name, given in looking.items():
-        assert told(here, name, **given) is None, name
+        assert decision_of(here, name, **given) is None, name
     here.host.read_only = False
-    assert told(here, "Bash", command="touch x") is None
+    assert decision_of(here, "Bash", command="touch x") is None
 
 
 def test_a_read_only_session_is_held_to_it_also_without_rules(tmp_path: Path) -> None:
     here = session(str(tmp_path))
     here.host.read_only = True
     why = "Who only looks may read and search, and this is `execute`. It did not run, and nothing was changed."
-    assert told(here, "Bash", command="touch x") == ("deny", why)
+    assert decision_of(here, "Bash", command="touch x") == ("deny", why)

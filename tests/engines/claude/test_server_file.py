@@ -13,7 +13,7 @@ import pytest
 
 from antiphon.engines.claude.launch import ServerFile, servers_of
 from antiphon.protocol import v1
-from tests.engines.mcp_servers.serving import LITTLE, serving, stdio_server
+from tests.engines.mcp_servers.web_server import LITTLE, serving, stdio_server
 
 HEADERS = [v1.HttpHeader("Authorization", "Bearer 1")]
 
@@ -122,14 +122,14 @@ def test_the_little_server_tells_its_environment() -> None:
     ran = subprocess.run(
         words, input=asked, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=20
     )
-    assert _told(json.loads(ran.stdout)) == "X-Key=7"
+    assert _text_of(json.loads(ran.stdout)) == "X-Key=7"
 
 
 def test_the_little_server_tells_its_headers() -> None:
     with serving("http") as address:
         asked = urllib.request.Request(address, json.dumps(CALL).encode(), {"X-Key": "8"})
         with urllib.request.urlopen(asked, timeout=10) as answer:
-            assert _told(json.load(answer)) == "X-Key=8"
+            assert _text_of(json.load(answer)) == "X-Key=8"
 
 
 def test_the_little_server_tells_its_headers_as_events() -> None:
@@ -139,8 +139,8 @@ def test_the_little_server_tells_its_headers_as_events() -> None:
         asked = urllib.request.Request(messages, json.dumps(CALL).encode(), {"X-Key": "9"})
         urllib.request.urlopen(asked, timeout=10).close()
         assert [events.readline() for _ in range(2)] == [b"\n", b"event: message\n"]
-        assert _told(json.loads(events.readline().removeprefix(b"data: "))) == "X-Key=9"
+        assert _text_of(json.loads(events.readline().removeprefix(b"data: "))) == "X-Key=9"
 
 
-def _told(answer: dict[str, Any]) -> str:
+def _text_of(answer: dict[str, Any]) -> str:
     return str(answer["result"]["content"][0]["text"])

@@ -6,7 +6,7 @@ The id is what a test says that it proves; the part before the dot is the chapte
 from typing import Final
 
 from tests.engines.codex.versions import PYPI
-from tests.engines.proofs import Book
+from tests.engines.proofs import ProofTable
 
 __all__ = ["BOOK", "BULLETS", "CHAPTERS", "on_versions", "proves"]
 
@@ -183,7 +183,7 @@ BULLETS: Final = {
 }
 """Id → the sentence."""
 
-BOOK: Final = Book("codex", BULLETS, CHAPTERS, PYPI)
+BOOK: Final = ProofTable("codex", BULLETS, CHAPTERS, PYPI)
 
 proves = BOOK.proves
 on_versions = BOOK.on_versions

@@ -5,24 +5,24 @@ from typing import Any
 
 from tests.engines.codex.place import Place
 
-__all__ = ["asked", "message", "stand_in_says", "told", "what_it_heard"]
+__all__ = ["asked", "message", "notification", "stand_in_says", "what_it_heard"]
 
 Line = dict[str, Any]
 
 
-def told(method: str, **params: Any) -> Line:
+def notification(method: str, **params: Any) -> Line:
     """A notification about the thread."""
     return {"method": method, "params": {"threadId": "$THREAD", "turnId": "$TURN", **params}}
 
 
 def asked(id: int | str, method: str, **params: Any) -> Line:
     """A request about it."""
-    return {"id": id, **told(method, **params)}
+    return {"id": id, **notification(method, **params)}
 
 
 def message(id: str, text: str) -> Line:
     """What the model says."""
-    return told("item/completed", item={"type": "agentMessage", "id": id, "text": text})
+    return notification("item/completed", item={"type": "agentMessage", "id": id, "text": text})
 
 
 def stand_in_says(at: Place, *lines: Line) -> None:

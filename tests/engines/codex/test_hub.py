@@ -50,13 +50,13 @@ for line in sys.stdin:
 WARNING = wire.decode(b'{"method":"configWarning","params":{"summary":"a key that nobody knows"}}')
 
 
-class Ear:
+class RecordingSession:
     """A session that notes what it hears, or fails at it."""
 
     def __init__(self, fails: bool = False) -> None:
         self.fails = fails
-        self.heard: list[str] = []
-        self.news = asyncio.Event()
+        self.received: list[str] = []
+        self.notified = asyncio.Event()
 
     def expect(self) -> None:
         pass
@@ -76,8 +76,8 @@ class Ear:
     def _note(self, what: str) -> None:
         if self.fails:
             raise ConnectionClosed("the client is gone")
-        self.heard.append(what)
-        self.news.set()
+        self.received.append(what)
+        self.notified.set()
 
 
 def hub_of(path: str = "codex") -> CodexHub:
@@ -97,37 +97,35 @@ async def late_server(tmp_path: Path) -> AsyncIterator[tuple[CodexHub, Path]]:
         await hub.close()
 
 
-def thread_in(hub: CodexHub, ear: Ear) -> OpenThread:
-    session = cast(
-        "AgentSession", SimpleNamespace(id="s", cwd="/w", directories=(), mcp_servers=(), host=SessionHost())
-    )
-    return OpenThread(session, hub, CodexSettings(session), UnseenItems(), ear)
+def thread_in(hub: CodexHub, listener: RecordingSession) -> OpenThread:
+    session = cast("AgentSession", SimpleNamespace(id="s", cwd="/w", directories=(), mcp_servers=(), host=SessionHost()))
+    return OpenThread(session, hub, CodexSettings(session), UnseenItems(), listener)
 
 
 async def test_one_session_that_fails_does_not_keep_the_others_from_hearing() -> None:
-    hub, ears = hub_of(), [Ear(), Ear(fails=True), Ear()]
-    for number, ear in enumerate(ears):
-        hub.listen(str(number), ear)
+    hub, listeners = hub_of(), [RecordingSession(), RecordingSession(fails=True), RecordingSession()]
+    for number, listener in enumerate(listeners):
+        hub.listen(str(number), listener)
     server = cast("CodexServer", None)
     await hub.receive(server, cast("wire.ServerNotification", WARNING))
     await hub.ended(server)
-    assert [ear.heard for ear in ears] == [["configWarning", "lost"], [], ["configWarning", "lost"]]
+    assert [listener.received for listener in listeners] == [["configWarning", "lost"], [], ["configWarning", "lost"]]
     assert hub.said_early() == [WARNING]
 
 
 async def test_only_the_listener_of_a_thread_can_give_it_up() -> None:
-    hub, first, second = hub_of(), Ear(), Ear()
+    hub, first, second = hub_of(), RecordingSession(), RecordingSession()
     hub.listen("t", first)
     hub.listen("t", second)
-    assert first.heard == ["displaced"] and second.heard == []
+    assert first.received == ["displaced"] and second.received == []
     assert not hub.forget("t", first) and hub.listener_of("t") is second
     assert hub.forget("t", second) and hub.listener_of("t") is None
 
 
 async def test_the_sub_agents_of_a_session_are_forgotten_with_it_down_to_the_last() -> None:
-    hub, ear = hub_of(), Ear()
-    hub.listen("t", ear)
-    server = cast("CodexServer", SimpleNamespace(refuse=lambda id, *_: ear.heard.append(f"refused {id}")))
+    hub, listener = hub_of(), RecordingSession()
+    hub.listen("t", listener)
+    server = cast("CodexServer", SimpleNamespace(refuse=lambda id, *_: listener.received.append(f"refused {id}")))
     for child, parent in (("c", "t"), ("g", "c")):
         raw = msgspec.json.encode({
             "method": "thread/started", "params": {"thread": {"id": child, "parentThreadId": parent, "turns": []}}
@@ -137,19 +135,19 @@ async def test_the_sub_agents_of_a_session_are_forgotten_with_it_down_to_the_las
         b'{"id":1,"method":"item/fileChange/requestApproval","params":{"threadId":"g","turnId":"u","itemId":"i"}}'
     )
     await hub.receive(server, cast("wire.ServerRequest", wire.decode(question)))
-    hub.forget("t", ear)
-    hub.listen("t", ear)
+    hub.forget("t", listener)
+    hub.listen("t", listener)
     await hub.receive(server, cast("wire.ServerRequest", wire.decode(question)))
-    assert ear.heard == ["item/fileChange/requestApproval", "refused 1"]
+    assert listener.received == ["item/fileChange/requestApproval", "refused 1"]
 
 
 async def test_a_thread_that_is_opened_for_a_cancelled_caller_is_closed_again(tmp_path: Path) -> None:
     async with late_server(tmp_path) as (hub, notes):
-        other = Ear()
+        other = RecordingSession()
         hub.listen("other", other)
-        opening = asyncio.ensure_future(thread_in(hub, Ear()).start())
+        opening = asyncio.ensure_future(thread_in(hub, RecordingSession()).start())
         async with asyncio.timeout(10):
-            await other.news.wait()
+            await other.notified.wait()
             opening.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await opening
@@ -172,11 +170,11 @@ async def test_pages_that_repeat_come_to_an_end_and_times_that_are_none_are_left
 async def test_the_end_of_a_server_is_raised_as_a_new_error_each_time_and_without_colours(tmp_path: Path) -> None:
     async with late_server(tmp_path) as (hub, _):
         server = await hub.ready()
-        ear = Ear()
-        hub.listen("t", ear)
+        listener = RecordingSession()
+        hub.listen("t", listener)
         await server.close()
         async with asyncio.timeout(10):
-            await ear.news.wait()
+            await listener.notified.wait()
         errors = []
         for _ in range(2):
             with pytest.raises(ConnectionClosed) as caught:

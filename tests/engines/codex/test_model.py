@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.engines.codex.bullets import on_versions
-from tests.engines.codex.driving import Bare, bare
+from tests.engines.codex.client import BareServer, bare
 from tests.engines.codex.model.__main__ import played
 from tests.engines.codex.model.steps import Broken, Fail, command, patch
 from tests.engines.codex.place import Place
@@ -13,12 +13,12 @@ from tests.engines.codex.versions import BOTH
 from tests.engines.model.steps import Cut, Gate, Json, Stop, Text, Think, Used, Wait
 
 
-async def started(codex: Bare, at: Place) -> str:
+async def started(codex: BareServer, at: Place) -> str:
     opened = await codex.ask("thread/start", cwd=str(at.folder), approvalPolicy="never", sandbox="danger-full-access")
     return str(opened["thread"]["id"])
 
 
-def spoken(lines: list[Json]) -> str:
+def text_of(lines: list[Json]) -> str:
     return "".join(each["params"]["delta"] for each in lines if each.get("method") == "item/agentMessage/delta")
 
 
@@ -33,12 +33,12 @@ async def test_what_is_queued_is_said_and_what_is_not_is_echoed(at: Place) -> No
     async with bare(at) as codex:
         thread = await started(codex, at)
         lines = await codex.turn(thread, "one")
-        assert spoken(lines) == "the first answer"
+        assert text_of(lines) == "the first answer"
         used = [
             each["params"]["tokenUsage"]["last"] for each in lines if each.get("method") == "thread/tokenUsage/updated"
         ]
         assert (used[-1]["inputTokens"], used[-1]["outputTokens"]) == (1000, 20)
-        assert spoken(await codex.turn(thread, "two")) == "echo: two"
+        assert text_of(await codex.turn(thread, "two")) == "echo: two"
     assert [asked.prompt for asked in at.model.asked] == ["one", "two"] and at.model.others == []
 
 
@@ -49,7 +49,7 @@ async def test_tools_are_called_and_their_results_come_back(at: Place) -> None:
     async with bare(at) as codex:
         lines = await codex.turn(await started(codex, at), "sing")
     assert (at.folder / "song.txt").read_text(encoding="utf-8") == "sung\n" and (at.folder / "other.txt").exists()
-    assert [len(asked.results) for asked in at.model.asked] == [0, 2] and spoken(lines) == "It is sung."
+    assert [len(asked.results) for asked in at.model.asked] == [0, 2] and text_of(lines) == "It is sung."
     assert {"exec_command", "apply_patch", "update_plan"} <= set(at.model.last.tools)
 
 
@@ -78,7 +78,7 @@ async def test_errors_cut_lines_and_other_ends_are_seen_as_such(at: Place) -> No
         for broken in ((Fail(500),), (Text("half a wo"), Cut()), (Broken(),)):
             at.model.answers(*broken)
             lines = await codex.turn(thread, "again")
-            assert ended(lines)["status"] == "completed" and spoken(lines).endswith("echo: again")
+            assert ended(lines)["status"] == "completed" and text_of(lines).endswith("echo: again")
         at.model.answers(Text("la"), Stop("max_output_tokens"))
         assert "max_output_tokens" in str(ended(await codex.turn(thread, "long"))["error"])
 
@@ -92,7 +92,7 @@ async def test_a_gate_holds_the_model_until_it_is_opened(at: Place) -> None:
         await gate.is_reached()
         assert not turn.done()
         gate.open()
-        assert spoken(await turn) == "before after"
+        assert text_of(await turn) == "before after"
 
 
 @pytest.mark.slow
@@ -100,7 +100,7 @@ async def test_ten_thousand_deltas_pass(at: Place) -> None:
     at.model.answers(Text("abcdefgh" * 10_000))
     async with bare(at) as codex:
         lines = await codex.turn(await started(codex, at), "stream")
-    assert len(spoken(lines)) == 80_000
+    assert len(text_of(lines)) == 80_000
 
 
 @pytest.mark.slow
@@ -109,5 +109,5 @@ async def test_the_model_alone_plays_what_a_prompt_asks_for(at: Place) -> None:
     at.model.choose = played
     async with bare(at) as codex:
         thread = await started(codex, at)
-        assert spoken(await codex.turn(thread, play)) == "first then"
-        assert spoken(await codex.turn(thread, "hello")) == "echo: hello"
+        assert text_of(await codex.turn(thread, play)) == "first then"
+        assert text_of(await codex.turn(thread, "hello")) == "echo: hello"

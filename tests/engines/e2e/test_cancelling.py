@@ -11,7 +11,7 @@ import pytest
 from antiphon import v1
 from antiphon.errors import RequestRefused
 from antiphon.transports.process import ProcessTransport
-from tests.engines.driving import Client, connected
+from tests.engines.client import Client, connected
 from tests.engines.model.steps import Gate, Text, Wait
 from tests.engines.places import Place, is_gone
 from tests.engines.subjects import proves

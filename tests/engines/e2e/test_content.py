@@ -5,7 +5,7 @@ import base64
 from antiphon import v1
 from antiphon.client.files import Files
 from antiphon.protocol.v1 import methods as m
-from tests.engines.driving import Can, connected
+from tests.engines.client import Can, connected
 from tests.engines.pictures import DOT
 from tests.engines.places import Place
 from tests.engines.subjects import proves

@@ -7,8 +7,8 @@ import pytest
 from antiphon import v1
 from antiphon.errors import AuthRequired, Code, RequestRefused
 from tests.engines.claude.model import steps as claude
+from tests.engines.client import Can, connected
 from tests.engines.codex.model import steps as codex
-from tests.engines.driving import Can, connected
 from tests.engines.model.steps import Cut, Stop, Text
 from tests.engines.places import Place
 from tests.engines.subjects import proves
@@ -80,12 +80,12 @@ async def test_a_turn_ends_for_its_reason_or_with_an_error_of_its_kind_and_the_n
         await client.open()
         for failure in FAILURES[at.engine]:
             at.model.otherwise = failure.answer
-            notices, printed = len(client.updates_of("notice")), len(client.said)
+            notices, printed = len(client.updates_of("notice")), len(client.all_text)
             with pytest.raises(RequestRefused) as caught:
                 await client.say(f"sing: {failure.kind}")
             assert kind_of(caught.value) == failure.kind and caught.value.code != Code.AUTH_REQUIRED
             texts = [each.text for each in failure.answer if isinstance(each, Text)]
-            assert client.said[printed:] == "".join(
+            assert client.all_text[printed:] == "".join(
                 texts
             )  # an error is no answer of the model, and nothing is told twice
             assert len(client.updates_of("notice")) - notices >= failure.retries, failure.kind

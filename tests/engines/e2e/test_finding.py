@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.errors import RequestRefused
-from tests.engines.driving import Client, connected
+from tests.engines.client import Client, connected
 from tests.engines.places import Place
 from tests.engines.proofs import STAND_IN
 from tests.engines.subjects import SUBJECTS, proves

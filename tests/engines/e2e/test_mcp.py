@@ -5,8 +5,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from antiphon import v1
-from tests.engines.driving import connected
-from tests.engines.mcp_servers.serving import serving, stdio_server
+from tests.engines.client import connected
+from tests.engines.mcp_servers.web_server import serving, stdio_server
 from tests.engines.places import Place
 from tests.engines.subjects import proves
 

@@ -1,7 +1,7 @@
 """Rules of the policy that every CLI keeps too, also in the modes in which it does not ask. Codex is made to ask, and the guard answers."""
 
 from antiphon import v1
-from tests.engines.driving import Told, connected
+from tests.engines.client import Reply, connected
 from tests.engines.guarded import guarded_command
 from tests.engines.model.steps import Text
 from tests.engines.places import Place
@@ -18,7 +18,7 @@ REMOVALS = (
 )
 
 
-def statuses(reply: Told) -> list[str]:
+def statuses(reply: Reply) -> list[str]:
     """Return how each call ended, in the order in which they began."""
     ends = {each.tool_call_id: "" for each in reply.of(v1.ToolCall)}
     ends |= {each.tool_call_id: each.status.value for each in reply.of(v1.ToolCallUpdate) if each.status}

@@ -7,9 +7,9 @@ import pytest
 
 from antiphon import v1
 from antiphon.errors import Code, RequestRefused
+from tests.engines.client import Client, connected
 from tests.engines.codex.model.steps import Search
-from tests.engines.driving import Client, connected
-from tests.engines.mcp_servers.serving import stdio_server
+from tests.engines.mcp_servers.web_server import stdio_server
 from tests.engines.model.steps import Text, Think
 from tests.engines.places import Place
 from tests.engines.subjects import proves

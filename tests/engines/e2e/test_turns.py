@@ -4,7 +4,7 @@ from typing import Any
 
 from antiphon import v1
 from antiphon.client.terminals import Terminals
-from tests.engines.driving import Can, Client, connected
+from tests.engines.client import Can, Client, connected
 from tests.engines.model.steps import Gate, Text, Think, Used, Wait
 from tests.engines.places import Place
 from tests.engines.subjects import proves
@@ -12,7 +12,7 @@ from tests.engines.subjects import proves
 SING = "echo sung >> song.txt; echo aloud"
 
 
-def said(updates: list[v1.Update], kind: type[v1.AgentMessageChunk | v1.AgentThoughtChunk]) -> str:
+def text_of(updates: list[v1.Update], kind: type[v1.AgentMessageChunk | v1.AgentThoughtChunk]) -> str:
     chunks = [each.content for each in updates if isinstance(each, kind)]
     return "".join(each.text for each in chunks if isinstance(each, v1.TextBlock))
 
@@ -36,7 +36,7 @@ async def test_text_and_thoughts_stream_once_and_each_message_has_its_own_id(at:
         received: list[v1.Update] = []
         async for update in turn:
             received.append(update)
-            if "first line, " in said(received, v1.AgentMessageChunk):
+            if "first line, " in text_of(received, v1.AgentMessageChunk):
                 break
         await gate.is_reached()  # it was sent before the model had finished
         gate.open()
@@ -46,8 +46,8 @@ async def test_text_and_thoughts_stream_once_and_each_message_has_its_own_id(at:
         at.model.answers(Text("let me look"), at.calls.command("true"))
         at.model.answers(Text("I have seen it"), Used(1000, 34, cache_read=300))
         reply = await client.say("look")
-    assert said(received, v1.AgentMessageChunk) == "a first line, and then a second"
-    assert said(received, v1.AgentThoughtChunk) == "what might rhyme"
+    assert text_of(received, v1.AgentMessageChunk) == "a first line, and then a second"
+    assert text_of(received, v1.AgentThoughtChunk) == "what might rhyme"
     assert len([each for each in received if isinstance(each, v1.AgentMessageChunk)]) > 2
     ids = [each.message_id for each in reply.of(v1.AgentMessageChunk)]
     assert reply.text == "let me lookI have seen it"

@@ -12,7 +12,7 @@ from antiphon.engines.questions import form_of
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from tests.agent.editor import FULL
-from tests.engines.claude.ask.user import NO_FORMS, User, heard, wants
+from tests.engines.claude.ask.user import NO_FORMS, User, answer_to, wants
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -30,14 +30,14 @@ PAGE = wants(mode="url", url="https://songs.example/in", elicitation_id="e-1")
 DECLINED = {"action": "decline"}
 
 
-async def told(request: wire.ElicitationRequest, user: User, capabilities: v1.ClientCapabilities = FULL) -> Any:
-    return await heard(lambda asker, turn: asker.elicit(request, turn), user, capabilities)
+async def elicited(request: wire.ElicitationRequest, user: User, capabilities: v1.ClientCapabilities = FULL) -> Any:
+    return await answer_to(lambda asker, turn: asker.elicit(request, turn), user, capabilities)
 
 
 async def test_a_form_is_shown_and_its_answers_go_back() -> None:
     content: dict[str, Any] = {"name": "Ada", "bars": 4, "loud": True, "voice": "h", "parts": ["a"]}
     user = User(v1.Accepted(content))
-    assert await told(FORM, user) == {"action": "accept", "content": content}
+    assert await elicited(FORM, user) == {"action": "accept", "content": content}
     (asked,) = user.asked
     assert asked.message == "songs asks: Who sings?"
     assert list(asked.requested_schema.properties) == ["name", "bars", "loud", "voice", "parts"]
@@ -48,7 +48,7 @@ async def test_a_form_is_shown_and_its_answers_go_back() -> None:
 
 async def test_how_a_server_wants_to_be_shown_is_said_too() -> None:
     user = User(v1.Declined())
-    await told(wants(display_name="Song book", title="Sign up", description="Once only"), user)
+    await elicited(wants(display_name="Song book", title="Sign up", description="Once only"), user)
     assert user.asked[0].message == "Song book asks: Who sings?\nSign up\nOnce only"
 
 
@@ -64,13 +64,13 @@ async def test_how_a_server_wants_to_be_shown_is_said_too() -> None:
     ],
 )
 async def test_anything_but_a_filled_in_form_gives_no_answers(reply: Any, body: dict[str, Any]) -> None:
-    assert await told(FORM, User(reply)) == body
+    assert await elicited(FORM, User(reply)) == body
 
 
 @pytest.mark.parametrize("request_", [FORM, PAGE], ids=["form", "page"])
 async def test_a_client_that_shows_neither_is_not_asked(request_: wire.ElicitationRequest) -> None:
     user = User()
-    assert await told(request_, user, NO_FORMS) == DECLINED
+    assert await elicited(request_, user, NO_FORMS) == DECLINED
     assert user.asked == []
 
 
@@ -84,7 +84,7 @@ async def test_a_page_is_opened_and_the_client_hears_when_it_is_done() -> None:
         await asker.page_done("e-1")
         return body
 
-    assert await heard(ask, user) == {"action": "accept"}
+    assert await answer_to(ask, user) == {"action": "accept"}
     (asked,) = user.asked
     assert (asked.url, asked.message) == ("https://songs.example/in", "songs asks: Who sings?")
     assert user.completed == [asked.elicitation_id]
@@ -99,18 +99,18 @@ async def test_pages_that_no_server_says_the_end_of_are_forgotten() -> None:
         await asker.page_done("e-0")
         await asker.page_done("e-1")
 
-    await heard(ask, user)
+    await answer_to(ask, user)
     assert len(user.completed) == 1
 
 
 async def test_a_page_that_the_user_does_not_want_is_declined() -> None:
-    assert await told(PAGE, User(v1.Declined())) == DECLINED
+    assert await elicited(PAGE, User(v1.Declined())) == DECLINED
 
 
 @pytest.mark.parametrize("url", [None, "", "file:///etc/passwd", "javascript:alert(1)", "vscode://x"])
 async def test_only_pages_of_the_web_are_opened(url: str | None) -> None:
     user = User()
-    assert await told(wants(mode="url", url=url), user) == DECLINED
+    assert await elicited(wants(mode="url", url=url), user) == DECLINED
     assert user.asked == []
 
 

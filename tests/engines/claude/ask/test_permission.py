@@ -10,7 +10,7 @@ from antiphon.engines.claude.questions import CANCELLED_TEXT, NOT_ALLOWED, REJEC
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from tests.agent.editor import FULL
-from tests.engines.claude.ask.user import CALL, NO_FORMS, User, answer, heard, may, text_of
+from tests.engines.claude.ask.user import CALL, NO_FORMS, User, answer, answer_to, may, text_of
 
 INPUT = {"command": "git init x"}
 RULE = {"toolName": "Bash", "ruleContent": "git init *"}
@@ -196,7 +196,7 @@ async def test_edits_are_allowed_where_the_directory_really_is(tmp_path: Path) -
     link.symlink_to(real)
     request = may("Write", input={"file_path": f"{real}/a"}, permission_suggestions=SUGGESTED[2:])
     user = User(v1.Selected("allow_session"))
-    body = await heard(lambda asker, turn: asker.answer(request, turn, CALL), user, cwd=str(link))
+    body = await answer_to(lambda asker, turn: asker.answer(request, turn, CALL), user, cwd=str(link))
     (update,) = body["updatedPermissions"]
     assert update["rules"] == [{"toolName": "Edit", "ruleContent": f"/{real}/**"}]
     assert user.names[1] == f"Always allow edits in `{real}` in this session"

@@ -10,7 +10,7 @@ from antiphon.engines.claude.questions import CLOSED, DECLINED, UNREADABLE
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from tests.agent.editor import FULL
-from tests.engines.claude.ask.user import NO_FORMS, User, answer, heard, may, text_of
+from tests.engines.claude.ask.user import NO_FORMS, User, answer, answer_to, may, text_of
 
 COLOUR = {
     "question": "Which colour?",
@@ -165,5 +165,5 @@ async def test_afterwards_the_call_has_its_own_title_again() -> None:
         watch_updates(turn.session, sent.append)
         return await asker.answer(ONE, turn, CALL)
 
-    await heard(ask, chosen("option_1"), NO_FORMS)
+    await answer_to(ask, chosen("option_1"), NO_FORMS)
     assert sent == [v1.ToolCallUpdate("toolu_1", title="Questions")]

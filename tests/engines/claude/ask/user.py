@@ -88,7 +88,7 @@ def _read(request: Body) -> object:
     return line.request
 
 
-async def heard(ask: Ask, user: User, capabilities: v1.ClientCapabilities = FULL, cwd: str = "/w") -> Any:
+async def answer_to(ask: Ask, user: User, capabilities: v1.ClientCapabilities = FULL, cwd: str = "/w") -> Any:
     """What comes of a question that is asked in a turn."""
     found: list[Any] = []
 
@@ -104,5 +104,5 @@ async def answer(
     request: wire.CanUseTool, user: User, capabilities: v1.ClientCapabilities = FULL, call: v1.ToolCallPatch = CALL
 ) -> Body:
     """The body of the answer to a question for permission."""
-    body: Body = await heard(lambda asker, turn: asker.answer(request, turn, call), user, capabilities)
+    body: Body = await answer_to(lambda asker, turn: asker.answer(request, turn, call), user, capabilities)
     return body

@@ -8,7 +8,7 @@ from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import STAND_IN, proves
 from tests.engines.claude.stand_in_lines import RESULT, assistant, stand_in_says, tool_result
 from tests.engines.claude.versions import BOTH
-from tests.engines.driving import connected
+from tests.engines.client import connected
 from tests.engines.pictures import DOT
 
 Json = dict[str, Any]

@@ -4,7 +4,7 @@ from antiphon import v1
 from tests.engines.claude.model.steps import Gate, Text, Wait
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import proves
-from tests.engines.driving import connected
+from tests.engines.client import connected
 
 
 @proves("cancel.speaking")

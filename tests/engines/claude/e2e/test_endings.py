@@ -12,7 +12,7 @@ from tests.engines.claude.place import BY_SUBSCRIPTION, Place
 from tests.engines.claude.proofs import STAND_IN, proves
 from tests.engines.claude.stand_in_lines import RESULT, stand_in_plays
 from tests.engines.claude.versions import BOTH
-from tests.engines.driving import Client, connected
+from tests.engines.client import Client, connected
 
 AT_ONCE = (("retry-after", "0"),)
 """For failures that are tried again: not later than now."""
@@ -79,7 +79,7 @@ async def test_prompts_get_their_own_ends_at_once_one_after_the_other_and_after_
         await client.until(lambda: any("two" in str(each) for each in client.sent))
         gate.open()
         assert (await first).stop_reason is (await second).stop_reason is v1.StopReason.END_TURN
-        assert client.said == "the first endsecho: two"
+        assert client.all_text == "the first endsecho: two"
 
         at.model.answers(Fail(529, "overloaded_error", "too many singers", AT_ONCE))  # it comes back
         reply = await client.say("three")

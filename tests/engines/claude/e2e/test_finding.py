@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import STAND_IN, proves
-from tests.engines.driving import Client, connected
+from tests.engines.client import Client, connected
 
 
 async def starts(client: Client) -> None:

@@ -18,7 +18,7 @@ from tests.engines.claude.model.steps import Gate, Wait
 from tests.engines.claude.place import Place, is_gone
 from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import BOTH, OLD
-from tests.engines.driving import connected
+from tests.engines.client import connected
 
 MANY = 10_000
 """Messages of a history that takes longer to tell than a process to start."""
@@ -78,7 +78,7 @@ async def test_a_session_is_loaded_from_another_directory_or_it_is_said_what_to_
     elsewhere.mkdir()
     async with connected(at) as client:
         client.session = await client.agent.load_session(id, elsewhere, on_update=client.between.append)
-        assert client.said == "echo: remember the river"
+        assert client.all_text == "echo: remember the river"
         if at.version != OLD:
             assert (await client.say("what was it?")).text == "echo: what was it?"
             assert at.model.last.texts == ["remember the river", "what was it?"]

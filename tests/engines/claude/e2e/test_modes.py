@@ -10,7 +10,7 @@ from tests.engines.claude.model.steps import Call, Gate, Text, Wait
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import BOTH
-from tests.engines.driving import Can, Client, connected
+from tests.engines.client import Can, Client, connected
 
 
 def values(option: v1.SelectConfig) -> list[str]:

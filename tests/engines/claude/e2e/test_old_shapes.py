@@ -6,7 +6,7 @@ from antiphon.errors import AuthRequired
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import STAND_IN, proves
 from tests.engines.claude.stand_in_lines import RESULT, assistant, stand_in_plays, stand_in_says
-from tests.engines.driving import connected
+from tests.engines.client import connected
 
 
 @proves("old.auth-required", on=[STAND_IN])

@@ -12,7 +12,7 @@ from tests.engines.claude.place import Place, is_gone
 from tests.engines.claude.proofs import STAND_IN, proves
 from tests.engines.claude.stand_in_lines import RESULT, assistant, stand_in_plays
 from tests.engines.claude.versions import BOTH
-from tests.engines.driving import Client, connected
+from tests.engines.client import Client, connected
 
 
 async def work_by_itself(at: Place, client: Client, *steps: Step) -> None:
@@ -37,13 +37,13 @@ async def test_a_turn_of_its_own_that_writes_text_is_cancelled(at: Place) -> Non
     async with connected(at) as client:
         await work_by_itself(at, client, Text("It has "), Wait(gate), Text("never ended."))
         await gate.is_reached()
-        await client.until(lambda: client.said.endswith("It has "))
+        await client.until(lambda: client.all_text.endswith("It has "))
         before = await at.runs(1)
         call_off(client)
         await gate.is_left()
         assert (await client.say("go on")).text == "echo: go on"
         assert await at.runs(1) == before
-    assert client.said == "It runs. It has echo: go on"
+    assert client.all_text == "It runs. It has echo: go on"
 
 
 @proves("cancel.own", "cancel.tool")
@@ -119,7 +119,7 @@ async def test_the_error_of_a_turn_of_its_own_is_not_blamed_for_a_later_crash(at
     stand_in_plays(at, [RESULT, OVERLOADED, HEARD])
     async with connected(at) as client:
         await client.say("one")
-        await client.until(lambda: client.said.endswith("heard"))
+        await client.until(lambda: client.all_text.endswith("heard"))
         with pytest.raises(RequestRefused, match="ended unexpectedly") as caught:
             await client.say("two")  # it has nothing to say to that, and dies
     assert "Overloaded" not in f"{caught.value} {caught.value.data}"

@@ -7,7 +7,7 @@ from tests.engines.claude.model.steps import Call, Text
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import on_versions, proves
 from tests.engines.claude.versions import BOTH
-from tests.engines.driving import Can, Client, connected
+from tests.engines.client import Can, Client, connected
 
 
 def touch(name: str) -> Call:

@@ -9,7 +9,7 @@ from tests.engines.claude.model.steps import Answer, Call, Text
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import BOTH
-from tests.engines.driving import Can, Client, Told, connected
+from tests.engines.client import Can, Client, Reply, connected
 
 PLAN = "# The plan\n\n1. Hum\n2. Sing\n"
 QUESTIONS = {
@@ -88,7 +88,7 @@ def write_plan(asked: Asked) -> Answer:
     return (Call("Write", {"file_path": plan_file(asked), "content": PLAN}),)
 
 
-async def planned(client: Client, decision: str) -> Told:
+async def planned(client: Client, decision: str) -> Reply:
     """The model plans, and wants to begin; the user decides. Then it writes a file."""
     assert isinstance(client.at, Place)
     model = client.at.model

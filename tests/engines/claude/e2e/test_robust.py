@@ -10,7 +10,7 @@ from tests.engines.claude.model.steps import Text
 from tests.engines.claude.place import Place, is_gone
 from tests.engines.claude.proofs import STAND_IN, proves
 from tests.engines.claude.stand_in_lines import RESULT, assistant, stand_in_says
-from tests.engines.driving import connected
+from tests.engines.client import connected
 
 HUGE = 20 * 1024 * 1024
 

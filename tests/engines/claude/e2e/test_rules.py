@@ -10,7 +10,7 @@ from tests.engines.claude.model.steps import Call, Text
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import on_versions
 from tests.engines.claude.versions import BOTH
-from tests.engines.driving import Client, Told, connected
+from tests.engines.client import Client, Reply, connected
 from tests.engines.guarded import guarded_command
 
 GUARDED = guarded_command("claude")
@@ -42,7 +42,7 @@ async def in_mode(client: Client, mode: str) -> None:
     await client.session.set_mode(mode)
 
 
-def statuses(reply: Told) -> list[str]:
+def statuses(reply: Reply) -> list[str]:
     """How each call ended, in the order in which they began."""
     ends = {each.tool_call_id: "" for each in reply.of(v1.ToolCall)}
     ends |= {each.tool_call_id: each.status.value for each in reply.of(v1.ToolCallUpdate) if each.status}

@@ -15,8 +15,8 @@ from tests.engines.claude.model.steps import Call
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import BOTH
-from tests.engines.driving import Client, connected
-from tests.engines.mcp_servers.serving import serving, stdio_server
+from tests.engines.client import Client, connected
+from tests.engines.mcp_servers.web_server import serving, stdio_server
 from tests.engines.places import comes
 
 SECRET = "hush-b0c1d2e3f4"
@@ -78,7 +78,7 @@ def is_played_by(at: Place, script: str, **pipes: Path) -> None:
     at.environment["CLAUDE_CODE_EXECUTABLE"] = str(program)
 
 
-class Door:
+class BlockedCli:
     """A program that stands at the door: it has been told all, and has said nothing yet."""
 
     def __init__(self, at: Place) -> None:
@@ -96,7 +96,7 @@ class Door:
 
 @proves("mcp.secret")
 async def test_while_it_starts_and_when_that_fails_no_file_has_it(at: Place) -> None:
-    door = Door(at)
+    door = BlockedCli(at)
     async with connected(at) as client:
         await client.open(mcp_servers=[NOBODY])
         for _ in range(2):  # the next one is told as well
@@ -124,7 +124,7 @@ def descriptors_with_it(client: Client) -> list[Path]:
 @proves("mcp.secret")
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL], ids=["told", "made"])
 async def test_an_agent_that_is_ended_while_it_starts_leaves_nothing(at: Place, end: signal.Signals) -> None:
-    door = Door(at)
+    door = BlockedCli(at)
     async with connected(at) as client:
         await client.open(mcp_servers=[NOBODY])
         await door.is_reached()

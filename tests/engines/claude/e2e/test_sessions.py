@@ -10,7 +10,7 @@ from tests.engines.claude.model.steps import Call, Gate, Text, Wait
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import BOTH
-from tests.engines.driving import connected
+from tests.engines.client import connected
 
 MANY = 500
 
@@ -85,7 +85,7 @@ async def test_turns_that_the_program_starts_by_itself_are_shown(at: Place) -> N
         reply = await client.say("run something long")
         assert reply.text == "It runs. " and reply.stop == "end_turn"
         pipe.write_text("done\n", encoding="utf-8")  # and now nobody asks anything
-        await client.until(lambda: client.said.endswith("It has ended."))
+        await client.until(lambda: client.all_text.endswith("It has ended."))
         assert (await client.say("thank you")).text == "echo: thank you"
 
 
@@ -102,7 +102,7 @@ async def test_permission_is_asked_also_before_the_first_prompt(at: Place) -> No
         reply = await client.say("delegate")
         assert reply.call("Agent")["status"] == "in_progress"  # it works on
         gate.open()
-        await client.until(lambda: client.said.endswith("All is sung."))
+        await client.until(lambda: client.all_text.endswith("All is sung."))
         assert (at.folder / "sung").exists() and [each.tool_call.name for each in client.asked] == ["Bash"]
         agent = reply.call("Agent")["toolCallId"]
         news = [each for each in client.updates_of("tool_call_update") if each["toolCallId"] == agent]
@@ -124,4 +124,4 @@ async def test_a_prompt_that_comes_while_the_program_works_by_itself_gets_its_ow
         await client.until(lambda: any("and now?" in str(each) for each in client.sent))
         gate.open()
         assert (await turn).stop_reason is v1.StopReason.END_TURN
-    assert client.said == "It runs. It has ended.echo: and now?"
+    assert client.all_text == "It runs. It has ended.echo: and now?"

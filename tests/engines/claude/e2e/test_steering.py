@@ -11,7 +11,7 @@ from tests.engines.claude.model.steps import Call, Cut, Fail, Gate, Text, Wait
 from tests.engines.claude.place import Place
 from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import OLD
-from tests.engines.driving import Client, connected
+from tests.engines.client import Client, connected
 
 OUT_OF_TUNE = (Fail(400, "invalid_request_error", "no such chord"),)
 STEER: "Method[Any, Any]" = Method("_session/steering", dict, dict, side="agent")
@@ -46,7 +46,7 @@ async def test_what_is_added_is_answered_before_the_prompt_ends(at: Place) -> No
         assert await add(client, "and of the sea") == {"outcome": "injected"}
         first.open()
         await second.is_reached()
-        await client.until(lambda: client.said.endswith("The sea "))
+        await client.until(lambda: client.all_text.endswith("The sea "))
         later = client.session.prompt("and now?")  # waits until all of that is answered
         await client.until(lambda: any("and now?" in str(each) for each in client.sent))
         second.open()
@@ -81,7 +81,7 @@ async def test_a_cancel_calls_off_the_turn_and_what_was_added_to_it(at: Place) -
         await client.open()
         turn = client.session.prompt("sing of the river")
         await gate.is_reached()
-        await client.until(lambda: client.said == "la la ")
+        await client.until(lambda: client.all_text == "la la ")
         await add(client, "and of the sea")
         before = await at.runs(1)
         assert (await turn.cancel()).stop_reason is v1.StopReason.CANCELLED
@@ -106,7 +106,7 @@ async def test_an_error_is_not_hidden_by_the_answer_to_what_was_added(at: Place)
         gate.open()
         with pytest.raises(RequestRefused, match="no such chord"):
             await turn
-        assert client.said == "echo: and of the sea"
+        assert client.all_text == "echo: and of the sea"
 
 
 @proves("turn.steering", on=[OLD])

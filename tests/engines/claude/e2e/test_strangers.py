@@ -12,7 +12,7 @@ from tests.engines.claude.model.server import listening
 from tests.engines.claude.place import HERMETIC, Place
 from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import BOTH
-from tests.engines.driving import connected
+from tests.engines.client import connected
 from tests.engines.hostile import CLAUDE_WAYS, hostile, notices, ran
 
 NOTICE = "This project is not trusted, so Claude Code works with your own settings only"

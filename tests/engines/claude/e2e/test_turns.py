@@ -8,7 +8,7 @@ from tests.engines.claude.model.steps import Call, Header, Text
 from tests.engines.claude.place import BY_SUBSCRIPTION, Place
 from tests.engines.claude.proofs import proves
 from tests.engines.claude.versions import BOTH
-from tests.engines.driving import connected
+from tests.engines.client import connected
 
 TODOS = [
     {"content": "Read the score", "status": "completed", "activeForm": "Reading the score"},

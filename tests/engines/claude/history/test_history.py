@@ -15,7 +15,7 @@ from tests.engines.claude.proofs import on_versions
 from tests.engines.claude.versions import BOTH
 
 
-def told(root: Path, session_id: str) -> list[v1.Update]:
+def replayed_updates(root: Path, session_id: str) -> list[v1.Update]:
     news = History(root).replay(session_id, ClaudeTranslator("/song", replay=True))
     return [each for each in news if isinstance(each, v1.Update)]
 
@@ -28,7 +28,7 @@ def test_a_session_is_told_as_the_client_would_have_heard_it(tmp_path: Path) -> 
     session.assistant(call("t1", "Edit", file_path="/song/a", old_string="two", new_string="2"), message="m1")
     patch = [{"oldStart": 1, "oldLines": 3, "newStart": 1, "newLines": 3, "lines": [" one", "-two", "+2", " three"]}]
     session.result("t1", "ok", {"filePath": "/song/a", "originalFile": "one\ntwo\nthree\n", "structuredPatch": patch})
-    user, thought, printed, called, done = told(tmp_path, session.id)
+    user, thought, printed, called, done = replayed_updates(tmp_path, session.id)
     assert user == v1.UserMessageChunk(content=v1.TextBlock(text="change it"), message_id=v1.MessageId(asked))
     assert (
         isinstance(thought, v1.AgentThoughtChunk)
@@ -44,7 +44,7 @@ def test_a_call_that_never_came_back_has_failed(tmp_path: Path) -> None:
     session = SessionFile(tmp_path)
     session.user("go")
     session.assistant(call("t1", "Bash", command="sleep"))
-    last = told(tmp_path, session.id)[-1]
+    last = replayed_updates(tmp_path, session.id)[-1]
     assert isinstance(last, v1.ToolCallUpdate) and last.status == v1.ToolStatus.FAILED
 
 
@@ -55,13 +55,13 @@ def test_each_time_the_conversation_was_compacted_is_told_with_its_summary(tmp_p
         last = session.assistant(text("yes"))
         session.say("system", after=None, logicalParentUuid=last, subtype="compact_boundary", compactMetadata={})
         session.user(f"so far {turn}", isCompactSummary=True)
-    kinds = [type(each).__name__ for each in told(tmp_path, session.id)]
+    kinds = [type(each).__name__ for each in replayed_updates(tmp_path, session.id)]
     turn_told = ["UserMessageChunk", "AgentMessageChunk", "CompactionUpdate", "CompactionSummaryChunk"]
     assert kinds == turn_told * 2
 
 
 def test_nobodys_session_tells_nothing(tmp_path: Path) -> None:
-    assert told(tmp_path, "nobody") == [] and told(tmp_path, "../x") == []
+    assert replayed_updates(tmp_path, "nobody") == [] and replayed_updates(tmp_path, "../x") == []
 
 
 @pytest.mark.slow
@@ -79,7 +79,7 @@ def test_what_the_cli_wrote_in_a_terminal_is_listed_and_told(at: Place) -> None:
     [found] = history.list(v1.ListSessions(cwd=str(at.folder))).sessions
     assert (found.session_id, found.cwd, found.title) == (id, str(at.folder), "where is it?")
 
-    events = told(at.home / ".claude", id)
+    events = replayed_updates(at.home / ".claude", id)
     asked = [each.content for each in events if isinstance(each, v1.UserMessageChunk)]
     assert asked == [v1.TextBlock(text="where is it?"), v1.TextBlock(text="and now?")]
     [done] = [each for each in events if isinstance(each, v1.ToolCallUpdate) and each.status == v1.ToolStatus.COMPLETED]

@@ -16,7 +16,7 @@ def session(tmp_path: Path, request: pytest.FixtureRequest) -> SessionFile:
     return SessionFile(tmp_path, version=request.param)
 
 
-def told(session: SessionFile) -> list[str]:
+def replayed_lines(session: SessionFile) -> list[str]:
     """Each line in a few words, indented by the call of the sub-agent that said it."""
     return [words for line in wire_lines(session.path) for words in _words(line)]
 
@@ -50,7 +50,7 @@ def test_text_thoughts_calls_and_results_come_in_their_order(session: SessionFil
     session.assistant(call("t1", "Bash", command="ls"), message="m1")
     session.result("t1", "a.txt", {"stdout": "a.txt", "stderr": ""})
     session.assistant(text("Done."))
-    assert told(session) == [
+    assert replayed_lines(session) == [
         "user: fix it",
         "thought: hm",
         "agent: I look.",
@@ -79,7 +79,12 @@ def test_what_was_asked_another_way_is_not_told(session: SessionFile) -> None:
     session.assistant(text("a bad answer"))
     session.user("a good question", after=answer)
     session.assistant(text("a good answer"))
-    assert start and told(session) == ["user: hello", "agent: hi", "user: a good question", "agent: a good answer"]
+    assert start and replayed_lines(session) == [
+        "user: hello",
+        "agent: hi",
+        "user: a good question",
+        "agent: a good answer",
+    ]
 
 
 def test_a_conversation_that_was_taken_back_ends_where_it_was_taken_back_to(session: SessionFile) -> None:
@@ -87,15 +92,15 @@ def test_a_conversation_that_was_taken_back_ends_where_it_was_taken_back_to(sess
     answer = session.assistant(text("first"))
     session.user("two")
     session.alone("last-prompt", lastPrompt="two", leafUuid=answer, explicit=True)
-    assert told(session) == ["user: one", "agent: first"]
+    assert replayed_lines(session) == ["user: one", "agent: first"]
     session.user("three", after=answer)
-    assert told(session) == ["user: one", "agent: first", "user: three"]
+    assert replayed_lines(session) == ["user: one", "agent: first", "user: three"]
 
 
 def test_a_conversation_taken_back_to_its_beginning_is_empty(session: SessionFile) -> None:
     session.user("one")
     session.alone("last-prompt", leafUuid=None, explicit=True)
-    assert told(session) == []
+    assert replayed_lines(session) == []
 
 
 def test_results_of_calls_made_at_once_are_all_told(session: SessionFile) -> None:
@@ -107,7 +112,7 @@ def test_results_of_calls_made_at_once_are_all_told(session: SessionFile) -> Non
     session.result("t2", "2", after=two)
     session.assistant(text("done"))
     texts = ["user: both", "call t1: Bash", "call t2: Bash", "agent: so", "result t1: 1", "result t2: 2", "agent: done"]
-    assert told(session) == texts
+    assert replayed_lines(session) == texts
 
 
 def test_a_call_has_one_result_even_where_another_branch_has_one_too(session: SessionFile) -> None:
@@ -116,7 +121,7 @@ def test_a_call_has_one_result_even_where_another_branch_has_one_too(session: Se
     session.result("t1", "of another branch")
     session.result("t1", "of this one", after=called)
     session.assistant(text("done"))
-    assert told(session) == ["user: go", "call t1: Bash", "result t1: of this one", "agent: done"]
+    assert replayed_lines(session) == ["user: go", "call t1: Bash", "result t1: of this one", "agent: done"]
 
 
 def test_slash_commands_are_told_as_they_were_typed_and_what_they_printed_as_an_answer(session: SessionFile) -> None:
@@ -125,7 +130,13 @@ def test_slash_commands_are_told_as_they_were_typed_and_what_they_printed_as_an_
     session.command("/greet", "Bob")
     session.user([text("Greet Bob warmly")], isMeta=True)
     session.assistant(text("Hi Bob"))
-    assert told(session) == ["user: hello", "user: /context", "agent: ## Usage", "user: /greet Bob", "agent: Hi Bob"]
+    assert replayed_lines(session) == [
+        "user: hello",
+        "user: /context",
+        "agent: ## Usage",
+        "user: /greet Bob",
+        "agent: Hi Bob",
+    ]
 
 
 def test_an_old_version_writes_a_command_it_cannot_run_as_a_remark(session: SessionFile) -> None:
@@ -134,13 +145,13 @@ def test_an_old_version_writes_a_command_it_cannot_run_as_a_remark(session: Sess
     session.say(
         "system", subtype="local_command", content="<local-command-stdout>Unknown command: /nope</local-command-stdout>"
     )
-    assert told(session) == ["user: hello", "user: /nope x", "agent: Unknown command: /nope"]
+    assert replayed_lines(session) == ["user: hello", "user: /nope x", "agent: Unknown command: /nope"]
 
 
 def test_commands_of_the_users_shell_are_told_with_what_they_printed(session: SessionFile) -> None:
     session.user("<bash-input>ls</bash-input>")
     session.user("<bash-stdout>a\n```\nb</bash-stdout><bash-stderr></bash-stderr>")
-    assert told(session) == ["user: !ls", "agent: ````\na\n```\nb\n````"]
+    assert replayed_lines(session) == ["user: !ls", "agent: ````\na\n```\nb\n````"]
 
 
 @pytest.mark.parametrize(
@@ -161,37 +172,37 @@ def test_notes_for_the_model_are_not_told(session: SessionFile, note: str) -> No
     session.user(note)
     session.user([text(note)])
     session.assistant(text("yes?"))
-    assert told(session) == ["agent: yes?"]
+    assert replayed_lines(session) == ["agent: yes?"]
 
 
 def test_a_reminder_inside_a_prompt_is_cut_out(session: SessionFile) -> None:
     session.user("before <system-reminder>x</system-reminder>after")
-    assert told(session) == ["user: before after"]
+    assert replayed_lines(session) == ["user: before after"]
 
 
 def test_who_speaks_of_tags_is_not_silenced(session: SessionFile) -> None:
     session.user("what does <command-name> mean?")
     session.user("<div>what is this?</div>")
-    assert told(session) == ["user: what does <command-name> mean?", "user: <div>what is this?</div>"]
+    assert replayed_lines(session) == ["user: what does <command-name> mean?", "user: <div>what is this?</div>"]
 
 
 @pytest.mark.parametrize("mark", ["isMeta", "isVisibleInTranscriptOnly"])
 def test_marked_lines_are_not_told(session: SessionFile, mark: str) -> None:
     session.user("hidden", **{mark: True})
-    assert told(session) == []
+    assert replayed_lines(session) == []
 
 
 def test_what_others_say_to_the_model_is_not_told_as_the_users_words(session: SessionFile) -> None:
     session.user("from a colleague", origin={"kind": "peer"})
     session.user("from me", origin={"kind": "human"})
-    assert told(session) == ["user: from me"]
+    assert replayed_lines(session) == ["user: from me"]
 
 
 def test_pictures_stay_in_the_prompt(session: SessionFile) -> None:
     session.user(
         [text("look"), {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}]
     )
-    assert told(session) == ["user: look", "user ClaudeImageBlock"]
+    assert replayed_lines(session) == ["user: look", "user ClaudeImageBlock"]
 
 
 def test_what_was_said_in_the_middle_of_a_turn_is_told_where_it_reached_the_model(session: SessionFile) -> None:
@@ -201,7 +212,7 @@ def test_what_was_said_in_the_middle_of_a_turn_is_told_where_it_reached_the_mode
     queued = {"type": "queued_command", "prompt": "hurry", "source_uuid": "own-id", "commandMode": "prompt"}
     session.say("attachment", attachment=queued, rendered=[{"content": "<system-reminder>hurry</system-reminder>"}])
     session.assistant(text("fast now"))
-    assert told(session) == ["user: slow", "call t1: Bash", "result t1: ok", "user: hurry", "agent: fast now"]
+    assert replayed_lines(session) == ["user: slow", "call t1: Bash", "result t1: ok", "user: hurry", "agent: fast now"]
     assert [line.uuid for line in wire_lines(session.path) if isinstance(line, wire.User)][-1] == "own-id"
 
 
@@ -210,7 +221,7 @@ def test_an_error_of_the_api_is_told_as_it_was_shown_and_a_made_up_answer_is_not
     session.assistant(text("API Error: 400 bad"), isApiErrorMessage=True, error="unknown", apiErrorStatus=400)
     session.assistant(text("No response requested."), model="<synthetic>")
     lines = [*wire_lines(session.path)]
-    assert told(session) == ["user: go", "agent: API Error: 400 bad"]
+    assert replayed_lines(session) == ["user: go", "agent: API Error: 400 bad"]
     assert isinstance(lines[1], wire.Assistant) and lines[1].error is None and not lines[1].is_api_error_message
 
 
@@ -221,7 +232,13 @@ def test_a_compacted_conversation_is_told_from_its_beginning(session: SessionFil
     session.say("system", after=None, logicalParentUuid=last, subtype="compact_boundary", compactMetadata=size)
     session.user("a summary", isCompactSummary=True)
     session.user("now")
-    assert told(session) == ["user: long ago", "agent: yes", "CompactBoundary", "summary: a summary", "user: now"]
+    assert replayed_lines(session) == [
+        "user: long ago",
+        "agent: yes",
+        "CompactBoundary",
+        "summary: a summary",
+        "user: now",
+    ]
     [mark] = [line for line in wire_lines(session.path) if isinstance(line, wire.CompactBoundary)]
     assert mark.compact_metadata == wire.CompactMetadata(trigger="auto", pre_tokens=900, post_tokens=90)
 
@@ -239,7 +256,7 @@ def test_an_old_version_writes_lines_twice_when_it_compacts_and_goes_on_beside_t
     session.command("/compact")
     session.user("<local-command-stdout>Compacted </local-command-stdout>")
     session.user("now")
-    assert told(session) == [
+    assert replayed_lines(session) == [
         "user: long ago",
         "agent: yes",
         "user: /compact",
@@ -253,13 +270,13 @@ def test_a_line_that_is_lost_does_not_take_those_before_it_along(session: Sessio
     session.user("one")
     session.assistant(text("first"))
     session.user("two", after="a line that is not there")
-    assert told(session) == ["user: one", "agent: first", "user: two"]
+    assert replayed_lines(session) == ["user: one", "agent: first", "user: two"]
 
 
 def test_lines_that_follow_each_other_in_a_circle_come_to_an_end(session: SessionFile) -> None:
     session.user("one", after="b", id="a")
     session.user("two", after="a", id="b")
-    assert told(session) == ["user: one", "user: two"]
+    assert replayed_lines(session) == ["user: one", "user: two"]
 
 
 def test_what_cannot_be_read_is_left_out(session: SessionFile) -> None:
@@ -271,7 +288,7 @@ def test_what_cannot_be_read_is_left_out(session: SessionFile) -> None:
     session.assistant(text("first"))
     with session.path.open("ab") as file:
         file.write(b'{"parentUuid":"x","type":"user","message":{"role":"user","content":"cut o')
-    assert told(session) == ["user: one", "agent: first"]
+    assert replayed_lines(session) == ["user: one", "agent: first"]
 
 
 def test_a_character_that_was_cut_in_two_is_mended(session: SessionFile) -> None:
@@ -284,7 +301,7 @@ def test_a_character_that_was_cut_in_two_is_mended(session: SessionFile) -> None
     }
     with session.path.open("ab") as file:
         file.write(json.dumps(line).encode() + b"\n")
-    assert told(session) == ["user: one", "user: half \ufffd"]
+    assert replayed_lines(session) == ["user: one", "user: half \ufffd"]
 
 
 def test_a_line_of_twenty_megabytes_is_told(session: SessionFile) -> None:
@@ -292,8 +309,8 @@ def test_a_line_of_twenty_megabytes_is_told(session: SessionFile) -> None:
     session.assistant(call("t1", "Read", file_path="/big"))
     session.result("t1", "x" * 20_000_000)
     session.assistant(text("large"))
-    assert [len(words) for words in told(session)] == [13, 13, 20_000_011, 12]
+    assert [len(words) for words in replayed_lines(session)] == [13, 13, 20_000_011, 12]
 
 
 def test_an_empty_file_tells_nothing(session: SessionFile) -> None:
-    assert told(session) == []
+    assert replayed_lines(session) == []

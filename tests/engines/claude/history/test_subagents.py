@@ -7,7 +7,7 @@ import pytest
 from antiphon.engines.claude import wire
 from antiphon.engines.claude.history.replay import wire_lines
 from tests.engines.claude.history.files import NEW, OLD, SessionFile, call, text
-from tests.engines.claude.history.test_replay import told
+from tests.engines.claude.history.test_replay import replayed_lines
 
 
 @pytest.fixture(params=[NEW, OLD])
@@ -31,7 +31,12 @@ def test_a_sub_agent_is_told_between_its_call_and_the_result(session: SessionFil
     session.assistant(call("t1", "Agent", prompt="do it"))
     session.result("t1", [text("Did.")], {"status": "completed", "agentId": "a1"})
     some_work(session.agent("a1", "t1"))
-    assert told(session) == ["user: go", "call t1: Agent", *WORK, "result t1: [{'type': 'text', 'text': 'Did.'}]"]
+    assert replayed_lines(session) == [
+        "user: go",
+        "call t1: Agent",
+        *WORK,
+        "result t1: [{'type': 'text', 'text': 'Did.'}]",
+    ]
 
 
 def test_without_a_description_the_result_says_which_sub_agent_it_was(session: SessionFile) -> None:
@@ -39,7 +44,7 @@ def test_without_a_description_the_result_says_which_sub_agent_it_was(session: S
     session.assistant(call("t1", "Task", prompt="do it"))
     session.result("t1", "Did.", {"status": "completed", "agentId": "a1"})
     some_work(session.agent("a1", None))
-    assert told(session) == ["user: go", "call t1: Task", *WORK, "result t1: Did."]
+    assert replayed_lines(session) == ["user: go", "call t1: Task", *WORK, "result t1: Did."]
 
 
 def test_versions_before_kept_sub_agents_beside_the_session(session: SessionFile) -> None:
@@ -47,7 +52,7 @@ def test_versions_before_kept_sub_agents_beside_the_session(session: SessionFile
     session.assistant(call("t1", "Task", prompt="do it"))
     session.result("t1", "Did.", {"agentId": "a1"})
     some_work(session.agent("a1", None, beside=True))
-    assert told(session) == ["user: go", "call t1: Task", *WORK, "result t1: Did."]
+    assert replayed_lines(session) == ["user: go", "call t1: Task", *WORK, "result t1: Did."]
 
 
 def test_a_sub_agent_in_the_background_is_over_when_its_task_is(session: SessionFile) -> None:
@@ -61,7 +66,7 @@ def test_a_sub_agent_in_the_background_is_over_when_its_task_is(session: Session
     )
     session.user(note, origin={"kind": "task-notification"})
     some_work(session.agent("a1", "t1"))
-    assert told(session)[-2:] == ["agent: Started.", "TaskNotification"]
+    assert replayed_lines(session)[-2:] == ["agent: Started.", "TaskNotification"]
     assert [*wire_lines(session.path)][-1] == wire.TaskNotification(
         task_id="a1", tool_use_id="t1", status="completed", summary="Did a <b>thing</b>.", output_file="/o"
     )
@@ -72,7 +77,7 @@ def test_news_of_a_task_may_also_come_in_the_middle_of_a_turn(session: SessionFi
     note = "<task-notification><task-id>a1</task-id><status>failed</status></task-notification>"
     queued = {"type": "queued_command", "prompt": note, "commandMode": "task-notification"}
     session.say("attachment", attachment=queued)
-    assert told(session) == ["user: go", "TaskNotification"]
+    assert replayed_lines(session) == ["user: go", "TaskNotification"]
 
 
 def test_sub_agents_of_sub_agents_are_told_under_their_own_calls(session: SessionFile) -> None:
@@ -85,7 +90,13 @@ def test_sub_agents_of_sub_agents_are_told_under_their_own_calls(session: Sessio
     inner = session.agent("a2", None)
     inner.user("inner")
     inner.assistant(text("deep"))
-    assert told(session) == ["user: go", "call t1: Agent", "t1> call t2: Agent", "t2> agent: deep", "t1> result t2: ok"]
+    assert replayed_lines(session) == [
+        "user: go",
+        "call t1: Agent",
+        "t1> call t2: Agent",
+        "t2> agent: deep",
+        "t1> result t2: ok",
+    ]
 
 
 def test_a_sub_agent_that_names_itself_is_told_once(session: SessionFile) -> None:
@@ -93,7 +104,7 @@ def test_a_sub_agent_that_names_itself_is_told_once(session: SessionFile) -> Non
     session.assistant(call("t1", "Agent", prompt="x"))
     loop = session.agent("a1", "t1")
     loop.assistant(call("t1", "Agent", prompt="x"))
-    assert told(session) == ["user: go", "call t1: Agent", "t1> call t1: Agent"]
+    assert replayed_lines(session) == ["user: go", "call t1: Agent", "t1> call t1: Agent"]
 
 
 @pytest.mark.parametrize("name", ["../../other", "a/b", ""])
@@ -101,7 +112,7 @@ def test_a_name_that_leads_elsewhere_is_not_followed(session: SessionFile, name:
     session.user("go")
     session.assistant(call("t1", "Agent", prompt="x"))
     session.result("t1", "ok", {"agentId": name})
-    assert told(session) == ["user: go", "call t1: Agent", "result t1: ok"]
+    assert replayed_lines(session) == ["user: go", "call t1: Agent", "result t1: ok"]
 
 
 def test_lines_of_sub_agents_inside_the_sessions_own_file_are_not_told_as_the_conversation(
@@ -114,4 +125,4 @@ def test_lines_of_sub_agents_inside_the_sessions_own_file_are_not_told_as_the_co
     session.assistant(text("aside"))
     session.common = {}
     session.last = None
-    assert told(session) == ["user: go", "call t1: Task"]
+    assert replayed_lines(session) == ["user: go", "call t1: Task"]

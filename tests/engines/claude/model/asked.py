@@ -67,7 +67,7 @@ class Asked:
     def texts(self) -> list[str]:
         """What the user said in the whole conversation, without what the program put there."""
         texts = [str(block["text"]) for turn in self.turns for block in turn if block.get("type") == "text"]
-        return [text for text in texts if _said(text)]
+        return [text for text in texts if _is_from_user(text)]
 
     @property
     def prompt(self) -> str:
@@ -78,7 +78,7 @@ class Asked:
     def is_prompt(self) -> bool:
         """Whether the user spoke last, and not a tool."""
         last = self.turns[-1] if self.turns else []
-        kinds = [block["type"] for block in last if block["type"] != "text" or _said(str(block["text"]))]
+        kinds = [block["type"] for block in last if block["type"] != "text" or _is_from_user(str(block["text"]))]
         return bool(kinds) and kinds[-1] != "tool_result"
 
     @property
@@ -107,7 +107,7 @@ class Asked:
         return json.dumps(self.messages, ensure_ascii=False)
 
 
-def _said(text: str) -> bool:
+def _is_from_user(text: str) -> bool:
     return bool(text.strip()) and not text.lstrip().startswith(INJECTED)
 
 

@@ -12,14 +12,29 @@ from antiphon.engines.claude.translate.translator import ClaudeTranslator
 from antiphon.protocol import v1
 
 __all__ = [
-    "answer", "call", "calling", "delta", "ended", "event", "feed", "message_start", "result", "said", "story", "system", "text",
-    "thought", "told",
+    "answer",
+    "assistant_message",
+    "call",
+    "calling",
+    "delta",
+    "ended",
+    "event",
+    "feed",
+    "message_start",
+    "result",
+    "story",
+    "system",
+    "text",
+    "thought",
+    "translated",
 ]  # fmt: skip
 
 _ids = itertools.count(1)
 
 
-def said(*blocks: dict[str, Any], id: str | None = "msg-1", parent: str | None = None, **more: Any) -> dict[str, Any]:
+def assistant_message(
+    *blocks: dict[str, Any], id: str | None = "msg-1", parent: str | None = None, **more: Any
+) -> dict[str, Any]:
     """A message of the model, or a block of one."""
     usage = {"input_tokens": 100, "output_tokens": 1}
     message = {"role": "assistant", "model": "m-1", "content": list(blocks), "usage": usage}
@@ -98,7 +113,7 @@ def feed(translator: ClaudeTranslator, *lines: dict[str, Any]) -> list[ClaudeEve
     return [each for line in lines for each in translator.feed(wire.decode(msgspec.json.encode(line)))]
 
 
-def told(*lines: dict[str, Any], **how: bool) -> list[ClaudeEvent]:
+def translated(*lines: dict[str, Any], **how: bool) -> list[ClaudeEvent]:
     """All that lines come to in a new session."""
     return feed(ClaudeTranslator("/song", **how), *lines)
 

@@ -17,17 +17,17 @@ from antiphon.protocol.base import encode
 from tests.engines.anything import anything
 from tests.engines.claude.translate.lines import (
     answer,
+    assistant_message,
     call,
     calling,
     event,
     feed,
     result,
-    said,
     system,
     text,
     thought,
 )
-from tests.engines.weighing import weight
+from tests.engines.object_count import object_count
 
 LINES = get_args(Line)
 IDS = st.sampled_from(["t", "u", "a"])
@@ -57,7 +57,7 @@ BLOCK = st.one_of(
     st.builds(lambda id, content: {"type": "web_search_tool_result", "tool_use_id": id, "content": content}, IDS, JSON),
 )
 LINE: st.SearchStrategy[dict[str, Any]] = st.one_of(
-    st.builds(lambda blocks, parent: said(*blocks, parent=parent), st.lists(BLOCK, max_size=3), PARENTS),
+    st.builds(lambda blocks, parent: assistant_message(*blocks, parent=parent), st.lists(BLOCK, max_size=3), PARENTS),
     st.builds(answer, IDS, JSON, JSON, failed=st.booleans(), parent=PARENTS),
     st.builds(lambda id, name, piece, parent: calling(id, name, piece, parent=parent)[0], IDS, NAMES, st.text(max_size=8), PARENTS),
     st.builds(lambda piece: calling("t", "Read", piece)[1], st.text(max_size=8)),
@@ -105,7 +105,7 @@ def test_a_result_of_20_megabytes_is_told() -> None:
     output = "line\n" * 4_000_000
     events = feed(
         ClaudeTranslator("/work"),
-        said(call("t", "Bash", command="x")),
+        assistant_message(call("t", "Bash", command="x")),
         answer("t", output, {"stdout": output, "stderr": ""}),
     )
     assert isinstance(events[-1], v1.ToolCallUpdate) and events[-1].status == v1.ToolStatus.COMPLETED
@@ -173,10 +173,10 @@ def test_ten_thousand_turns_leave_nothing_behind_that_grows() -> None:
     translator = ClaudeTranslator("/work", terminals=True)
     for turn in range(5_000):
         _play_a_turn(translator, turn)
-    before = weight(translator)
+    before = object_count(translator)
     for turn in range(5_000, 10_000):
         _play_a_turn(translator, turn)
-    assert weight(translator) <= before + 10
+    assert object_count(translator) <= before + 10
     assert len(translator.unknown) <= 101
 
 

@@ -6,15 +6,15 @@ from antiphon.engines.claude.translate.translator import ClaudeTranslator
 from antiphon.protocol import v1
 from tests.engines.claude.translate.lines import (
     answer,
+    assistant_message,
     call,
     calling,
     ended,
     feed,
     message_start,
     result,
-    said,
     story,
-    told,
+    translated,
 )
 
 BASH = call("t", "Bash", command="ls -l")
@@ -23,7 +23,7 @@ PRINTED = {"stdout": "a\nb", "stderr": "", "interrupted": False}
 
 def test_a_call_is_told_at_its_first_token_and_named_as_soon_as_that_is_known() -> None:
     pieces = calling("t", "Read", '{"file_pa', 'th": "/song/a', '.py", "lim', 'it": 3}')
-    events = told(message_start(), *pieces, said(call("t", "Read", file_path="/song/a.py", limit=3)))
+    events = translated(message_start(), *pieces, assistant_message(call("t", "Read", file_path="/song/a.py", limit=3)))
     first, early, whole = [each for each in events if isinstance(each, v1.ToolCall | v1.ToolCallUpdate)]
     assert isinstance(first, v1.ToolCall) and (first.status, first.name) == (v1.ToolStatus.PENDING, "Read")
     assert isinstance(early.title, str) and "a.py" in early.title
@@ -31,7 +31,7 @@ def test_a_call_is_told_at_its_first_token_and_named_as_soon_as_that_is_known() 
 
 
 def test_a_call_that_was_not_streamed_is_told_whole() -> None:
-    (events,) = told(said(call("t", "Read", file_path="/song/a.py")))
+    (events,) = translated(assistant_message(call("t", "Read", file_path="/song/a.py")))
     assert isinstance(events, v1.ToolCall) and events.status == v1.ToolStatus.IN_PROGRESS
     assert events.locations == [v1.ToolLocation(path="/song/a.py")] and events.meta == {
         "claudeCode": {"toolName": "Read"}
@@ -39,27 +39,29 @@ def test_a_call_that_was_not_streamed_is_told_whole() -> None:
 
 
 def test_a_result_ends_its_call_once() -> None:
-    events = told(said(BASH), answer("t", "a\nb", PRINTED), answer("t", "a\nb", PRINTED), said(BASH))
+    events = translated(
+        assistant_message(BASH), answer("t", "a\nb", PRINTED), answer("t", "a\nb", PRINTED), assistant_message(BASH)
+    )
     assert ended(events) == ["t completed"]
     update = events[-1]
     assert isinstance(update, v1.ToolCallUpdate) and update.raw_output == PRINTED
 
 
 def test_a_call_that_is_said_twice_begins_once() -> None:
-    assert [type(each) for each in told(said(BASH), said(BASH))] == [v1.ToolCall]
+    assert [type(each) for each in translated(assistant_message(BASH), assistant_message(BASH))] == [v1.ToolCall]
 
 
 def test_a_result_told_by_the_model_ends_its_call_as_older_clis_have_it() -> None:
     block = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "x"}], "is_error": False}
-    assert ended(told(said(BASH), said(block))) == ["t completed"]
+    assert ended(translated(assistant_message(BASH), assistant_message(block))) == ["t completed"]
 
 
 def test_a_failed_result_fails_its_call() -> None:
-    assert ended(told(said(BASH), answer("t", "no", "Error: no", failed=True))) == ["t failed"]
+    assert ended(translated(assistant_message(BASH), answer("t", "no", "Error: no", failed=True))) == ["t failed"]
 
 
 def test_a_result_of_a_call_that_nobody_told_of_is_told() -> None:
-    (events,) = told(answer("t", "x"))
+    (events,) = translated(answer("t", "x"))
     assert isinstance(events, v1.ToolCall) and events.status == v1.ToolStatus.COMPLETED
 
 
@@ -72,28 +74,30 @@ def test_an_edit_shows_the_whole_file_before_and_after() -> None:
         "oldString": "b",
         "newString": "B",
     }
-    edit = said(call("t", "Edit", file_path="/song/f", old_string="b", new_string="B"))
-    update = told(edit, answer("t", "Done.", structured))[-1]
+    edit = assistant_message(call("t", "Edit", file_path="/song/f", old_string="b", new_string="B"))
+    update = translated(edit, answer("t", "Done.", structured))[-1]
     assert isinstance(update, v1.ToolCallUpdate)
     assert update.content == [v1.Diff(path="/song/f", old_text="a\nb\nc\n", new_text="a\nB\nc\n")]
     assert update.locations == [v1.ToolLocation(path="/song/f", line=2)]
 
 
 def test_a_call_that_gets_no_result_fails_before_the_turn_ends() -> None:
-    events = told(said(BASH), result("error_during_execution", is_error=True, terminal_reason="aborted_tools"))
+    events = translated(
+        assistant_message(BASH), result("error_during_execution", is_error=True, terminal_reason="aborted_tools")
+    )
     assert story(events)[1:] == ["update t failed", "turn ended cancelled"]
 
 
 def test_calls_are_closed_on_demand_and_once() -> None:
     translator = ClaudeTranslator("/song")
-    feed(translator, said(BASH), said(call("u", "Read", file_path="x")))
+    feed(translator, assistant_message(BASH), assistant_message(call("u", "Read", file_path="x")))
     assert ended(translator.close_open()) == ["u failed", "t failed"]
     assert translator.close_open() == ()
 
 
 def test_a_question_shows_what_the_call_would_do_and_the_answer_lets_it_run() -> None:
     translator = ClaudeTranslator("/song")
-    feed(translator, said(call("t", "Write", file_path="/song/n", content="new")))
+    feed(translator, assistant_message(call("t", "Write", file_path="/song/n", content="new")))
     patch = translator.patch_of(
         wire.CanUseTool(tool_name="Write", input={"file_path": "/song/n", "content": "new"}, tool_use_id="t")
     )
@@ -109,7 +113,7 @@ def test_a_question_about_a_call_that_was_not_told_of_has_an_id() -> None:
 
 
 def test_a_terminal_of_the_client_gets_the_output_and_the_exit() -> None:
-    start, output, end = told(said(BASH), answer("t", "a\nb", PRINTED), terminals=True)
+    start, output, end = translated(assistant_message(BASH), answer("t", "a\nb", PRINTED), terminals=True)
     terminal = [v1.TerminalItem(terminal_id="t")]
     assert isinstance(start, v1.ToolCall) and start.content == terminal
     assert start.meta is not None and start.meta["terminal_info"] == {"terminal_id": "t", "cwd": "/song"}
@@ -122,14 +126,14 @@ def test_a_terminal_of_the_client_gets_the_output_and_the_exit() -> None:
 
 def test_a_terminal_ends_with_a_call_that_gets_no_result() -> None:
     translator = ClaudeTranslator("/song", terminals=True)
-    feed(translator, said(BASH))
+    feed(translator, assistant_message(BASH))
     (end,) = translator.close_open()
     assert isinstance(end, v1.ToolCallUpdate) and end.meta is not None
     assert end.meta["terminal_exit"] == {"terminal_id": "t", "exit_code": None, "signal": None}
 
 
 def test_a_mirror_gets_the_output_instead_of_text() -> None:
-    _, mirrored, end = told(said(BASH), answer("t", "a\nb", PRINTED), mirror=True)
+    _, mirrored, end = translated(assistant_message(BASH), answer("t", "a\nb", PRINTED), mirror=True)
     assert isinstance(mirrored, Mirror) and (mirrored.call_id, mirrored.command) == ("t", "ls -l")
     assert mirrored.output.startswith("a\nb")
     assert isinstance(end, v1.ToolCallUpdate) and not isinstance(end.content, list)
@@ -138,7 +142,7 @@ def test_a_mirror_gets_the_output_instead_of_text() -> None:
 def test_a_command_in_the_background_keeps_its_terminal_until_it_ends() -> None:
     structured = {"stdout": "", "stderr": "", "backgroundTaskId": "b1"}
     translator = ClaudeTranslator("/song", terminals=True)
-    events = feed(translator, said(BASH), answer("t", "It runs.", structured), result())
+    events = feed(translator, assistant_message(BASH), answer("t", "It runs.", structured), result())
     assert ended(events) == ["t completed"] and "terminal_exit" not in str(story(events))
     over = {"type": "system", "subtype": "task_notification", "task_id": "b1", "tool_use_id": "t"}
     (end,) = feed(translator, {**over, "status": "completed", "summary": "It ran (exit code 3)"})
@@ -153,6 +157,6 @@ def test_a_tool_at_the_models_side_is_told_too() -> None:
         "tool_use_id": "s",
         "content": [{"type": "web_search_result", "url": "http://x"}],
     }
-    assert ended(told(said(use), said(found))) == ["s completed"]
+    assert ended(translated(assistant_message(use), assistant_message(found))) == ["s completed"]
     wrong = {"type": "web_search_tool_result", "tool_use_id": "s", "content": {"type": "web_search_tool_result_error"}}
-    assert ended(told(said(use), said(wrong))) == ["s failed"]
+    assert ended(translated(assistant_message(use), assistant_message(wrong))) == ["s failed"]

@@ -29,7 +29,7 @@ def api_error(text: str, **fields: Any) -> ResultLine:
     return result(is_error=True, result=text, terminal_reason="api_error", stop_reason="stop_sequence", **fields)
 
 
-def said(text: str = "", *, model: str = "<synthetic>", **fields: Any) -> Assistant:
+def assistant_message(text: str = "", *, model: str = "<synthetic>", **fields: Any) -> Assistant:
     return Assistant(message=ClaudeMessage(model=model, content=[ClaudeTextBlock(text=text)]), **fields)
 
 
@@ -63,33 +63,33 @@ def test_a_turn_ends_with_a_reason_of_the_protocol(case: str, line: ResultLine, 
 
 
 ERRORS = [
-    ("not signed in", api_error("Not logged in · Please run /login"), said(error="authentication_failed"), "auth"),
+    ("not signed in", api_error("Not logged in · Please run /login"), assistant_message(error="authentication_failed"), "auth"),
     ("bad key", api_error("Invalid API key · Fix external API key", api_error_status=401), None, "auth"),
     ("revoked", api_error("OAuth token revoked", api_error_status=403, api_error_type="permission_error"),
-     said(error="authentication_failed", is_api_error_message=True), "auth"),
-    ("overloaded", api_error("API Error: Repeated 529", api_error_status=529, api_error_type="overloaded_error"), said(error="server_error"), "overloaded"),
+     assistant_message(error="authentication_failed", is_api_error_message=True), "auth"),
+    ("overloaded", api_error("API Error: Repeated 529", api_error_status=529, api_error_type="overloaded_error"), assistant_message(error="server_error"), "overloaded"),
     ("overloaded, an older CLI", api_error("API Error: Repeated 529 Overloaded errors"), None, "overloaded"),
-    ("rate limit", api_error("Request rejected (429)", api_error_status=429, api_error_type="rate_limit_error"), said(error="rate_limit"), "rate_limit"),
-    ("usage limit", api_error(LIMIT, api_error="usage_limit_reached", api_error_status=429), said(error="rate_limit"), "usage_limit"),
-    ("usage limit, an older CLI", result(is_error=True, result="You've hit your session limit", terminal_reason="completed"), said(error="rate_limit"), "usage_limit"),
+    ("rate limit", api_error("Request rejected (429)", api_error_status=429, api_error_type="rate_limit_error"), assistant_message(error="rate_limit"), "rate_limit"),
+    ("usage limit", api_error(LIMIT, api_error="usage_limit_reached", api_error_status=429), assistant_message(error="rate_limit"), "usage_limit"),
+    ("usage limit, an older CLI", result(is_error=True, result="You've hit your session limit", terminal_reason="completed"), assistant_message(error="rate_limit"), "usage_limit"),
     ("usage limit, the first CLIs", result(result="Claude AI usage limit reached|1760000000"), None, "usage_limit"),
     ("out of credits", api_error("You're out of usage credits"), None, "usage_limit"),
-    ("billing", api_error("Credit balance is too low", api_error_status=400, api_error_type="invalid_request_error"), said(error="billing_error"), "billing"),
+    ("billing", api_error("Credit balance is too low", api_error_status=400, api_error_type="invalid_request_error"), assistant_message(error="billing_error"), "billing"),
     ("payment", api_error("API Error: 402 Payment required", api_error_status=402), None, "billing"),
-    ("model", api_error("There's an issue with the model", api_error_status=404), said(error="model_not_found"), "model_not_found"),
-    ("too long", result(is_error=True, result="Prompt is too long", terminal_reason="prompt_too_long"), said(error="invalid_request"), "prompt_too_long"),
+    ("model", api_error("There's an issue with the model", api_error_status=404), assistant_message(error="model_not_found"), "model_not_found"),
+    ("too long", result(is_error=True, result="Prompt is too long", terminal_reason="prompt_too_long"), assistant_message(error="invalid_request"), "prompt_too_long"),
     ("too long, an older CLI", api_error("Prompt is too long"), None, "prompt_too_long"),
     ("too large", result(is_error=True, result="Image was too large", terminal_reason="image_error", api_error_status=400), None, "too_large"),
-    ("no connection", api_error("API Error: Connection refused", api_error="connection_failed"), said(error="server_error"), "connection"),
+    ("no connection", api_error("API Error: Connection refused", api_error="connection_failed"), assistant_message(error="server_error"), "connection"),
     ("no connection, an older CLI", api_error("API Error: Unable to connect to API (ECONNREFUSED)"), None, "connection"),
-    ("bad request", api_error("API Error: 400 bad thing", api_error_status=400), said(error="unknown"), "invalid_request"),
-    ("server", api_error("API Error: 500 boom", api_error_status=500), said(error="server_error"), "server_error"),
+    ("bad request", api_error("API Error: 400 bad thing", api_error_status=400), assistant_message(error="unknown"), "invalid_request"),
+    ("server", api_error("API Error: 500 boom", api_error_status=500), assistant_message(error="server_error"), "server_error"),
     ("server, without its name", api_error("API Error: 504", api_error_status=504), None, "server_error"),
-    ("verification", api_error("Verify first", api_error_status=403), said(error="verification_required"), "access"),
+    ("verification", api_error("Verify first", api_error_status=403), assistant_message(error="verification_required"), "access"),
     ("no such session", result("error_during_execution", is_error=True, errors=["No conversation found with session ID: x"]), None, "session_not_found"),
     ("crashed", result("error_during_execution", is_error=True, errors=["[ede_diagnostic] result_type=user"]), None, "execution"),
     ("nothing known", result(is_error=True), None, "api"),
-    ("an error in a success", result(result="Whatever"), said("Whatever", is_api_error_message=True), "api"),
+    ("an error in a success", result(result="Whatever"), assistant_message("Whatever", is_api_error_message=True), "api"),
     ("a model error", result(terminal_reason="model_error"), None, "api"),
     ("did not start", result("error_during_execution", is_error=True, startup_failure_reason="bad_settings"), None, "startup"),
 ]  # fmt: skip
@@ -123,7 +123,10 @@ def test_the_message_is_what_the_cli_says_and_nothing_for_its_makers() -> None:
     assert failed(api_error("API Error: 500 boom")).message == "500 boom"
     line = result("error_during_execution", is_error=True, errors=["[ede_diagnostic] x", "It broke"])
     assert failed(line).message == "It broke"
-    assert failed(result(is_error=True), said("From the message", error="unknown")).message == "From the message"
+    assert (
+        failed(result(is_error=True), assistant_message("From the message", error="unknown")).message
+        == "From the message"
+    )
     assert failed(result(result="Claude AI usage limit reached|1760000000")).message == "Claude AI usage limit reached"
 
 
@@ -133,7 +136,9 @@ def test_a_limit_says_when_it_ends() -> None:
     assert "2025-10-09 08:53 UTC" in known.hint
     assert known.refusal().data["resetsAt"] == "2025-10-09T08:53:20+00:00"
     assert failed(result(result="Claude AI usage limit reached|1760000000")).resets_at == 1_760_000_000
-    in_words = failed(api_error(LIMIT), said(LIMIT, error="rate_limit", timestamp="2025-10-09T12:00:00.000Z"))
+    in_words = failed(
+        api_error(LIMIT), assistant_message(LIMIT, error="rate_limit", timestamp="2025-10-09T12:00:00.000Z")
+    )
     assert in_words.resets_at == NOON + 17 * 3600 + 7 * 60
     assert failed(api_error(LIMIT), now=NOON).resets_at == in_words.resets_at
     assert failed(api_error(LIMIT)).resets_at is None
@@ -147,13 +152,14 @@ def test_too_many_requests_under_a_used_up_subscription_are_its_limit() -> None:
 
 def test_an_answer_that_only_speaks_of_limits_is_an_answer() -> None:
     words = "You've hit your 5-hour limit, it said."
-    end = end_of(result(result=words, stop_reason="end_turn"), said(words, model="claude-opus"))
+    end = end_of(result(result=words, stop_reason="end_turn"), assistant_message(words, model="claude-opus"))
     assert end.stop_reason == v1.StopReason.END_TURN
 
 
 def test_the_trouble_of_a_sub_agent_is_not_that_of_the_turn() -> None:
     end = end_of(
-        result(result="Done"), said("no", error="server_error", is_api_error_message=True, parent_tool_use_id="t")
+        result(result="Done"),
+        assistant_message("no", error="server_error", is_api_error_message=True, parent_tool_use_id="t"),
     )
     assert end.stop_reason == v1.StopReason.END_TURN
 

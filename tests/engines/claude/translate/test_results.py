@@ -13,7 +13,7 @@ CWD = "/song"
 PIXEL = "iVBORw0KGgo="
 
 
-def told(
+def call_result(
     name: str, content: Any, structured: Any = None, *, given: Any = None, error: bool | None = None
 ) -> CallResult:
     block = ToolResultBlock(tool_use_id="t", content=content, is_error=error)
@@ -62,20 +62,20 @@ COMMANDS = [
 def test_a_command_shows_what_it_printed_and_how_it_ended(
     case: str, content: Any, structured: Any, error: bool | None, expected: tuple[list[str], int | None, str]
 ) -> None:
-    result = told("Bash", content, structured, error=error)
+    result = call_result("Bash", content, structured, error=error)
     assert (texts(result), result.exit_code, result.output) == expected
     assert result.failed is bool(error)
 
 
 def test_a_command_that_was_interrupted_has_failed() -> None:
-    result = told("Bash", "half", ran(stdout="half", interrupted=True))
+    result = call_result("Bash", "half", ran(stdout="half", interrupted=True))
     assert result.failed and result.exit_code is None
     assert texts(result) == ["```console\nhalf\n```", "Stopped before it had ended"]
 
 
 def test_a_picture_that_a_command_printed_is_a_picture() -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
-    result = told("Bash", [image], ran(stdout=f"data:image/png;base64,{PIXEL}", isImage=True))
+    result = call_result("Bash", [image], ran(stdout=f"data:image/png;base64,{PIXEL}", isImage=True))
     assert result.content == [v1.ContentItem(content=v1.ImageBlock(data=PIXEL, mime_type="image/png"))]
     assert result.output is None
 
@@ -103,7 +103,7 @@ REFUSED = (
 )
 @pytest.mark.parametrize("name", ["Edit", "mcp__s__t", "Bash"])
 def test_a_failure_says_why_in_words_for_the_user(name: str, text: str, shown: str) -> None:
-    result = told(name, text, "Error: something else", error=True)
+    result = call_result(name, text, "Error: something else", error=True)
     assert result.failed and texts(result) == [f"```\n{shown}\n```"]
     assert result.raw_output == {"error": "Error: something else"}
 
@@ -117,7 +117,7 @@ def test_an_edit_shows_the_whole_file_before_and_after_and_where_it_changed() ->
         "originalFile": "one\ntwo\n",
         "structuredPatch": patch,
     }
-    result = told("Edit", "The file was updated", structured, given={"file_path": "/song/a"})
+    result = call_result("Edit", "The file was updated", structured, given={"file_path": "/song/a"})
     assert result.content == [v1.Diff(path="/song/a", old_text="one\ntwo\n", new_text="one\n2\n")]
     assert result.locations == [v1.ToolLocation(path="/song/a", line=2)]
     assert result.raw_output == structured
@@ -125,16 +125,16 @@ def test_an_edit_shows_the_whole_file_before_and_after_and_where_it_changed() ->
 
 def test_an_edit_that_changed_nothing_says_so() -> None:
     structured = {"type": "update", "filePath": "/song/a", "content": "x", "originalFile": "x", "structuredPatch": []}
-    assert texts(told("Write", "ok", structured)) == ["No change."]
+    assert texts(call_result("Write", "ok", structured)) == ["No change."]
 
 
 def test_an_edit_with_only_text_shows_what_the_call_said() -> None:
-    result = told("Edit", "ok", None, given={"file_path": "a", "old_string": "x", "new_string": "y"})
+    result = call_result("Edit", "ok", None, given={"file_path": "a", "old_string": "x", "new_string": "y"})
     assert result.content == [v1.Diff(path="/song/a", old_text="x", new_text="y")]
 
 
 def test_a_notebook_that_could_not_be_edited_has_failed() -> None:
-    result = told(
+    result = call_result(
         "NotebookEdit", "ok", {"notebook_path": "/n", "error": "no such cell", "original_file": "", "updated_file": ""}
     )
     assert result.failed and texts(result) == ["```\nno such cell\n```"]
@@ -162,17 +162,19 @@ def file(**fields: Any) -> dict[str, Any]:
     ],
 )
 def test_what_was_read_is_shown_without_the_line_numbers(content: Any, structured: Any, shown: list[str]) -> None:
-    assert texts(told("Read", content, structured, given={"file_path": "/song/a.py"})) == shown
+    assert texts(call_result("Read", content, structured, given={"file_path": "/song/a.py"})) == shown
 
 
 def test_the_place_of_a_read_has_the_first_line() -> None:
-    result = told("Read", "", file(content="x", startLine=12), given={"file_path": "a.py"})
+    result = call_result("Read", "", file(content="x", startLine=12), given={"file_path": "a.py"})
     assert result.locations == [v1.ToolLocation(path="/song/a.py", line=12)]
 
 
 def test_a_picture_that_was_read_is_a_picture_and_not_said_twice() -> None:
     data = "A" * 8000
-    result = told("Read", [], {"type": "image", "file": {"base64": data, "type": "image/webp", "originalSize": 6000}})
+    result = call_result(
+        "Read", [], {"type": "image", "file": {"base64": data, "type": "image/webp", "originalSize": 6000}}
+    )
     assert result.content == [v1.ContentItem(content=v1.ImageBlock(data=data, mime_type="image/webp"))]
     assert isinstance(result.raw_output, dict)
     assert result.raw_output["file"]["base64"] == "(5.86 KiB in base64, left out)"
@@ -184,7 +186,7 @@ def test_a_document_is_told_by_its_size_and_its_pages_are_pictures() -> None:
         "type": "parts",
         "file": {"filePath": "/d.pdf", "originalSize": 1_500_000, "count": 1, "outputDir": "/tmp/x"},
     }
-    result = told("Read", [{"type": "text", "text": "PDF pages extracted"}, page], structured)
+    result = call_result("Read", [{"type": "text", "text": "PDF pages extracted"}, page], structured)
     assert texts(result) == ["PDF (1.43 MiB, 1 page read)"]
     assert result.content[1:] == [v1.ContentItem(content=v1.ImageBlock(data=PIXEL, mime_type="image/jpeg"))]
 
@@ -199,7 +201,7 @@ def test_a_notebook_reads_as_text_and_code_with_its_output() -> None:
             "outputs": [{"output_type": "stream", "text": "1\n"}],
         },
     ]
-    result = told("Read", [], {"type": "notebook", "file": {"filePath": "/n.ipynb", "cells": cells}})
+    result = call_result("Read", [], {"type": "notebook", "file": {"filePath": "/n.ipynb", "cells": cells}})
     assert texts(result) == ["# Hi", "```python\nprint(1)\n```\n```\n1\n```"]
 
 
@@ -220,7 +222,7 @@ def test_what_a_server_answers_is_shown_block_by_block() -> None:
         {"type": "never_heard_of"},
         3,
     ]
-    result = told("mcp__s__t", blocks, blocks)
+    result = call_result("mcp__s__t", blocks, blocks)
     assert [item.content for item in result.content if isinstance(item, v1.ContentItem)] == [
         v1.TextBlock(text="said"),
         v1.ImageBlock(data=PIXEL, mime_type="image/png"),
@@ -236,7 +238,7 @@ def test_what_a_server_answers_is_shown_block_by_block() -> None:
 
 def test_a_failing_server_keeps_its_pictures() -> None:
     image = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
-    result = told("mcp__s__t", [{"type": "text", "text": "no"}, image], None, error=True)
+    result = call_result("mcp__s__t", [{"type": "text", "text": "no"}, image], None, error=True)
     assert result.content == [
         v1.ContentItem(content=v1.TextBlock(text="```\nno\n```")),
         v1.ContentItem(content=v1.ImageBlock(data=PIXEL, mime_type="image/png")),
@@ -269,7 +271,7 @@ def test_a_failing_server_keeps_its_pictures() -> None:
     ],
 )  # fmt: skip
 def test_each_tool_shows_what_the_user_wants_to_see(name: str, content: Any, structured: Any, shown: list[str]) -> None:
-    result = told(name, content, structured)
+    result = call_result(name, content, structured)
     assert texts(result) == shown and not result.failed
 
 
@@ -313,11 +315,13 @@ STRUCTURED: tuple[Any, ...] = (
 @pytest.mark.parametrize("name", NAMES)
 def test_a_result_that_is_not_as_we_know_it_is_no_trouble(name: str) -> None:
     for content, structured, error in product(CONTENTS, STRUCTURED, (None, True)):
-        result = told(name, content, structured, error=error)
+        result = call_result(name, content, structured, error=error)
         assert result.failed is bool(error)
         v1.ToolCallUpdate(tool_call_id=v1.ToolCallId("t"), content=result.content, locations=result.locations)
 
 
 def test_the_raw_output_is_the_structured_result_or_else_the_text() -> None:
-    assert told("Read", "x", {"type": "text"}).raw_output == {"type": "text"}
-    assert told("Unheard", [{"type": "text", "text": "x"}]).raw_output == {"output": [{"type": "text", "text": "x"}]}
+    assert call_result("Read", "x", {"type": "text"}).raw_output == {"type": "text"}
+    assert call_result("Unheard", [{"type": "text", "text": "x"}]).raw_output == {
+        "output": [{"type": "text", "text": "x"}]
+    }

@@ -8,42 +8,44 @@ from antiphon.engines.claude.translate.translator import ClaudeTranslator
 from antiphon.protocol import v1
 from tests.engines.claude.translate.lines import (
     answer,
+    assistant_message,
     call,
     calling,
     ended,
     event,
     feed,
     result,
-    said,
     story,
     system,
     text,
     thought,
-    told,
+    translated,
 )
 
-AGENT = said(call("a", "Agent", description="Look around", prompt="look"))
+AGENT = assistant_message(call("a", "Agent", description="Look around", prompt="look"))
 LAUNCHED = {"isAsync": True, "status": "async_launched", "agentId": "x"}
 DONE = {"status": "completed", "content": [{"type": "text", "text": "All is well."}]}
 OVER = system("task_notification", task_id="x", tool_use_id="a", status="completed", summary="All is well.")
 
 
 def test_what_a_sub_agent_says_is_folded_into_its_call() -> None:
-    events = told(AGENT, said(thought("hm"), parent="a"), said(text("I look."), parent="a"))
+    events = translated(
+        AGENT, assistant_message(thought("hm"), parent="a"), assistant_message(text("I look."), parent="a")
+    )
     assert not [each for each in events if isinstance(each, v1.MessageChunk)]
     assert story(events)[1:] == ["update a shows '> hm'", "update a shows '> hm\\n\\nI look.'"]
 
 
 def test_what_a_sub_agent_streams_is_no_message() -> None:
     delta = event("content_block_delta", index=0, delta={"type": "text_delta", "text": "x"}, parent="a")
-    assert told(AGENT, delta)[1:] == []
+    assert translated(AGENT, delta)[1:] == []
 
 
 def test_calls_of_a_sub_agent_say_whose_they_are() -> None:
-    events = told(
+    events = translated(
         AGENT,
         *calling("r", "Read", parent="a"),
-        said(call("r", "Read", file_path="/x"), parent="a"),
+        assistant_message(call("r", "Read", file_path="/x"), parent="a"),
         answer("r", "x", parent="a"),
     )
     about = [
@@ -55,60 +57,69 @@ def test_calls_of_a_sub_agent_say_whose_they_are() -> None:
 
 
 def test_the_report_is_shown_once_with_all_that_was_said() -> None:
-    events = told(
-        AGENT, said(text("I look."), parent="a"), said(text("All is well."), parent="a"), answer("a", "…", DONE)
+    events = translated(
+        AGENT,
+        assistant_message(text("I look."), parent="a"),
+        assistant_message(text("All is well."), parent="a"),
+        answer("a", "…", DONE),
     )
     assert story(events)[-1] == "update a completed shows 'I look.\\n\\nAll is well.' +output"
-    events = told(AGENT, said(text("I look."), parent="a"), answer("a", "…", DONE))
+    events = translated(AGENT, assistant_message(text("I look."), parent="a"), answer("a", "…", DONE))
     assert story(events)[-1] == "update a completed shows 'I look.' shows 'All is well.' +output"
 
 
 def test_a_sub_agent_in_the_background_outlives_the_turn() -> None:
     translator = ClaudeTranslator("/work")
-    events = feed(translator, AGENT, answer("a", "Off it goes.", LAUNCHED), said(text("I wait.")), result())
+    events = feed(
+        translator, AGENT, answer("a", "Off it goes.", LAUNCHED), assistant_message(text("I wait.")), result()
+    )
     assert ended(events) == [] and translator.close_open() == ()
-    assert ended(feed(translator, said(call("r", "Bash", command="ls"), parent="a"), result())) == []
+    assert ended(feed(translator, assistant_message(call("r", "Bash", command="ls"), parent="a"), result())) == []
     assert ended(feed(translator, OVER)) == ["r failed", "a completed"]
 
 
 def test_a_sub_agent_that_was_stopped_fails() -> None:
-    assert ended(told(AGENT, answer("a", "…", LAUNCHED), {**OVER, "status": "stopped"})) == ["a failed"]
+    assert ended(translated(AGENT, answer("a", "…", LAUNCHED), {**OVER, "status": "stopped"})) == ["a failed"]
 
 
 def test_the_end_of_a_sub_agent_in_the_foreground_is_its_result() -> None:
-    events = told(AGENT, system("task_started", task_id="x", tool_use_id="a"), OVER, answer("a", "…", DONE))
+    events = translated(AGENT, system("task_started", task_id="x", tool_use_id="a"), OVER, answer("a", "…", DONE))
     assert ended(events) == ["a completed"]
 
 
 def test_a_task_may_be_named_without_its_call() -> None:
     started = system("task_started", task_id="x", tool_use_id="a")
     over = {key: value for key, value in OVER.items() if key != "tool_use_id"}
-    assert ended(told(AGENT, started, answer("a", "…", LAUNCHED), over)) == ["a completed"]
+    assert ended(translated(AGENT, started, answer("a", "…", LAUNCHED), over)) == ["a completed"]
 
 
 def test_a_process_that_is_gone_takes_its_sub_agents_along() -> None:
     translator = ClaudeTranslator("/work")
-    feed(translator, AGENT, answer("a", "…", LAUNCHED), said(call("r", "Read", file_path="/x"), parent="a"))
+    feed(
+        translator, AGENT, answer("a", "…", LAUNCHED), assistant_message(call("r", "Read", file_path="/x"), parent="a")
+    )
     assert ended(translator.close_open(background=True)) == ["r failed", "a failed"]
 
 
 def test_open_calls_below_a_sub_agent_end_before_it() -> None:
-    events = told(
+    events = translated(
         AGENT,
-        said(call("b", "Agent", prompt="x"), parent="a"),
-        said(call("r", "Bash"), parent="b"),
+        assistant_message(call("b", "Agent", prompt="x"), parent="a"),
+        assistant_message(call("r", "Bash"), parent="b"),
         answer("a", "…", DONE),
     )
     assert ended(events) == ["r failed", "b failed", "a completed"]
 
 
 def test_a_launch_in_a_history_is_an_end() -> None:
-    events = told(AGENT, said(text("All is well."), parent="a"), answer("a", "…", LAUNCHED), replay=True)
+    events = translated(
+        AGENT, assistant_message(text("All is well."), parent="a"), answer("a", "…", LAUNCHED), replay=True
+    )
     assert story(events)[-1] == "update a completed shows 'All is well.' +output"
 
 
 def test_the_talk_of_a_sub_agent_is_kept_short() -> None:
-    events = told(AGENT, *(said(text("word " * 400), parent="a") for _ in range(30)))
+    events = translated(AGENT, *(assistant_message(text("word " * 400), parent="a") for _ in range(30)))
     last = events[-1]
     assert isinstance(last, v1.ToolCallUpdate) and isinstance(last.content, list)
     (item,) = last.content
@@ -117,16 +128,23 @@ def test_the_talk_of_a_sub_agent_is_kept_short() -> None:
 
 
 def test_talk_of_a_sub_agent_that_nobody_started_is_not_told() -> None:
-    assert told(said(text("hello?"), parent="nobody")) == []
+    assert translated(assistant_message(text("hello?"), parent="nobody")) == []
 
 
 def test_a_sub_agents_plan_is_its_own() -> None:
     todos = [{"content": "A", "status": "pending"}]
-    assert told(AGENT, said(call("p", "TodoWrite", todos=todos), parent="a"), answer("p", "ok", parent="a"))[1:] == []
+    assert (
+        translated(
+            AGENT, assistant_message(call("p", "TodoWrite", todos=todos), parent="a"), answer("p", "ok", parent="a")
+        )[1:]
+        == []
+    )
 
 
 def test_a_sub_agent_that_claims_to_be_its_own_parent_ends_once() -> None:
-    assert ended(told(said(call("a", "Agent", prompt="x"), parent="a"), answer("a", "…", DONE))) == ["a completed"]
+    assert ended(translated(assistant_message(call("a", "Agent", prompt="x"), parent="a"), answer("a", "…", DONE))) == [
+        "a completed"
+    ]
 
 
 FRAMES = st.lists(
@@ -156,7 +174,11 @@ def test_a_report_is_shown_once_and_without_what_the_cli_puts_around_it(
         if background and name != "Skill"
         else [answer("a", [*done["content"]], done)]
     )
-    events = told(said(call("a", name, prompt="look")), said(text("I looked. All is well."), parent="a"), *end)
+    events = translated(
+        assistant_message(call("a", name, prompt="look")),
+        assistant_message(text("I looked. All is well."), parent="a"),
+        *end,
+    )
     shown = str([each for each in events if isinstance(each, v1.ToolCallUpdate)][-1].content)
     assert "tools-used" not in shown and "nonces" not in shown
     assert shown.count("All is well.") == 1

@@ -20,16 +20,16 @@ from antiphon.engines.claude.translate.translator import ClaudeTranslator
 from antiphon.protocol import v1
 from tests.engines.claude.translate.lines import (
     answer,
+    assistant_message,
     call,
     event,
     feed,
     message_start,
     result,
-    said,
     story,
     system,
     text,
-    told,
+    translated,
 )
 
 INIT = {
@@ -64,7 +64,7 @@ def test_another_id_at_the_start_of_a_turn_is_another_conversation() -> None:
 
 def test_a_cleared_conversation_has_no_plan_and_an_empty_window() -> None:
     translator = ClaudeTranslator("/work")
-    plan = said(call("p", "TodoWrite", todos=[{"content": "A", "status": "pending"}]))
+    plan = assistant_message(call("p", "TodoWrite", todos=[{"content": "A", "status": "pending"}]))
     feed(translator, plan, answer("p", "ok"), result(modelUsage=USED, total_cost_usd=0.5))
     received = story(feed(translator, {"type": "conversation_reset"}))
     assert received == ["plan: ", "usage: 0 of 1000, $0.5000"]
@@ -76,23 +76,28 @@ def test_todos_are_the_plan_and_no_call() -> None:
         {"content": "B", "status": "in_progress"},
         "odd",
     ]
-    events = told(said(call("p", "TodoWrite", todos=todos)), answer("p", "ok", {"oldTodos": [], "newTodos": todos}))
+    events = translated(
+        assistant_message(call("p", "TodoWrite", todos=todos)), answer("p", "ok", {"oldTodos": [], "newTodos": todos})
+    )
     assert story(events) == ["plan: A (completed), B (in_progress)"]
 
 
 def test_todos_that_were_not_taken_change_nothing() -> None:
-    assert told(said(call("p", "TodoWrite", todos=[{"content": "A"}])), answer("p", "no", failed=True)) == []
+    assert (
+        translated(assistant_message(call("p", "TodoWrite", todos=[{"content": "A"}])), answer("p", "no", failed=True))
+        == []
+    )
 
 
 def test_tasks_are_kept_as_a_plan() -> None:
-    events = told(
-        said(call("1", "TaskCreate", subject="A", description="…")), answer("1", "ok", {"task": {"id": "7", "subject": "A"}}),
-        said(call("2", "TaskCreate", subject="B")), answer("2", "ok"),
-        said(call("3", "TaskUpdate", taskId="7", status="completed")), answer("3", "ok"),
-        said(call("4", "TaskUpdate", taskId="9", status="completed")), answer("4", "ok"),
-        said(call("5", "TaskUpdate", taskId="9", subject="C", status="in_progress")), answer("5", "ok"),
-        said(call("6", "TaskUpdate", taskId="7", status="deleted")), answer("6", "ok"),
-        said(call("7", "TaskList")), answer("7", "…", {"tasks": [{"id": "2", "subject": "B", "status": "completed"}]}),
+    events = translated(
+        assistant_message(call("1", "TaskCreate", subject="A", description="…")), answer("1", "ok", {"task": {"id": "7", "subject": "A"}}),
+        assistant_message(call("2", "TaskCreate", subject="B")), answer("2", "ok"),
+        assistant_message(call("3", "TaskUpdate", taskId="7", status="completed")), answer("3", "ok"),
+        assistant_message(call("4", "TaskUpdate", taskId="9", status="completed")), answer("4", "ok"),
+        assistant_message(call("5", "TaskUpdate", taskId="9", subject="C", status="in_progress")), answer("5", "ok"),
+        assistant_message(call("6", "TaskUpdate", taskId="7", status="deleted")), answer("6", "ok"),
+        assistant_message(call("7", "TaskList")), answer("7", "…", {"tasks": [{"id": "2", "subject": "B", "status": "completed"}]}),
     )  # fmt: skip
     assert story(events) == [
         "plan: A (pending)",
@@ -121,8 +126,8 @@ def test_the_gauge_is_told_as_messages_are_written_once_the_window_is_known() ->
 
 def test_messages_of_sub_agents_and_of_the_cli_do_not_move_the_gauge() -> None:
     translator = ClaudeTranslator("/work")
-    feed(translator, said(text("x")), result(modelUsage=USED))
-    made_up = said(text("x"), id="s")
+    feed(translator, assistant_message(text("x")), result(modelUsage=USED))
+    made_up = assistant_message(text("x"), id="s")
     made_up["message"] |= {"model": "<synthetic>", "usage": {"input_tokens": 9, "output_tokens": 9}}
     delta = event("message_delta", usage={"input_tokens": 900, "output_tokens": 1}, parent="a")
     assert not [
@@ -131,7 +136,7 @@ def test_messages_of_sub_agents_and_of_the_cli_do_not_move_the_gauge() -> None:
 
 
 def test_compaction_is_told_from_its_beginning_to_its_summary() -> None:
-    events = told(
+    events = translated(
         result(modelUsage=USED),
         system("status", status="compacting", uuid="c1"),
         system("status", status=None, compact_result="success"),
@@ -165,7 +170,7 @@ def test_compaction_is_told_from_its_beginning_to_its_summary() -> None:
     ],
 )
 def test_compaction_is_told_however_it_goes(lines: list[dict[str, Any]], expected: list[str]) -> None:
-    assert story(told(*lines)) == expected
+    assert story(translated(*lines)) == expected
 
 
 @pytest.mark.parametrize(
@@ -176,11 +181,11 @@ def test_compaction_is_told_however_it_goes(lines: list[dict[str, Any]], expecte
     ],
 )
 def test_changes_by_the_cli_itself_are_told(line: dict[str, Any], expected: ClaudeEvent) -> None:
-    assert told(line) == [expected]
+    assert translated(line) == [expected]
 
 
 def test_new_commands_are_told() -> None:
-    (events,) = told(
+    (events,) = translated(
         system("commands_changed", commands=[{"name": "fix", "description": "Fix it", "argumentHint": "<file>"}])
     )
     assert isinstance(events, CommandsChanged)
@@ -189,8 +194,8 @@ def test_new_commands_are_told() -> None:
 
 def test_a_model_that_answers_instead_is_told_unless_it_did_so_for_a_sub_agent() -> None:
     fell = system("model_refusal_fallback", original_model="m-1", fallback_model="m-2", direction="retry")
-    assert ModelChanged("m-2") in told(fell)
-    assert ModelChanged("m-2") not in told({**fell, "scope": "local"})
+    assert ModelChanged("m-2") in translated(fell)
+    assert ModelChanged("m-2") not in translated({**fell, "scope": "local"})
 
 
 def test_a_limit_is_told_once_and_ends_up_in_the_turns_error() -> None:
@@ -198,27 +203,29 @@ def test_a_limit_is_told_once_and_ends_up_in_the_turns_error() -> None:
         "type": "rate_limit_event",
         "rate_limit_info": {"status": "rejected", "rateLimitType": "five_hour", "resetsAt": 1900000000},
     }
-    failed = said(text("Limit reached"), id="e", error="rate_limit", is_api_error_message=True)
-    events = told(limit, limit, failed, result(is_error=True, terminal_reason="api_error", result="Limit reached"))
+    failed = assistant_message(text("Limit reached"), id="e", error="rate_limit", is_api_error_message=True)
+    events = translated(
+        limit, limit, failed, result(is_error=True, terminal_reason="api_error", result="Limit reached")
+    )
     end = events[-1]
     assert [type(each) for each in events] == [EngineNotice, ClaudeTurnEnded]
     assert isinstance(end, ClaudeTurnEnded) and end.end.error is not None and end.end.error.resets_at == 1900000000
 
 
 def test_an_old_cli_that_nobody_is_signed_in_to_says_so() -> None:
-    assert told(system("auth_required", content="Please sign in")) == [SignInNeeded("Please sign in")]
+    assert translated(system("auth_required", content="Please sign in")) == [SignInNeeded("Please sign in")]
 
 
 def test_an_old_hook_is_a_notice() -> None:
     hook = system("hook_response", hook_name="Start", stdout="", stderr="it broke", exit_code=1)
-    (events,) = told(hook)
+    (events,) = translated(hook)
     assert isinstance(events, EngineNotice) and events.description == "it broke"
 
 
 def test_a_turn_says_whose_it_was() -> None:
-    ours = told(result(user_message_uuids=["u1", "u2"]))[-1]
-    older = told(result(user_message_uuid="u1"))[-1]
-    its_own = told(result(origin={"kind": "task-notification"}))[-1]
+    ours = translated(result(user_message_uuids=["u1", "u2"]))[-1]
+    older = translated(result(user_message_uuid="u1"))[-1]
+    its_own = translated(result(origin={"kind": "task-notification"}))[-1]
     assert (
         isinstance(ours, ClaudeTurnEnded)
         and isinstance(older, ClaudeTurnEnded)

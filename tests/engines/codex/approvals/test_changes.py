@@ -102,5 +102,5 @@ async def test_changes_without_an_item_are_never_allowed_for_good(call: Any, roo
 async def test_changes_without_an_item_are_shown_with_the_question() -> None:
     user = User(v1.Selected("allow"))
     await answer(asks(CHANGES), user, call=None)
-    assert user.told("tool_call")[0]["kind"] == "edit"
-    assert [each["status"] for each in user.told("tool_call_update")] == ["completed"]
+    assert user.updates_of("tool_call")[0]["kind"] == "edit"
+    assert [each["status"] for each in user.updates_of("tool_call_update")] == ["completed"]

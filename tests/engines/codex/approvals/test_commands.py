@@ -175,8 +175,8 @@ async def test_input_for_a_running_command_is_a_question_of_its_own() -> None:
     assert (shown.tool_call_id, shown.title) == ("call_2", "Send input to a running command")
     assert shown.raw_input["command"] == "write_stdin --session-id 7 'rm x\n'"
     assert "rm x" in user.shown
-    assert [each["toolCallId"] for each in user.told("tool_call")] == ["call_2"]
-    assert [each["status"] for each in user.told("tool_call_update")] == ["completed"]
+    assert [each["toolCallId"] for each in user.updates_of("tool_call")] == ["call_2"]
+    assert [each["status"] for each in user.updates_of("tool_call_update")] == ["completed"]
 
 
 @pytest.mark.parametrize("reply", [v1.Selected("reject"), v1.Selected("?"), v1.Cancelled()])
@@ -184,7 +184,7 @@ async def test_a_question_of_its_own_ends_with_its_answer(reply: Any) -> None:
     user = User(reply)
     body = await answer(INPUT, user)
     assert body["decision"] in ("decline", "cancel")
-    assert [each["status"] for each in user.told("tool_call_update")] == ["failed"]
+    assert [each["status"] for each in user.updates_of("tool_call_update")] == ["failed"]
 
 
 async def test_a_call_without_an_item_is_shown_with_the_question() -> None:
@@ -193,7 +193,7 @@ async def test_a_call_without_an_item_is_shown_with_the_question() -> None:
     shown = user.asked[0].tool_call
     assert (shown.tool_call_id, shown.title) == ("call_1", "touch x")
     assert shown.raw_input == {"command": "touch x", "cwd": "/w"}
-    assert user.told("tool_call")[0]["title"] == "touch x"
+    assert user.updates_of("tool_call")[0]["title"] == "touch x"
 
 
 async def test_a_question_that_the_client_calls_off_stops_the_turn() -> None:
@@ -204,7 +204,7 @@ async def test_a_question_that_the_client_calls_off_stops_the_turn() -> None:
 async def test_a_client_that_cannot_ask_allows_nothing_and_says_so(capabilities: v1.ClientCapabilities) -> None:
     user = User(RequestError(Code.METHOD_NOT_FOUND, "Method not found"))
     assert await answer(PLAIN, user, capabilities) == {"decision": "decline"}
-    text = str(user.told("notice") if capabilities is FULL else user.told("agent_message_chunk"))
+    text = str(user.updates_of("notice") if capabilities is FULL else user.updates_of("agent_message_chunk"))
     assert "so it was declined" in text
     assert "Method not found" in text
 
@@ -246,7 +246,7 @@ async def test_an_older_question_is_shown_without_its_shell() -> None:
 async def test_what_a_policy_refuses_is_declined_without_a_word_to_the_user() -> None:
     user = User(v1.PermissionResult(v1.Selected("reject_and_stop"), meta=refusal("The rule `Bash` denies it.")))
     assert await answer(PLAIN, user) == {"decision": "decline"}
-    assert user.told("notice") == [] and not is_question(user.asked[0])
+    assert user.updates_of("notice") == [] and not is_question(user.asked[0])
 
 
 async def test_the_call_itself_is_not_changed_by_the_question() -> None:
@@ -254,4 +254,4 @@ async def test_the_call_itself_is_not_changed_by_the_question() -> None:
     await answer(PLAIN, user)
     shown = user.asked[0].tool_call
     assert (shown.title, shown.raw_input) == (CALL.title, CALL.raw_input)
-    assert user.told("tool_call") == user.told("tool_call_update") == []
+    assert user.updates_of("tool_call") == user.updates_of("tool_call_update") == []

@@ -45,8 +45,8 @@ async def test_what_was_shown_is_granted_or_nothing(reply: Any, body: dict[str, 
 async def test_the_question_is_a_call_of_its_own_that_ends() -> None:
     user = User(v1.Selected("allow_turn"))
     await answer(ASKED, user, call=None)
-    assert [each["toolCallId"] for each in user.told("tool_call")] == ["call_1"]
-    assert [each["status"] for each in user.told("tool_call_update")] == ["completed"]
+    assert [each["toolCallId"] for each in user.updates_of("tool_call")] == ["call_1"]
+    assert [each["status"] for each in user.updates_of("tool_call_update")] == ["completed"]
 
 
 @pytest.mark.parametrize("permissions", [{}, {"network": None, "fileSystem": None}, {"network": {"enabled": False}}])

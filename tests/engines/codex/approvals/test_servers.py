@@ -103,7 +103,7 @@ async def test_a_server_that_the_client_brought_is_not_in_codexs_settings() -> N
 async def test_a_tool_call_without_an_item_is_shown_with_the_question() -> None:
     user = User(v1.Selected("allow"))
     assert await answer(tool(), user, call=None) == accepted(None)
-    (shown,) = user.told("tool_call")
+    (shown,) = user.updates_of("tool_call")
     assert shown["title"] == 'Allow songs to run "sing"?' and '"text": "la"' in str(shown["content"])
 
 
@@ -188,4 +188,4 @@ async def test_a_proof_that_no_client_can_give_is_declined_and_the_user_hears_of
     user = User()
     asked = asks(SERVER, serverName="songs", mode="openai/userVerification", challenge="c", title="t", description="d")
     assert await answer(asked, user, FULL) == DECLINED
-    assert "openai/userVerification" in str(user.told("notice"))
+    assert "openai/userVerification" in str(user.updates_of("notice"))

@@ -66,22 +66,22 @@ async def test_without_forms_every_question_with_choices_is_asked_in_order() -> 
     assert [each.tool_call.title for each in user.asked] == ["Which colour?", "How big?"]
     assert user.names == ["Red", "Blue", "None of these"] and all(map(is_question, user.asked))
     assert "**Red**: like wine" in user.shown
-    assert [each["toolCallId"] for each in user.told("tool_call")] == ["call_1"]
-    assert user.told("tool_call_update")[-1]["status"] == "completed"
+    assert [each["toolCallId"] for each in user.updates_of("tool_call")] == ["call_1"]
+    assert user.updates_of("tool_call_update")[-1]["status"] == "completed"
 
 
 @pytest.mark.parametrize("chosen", ["none_of_these", "Red", "allow_once"])
 async def test_without_an_answer_the_call_of_the_questions_fails(chosen: str) -> None:
     user = User(v1.Selected(chosen), v1.Selected(chosen))
     assert await answer(ALL, user, NO_FORMS, None) == {"answers": {}}
-    assert user.told("tool_call_update")[-1]["status"] == "failed"
+    assert user.updates_of("tool_call_update")[-1]["status"] == "failed"
 
 
 async def test_a_client_without_forms_is_shown_what_could_not_be_asked() -> None:
     user = User()
     assert await answer(asks(QUESTIONS, questions=[TOKEN]), user, NO_FORMS, None) == {"answers": {}}
     assert user.asked == []
-    assert "no choices" in str(user.told("agent_message_chunk"))
+    assert "no choices" in str(user.updates_of("agent_message_chunk"))
 
 
 async def test_no_questions_have_no_answers() -> None:

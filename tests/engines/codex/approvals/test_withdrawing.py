@@ -111,11 +111,11 @@ async def test_a_turn_that_ends_first_leaves_the_server_an_answer(asked: wire.Se
 
 @pytest.mark.parametrize(("asked", "body"), EVERY, ids=NAMES)
 async def test_a_question_in_a_turn_that_is_over_is_cancelled(asked: wire.ServerRequest, body: Body) -> None:
-    stages: list[AgentTurn] = []
-    async with playing(only_prompt(stages.append), FULL) as editor:
+    turns: list[AgentTurn] = []
+    async with playing(only_prompt(turns.append), FULL) as editor:
         await editor.turn()
-        (stage,) = stages
-        assert await ApprovalAsker(stage.session).answer(asked.method, asked.params, stage, CALL) == body
+        (turn,) = turns
+        assert await ApprovalAsker(turn.session).answer(asked.method, asked.params, turn, CALL) == body
         assert editor.updates() == []
 
 
@@ -183,4 +183,4 @@ async def test_a_question_that_cannot_be_read_is_declined() -> None:
     user = User()
     assert await answer(asks(COMMAND, itemId=7), user) == {"decision": "decline"}
     assert user.asked == []
-    assert "could not be read" in str(user.told("notice"))
+    assert "could not be read" in str(user.updates_of("notice"))

@@ -75,7 +75,7 @@ class User:
         """The text that the first question shows."""
         return text_of(self.asked[0].tool_call)
 
-    def told(self, kind: str) -> list[dict[str, Any]]:
+    def updates_of(self, kind: str) -> list[dict[str, Any]]:
         """The updates of a kind that the client heard."""
         assert self.editor is not None
         return self.editor.updates(kind)
@@ -97,7 +97,7 @@ def asks(method: str, **fields: Any) -> wire.ServerRequest:
     return line
 
 
-async def heard(ask: Ask, user: User, capabilities: v1.ClientCapabilities = FULL) -> Any:
+async def answer_to(ask: Ask, user: User, capabilities: v1.ClientCapabilities = FULL) -> Any:
     """What comes of a question that is asked in a turn."""
     found: list[Any] = []
 
@@ -117,7 +117,7 @@ async def answer(
     call: v1.ToolCallPatch | None = CALL,
 ) -> Body:
     """The result of a question."""
-    body: Body = await heard(
+    body: Body = await answer_to(
         lambda asker, turn: asker.answer(asked.method, asked.params, turn, call), user, capabilities
     )
     return body

@@ -5,10 +5,10 @@ import os
 
 from antiphon import v1
 from tests.engines.codex.bullets import proves
-from tests.engines.codex.driving import Client, connected
+from tests.engines.codex.client import Client, connected
 from tests.engines.codex.model.steps import Call, command, patch
 from tests.engines.codex.place import Place
-from tests.engines.codex.stand_in_lines import asked, message, stand_in_says, told, what_it_heard
+from tests.engines.codex.stand_in_lines import asked, message, notification, stand_in_says, what_it_heard
 from tests.engines.codex.versions import BOTH
 from tests.engines.model.steps import Text
 from tests.engines.proofs import STAND_IN
@@ -161,11 +161,11 @@ async def test_a_request_that_was_settled_elsewhere_is_cancelled_at_the_client(a
     item = {"type": "commandExecution", "id": "c1", "command": "touch song.txt", "status": "inProgress"}
     stand_in_says(
         at,
-        told("item/started", item=item),
+        notification("item/started", item=item),
         {**asked(0, "item/commandExecution/requestApproval", itemId="c1", command="touch song.txt"), "nowait": True},
         {"pipe": str(pipe)},
-        told("serverRequest/resolved", requestId=0),
-        told("item/completed", item={**item, "status": "completed", "exitCode": 0}),
+        notification("serverRequest/resolved", requestId=0),
+        notification("item/completed", item={**item, "status": "completed", "exitCode": 0}),
         message("m1", "somebody else said yes"),
     )
     async with connected(at) as client:
@@ -251,7 +251,7 @@ async def test_what_a_command_wants_beyond_the_sandbox_is_shown_once(at: Place) 
         additionalPermissions=more,
         reason="Why",
     )
-    stand_in_says(at, told("item/started", item=item), ask, message("m1", "done"))
+    stand_in_says(at, notification("item/started", item=item), ask, message("m1", "done"))
     async with connected(at) as client:
         await client.say("sing")
     text = texts(client.asked[0])

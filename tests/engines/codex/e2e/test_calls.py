@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from tests.engines.codex.bullets import proves
-from tests.engines.codex.driving import Client, connected
+from tests.engines.codex.client import Client, connected
 from tests.engines.codex.model.steps import command, patch
 from tests.engines.codex.place import Place
 from tests.engines.codex.versions import BOTH

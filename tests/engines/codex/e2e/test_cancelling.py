@@ -4,7 +4,7 @@ import asyncio
 
 from antiphon import v1
 from tests.engines.codex.bullets import proves
-from tests.engines.codex.driving import connected
+from tests.engines.codex.client import connected
 from tests.engines.codex.model.steps import command
 from tests.engines.codex.place import Place
 from tests.engines.codex.versions import BOTH

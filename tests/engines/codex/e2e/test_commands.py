@@ -5,10 +5,10 @@ import pytest
 from antiphon import v1
 from antiphon.errors import Code, RequestRefused
 from tests.engines.codex.bullets import proves
-from tests.engines.codex.driving import connected
+from tests.engines.codex.client import connected
 from tests.engines.codex.place import Place
 from tests.engines.codex.versions import BOTH
-from tests.engines.mcp_servers.serving import stdio_server
+from tests.engines.mcp_servers.web_server import stdio_server
 from tests.engines.model.steps import Text
 
 FOUND = '{"findings": [{"title": "Out of tune", "body": "The high note is flat.", "confidence_score": 0.9, "priority": 1, "code_location": {"absolute_file_path": "%s", "line_range": {"start": 1, "end": 1}}}], "overall_correctness": "patch is incorrect", "overall_explanation": "One note is flat.", "overall_confidence_score": 0.9}'

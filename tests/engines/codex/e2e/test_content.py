@@ -4,7 +4,7 @@ import base64
 
 from antiphon import v1
 from tests.engines.codex.bullets import proves
-from tests.engines.codex.driving import connected
+from tests.engines.codex.client import connected
 from tests.engines.codex.place import Place
 from tests.engines.codex.versions import BOTH
 from tests.engines.pictures import DOT

@@ -7,7 +7,7 @@ import pytest
 from antiphon import v1
 from antiphon.errors import AuthRequired, Code
 from tests.engines.codex.bullets import proves
-from tests.engines.codex.driving import connected
+from tests.engines.codex.client import connected
 from tests.engines.codex.model.steps import Fail
 from tests.engines.codex.place import Place
 from tests.engines.codex.versions import BOTH

@@ -9,10 +9,10 @@ import pytest
 from antiphon import v1
 from antiphon.errors import AcpError
 from tests.engines.codex.bullets import on_versions, proves
-from tests.engines.codex.driving import Client, connected
+from tests.engines.codex.client import Client, connected
 from tests.engines.codex.model.steps import Patch, command, patch
 from tests.engines.codex.place import Place
-from tests.engines.codex.stand_in_lines import message, stand_in_says, told
+from tests.engines.codex.stand_in_lines import message, notification, stand_in_says
 from tests.engines.codex.versions import BOTH
 from tests.engines.model.steps import Gate, Text, Wait
 from tests.engines.proofs import STAND_IN
@@ -198,7 +198,7 @@ async def test_whether_an_edit_is_asked_about_is_decided_by_the_mode_of_that_mom
 
 def settings(approval: str, sandbox: str, model: str = "choir") -> Json:
     now = {"model": model, "approvalPolicy": approval, "sandboxPolicy": {"type": sandbox}}
-    return told("thread/settings/updated", threadSettings=now)
+    return notification("thread/settings/updated", threadSettings=now)
 
 
 @proves("modes.meanwhile", on=[STAND_IN])

@@ -9,7 +9,7 @@ import pytest
 from antiphon import v1
 from antiphon.transports import tree
 from tests.engines.codex.bullets import on_versions, proves
-from tests.engines.codex.driving import Client, connected
+from tests.engines.codex.client import Client, connected
 from tests.engines.codex.model.steps import Call, Patch, command, patch
 from tests.engines.codex.place import Place
 from tests.engines.codex.versions import BOTH

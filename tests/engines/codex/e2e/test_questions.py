@@ -5,12 +5,12 @@ from typing import Any
 
 from antiphon import v1
 from tests.engines.codex.bullets import proves
-from tests.engines.codex.driving import Can, connected
+from tests.engines.codex.client import Can, connected
 from tests.engines.codex.model.steps import Call
 from tests.engines.codex.place import Place
-from tests.engines.codex.stand_in_lines import asked, message, stand_in_says, told, what_it_heard
+from tests.engines.codex.stand_in_lines import asked, message, notification, stand_in_says, what_it_heard
 from tests.engines.codex.versions import BOTH
-from tests.engines.mcp_servers.serving import LITTLE, stdio_server
+from tests.engines.mcp_servers.web_server import LITTLE, stdio_server
 from tests.engines.proofs import STAND_IN
 
 ASK = Call(
@@ -104,11 +104,11 @@ async def test_a_tool_is_never_asked_for_as_another(at: Place) -> None:
     ]
     stand_in_says(
         at,
-        *[told("item/started", item=call) for call in calls],
+        *[notification("item/started", item=call) for call in calls],
         tool_asked(0, "destroy"),
         tool_asked(1, "look"),
         tool_asked(2, "burn"),
-        *[told("item/completed", item={**call, "status": "completed"}) for call in calls],
+        *[notification("item/completed", item={**call, "status": "completed"}) for call in calls],
         message("m1", "done"),
     )
     async with connected(at) as client:

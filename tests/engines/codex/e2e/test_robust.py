@@ -9,10 +9,10 @@ import pytest
 
 from antiphon.errors import RequestRefused
 from tests.engines.codex.bullets import proves
-from tests.engines.codex.driving import connected
+from tests.engines.codex.client import connected
 from tests.engines.codex.model.steps import patch
 from tests.engines.codex.place import Place
-from tests.engines.codex.stand_in_lines import asked, message, stand_in_says, told
+from tests.engines.codex.stand_in_lines import asked, message, notification, stand_in_says
 from tests.engines.codex.versions import BOTH
 from tests.engines.model.steps import Gate, Text, Wait
 from tests.engines.proofs import STAND_IN
@@ -24,14 +24,16 @@ HUGE = 20 * 1024 * 1024
 async def test_unknown_messages_are_ignored_and_counted(at: Place) -> None:
     stand_in_says(
         at,
-        told("thread/from/tomorrow", words=["a", {"b": None}]),
-        told("item/started", item={"type": "hologram", "id": "h1"}),
-        told("item/completed", item={"type": "hologram", "id": "h1"}),
-        told("item/agentMessage/delta", itemId=7),
+        notification("thread/from/tomorrow", words=["a", {"b": None}]),
+        notification("item/started", item={"type": "hologram", "id": "h1"}),
+        notification("item/completed", item={"type": "hologram", "id": "h1"}),
+        notification("item/agentMessage/delta", itemId=7),
         {"method": "everybody/from/tomorrow", "params": [1, 2]},
         {"neither": "this", "nor": "that"},
         asked("q", "item/from/tomorrow"),
-        told("item/completed", item={"type": "agentMessage", "id": "m1", "text": "still here", "from_tomorrow": 1}),
+        notification(
+            "item/completed", item={"type": "agentMessage", "id": "m1", "text": "still here", "from_tomorrow": 1}
+        ),
     )
     log = at.temporary / "log.txt"
     logged = (

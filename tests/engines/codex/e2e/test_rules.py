@@ -4,7 +4,7 @@ from pathlib import Path
 
 from antiphon import v1
 from tests.engines.codex.bullets import on_versions
-from tests.engines.codex.driving import Client, Told, connected
+from tests.engines.codex.client import Client, Reply, connected
 from tests.engines.codex.model.steps import command, patch
 from tests.engines.codex.place import Place
 from tests.engines.codex.versions import BOTH
@@ -37,7 +37,7 @@ async def in_mode(client: Client, mode: str) -> None:
     await client.session.set_mode(mode)
 
 
-def statuses(reply: Told) -> list[str]:
+def statuses(reply: Reply) -> list[str]:
     """How each call ended, in the order in which they began."""
     ends = {each.tool_call_id: "" for each in reply.of(v1.ToolCall)}
     ends |= {each.tool_call_id: each.status.value for each in reply.of(v1.ToolCallUpdate) if each.status}

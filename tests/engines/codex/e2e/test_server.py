@@ -7,11 +7,11 @@ import pytest
 
 from antiphon.errors import Code, RequestRefused
 from tests.engines.codex.bullets import proves
-from tests.engines.codex.driving import connected
+from tests.engines.codex.client import connected
 from tests.engines.codex.model.steps import Call, patch
 from tests.engines.codex.place import Place
 from tests.engines.codex.versions import BOTH
-from tests.engines.mcp_servers.serving import stdio_server
+from tests.engines.mcp_servers.web_server import stdio_server
 from tests.engines.places import is_gone
 
 

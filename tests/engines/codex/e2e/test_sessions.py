@@ -8,12 +8,12 @@ import pytest
 from antiphon import v1
 from antiphon.protocol.methods import Call
 from tests.engines.codex.bullets import proves
-from tests.engines.codex.driving import connected
+from tests.engines.codex.client import connected
 from tests.engines.codex.model.steps import Call as Use
 from tests.engines.codex.model.steps import Search, command, patch
 from tests.engines.codex.place import Place
 from tests.engines.codex.versions import BOTH
-from tests.engines.mcp_servers.serving import stdio_server
+from tests.engines.mcp_servers.web_server import stdio_server
 from tests.engines.model.steps import Gate, Text, Think, Wait
 
 STEER: Call[Any, Any] = Call("_session/steering", dict, dict, side="agent")

@@ -16,10 +16,10 @@ from antiphon.errors import RequestRefused
 from antiphon.protocol.methods import Call
 from antiphon.protocol.v1 import methods
 from tests.engines.codex.bullets import proves
-from tests.engines.codex.driving import Can, Client, connected
+from tests.engines.codex.client import Can, Client, connected
 from tests.engines.codex.model.steps import command
 from tests.engines.codex.place import KEY, Place
-from tests.engines.codex.stand_in_lines import stand_in_says, told
+from tests.engines.codex.stand_in_lines import notification, stand_in_says
 from tests.engines.codex.versions import BOTH
 from tests.engines.model.steps import Gate, Text, Wait, wait_limit
 from tests.engines.places import is_gone
@@ -163,17 +163,19 @@ async def test_a_question_of_a_sub_agent_has_its_diff_and_is_withdrawn(at: Place
     pipe = at.pipe()
     change = {"path": str(at.folder / "song.txt"), "kind": {"type": "add"}, "diff": "la\n"}
     item = {"type": "fileChange", "id": "f1", "status": "inProgress", "changes": [change]}
-    asks = told("item/fileChange/requestApproval", threadId=CHILD, itemId="f1")
+    asks = notification("item/fileChange/requestApproval", threadId=CHILD, itemId="f1")
     stand_in_says(
         at,
         {"method": "thread/started", "params": {"thread": {"id": CHILD, "parentThreadId": "$THREAD", "turns": []}}},
-        told("item/started", threadId=CHILD, item=item),
-        told("item/agentMessage/delta", threadId=CHILD, itemId="m1", delta="not for you"),
-        told("item/completed", threadId=CHILD, item={"type": "agentMessage", "id": "m1", "text": "not for you"}),
+        notification("item/started", threadId=CHILD, item=item),
+        notification("item/agentMessage/delta", threadId=CHILD, itemId="m1", delta="not for you"),
+        notification(
+            "item/completed", threadId=CHILD, item={"type": "agentMessage", "id": "m1", "text": "not for you"}
+        ),
         {"id": 0, **asks},
         {"id": 1, "nowait": True, **asks},
         {"pipe": str(pipe)},
-        told("serverRequest/resolved", threadId=CHILD, requestId=1),
+        notification("serverRequest/resolved", threadId=CHILD, requestId=1),
     )
     async with connected(at) as client:
         client.decisions.extend(["allow_once", lambda _: asyncio.Event().wait()])

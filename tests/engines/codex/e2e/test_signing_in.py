@@ -4,7 +4,7 @@ import pytest
 
 from antiphon.errors import AuthRequired
 from tests.engines.codex.bullets import proves
-from tests.engines.codex.driving import connected
+from tests.engines.codex.client import connected
 from tests.engines.codex.place import KEY, Place
 from tests.engines.codex.versions import BOTH
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from antiphon.config.environment import OWNERS
+from tests.engines.client import Client, connected
 from tests.engines.codex.bullets import proves
 from tests.engines.codex.model.server import serving
 from tests.engines.codex.model.steps import command
 from tests.engines.codex.place import Place
 from tests.engines.codex.versions import BOTH
-from tests.engines.driving import Client, connected
 from tests.engines.hostile import CODEX_WAYS, hostile, notices, ran
 from tests.engines.model.steps import Text
 

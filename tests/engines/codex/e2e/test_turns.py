@@ -5,13 +5,13 @@ from base64 import b64decode
 
 from antiphon import v1
 from tests.engines.codex.bullets import proves
-from tests.engines.codex.driving import connected
+from tests.engines.codex.client import connected
 from tests.engines.codex.model.steps import Call, Patch, Search, plan
 from tests.engines.codex.place import Place
+from tests.engines.codex.stand_in_lines import notification as told_of
 from tests.engines.codex.stand_in_lines import stand_in_says
-from tests.engines.codex.stand_in_lines import told as told_of
 from tests.engines.codex.versions import BOTH
-from tests.engines.mcp_servers.serving import stdio_server
+from tests.engines.mcp_servers.web_server import stdio_server
 from tests.engines.model.steps import Cut, Gate, Text, Think, Wait
 from tests.engines.pictures import DOT
 from tests.engines.proofs import STAND_IN

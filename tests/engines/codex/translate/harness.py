@@ -1,4 +1,4 @@
-"""A thread as the app server tells of it, and a short tale of what the translator makes of it.
+"""A thread as the app server tells of it, and a short outline of what the translator makes of it.
 
 Both versions that the engine is proved against are played: 0.166 adds times to every item.
 """
@@ -18,26 +18,26 @@ VERSIONS = ("0.163.0", "0.166.0")
 CWD = "/home/me/project"
 
 
-class Stage:
+class TranslatedThread:
     """One thread and its translator."""
 
     def __init__(self, version: str = "0.166.0", cwd: str = CWD, **options: Any) -> None:
         self.version = version
         self.translator = CodexTranslator(cwd, **options)
-        self.news: list[CodexEvent] = []
+        self.events: list[CodexEvent] = []
         self._turns = 0
 
     @property
-    def tale(self) -> list[str]:
+    def outline(self) -> list[str]:
         """What was told, in short."""
-        return list(tell(self.news))
+        return list(tell(self.events))
 
-    def told(self, method: str, **params: Any) -> None:
+    def notify(self, method: str, **params: Any) -> None:
         """The server says something."""
         line = {"method": method, "params": {"threadId": "t", "turnId": f"u{self._turns}", **params}, "emittedAtMs": 5}
         read = wire.decode(msgspec.json.encode(line))
         assert isinstance(read, wire.ServerNotification), read
-        self.news += self.translator.feed(read.method, read.params)
+        self.events += self.translator.feed(read.method, read.params)
 
     def asked(self, method: str, id: int = 0, **params: Any) -> v1.ToolCallPatch | None:
         """The server asks something."""
@@ -48,7 +48,7 @@ class Stage:
 
     def allowed(self, id: str) -> None:
         """The user says yes."""
-        self.news += self.translator.allowed(id)
+        self.events += self.translator.allowed(id)
 
     def item(self, type: str, id: str, **fields: Any) -> dict[str, Any]:
         """An item as this version writes it."""
@@ -57,17 +57,17 @@ class Stage:
 
     def started(self, type: str, id: str, **fields: Any) -> None:
         """An item starts."""
-        self.told("item/started", item=self.item(type, id, **fields), startedAtMs=1)
+        self.notify("item/started", item=self.item(type, id, **fields), startedAtMs=1)
 
     def completed(self, type: str, id: str, **fields: Any) -> None:
         """An item is complete."""
-        self.told("item/completed", item=self.item(type, id, **fields), completedAtMs=2)
+        self.notify("item/completed", item=self.item(type, id, **fields), completedAtMs=2)
 
     def begin(self, prompt: str = "go") -> None:
         """A turn begins with what the user says."""
         self._turns += 1
-        self.told("thread/status/changed", status={"type": "active", "activeFlags": []})
-        self.told("turn/started", turn=self.turn("inProgress"))
+        self.notify("thread/status/changed", status={"type": "active", "activeFlags": []})
+        self.notify("turn/started", turn=self.turn("inProgress"))
         texts = [{"type": "text", "text": prompt, "text_elements": []}]
         self.started("userMessage", f"user{self._turns}", content=texts)
         self.completed("userMessage", f"user{self._turns}", content=texts)
@@ -76,15 +76,15 @@ class Stage:
         """The model says something in pieces, and then as a whole."""
         self.started("agentMessage", id)
         for piece in pieces:
-            self.told("item/agentMessage/delta", itemId=id, delta=piece)
+            self.notify("item/agentMessage/delta", itemId=id, delta=piece)
         self.completed("agentMessage", id, text="".join(pieces) if whole is None else whole)
 
     def thinks(self, id: str, *pieces: str) -> None:
         """The model thinks."""
         self.started("reasoning", id)
-        self.told("item/reasoning/summaryPartAdded", itemId=id, summaryIndex=0)
+        self.notify("item/reasoning/summaryPartAdded", itemId=id, summaryIndex=0)
         for piece in pieces:
-            self.told("item/reasoning/summaryTextDelta", itemId=id, delta=piece, summaryIndex=0)
+            self.notify("item/reasoning/summaryTextDelta", itemId=id, delta=piece, summaryIndex=0)
         self.completed("reasoning", id, summary=["".join(pieces)])
 
     def command(self, id: str, line: str, status: str = "inProgress", **fields: Any) -> None:
@@ -101,7 +101,7 @@ class Stage:
 
     def error(self, message: str, info: Any, *, retry: bool = False, details: str | None = None) -> None:
         """Something goes wrong."""
-        self.told("error", error=failure(message, info, details), willRetry=retry)
+        self.notify("error", error=failure(message, info, details), willRetry=retry)
 
     def answered(self, total: int = 1025, last: int = 1025) -> None:
         """The model's answer is complete."""
@@ -110,11 +110,11 @@ class Stage:
             "last": {"totalTokens": last},
             "modelContextWindow": 9000,
         }
-        self.told("thread/tokenUsage/updated", tokenUsage=usage)
+        self.notify("thread/tokenUsage/updated", tokenUsage=usage)
 
     def over(self, status: str = "completed", error: Any = None, items: Iterable[Any] = ()) -> None:
         """The turn is over."""
-        self.told("turn/completed", turn={**self.turn(status), "error": error, "items": list(items)})
+        self.notify("turn/completed", turn={**self.turn(status), "error": error, "items": list(items)})
 
     def turn(self, status: str) -> dict[str, Any]:
         """The turn, as this version writes it."""

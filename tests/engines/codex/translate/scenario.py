@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from tests.engines.codex.translate.harness import CWD, Stage
+from tests.engines.codex.translate.harness import CWD, TranslatedThread
 
-Scenario = tuple[Callable[[Stage], None], list[str]]
+Scenario = tuple[Callable[[TranslatedThread], None], list[str]]
 SCENARIOS: dict[str, Scenario] = {}
 
 DONE = ["say m 'done'", "end u1 end_turn"]
@@ -15,27 +15,29 @@ TOUCH = "call c execute Bash: touch made.txt [in_progress]"
 RETRYING = "notice warning: Reconnecting... 1/1 | "
 
 
-def scenario(name: str, *tale: str) -> Callable[[Callable[[Stage], None]], Callable[[Stage], None]]:
-    """The recording that it is made after, and the tale."""
+def scenario(
+    name: str, *outline: str
+) -> Callable[[Callable[[TranslatedThread], None]], Callable[[TranslatedThread], None]]:
+    """The recording that it is made after, and the outline."""
 
-    def note(play: Callable[[Stage], None]) -> Callable[[Stage], None]:
-        SCENARIOS[name] = play, list(tale)
+    def note(play: Callable[[TranslatedThread], None]) -> Callable[[TranslatedThread], None]:
+        SCENARIOS[name] = play, list(outline)
         return play
 
     return note
 
 
-def done(stage: Stage) -> None:
+def done(thread: TranslatedThread) -> None:
     """The model says so, and the turn is over."""
-    stage.says("m", "done")
-    stage.over(items=[stage.item("agentMessage", "m", text="done")])
+    thread.says("m", "done")
+    thread.over(items=[thread.item("agentMessage", "m", text="done")])
 
 
-def ask_command(stage: Stage, answer: str) -> None:
+def ask_command(thread: TranslatedThread, answer: str) -> None:
     """A command that the user is asked about."""
-    stage.begin()
-    stage.command("c", "touch made.txt")
-    patch = stage.asked(
+    thread.begin()
+    thread.command("c", "touch made.txt")
+    patch = thread.asked(
         "item/commandExecution/requestApproval", itemId="c", kind="command", reason="May I?", cwd=CWD,
         command="/bin/bash -lc 'touch made.txt'", commandActions=[{"type": "unknown", "command": "touch made.txt"}],
         proposedExecpolicyAmendment=["touch"], availableDecisions=["accept", "cancel"],
@@ -43,5 +45,5 @@ def ask_command(stage: Stage, answer: str) -> None:
     assert patch is not None
     assert (patch.title, patch.name, patch.status) == ("touch made.txt", "Bash", "pending")
     if answer.startswith("accept"):
-        stage.allowed("c")
-    stage.told("serverRequest/resolved", requestId=0)
+        thread.allowed("c")
+    thread.notify("serverRequest/resolved", requestId=0)

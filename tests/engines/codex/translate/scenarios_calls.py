@@ -1,36 +1,36 @@
 """Scenarios about commands, changes to files and tools."""
 
-from tests.engines.codex.translate.harness import CWD, Stage, add, update
+from tests.engines.codex.translate.harness import CWD, TranslatedThread, add, update
 from tests.engines.codex.translate.scenario import ADDED, DONE, HUNK, MADE, TOUCH, ask_command, done, scenario
 
 
 @scenario("approval-errorresp", TOUCH, "update c [failed] 'It failed.'", *DONE)
-def _(stage: Stage) -> None:
-    ask_command(stage, "error")
-    stage.command("c", "touch made.txt", "failed")
-    done(stage)
+def _(thread: TranslatedThread) -> None:
+    ask_command(thread, "error")
+    thread.command("c", "touch made.txt", "failed")
+    done(thread)
 
 
 @scenario("cmd-approval-accept", TOUCH, "update c [in_progress]", "update c [completed]", *DONE)
 @scenario("cmd-approval-acceptForSession", TOUCH, "update c [in_progress]", "update c [completed]", *DONE)
-def _(stage: Stage) -> None:
-    ask_command(stage, "accept")
-    stage.command("c", "touch made.txt", "completed", exitCode=0, processId="7", source="unifiedExecStartup")
-    done(stage)
+def _(thread: TranslatedThread) -> None:
+    ask_command(thread, "accept")
+    thread.command("c", "touch made.txt", "completed", exitCode=0, processId="7", source="unifiedExecStartup")
+    done(thread)
 
 
 @scenario("cmd-approval-cancel", TOUCH, "update c [failed] 'Not run, because it was declined.'", "end u1 cancelled")
-def _(stage: Stage) -> None:
-    ask_command(stage, "cancel")
-    stage.command("c", "touch made.txt", "declined")
-    stage.over("interrupted")
+def _(thread: TranslatedThread) -> None:
+    ask_command(thread, "cancel")
+    thread.command("c", "touch made.txt", "declined")
+    thread.over("interrupted")
 
 
 @scenario("cmd-approval-decline", TOUCH, "update c [failed] 'Not run, because it was declined.'", *DONE)
-def _(stage: Stage) -> None:
-    ask_command(stage, "decline")
-    stage.command("c", "touch made.txt", "declined")
-    done(stage)
+def _(thread: TranslatedThread) -> None:
+    ask_command(thread, "decline")
+    thread.command("c", "touch made.txt", "declined")
+    done(thread)
 
 
 @scenario(
@@ -40,19 +40,19 @@ def _(stage: Stage) -> None:
     *DONE,
 )
 @scenario("never-danger", "call c execute Bash: curl x [in_progress]", "update c [completed] '```\\nrc=7\\n```'", *DONE)
-def _(stage: Stage) -> None:
-    stage.begin()
-    stage.command("c", "curl x", processId="1")
-    stage.command("c", "curl x", "completed", processId="1", aggregatedOutput="rc=7\n", exitCode=0)
-    done(stage)
+def _(thread: TranslatedThread) -> None:
+    thread.begin()
+    thread.command("c", "curl x", processId="1")
+    thread.command("c", "curl x", "completed", processId="1", aggregatedOutput="rc=7\n", exitCode=0)
+    done(thread)
 
 
 @scenario("cmd-readonly-denied", *DONE)
 @scenario("file-never-read-only-accept", *DONE)
-def _(stage: Stage) -> None:
+def _(thread: TranslatedThread) -> None:
     """What the sandbox refuses is no item at all."""
-    stage.begin()
-    done(stage)
+    thread.begin()
+    done(thread)
 
 
 @scenario(
@@ -61,25 +61,27 @@ def _(stage: Stage) -> None:
     "update c [completed] '```\\none\\n```'",
     *DONE,
 )
-def _(stage: Stage) -> None:
-    stage.begin()
+def _(thread: TranslatedThread) -> None:
+    thread.begin()
     actions = [{"type": "read", "command": "cat a.txt", "name": "a.txt", "path": "a.txt"}]
-    stage.command("c", "cat a.txt", commandActions=actions, processId="1")
-    stage.command("c", "cat a.txt", "completed", commandActions=actions, aggregatedOutput="one\n", exitCode=0)
-    done(stage)
+    thread.command("c", "cat a.txt", commandActions=actions, processId="1")
+    thread.command("c", "cat a.txt", "completed", commandActions=actions, aggregatedOutput="one\n", exitCode=0)
+    done(thread)
 
 
 @scenario(
     "cmd-untrusted", "call c read Bash: ls [in_progress]", "update c [in_progress]", "update c [completed]", *DONE
 )
-def _(stage: Stage) -> None:
-    stage.begin()
+def _(thread: TranslatedThread) -> None:
+    thread.begin()
     actions = [{"type": "listFiles", "command": "ls", "path": None}]
-    stage.command("c", "ls", commandActions=actions)
-    stage.asked("item/commandExecution/requestApproval", itemId="c", command="/bin/bash -lc ls", commandActions=actions)
-    stage.allowed("c")
-    stage.command("c", "ls", "completed", commandActions=actions, exitCode=0)
-    done(stage)
+    thread.command("c", "ls", commandActions=actions)
+    thread.asked(
+        "item/commandExecution/requestApproval", itemId="c", command="/bin/bash -lc ls", commandActions=actions
+    )
+    thread.allowed("c")
+    thread.command("c", "ls", "completed", commandActions=actions, exitCode=0)
+    done(thread)
 
 
 @scenario(
@@ -92,44 +94,44 @@ def _(stage: Stage) -> None:
     MADE,
     *DONE,
 )
-def _(stage: Stage) -> None:
+def _(thread: TranslatedThread) -> None:
     """The model writes JavaScript, and the same items come of it."""
-    stage.begin()
-    stage.command("x", "echo js")
-    stage.asked("item/commandExecution/requestApproval", itemId="x", command="/bin/bash -lc 'echo js'")
-    stage.allowed("x")
-    stage.command("x", "echo js", "completed", aggregatedOutput="js\n", exitCode=0)
-    change_asked(stage, "accept")
-    done(stage)
+    thread.begin()
+    thread.command("x", "echo js")
+    thread.asked("item/commandExecution/requestApproval", itemId="x", command="/bin/bash -lc 'echo js'")
+    thread.allowed("x")
+    thread.command("x", "echo js", "completed", aggregatedOutput="js\n", exitCode=0)
+    change_asked(thread, "accept")
+    done(thread)
 
 
-def change_asked(stage: Stage, answer: str) -> None:
+def change_asked(thread: TranslatedThread, answer: str) -> None:
     """A change that the user is asked about; which one stands in the item alone."""
-    stage.changes("f", [add(f"{CWD}/new.txt", "hello\n")])
-    patch = stage.asked("item/fileChange/requestApproval", itemId="f", reason=None, grantRoot=None)
+    thread.changes("f", [add(f"{CWD}/new.txt", "hello\n")])
+    patch = thread.asked("item/fileChange/requestApproval", itemId="f", reason=None, grantRoot=None)
     assert patch is not None and patch.content and patch.name == "Write"
     if answer == "accept":
-        stage.allowed("f")
-        stage.changes("f", [add(f"{CWD}/new.txt", "hello\n")], "completed")
+        thread.allowed("f")
+        thread.changes("f", [add(f"{CWD}/new.txt", "hello\n")], "completed")
     for _ in range(2):
-        stage.told("turn/diff/updated", diff="diff --git a/new.txt b/new.txt\n")
+        thread.notify("turn/diff/updated", diff="diff --git a/new.txt b/new.txt\n")
 
 
 @scenario("file-on-request-read-only-accept", ADDED, "update f [in_progress]", MADE, *DONE)
 @scenario("file-on-request-read-only-acceptForSession", ADDED, "update f [in_progress]", MADE, *DONE)
 @scenario("file-untrusted-workspace-write-accept", ADDED, "update f [in_progress]", MADE, *DONE)
-def _(stage: Stage) -> None:
-    stage.begin()
-    change_asked(stage, "accept")
-    done(stage)
+def _(thread: TranslatedThread) -> None:
+    thread.begin()
+    change_asked(thread, "accept")
+    done(thread)
 
 
 @scenario("file-on-request-read-only-cancel", ADDED, "update f [failed]", "end u1 cancelled")
-def _(stage: Stage) -> None:
+def _(thread: TranslatedThread) -> None:
     """The item is never completed."""
-    stage.begin()
-    change_asked(stage, "cancel")
-    stage.over("interrupted")
+    thread.begin()
+    change_asked(thread, "cancel")
+    thread.over("interrupted")
 
 
 @scenario(
@@ -138,11 +140,11 @@ def _(stage: Stage) -> None:
     f"update f [failed] 'Not changed, because it was declined.' diff({CWD}/new.txt: None -> 'hello\\n')",
     *DONE,
 )
-def _(stage: Stage) -> None:
-    stage.begin()
-    change_asked(stage, "decline")
-    stage.changes("f", [add(f"{CWD}/new.txt", "hello\n")], "declined")
-    done(stage)
+def _(thread: TranslatedThread) -> None:
+    thread.begin()
+    change_asked(thread, "decline")
+    thread.changes("f", [add(f"{CWD}/new.txt", "hello\n")], "declined")
+    done(thread)
 
 
 @scenario(
@@ -151,11 +153,11 @@ def _(stage: Stage) -> None:
     f"update f [completed] diff({CWD}/a.txt: 'one\\ntwo\\nthree\\n' -> 'one\\nTWO\\nthree\\n')",
     *DONE,
 )
-def _(stage: Stage) -> None:
-    stage.begin()
-    stage.changes("f", [update(f"{CWD}/a.txt", HUNK)])
-    stage.changes("f", [update(f"{CWD}/a.txt", HUNK)], "completed")
-    done(stage)
+def _(thread: TranslatedThread) -> None:
+    thread.begin()
+    thread.changes("f", [update(f"{CWD}/a.txt", HUNK)])
+    thread.changes("f", [update(f"{CWD}/a.txt", HUNK)], "completed")
+    done(thread)
 
 
 @scenario(
@@ -165,35 +167,35 @@ def _(stage: Stage) -> None:
     "end u1 cancelled",
     "update c [failed] '```\\nstarted\\n```\\nIt was stopped.'",
 )
-def _(stage: Stage) -> None:
+def _(thread: TranslatedThread) -> None:
     """The command is closed with the turn; what it printed comes when it is killed."""
-    stage.begin()
-    stage.command("c", "sleep 9", processId="1")
-    stage.over("interrupted")
-    stage.command("c", "sleep 9", "failed", processId="1", aggregatedOutput="started\n", exitCode=-1)
+    thread.begin()
+    thread.command("c", "sleep 9", processId="1")
+    thread.over("interrupted")
+    thread.command("c", "sleep 9", "failed", processId="1", aggregatedOutput="started\n", exitCode=-1)
 
 
 @scenario(
     "interrupt-tool", "call c execute Bash: sleep 9 [in_progress]", "update c [failed]", "end u1 cancelled", "say m 'next'", "end u2 end_turn"
 )  # fmt: skip
-def _(stage: Stage) -> None:
-    stage.begin()
-    stage.command("c", "sleep 9", processId="1")
-    stage.over("interrupted")
-    stage.begin()
-    stage.says("m", "next")
-    stage.over()
+def _(thread: TranslatedThread) -> None:
+    thread.begin()
+    thread.command("c", "sleep 9", processId="1")
+    thread.over("interrupted")
+    thread.begin()
+    thread.says("m", "next")
+    thread.over()
 
 
 MCP = "call c other mcp__echo__say: echo: say [in_progress]"
 
 
-def tool_asked(stage: Stage) -> None:
+def tool_asked(thread: TranslatedThread) -> None:
     """A server's tool that the user is asked about; the question does not name the call."""
-    stage.begin()
-    stage.started("mcpToolCall", "c")
+    thread.begin()
+    thread.started("mcpToolCall", "c")
     meta = {"codex_approval_kind": "mcp_tool_call", "tool_description": "Says it", "tool_params": {"text": "hey"}}
-    patch = stage.asked(
+    patch = thread.asked(
         "mcpServer/elicitation/request", serverName="echo", mode="form", message='Run tool "say"?', _meta=meta
     )
     assert patch is not None and patch.tool_call_id == "c"
@@ -201,28 +203,28 @@ def tool_asked(stage: Stage) -> None:
 
 @scenario("mcp-cancel", MCP, "update c [failed] 'user cancelled MCP tool call'", *DONE)
 @scenario("mcp-decline", MCP, "update c [failed] 'user cancelled MCP tool call'", *DONE)
-def _(stage: Stage) -> None:
-    tool_asked(stage)
-    stage.completed("mcpToolCall", "c", status="failed", error={"message": "user cancelled MCP tool call"})
-    done(stage)
+def _(thread: TranslatedThread) -> None:
+    tool_asked(thread)
+    thread.completed("mcpToolCall", "c", status="failed", error={"message": "user cancelled MCP tool call"})
+    done(thread)
 
 
 @scenario(
     "mcp", "notice warning: The MCP server broken did not start | no such file", MCP, "update c [in_progress]",
     "update c [completed] 'said: hey'", *DONE,
 )  # fmt: skip
-def _(stage: Stage) -> None:
+def _(thread: TranslatedThread) -> None:
     for name, status, error in (
         ("echo", "starting", None),
         ("broken", "failed", "no such file"),
         ("echo", "ready", None),
     ):
-        stage.told("mcpServer/startupStatus/updated", name=name, status=status, error=error, failureReason=None)
-    tool_asked(stage)
-    stage.allowed("c")
+        thread.notify("mcpServer/startupStatus/updated", name=name, status=status, error=error, failureReason=None)
+    tool_asked(thread)
+    thread.allowed("c")
     result = {"content": [{"type": "text", "text": "said: hey"}], "structuredContent": None, "_meta": None}
-    stage.completed("mcpToolCall", "c", status="completed", result=result)
-    done(stage)
+    thread.completed("mcpToolCall", "c", status="completed", result=result)
+    done(thread)
 
 
 @scenario(
@@ -236,14 +238,14 @@ def _(stage: Stage) -> None:
     "update d '```\\nend\\n```'",
     "update d [completed] '```\\nstart\\nend\\n```'",
 )
-def _(stage: Stage) -> None:
+def _(thread: TranslatedThread) -> None:
     """The first piece of the output is told at the end alone. One command outlives the turn."""
-    stage.begin()
-    stage.command("c", "count", processId="1")
+    thread.begin()
+    thread.command("c", "count", processId="1")
     for line in ("line 2\n", "line 3\n"):
-        stage.told("item/commandExecution/outputDelta", itemId="c", delta=line)
-    stage.command("c", "count", "failed", aggregatedOutput="line 1\nline 2\nline 3\n", exitCode=3)
-    stage.command("d", "later", processId="2")
-    stage.over()
-    stage.told("item/commandExecution/outputDelta", itemId="d", delta="end\n")
-    stage.command("d", "later", "completed", aggregatedOutput="start\nend\n", exitCode=0)
+        thread.notify("item/commandExecution/outputDelta", itemId="c", delta=line)
+    thread.command("c", "count", "failed", aggregatedOutput="line 1\nline 2\nline 3\n", exitCode=3)
+    thread.command("d", "later", processId="2")
+    thread.over()
+    thread.notify("item/commandExecution/outputDelta", itemId="d", delta="end\n")
+    thread.command("d", "later", "completed", aggregatedOutput="start\nend\n", exitCode=0)

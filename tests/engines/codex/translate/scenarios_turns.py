@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.engines.codex.translate.harness import Stage, failure
+from tests.engines.codex.translate.harness import TranslatedThread, failure
 from tests.engines.codex.translate.scenario import DONE, RETRYING, SCENARIOS, TOUCH, done, scenario
 
 
@@ -11,50 +11,52 @@ from tests.engines.codex.translate.scenario import DONE, RETRYING, SCENARIOS, TO
     "notice warning: Invalid configuration; using defaults. | /c/config.toml:18:15: invalid type",
     "notice warning: Something else | /c/config.toml:18:15",
 )
-def _(stage: Stage) -> None:
+def _(thread: TranslatedThread) -> None:
     place = {
         "path": "/c/config.toml",
         "range": {"start": {"line": 18, "column": 15}, "end": {"line": 18, "column": 18}},
     }
-    stage.told(
+    thread.notify(
         "configWarning",
         summary="Invalid configuration; using defaults.",
         details="/c/config.toml:18:15: invalid type",
         **place,
     )
-    stage.told("configWarning", summary="Something else", details=None, **place)
+    thread.notify("configWarning", summary="Something else", details=None, **place)
 
 
 @scenario("compact", "compaction k [in_progress]", "compaction k [completed]", "usage 90/9000", "end u1 end_turn")
-def _(stage: Stage) -> None:
-    stage.begin()
-    stage.started("contextCompaction", "k")
-    stage.completed("contextCompaction", "k")
-    stage.told("thread/compacted")
-    stage.answered(last=90)
-    stage.over()
+def _(thread: TranslatedThread) -> None:
+    thread.begin()
+    thread.started("contextCompaction", "k")
+    thread.completed("contextCompaction", "k")
+    thread.notify("thread/compacted")
+    thread.answered(last=90)
+    thread.over()
 
 
 @scenario("eof", "say m 'long long lo'", TOUCH, "update c [failed]")
-def _(stage: Stage) -> None:
-    stage.begin()
-    stage.started("agentMessage", "m")
-    stage.told("item/agentMessage/delta", itemId="m", delta="long long lo")
-    stage.command("c", "touch made.txt", processId="1")
-    stage.news += stage.translator.close_open()
+def _(thread: TranslatedThread) -> None:
+    thread.begin()
+    thread.started("agentMessage", "m")
+    thread.notify("item/agentMessage/delta", itemId="m", delta="long long lo")
+    thread.command("c", "touch made.txt", processId="1")
+    thread.events += thread.translator.close_open()
 
 
-def failing(name: str, message: str, info: Any, *tale: str, retry: str | None = None, retry_info: Any = None) -> None:
+def failing(
+    name: str, message: str, info: Any, *outline: str, retry: str | None = None, retry_info: Any = None
+) -> None:
     """A turn that comes to nothing but an error."""
 
-    def play(stage: Stage) -> None:
-        stage.begin()
+    def play(thread: TranslatedThread) -> None:
+        thread.begin()
         if retry is not None:
-            stage.error("Reconnecting... 1/1", retry_info, retry=True, details=retry)
-        stage.error(message, info)
-        stage.over("failed", failure(message, info))
+            thread.error("Reconnecting... 1/1", retry_info, retry=True, details=retry)
+        thread.error(message, info)
+        thread.over("failed", failure(message, info))
 
-    SCENARIOS[name] = play, [*([RETRYING + retry] if retry is not None else []), *tale]
+    SCENARIOS[name] = play, [*([RETRYING + retry] if retry is not None else []), *outline]
 
 
 _401 = "unexpected status 401 Unauthorized: bad key, url: http://127.0.0.1:1/v1/responses"
@@ -96,62 +98,62 @@ failing("proto-errors", "", None, "end u1 error api -32603 Codex ended the turn 
 @scenario("image", *DONE)
 @scenario("overrides", *DONE)
 @scenario("text", *DONE)
-def _(stage: Stage) -> None:
+def _(thread: TranslatedThread) -> None:
     """What the user sent is not said back."""
-    stage.begin()
-    done(stage)
+    thread.begin()
+    done(thread)
 
 
 @scenario("interrupt", "say m 'a long'", "end u1 cancelled", "say n 'fine'", "end u2 end_turn")
-def _(stage: Stage) -> None:
-    stage.begin()
-    stage.started("agentMessage", "m")
-    stage.told("item/agentMessage/delta", itemId="m", delta="a long")
-    stage.over("interrupted")
-    stage.begin()
-    stage.says("n", "fine")
-    stage.over()
+def _(thread: TranslatedThread) -> None:
+    thread.begin()
+    thread.started("agentMessage", "m")
+    thread.notify("item/agentMessage/delta", itemId="m", delta="a long")
+    thread.over("interrupted")
+    thread.begin()
+    thread.says("n", "fine")
+    thread.over()
 
 
 @scenario("plan", "plan A:in_progress, B:pending", "plan A:completed, B:in_progress", *DONE)
-def _(stage: Stage) -> None:
-    stage.begin()
+def _(thread: TranslatedThread) -> None:
+    thread.begin()
     for first, second in (("inProgress", "pending"), ("completed", "inProgress")):
-        stage.told(
+        thread.notify(
             "turn/plan/updated",
             explanation=None,
             plan=[{"step": "A", "status": first}, {"step": "B", "status": second}],
         )
-    done(stage)
+    done(thread)
 
 
 @scenario("resume", "usage 1025/9000", *DONE)
-def _(stage: Stage) -> None:
-    stage.answered()
-    stage.told(
+def _(thread: TranslatedThread) -> None:
+    thread.answered()
+    thread.notify(
         "deprecationNotice", summary="Full hydration is deprecated; page with `thread/turns/list`.", details=None
     )
-    stage.begin()
-    done(stage)
+    thread.begin()
+    done(thread)
 
 
 @scenario("sessions", "think r 'hmm'", "say m 'I will'", "end u1 end_turn", "title A name")
-def _(stage: Stage) -> None:
-    stage.begin()
-    stage.thinks("r", "hmm")
-    stage.says("m", "I will")
-    stage.over()
-    stage.told("thread/name/updated", threadName="A name")
+def _(thread: TranslatedThread) -> None:
+    thread.begin()
+    thread.thinks("r", "hmm")
+    thread.says("m", "I will")
+    thread.over()
+    thread.notify("thread/name/updated", threadName="A name")
 
 
 @scenario("steer", "say m 'one'", "say n 'two'", "end u1 end_turn")
-def _(stage: Stage) -> None:
+def _(thread: TranslatedThread) -> None:
     """What is said into a running turn is part of it."""
-    stage.begin()
-    stage.says("m", "one")
-    stage.completed("userMessage", "more", content=[{"type": "text", "text": "and?"}])
-    stage.says("n", "two")
-    stage.over()
+    thread.begin()
+    thread.says("m", "one")
+    thread.completed("userMessage", "more", content=[{"type": "text", "text": "and?"}])
+    thread.says("n", "two")
+    thread.over()
 
 
 @scenario(
@@ -160,19 +162,19 @@ def _(stage: Stage) -> None:
     RETRYING + "stream disconnected",
     "end u1 error connection -32603 stream disconnected before completion",
 )
-def _(stage: Stage) -> None:
+def _(thread: TranslatedThread) -> None:
     """The stream breaks twice, and the item is there twice. An answer that broke is counted as nothing."""
-    stage.begin()
-    stage.says("a", "half")
-    stage.answered(0, 0)
-    stage.error(
+    thread.begin()
+    thread.says("a", "half")
+    thread.answered(0, 0)
+    thread.error(
         "Reconnecting... 1/1",
         {"responseStreamDisconnected": {"httpStatusCode": None}},
         retry=True,
         details="stream disconnected",
     )
-    stage.says("b", "half")
-    stage.over("failed", failure("stream disconnected before completion", "other"))
+    thread.says("b", "half")
+    thread.over("failed", failure("stream disconnected before completion", "other"))
 
 
 @scenario(
@@ -182,12 +184,12 @@ def _(stage: Stage) -> None:
     "notice warning: The answer was refused | Incomplete response returned, reason: content_filter",
     "end u1 refusal",
 )
-def _(stage: Stage) -> None:
-    stage.begin()
-    stage.says("a", "I c")
-    stage.error("Reconnecting... 1/1", {"responseStreamDisconnected": {}}, retry=True, details="content_filter")
-    stage.says("b", "I", " c")
-    stage.over("failed", failure("Incomplete response returned, reason: content_filter", "other"))
+def _(thread: TranslatedThread) -> None:
+    thread.begin()
+    thread.says("a", "I c")
+    thread.error("Reconnecting... 1/1", {"responseStreamDisconnected": {}}, retry=True, details="content_filter")
+    thread.says("b", "I", " c")
+    thread.over("failed", failure("Incomplete response returned, reason: content_filter", "other"))
 
 
 @scenario(
@@ -196,8 +198,8 @@ def _(stage: Stage) -> None:
     "notice warning: The answer was cut off because it got too long | Incomplete response returned, reason: max_output_tokens",
     "end u1 max_tokens",
 )
-def _(stage: Stage) -> None:
-    stage.begin()
-    stage.says("m", "cut he")
-    stage.answered(1025, 0)
-    stage.over("failed", failure("Incomplete response returned, reason: max_output_tokens", "other"))
+def _(thread: TranslatedThread) -> None:
+    thread.begin()
+    thread.says("m", "cut he")
+    thread.answered(1025, 0)
+    thread.over("failed", failure("Incomplete response returned, reason: max_output_tokens", "other"))

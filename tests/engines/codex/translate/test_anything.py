@@ -15,7 +15,7 @@ from antiphon.engines.events import TurnEnded
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET, encode
 from tests.engines.anything import anything
-from tests.engines.weighing import weight
+from tests.engines.object_count import object_count
 
 TYPES = (
     "userMessage", "hookPrompt", "agentMessage", "functionCallOutput", "plan", "reasoning", "commandExecution", "fileChange", "mcpToolCall",
@@ -112,10 +112,10 @@ def test_ten_thousand_turns_leave_nothing_behind_that_grows() -> None:
     translator = CodexTranslator("/w", terminals=True)
     for turn in range(5_000):
         play_a_turn(translator, turn)
-    before = weight(translator)
+    before = object_count(translator)
     for turn in range(5_000, 10_000):
         play_a_turn(translator, turn)
-    assert weight(translator) <= before + 10
+    assert object_count(translator) <= before + 10
     assert len(translator.unknown) <= 101
 
 

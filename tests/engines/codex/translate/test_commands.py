@@ -8,19 +8,19 @@ from hypothesis import strategies as st
 
 from antiphon.engines.codex.translate.commands import TAIL, command_line, shell_line
 from antiphon.protocol import v1
-from tests.engines.codex.translate.harness import CWD, Stage
+from tests.engines.codex.translate.harness import CWD, TranslatedThread
 
 CLEAR = "\x1b[2J\x1b[3J\x1b[H"
 
 
-def prints(stage: Stage, text: str, id: str = "c") -> None:
-    stage.told("item/commandExecution/outputDelta", itemId=id, delta=text)
+def prints(thread: TranslatedThread, text: str, id: str = "c") -> None:
+    thread.notify("item/commandExecution/outputDelta", itemId=id, delta=text)
 
 
-def screen(stage: Stage) -> str:
+def screen(thread: TranslatedThread) -> str:
     """What the terminal shows in the end."""
     text = ""
-    for each in stage.news:
+    for each in thread.events:
         meta: dict[str, Any] = getattr(each, "meta", None) or {}
         text += meta.get("terminal_output", {}).get("data", "")
     return text.rpartition(CLEAR)[2]
@@ -50,26 +50,26 @@ def test_a_command_that_comes_word_by_word_is_a_line() -> None:
     (("search", "read"), "search"), (("read", "unknown"), "execute"), (("dance",), "execute"),
 ])  # fmt: skip
 def test_only_what_surely_looks_and_does_no_more_is_called_so(types: tuple[str, ...], kind: str) -> None:
-    stage = Stage()
-    stage.command("c", "x", commandActions=[{"type": type, "command": "x", "path": "p"} for type in types])
-    [call] = stage.news
+    thread = TranslatedThread()
+    thread.command("c", "x", commandActions=[{"type": type, "command": "x", "path": "p"} for type in types])
+    [call] = thread.events
     assert isinstance(call, v1.ToolCall) and call.kind == kind and call.name == "Bash"
     assert [place.path for place in call.locations] == ([f"{CWD}/p"] if "read" in types else [])
 
 
 def test_the_policy_can_read_what_runs_and_where() -> None:
-    stage = Stage()
-    stage.command("c", "make", cwd="/elsewhere")
-    [call] = stage.news
+    thread = TranslatedThread()
+    thread.command("c", "make", cwd="/elsewhere")
+    [call] = thread.events
     assert isinstance(call, v1.ToolCall) and call.raw_input == {"command": "make", "cwd": "/elsewhere"}
 
 
 def test_a_terminal_is_announced_filled_and_ended() -> None:
-    stage = Stage(terminals=True)
-    stage.command("c", "make", processId="1")
-    prints(stage, "a\n")
-    stage.command("c", "make", "completed", aggregatedOutput="a\nb\n", exitCode=0)
-    call, output, rest, end = stage.news
+    thread = TranslatedThread(terminals=True)
+    thread.command("c", "make", processId="1")
+    prints(thread, "a\n")
+    thread.command("c", "make", "completed", aggregatedOutput="a\nb\n", exitCode=0)
+    call, output, rest, end = thread.events
     assert isinstance(call, v1.ToolCall) and call.content == [v1.TerminalItem(terminal_id="c")]
     assert call.meta == {"terminal_info": {"terminal_id": "c", "cwd": CWD}}
     assert isinstance(output, v1.ToolCallUpdate) and output.meta == {
@@ -82,51 +82,55 @@ def test_a_terminal_is_announced_filled_and_ended() -> None:
 
 @given(st.lists(st.text("ab\n", max_size=6), max_size=6), st.integers(0, 3))
 def test_a_terminal_shows_the_whole_output_whatever_was_missed(pieces: list[str], missed: int) -> None:
-    stage = Stage(terminals=True)
-    stage.command("c", "make", processId="1")
+    thread = TranslatedThread(terminals=True)
+    thread.command("c", "make", processId="1")
     for piece in pieces[missed:]:
-        prints(stage, piece)
-    stage.command("c", "make", "completed", aggregatedOutput="".join(pieces), exitCode=0)
-    assert screen(stage) == "".join(pieces)
+        prints(thread, piece)
+    thread.command("c", "make", "completed", aggregatedOutput="".join(pieces), exitCode=0)
+    assert screen(thread) == "".join(pieces)
 
 
 def test_a_command_that_only_looks_has_no_terminal() -> None:
-    stage = Stage(terminals=True)
+    thread = TranslatedThread(terminals=True)
     actions = [{"type": "read", "command": "cat a", "path": "a"}]
-    stage.command("c", "cat a", commandActions=actions)
-    stage.command("c", "cat a", "completed", commandActions=actions, aggregatedOutput="x\n", exitCode=0)
-    assert stage.tale == ["call c read Bash: cat a [in_progress]", "update c [completed] '```\\nx\\n```'"]
+    thread.command("c", "cat a", commandActions=actions)
+    thread.command("c", "cat a", "completed", commandActions=actions, aggregatedOutput="x\n", exitCode=0)
+    assert thread.outline == ["call c read Bash: cat a [in_progress]", "update c [completed] '```\\nx\\n```'"]
 
 
 def test_a_terminal_that_is_left_open_is_ended_with_the_turn() -> None:
-    stage = Stage(terminals=True)
-    stage.begin()
-    stage.command("c", "sleep 9", processId="1")
-    stage.over("interrupted")
-    update = stage.news[1]
+    thread = TranslatedThread(terminals=True)
+    thread.begin()
+    thread.command("c", "sleep 9", processId="1")
+    thread.over("interrupted")
+    update = thread.events[1]
     assert isinstance(update, v1.ToolCallUpdate) and update.meta and "terminal_exit" in update.meta
 
 
 def test_a_mirror_gets_the_output_once_and_at_the_end() -> None:
-    stage = Stage(mirror=True)
-    stage.command("c", "make", processId="1")
-    stage.command("c", "make", "failed", aggregatedOutput="oh\n", exitCode=2)
-    assert stage.tale == ["call c execute Bash: make [in_progress]", "mirror c make -> 'oh\\n' 2", "update c [failed]"]
+    thread = TranslatedThread(mirror=True)
+    thread.command("c", "make", processId="1")
+    thread.command("c", "make", "failed", aggregatedOutput="oh\n", exitCode=2)
+    assert thread.outline == [
+        "call c execute Bash: make [in_progress]",
+        "mirror c make -> 'oh\\n' 2",
+        "update c [failed]",
+    ]
 
 
 def test_colours_are_for_terminals() -> None:
-    stage = Stage()
-    stage.command("c", "make")
-    stage.command("c", "make", "completed", aggregatedOutput="\x1b[31mred\x1b[0m\n", exitCode=0)
-    assert stage.tale[-1] == "update c [completed] '```\\nred\\n```'"
+    thread = TranslatedThread()
+    thread.command("c", "make")
+    thread.command("c", "make", "completed", aggregatedOutput="\x1b[31mred\x1b[0m\n", exitCode=0)
+    assert thread.outline[-1] == "update c [completed] '```\\nred\\n```'"
 
 
 def test_the_tail_of_long_output_is_shown_from_the_start_of_a_line_and_not_each_time() -> None:
-    stage = Stage()
-    stage.command("c", "make", processId="1")
+    thread = TranslatedThread()
+    thread.command("c", "make", processId="1")
     for number in range(1000):
-        prints(stage, f"line {number}\n")
-    updates = [each for each in stage.news if isinstance(each, v1.ToolCallUpdate)]
+        prints(thread, f"line {number}\n")
+    updates = [each for each in thread.events if isinstance(each, v1.ToolCallUpdate)]
     shown = [each.content[0].content.text for each in updates]  # type: ignore[index,union-attr]
     assert max(map(len, shown)) < TAIL + 20
     assert shown[-1].startswith("```\n…\nline ")
@@ -134,22 +138,22 @@ def test_the_tail_of_long_output_is_shown_from_the_start_of_a_line_and_not_each_
 
 
 def test_what_is_typed_into_a_command_is_shown_while_it_runs() -> None:
-    stage = Stage()
-    stage.command("c", "read x", processId="1")
-    stage.told("item/commandExecution/terminalInteraction", itemId="c", processId="1", stdin="yes")
-    stage.told("item/commandExecution/terminalInteraction", itemId="c", processId="1", stdin="")
-    assert stage.tale[1:] == ["update c '```\\nyes\\n```'"]
+    thread = TranslatedThread()
+    thread.command("c", "read x", processId="1")
+    thread.notify("item/commandExecution/terminalInteraction", itemId="c", processId="1", stdin="yes")
+    thread.notify("item/commandExecution/terminalInteraction", itemId="c", processId="1", stdin="")
+    assert thread.outline[1:] == ["update c '```\\nyes\\n```'"]
 
 
 def test_output_of_a_command_that_nobody_told_of_is_not_told() -> None:
-    stage = Stage()
-    prints(stage, "x", "nobody")
-    assert stage.news == []
+    thread = TranslatedThread()
+    prints(thread, "x", "nobody")
+    assert thread.events == []
 
 
 def test_a_command_whose_start_was_missed_is_told_whole() -> None:
     for terminals, mirror in ((False, False), (True, False), (False, True)):
-        stage = Stage(terminals=terminals, mirror=mirror)
-        stage.command("c", "make", "completed", aggregatedOutput="x\n", exitCode=0)
-        assert stage.tale[0].startswith("call c execute Bash: make [in_progress]")
-        assert stage.tale[-1].startswith("update c [completed]")
+        thread = TranslatedThread(terminals=terminals, mirror=mirror)
+        thread.command("c", "make", "completed", aggregatedOutput="x\n", exitCode=0)
+        assert thread.outline[0].startswith("call c execute Bash: make [in_progress]")
+        assert thread.outline[-1].startswith("update c [completed]")

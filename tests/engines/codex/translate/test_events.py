@@ -8,7 +8,7 @@ import pytest
 from antiphon.engines.events import TurnEnded, TurnFailure
 from antiphon.errors import Code
 from antiphon.protocol import v1
-from tests.engines.codex.translate.harness import VERSIONS, Stage, failure
+from tests.engines.codex.translate.harness import VERSIONS, TranslatedThread, failure
 
 NAMES = {
     "contextWindowExceeded": "prompt_too_long", "usageLimitExceeded": "usage_limit", "rateLimitExceeded": "rate_limit",
@@ -26,16 +26,16 @@ HTTP = (
 )
 
 
-def end_of(stage: Stage) -> TurnEnded:
-    [end] = [each for each in stage.news if isinstance(each, TurnEnded)]
+def end_of(thread: TranslatedThread) -> TurnEnded:
+    [end] = [each for each in thread.events if isinstance(each, TurnEnded)]
     return end
 
 
 def error_in(info: Any, message: str = "It went wrong") -> TurnFailure:
-    stage = Stage()
-    stage.begin()
-    stage.over("failed", failure(message, info))
-    error = end_of(stage).end.error
+    thread = TranslatedThread()
+    thread.begin()
+    thread.over("failed", failure(message, info))
+    error = end_of(thread).end.error
     assert error is not None
     return error
 
@@ -79,76 +79,76 @@ def test_where_the_name_says_nothing_the_text_does(message: str, kind: str) -> N
     ("sessionBudgetExceeded", v1.StopReason.MAX_TURN_REQUESTS),
 ])  # fmt: skip
 def test_what_the_protocol_has_a_word_for_is_no_error_but_is_explained(name: str, reason: v1.StopReason) -> None:
-    stage = Stage()
-    stage.begin()
-    stage.over("failed", failure("Because.", name))
-    assert end_of(stage).end.stop_reason == reason
-    assert stage.tale[0].endswith("| Because.")
+    thread = TranslatedThread()
+    thread.begin()
+    thread.over("failed", failure("Because.", name))
+    assert end_of(thread).end.stop_reason == reason
+    assert thread.outline[0].endswith("| Because.")
 
 
 def test_a_used_up_limit_says_when_it_ends() -> None:
-    stage = Stage()
-    stage.begin()
+    thread = TranslatedThread()
+    thread.begin()
     windows = {
         "primary": {"usedPercent": 100, "resetsAt": 1_900_000_000},
         "secondary": {"usedPercent": 40, "resetsAt": 2_000_000_000},
     }
-    stage.told("account/rateLimits/updated", rateLimits={**windows, "rateLimitReachedType": "rate_limit_reached"})
-    stage.told("account/rateLimits/updated", rateLimits={"primary": None, "secondary": None})
-    stage.over("failed", failure("limit", "usageLimitExceeded"))
-    error = end_of(stage).end.error
+    thread.notify("account/rateLimits/updated", rateLimits={**windows, "rateLimitReachedType": "rate_limit_reached"})
+    thread.notify("account/rateLimits/updated", rateLimits={"primary": None, "secondary": None})
+    thread.over("failed", failure("limit", "usageLimitExceeded"))
+    error = end_of(thread).end.error
     assert error is not None and error.resets_at == 1_900_000_000
     assert datetime.fromtimestamp(1_900_000_000, UTC).isoformat() in error.hint
 
 
 @pytest.mark.parametrize("spoken", VERSIONS)
 def test_a_turn_ends_once(spoken: str) -> None:
-    stage = Stage(spoken)
-    stage.begin()
-    stage.over()
-    stage.over()
-    assert stage.tale == ["end u1 end_turn"]
+    thread = TranslatedThread(spoken)
+    thread.begin()
+    thread.over()
+    thread.over()
+    assert thread.outline == ["end u1 end_turn"]
 
 
 def test_a_failure_without_a_reason_has_the_one_that_was_told_before() -> None:
-    stage = Stage()
-    stage.begin()
-    stage.error("no sandbox", "sandboxError")
-    stage.over("failed")
-    assert stage.tale == ["end u1 error sandbox -32603 no sandbox"]
+    thread = TranslatedThread()
+    thread.begin()
+    thread.error("no sandbox", "sandboxError")
+    thread.over("failed")
+    assert thread.outline == ["end u1 error sandbox -32603 no sandbox"]
 
 
 def test_an_error_of_an_earlier_turn_is_not_that_of_this_one() -> None:
-    stage = Stage()
-    stage.begin()
-    stage.error("no sandbox", "sandboxError")
-    stage.over("failed")
-    stage.begin()
-    stage.over()
-    assert stage.tale[-1] == "end u2 end_turn"
+    thread = TranslatedThread()
+    thread.begin()
+    thread.error("no sandbox", "sandboxError")
+    thread.over("failed")
+    thread.begin()
+    thread.over()
+    assert thread.outline[-1] == "end u2 end_turn"
 
 
 def test_the_end_has_the_tokens_of_the_whole_thread() -> None:
-    stage = Stage()
-    stage.begin()
-    stage.answered(700, 70)
-    stage.over()
-    usage = end_of(stage).end.usage
+    thread = TranslatedThread()
+    thread.begin()
+    thread.answered(700, 70)
+    thread.over()
+    usage = end_of(thread).end.usage
     assert usage is not None and usage.total_tokens == 700
-    assert stage.tale[0] == "usage 70/9000"
+    assert thread.outline[0] == "usage 70/9000"
 
 
 def test_a_compaction_that_is_broken_off_is_closed() -> None:
-    stage = Stage()
-    stage.begin()
-    stage.started("contextCompaction", "k")
-    stage.over("interrupted")
-    assert stage.tale == ["compaction k [in_progress]", "compaction k [cancelled]", "end u1 cancelled"]
+    thread = TranslatedThread()
+    thread.begin()
+    thread.started("contextCompaction", "k")
+    thread.over("interrupted")
+    assert thread.outline == ["compaction k [in_progress]", "compaction k [cancelled]", "end u1 cancelled"]
 
 
 def test_older_servers_say_only_that_it_was_compacted() -> None:
-    stage = Stage()
-    stage.begin()
-    stage.told("thread/compacted")
-    stage.told("thread/compacted")
-    assert stage.tale == ["compaction u1 [completed]"]
+    thread = TranslatedThread()
+    thread.begin()
+    thread.notify("thread/compacted")
+    thread.notify("thread/compacted")
+    assert thread.outline == ["compaction u1 [completed]"]

@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 from antiphon.engines.codex import wire
-from tests.engines.codex.translate.harness import CWD, VERSIONS, Stage, add, failure, tell, update
+from tests.engines.codex.translate.harness import CWD, VERSIONS, TranslatedThread, add, failure, tell, update
 
 HUNK = "@@ -1 +1 @@\n-one\n+1\n"
 
 
-def history(stage: Stage, *turns: dict[str, Any]) -> list[str]:
+def history(thread: TranslatedThread, *turns: dict[str, Any]) -> list[str]:
     raw = msgspec.Raw(msgspec.json.encode({"thread": {"id": "t", "turns": turns}}))
-    return list(tell(stage.translator.turns(wire.read(raw, wire.ThreadOpened).thread.turns)))
+    return list(tell(thread.translator.turns(wire.read(raw, wire.ThreadOpened).thread.turns)))
 
 
 def turn(*items: dict[str, Any], status: str = "completed", error: Any = None) -> dict[str, Any]:
@@ -22,16 +22,16 @@ def turn(*items: dict[str, Any], status: str = "completed", error: Any = None) -
 
 @pytest.mark.parametrize("spoken", VERSIONS)
 def test_a_history_has_everything_in_order(spoken: str) -> None:
-    stage = Stage(spoken, read={f"{CWD}/a": "another text by now\n"}.get)
+    thread = TranslatedThread(spoken, read={f"{CWD}/a": "another text by now\n"}.get)
     texts = [
         {"type": "text", "text": "look", "text_elements": []}, {"type": "image", "url": "data:image/png;base64,AA"},
         {"type": "localImage", "path": "/p/cat 1.png"}, {"type": "mention", "name": "m", "path": "app://m"}, {"type": "dance"},
     ]  # fmt: skip
     first = turn(
-        stage.item("userMessage", "1", content=texts),
-        stage.item("reasoning", "2", summary=["hm", "so"]),
-        stage.item("agentMessage", "3", text="I will", phase="commentary"),
-        stage.item(
+        thread.item("userMessage", "1", content=texts),
+        thread.item("reasoning", "2", summary=["hm", "so"]),
+        thread.item("agentMessage", "3", text="I will", phase="commentary"),
+        thread.item(
             "commandExecution",
             "4",
             command="/bin/bash -lc 'ls'",
@@ -39,13 +39,13 @@ def test_a_history_has_everything_in_order(spoken: str) -> None:
             aggregatedOutput="a\n",
             exitCode=0,
         ),
-        stage.item("fileChange", "5", changes=[add("n", "x\n"), update("a", HUNK)], status="completed"),
-        stage.item("plan", "6", text="# Plan"),
-        stage.item("contextCompaction", "7"),
-        stage.item("agentMessage", "8", text="done", phase="final_answer"),
+        thread.item("fileChange", "5", changes=[add("n", "x\n"), update("a", HUNK)], status="completed"),
+        thread.item("plan", "6", text="# Plan"),
+        thread.item("contextCompaction", "7"),
+        thread.item("agentMessage", "8", text="done", phase="final_answer"),
     )
     changed = f"diff({CWD}/n: None -> 'x\\n') diff({CWD}/a: 'one\\n' -> '1\\n')"
-    assert history(stage, first) == [
+    assert history(thread, first) == [
         "user 1 'look'", "user 1 image(image/png AA)", "user 1 link(cat 1.png file:///p/cat%201.png)", "user 1 link(m app://m)",
         "think 2 'hm\\n\\nso'",
         "say 3 'I will'",
@@ -58,13 +58,13 @@ def test_a_history_has_everything_in_order(spoken: str) -> None:
 
 
 def test_what_never_came_to_an_end_is_closed_and_why_a_turn_failed_is_said() -> None:
-    stage = Stage()
+    thread = TranslatedThread()
     broken = turn(
-        stage.item("commandExecution", "c", command="sleep 9", status="inProgress"),
+        thread.item("commandExecution", "c", command="sleep 9", status="inProgress"),
         status="failed",
         error=failure("High demand", "internalServerError"),
     )
-    assert history(stage, broken) == [
+    assert history(thread, broken) == [
         "call c execute Bash: sleep 9 [in_progress]",
         "update c [failed] 'It did not come to its end.'",
         "notice error: High demand",
@@ -72,44 +72,44 @@ def test_what_never_came_to_an_end_is_closed_and_why_a_turn_failed_is_said() -> 
 
 
 def test_what_was_said_before_a_retry_is_told_once() -> None:
-    stage = Stage()
+    thread = TranslatedThread()
     twice = turn(
-        stage.item("reasoning", "r1", summary=["hm"]),
-        stage.item("agentMessage", "a", text="half"),
-        stage.item("reasoning", "r2", summary=["hm"]),
-        stage.item("agentMessage", "b", text="half and whole"),
-        stage.item("commandExecution", "c", command="ls", status="completed", exitCode=0),
-        stage.item("agentMessage", "d", text="half"),
+        thread.item("reasoning", "r1", summary=["hm"]),
+        thread.item("agentMessage", "a", text="half"),
+        thread.item("reasoning", "r2", summary=["hm"]),
+        thread.item("agentMessage", "b", text="half and whole"),
+        thread.item("commandExecution", "c", command="ls", status="completed", exitCode=0),
+        thread.item("agentMessage", "d", text="half"),
     )
-    assert history(stage, twice) == [
+    assert history(thread, twice) == [
         "think r1 'hm'", "say a 'half'", "say a ' and whole'",
         "call c execute Bash: ls [in_progress]", "update c [completed]", "say d 'half'",
     ]  # fmt: skip
 
 
 def test_the_same_words_in_the_next_turn_are_told_again() -> None:
-    stage = Stage()
-    again = [turn(stage.item("agentMessage", id, text="ok")) for id in ("a", "b")]
-    assert history(stage, *again) == ["say a 'ok'", "say b 'ok'"]
+    thread = TranslatedThread()
+    again = [turn(thread.item("agentMessage", id, text="ok")) for id in ("a", "b")]
+    assert history(thread, *again) == ["say a 'ok'", "say b 'ok'"]
 
 
 def test_old_commands_are_not_run_through_a_mirror_again() -> None:
-    stage = Stage(mirror=True)
-    item = stage.item("commandExecution", "c", command="ls", status="completed", aggregatedOutput="a\n", exitCode=0)
-    assert history(stage, turn(item))[-1] == "update c [completed] '```\\na\\n```'"
+    thread = TranslatedThread(mirror=True)
+    item = thread.item("commandExecution", "c", command="ls", status="completed", aggregatedOutput="a\n", exitCode=0)
+    assert history(thread, turn(item))[-1] == "update c [completed] '```\\na\\n```'"
 
 
 def test_one_item_alone_is_told_too() -> None:
-    stage = Stage()
-    news = stage.translator.item(wire.UserMessage(id="1", content=[wire.TextInput(text="hi")]))
+    thread = TranslatedThread()
+    news = thread.translator.item(wire.UserMessage(id="1", content=[wire.TextInput(text="hi")]))
     assert list(tell(news)) == ["user 1 'hi'"]
-    assert not stage.translator.item(wire.UserMessage(id="1", content=[wire.TextInput(text="hi")]), replay=False)
+    assert not thread.translator.item(wire.UserMessage(id="1", content=[wire.TextInput(text="hi")]), replay=False)
 
 
 def test_what_happens_after_a_history_is_told_as_usual() -> None:
-    stage = Stage()
-    history(stage, turn(stage.item("agentMessage", "a", text="ok")))
-    stage.begin()
-    stage.says("b", "ok")
-    stage.over()
-    assert stage.tale == ["say b 'ok'", "end u1 end_turn"]
+    thread = TranslatedThread()
+    history(thread, turn(thread.item("agentMessage", "a", text="ok")))
+    thread.begin()
+    thread.says("b", "ok")
+    thread.over()
+    assert thread.outline == ["say b 'ok'", "end u1 end_turn"]

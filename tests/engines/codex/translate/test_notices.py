@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.engines.codex.translate.harness import Stage
+from tests.engines.codex.translate.harness import TranslatedThread
 
 NOTICES: list[tuple[str, dict[str, Any], list[str]]] = [
     ("warning", {"message": "Careful"}, ["notice warning: Careful"]),
@@ -40,16 +40,16 @@ NOTICES: list[tuple[str, dict[str, Any], list[str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("method", "params", "tale"), NOTICES)
-def test_what_codex_says_is_a_notice(method: str, params: dict[str, Any], tale: list[str]) -> None:
-    stage = Stage()
-    stage.told(method, **params)
-    assert stage.tale == tale
-    assert not stage.translator.unknown
+@pytest.mark.parametrize(("method", "params", "outline"), NOTICES)
+def test_what_codex_says_is_a_notice(method: str, params: dict[str, Any], outline: list[str]) -> None:
+    thread = TranslatedThread()
+    thread.notify(method, **params)
+    assert thread.outline == outline
+    assert not thread.translator.unknown
 
 
 def test_a_goal_is_told_when_it_changes() -> None:
-    stage = Stage()
+    thread = TranslatedThread()
     for status in ("active", "active", "paused"):
-        stage.told("thread/goal/updated", goal={"objective": "ship", "status": status, "tokensUsed": 5})
-    assert stage.tale == ["notice info: Goal: ship", "notice info: Goal paused: ship"]
+        thread.notify("thread/goal/updated", goal={"objective": "ship", "status": status, "tokensUsed": 5})
+    assert thread.outline == ["notice info: Goal: ship", "notice info: Goal paused: ship"]

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.engines.codex.translate import scenarios_calls, scenarios_turns
-from tests.engines.codex.translate.harness import CWD, VERSIONS, Stage
+from tests.engines.codex.translate.harness import CWD, VERSIONS, TranslatedThread
 from tests.engines.codex.translate.scenario import SCENARIOS
 
 PLAYED = (scenarios_calls, scenarios_turns)
@@ -13,8 +13,8 @@ FILES = {f"{CWD}/a.txt": "one\ntwo\nthree\n"}
 @pytest.mark.parametrize("spoken", VERSIONS)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_conversation_is_told_as_it_was(name: str, spoken: str) -> None:
-    play, tale = SCENARIOS[name]
-    stage = Stage(spoken, read=FILES.get)
-    play(stage)
-    assert stage.tale == tale
-    assert not stage.translator.unknown
+    play, outline = SCENARIOS[name]
+    thread = TranslatedThread(spoken, read=FILES.get)
+    play(thread)
+    assert thread.outline == outline
+    assert not thread.translator.unknown

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from antiphon.protocol import v1
-from tests.engines.codex.translate.harness import CWD, VERSIONS, Stage
+from tests.engines.codex.translate.harness import CWD, VERSIONS, TranslatedThread
 
 CALLS: dict[str, tuple[str, dict[str, Any], dict[str, Any], list[str]]] = {
     "a search on the web": (
@@ -68,48 +68,48 @@ CALLS: dict[str, tuple[str, dict[str, Any], dict[str, Any], list[str]]] = {
 @pytest.mark.parametrize("spoken", VERSIONS)
 @pytest.mark.parametrize("name", CALLS)
 def test_each_kind_of_call_is_told_from_start_to_end(name: str, spoken: str) -> None:
-    type, start, end, tale = CALLS[name]
-    stage = Stage(spoken)
-    stage.started(type, "i", **start)
-    stage.completed(type, "i", **end)
-    stage.completed(type, "i", **end) if type != "hookPrompt" else None
-    assert stage.tale == tale
-    assert not stage.translator.unknown
+    type, start, end, outline = CALLS[name]
+    thread = TranslatedThread(spoken)
+    thread.started(type, "i", **start)
+    thread.completed(type, "i", **end)
+    thread.completed(type, "i", **end) if type != "hookPrompt" else None
+    assert thread.outline == outline
+    assert not thread.translator.unknown
 
 
 def test_what_is_known_later_is_told_later() -> None:
-    stage = Stage()
-    stage.started("webSearch", "i", query="")
-    stage.completed("webSearch", "i", query="acp")
-    update = stage.news[-1]
+    thread = TranslatedThread()
+    thread.started("webSearch", "i", query="")
+    thread.completed("webSearch", "i", query="acp")
+    update = thread.events[-1]
     assert isinstance(update, v1.ToolCallUpdate)
     assert (update.title, update.raw_input) == ("Search the web for acp", {"query": "acp"})
 
 
 def test_a_servers_tool_returns_what_the_protocol_knows_and_what_it_does_not() -> None:
-    stage = Stage()
+    thread = TranslatedThread()
     blocks = [{"type": "image", "data": "AA", "mimeType": "image/png"}, {"type": "dance"}, 5]
-    stage.completed("mcpToolCall", "c", status="completed", result={"content": blocks})
-    assert stage.tale[-1] == "update c [completed] image(image/png AA) Unknown '```json\\n5\\n```'"
+    thread.completed("mcpToolCall", "c", status="completed", result={"content": blocks})
+    assert thread.outline[-1] == "update c [completed] image(image/png AA) Unknown '```json\\n5\\n```'"
 
 
 def test_the_progress_of_a_servers_tool_is_shown() -> None:
-    stage = Stage()
-    stage.started("mcpToolCall", "c")
-    stage.told("item/mcpToolCall/progress", itemId="c", message="half way")
-    stage.told("item/mcpToolCall/progress", itemId="nobody", message="half way")
-    assert stage.tale[1:] == ["update c 'half way'"]
+    thread = TranslatedThread()
+    thread.started("mcpToolCall", "c")
+    thread.notify("item/mcpToolCall/progress", itemId="c", message="half way")
+    thread.notify("item/mcpToolCall/progress", itemId="nobody", message="half way")
+    assert thread.outline[1:] == ["update c 'half way'"]
 
 
 def test_an_item_that_nobody_knows_is_counted() -> None:
-    stage = Stage()
-    stage.started("dance", "d")
-    stage.completed("dance", "d")
-    assert stage.news == [] and stage.translator.unknown == {"item dance": 1}
+    thread = TranslatedThread()
+    thread.started("dance", "d")
+    thread.completed("dance", "d")
+    assert thread.events == [] and thread.translator.unknown == {"item dance": 1}
 
 
 def test_a_notification_that_nobody_knows_is_counted() -> None:
-    stage = Stage()
-    stage.told("thread/dance")
-    stage.told("thread/realtime/started")
-    assert stage.news == [] and stage.translator.unknown == {"thread/dance": 1}
+    thread = TranslatedThread()
+    thread.notify("thread/dance")
+    thread.notify("thread/realtime/started")
+    assert thread.events == [] and thread.translator.unknown == {"thread/dance": 1}

@@ -3,12 +3,12 @@
 import gc
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 
-__all__ = ["weight"]
+__all__ = ["object_count"]
 
 _NOT_ITS_OWN = (type, ModuleType, FunctionType, BuiltinFunctionType, CodeType)
 
 
-def weight(thing: object) -> int:
+def object_count(thing: object) -> int:
     """Everything below it but code."""
     seen: dict[int, object] = {}
     todo = [thing]

@@ -6,20 +6,20 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from tests.engines.client import Can, Client, Reply, connected
 from tests.engines.codex.place import Place
-from tests.engines.driving import Can, Client, Told, connected
 from tests.engines.model.steps import Json, wait_limit
 
-__all__ = ["Bare", "Can", "Client", "Told", "bare", "connected"]
+__all__ = ["BareServer", "Can", "Client", "Reply", "bare", "connected"]
 
 
-class Bare:
+class BareServer:
     """Codex's server without us: lines in, lines out."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
         self._number = 0
-        self.told: list[Json] = []
+        self.received: list[Json] = []
         """All that it said by itself."""
 
     def send(self, **line: Any) -> None:
@@ -44,13 +44,13 @@ class Bare:
                 assert "error" not in line, line
                 result: Json = line["result"]
                 return result
-            self.told.append(line)
+            self.received.append(line)
 
     async def until(self, method: str) -> Json:
         """All up to the next notification of this name. Whatever it asks for is accepted."""
         while True:
             line = await self.line()
-            self.told.append(line)
+            self.received.append(line)
             if "id" in line:
                 self.send(id=line["id"], result={"decision": "accept"})
             if line.get("method") == method:
@@ -58,24 +58,24 @@ class Bare:
 
     async def turn(self, thread: str, text: str, **more: Any) -> list[Json]:
         """What it says to this, up to the end of the turn."""
-        before = len(self.told)
+        before = len(self.received)
         await self.ask(
             "turn/start", threadId=thread, input=[{"type": "text", "text": text, "text_elements": []}], **more
         )
-        if not any(each.get("method") == "turn/completed" for each in self.told[before:]):
+        if not any(each.get("method") == "turn/completed" for each in self.received[before:]):
             await self.until("turn/completed")
-        return self.told[before:]
+        return self.received[before:]
 
 
 @asynccontextmanager
-async def bare(at: Place) -> AsyncIterator[Bare]:
+async def bare(at: Place) -> AsyncIterator[BareServer]:
     """A server that was introduced to us."""
     process = await asyncio.create_subprocess_exec(
         at.program, "app-server", cwd=at.folder, env=at.environment, limit=2**26,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        codex = Bare(process)
+        codex = BareServer(process)
         who = {"name": "probe", "title": "Probe", "version": "1"}
         await codex.ask("initialize", clientInfo=who, capabilities={"experimentalApi": True})
         codex.send(method="initialized")

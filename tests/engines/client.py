@@ -23,7 +23,7 @@ from antiphon.connection.connection import Direction
 from tests.engines.model.steps import Json, wait_limit
 from tests.engines.places import Ground
 
-__all__ = ["Can", "Client", "Told", "connected"]
+__all__ = ["Can", "Client", "Reply", "connected"]
 
 Decision: TypeAlias = str | Callable[[v1.RequestPermission], Any]
 """The id or kind of an option, or somebody who decides."""
@@ -41,7 +41,7 @@ class Can:
     """`_meta` of its capabilities."""
 
 
-class Told(NamedTuple):
+class Reply(NamedTuple):
     """A turn: what was told, and how it ended."""
 
     updates: list[v1.Update]
@@ -132,11 +132,11 @@ class Client:
         self.session = await self.agent.new_session(cwd or self.at.folder, on_update=self.between.append, **more)
         return self.session
 
-    async def load(self, session_id: str, **more: Any) -> Told:
+    async def load(self, session_id: str, **more: Any) -> Reply:
         """Open an earlier session: what was told again, as if it were a turn."""
         before = len(self.between)
         self.session = await self.agent.load_session(session_id, self.at.folder, on_update=self.between.append, **more)
-        return Told(self.between[before:], v1.PromptResult(v1.StopReason.END_TURN))
+        return Reply(self.between[before:], v1.PromptResult(v1.StopReason.END_TURN))
 
     async def resume(self, session_id: str, **more: Any) -> ClientSession:
         self.session = await self.agent.resume_session(
@@ -148,13 +148,13 @@ class Client:
         self.session = await self.agent.fork_session(session_id, self.at.folder, on_update=self.between.append, **more)
         return self.session
 
-    async def say(self, text: PromptContent, session: ClientSession | None = None) -> Told:
+    async def say(self, text: PromptContent, session: ClientSession | None = None) -> Reply:
         """One turn to its end; in the session that was opened last, or a new one if there is none."""
         if session is None and not hasattr(self, "session"):
             await self.open()
         turn = (session or self.session).prompt(text)
         async with asyncio.timeout(wait_limit()):
-            return Told([update async for update in turn], turn.result)
+            return Reply([update async for update in turn], turn.result)
 
     # What came.
 
@@ -185,7 +185,7 @@ class Client:
         return [each for each in self.updates if each["sessionUpdate"] == kind]
 
     @property
-    def said(self) -> str:
+    def all_text(self) -> str:
         """All that the agent said, in turns and between them."""
         return "".join(each["content"]["text"] for each in self.updates_of("agent_message_chunk"))
 

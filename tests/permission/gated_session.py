@@ -58,7 +58,7 @@ class User:
         return self._answers.pop(0)
 
 
-class Deeds:
+class AgentActions:
     """What the agent can do in its turn."""
 
     def __init__(self, connection: Connection, session_id: str, cwd: Path) -> None:
@@ -106,10 +106,10 @@ class Deeds:
         return None
 
 
-Play = Callable[[Deeds], Awaitable[None]]
+Play = Callable[[AgentActions], Awaitable[None]]
 
 
-class Stage:
+class GatedSession:
     """A session, and turns in which the agent does what it is told to."""
 
     def __init__(self, session: ClientSession, talker: Talker, cwd: Path) -> None:
@@ -125,12 +125,12 @@ class Stage:
 
     async def _prompt(self, prompt: v1.Prompt) -> v1.PromptResult:
         assert self._talker.connection is not None and self._play is not None
-        await self._play(Deeds(self._talker.connection, prompt.session_id, self._cwd))
+        await self._play(AgentActions(self._talker.connection, prompt.session_id, self._cwd))
         return END
 
 
 @asynccontextmanager
-async def staged(gate: PermissionGate, cwd: Path) -> AsyncIterator[Stage]:
+async def gated_session(gate: PermissionGate, cwd: Path) -> AsyncIterator[GatedSession]:
     talker = Talker()
     handlers: dict[str, Any] = {
         "permission": gate.permission,
@@ -138,7 +138,7 @@ async def staged(gate: PermissionGate, cwd: Path) -> AsyncIterator[Stage]:
         "terminals": GuardedTerminals(Terminals(), gate),
     }
     async with talker.connect(**handlers) as agent:
-        yield Stage(await agent.new_session(cwd), talker, cwd)
+        yield GatedSession(await agent.new_session(cwd), talker, cwd)
 
 
 def stores(database: Database) -> dict[str, Any]:

@@ -15,7 +15,7 @@ NODE = Path(sys.executable).with_name("node")
 NEXT_PYTHON = ROOT / ".venv-peers" / "bin" / "python"
 
 
-class Who(NamedTuple):
+class PeerProgram(NamedTuple):
     """One side's kind. `missing` is empty where it is installed."""
 
     name: str
@@ -46,40 +46,40 @@ def _node(*program: str) -> tuple[str, ...]:
 
 
 @cache
-def everybody() -> dict[str, Who]:
+def everybody() -> dict[str, PeerProgram]:
     """By the short names that the tests use."""
     this, following = sys.executable, str(NEXT_PYTHON)
     npm: dict[str, str] = json.loads((HERE / "package.json").read_text(encoding="utf-8"))["dependencies"]
     no_next = "" if NEXT_PYTHON.exists() else "is not installed: make could not install requirements/peers.txt"
     no_npm = "is not installed: npm could not install the peers of tests/interop"
     return {
-        "antiphon": Who(
+        "antiphon": PeerProgram(
             "Antiphon",
             "",
             (this, str(HERE / "our_client.py")),
             (this, "-m", "antiphon", "agent", "--engine", "demo"),
         ),
-        "python": Who(
+        "python": PeerProgram(
             "Python SDK",
             _locked("dev.txt", "agent-client-protocol"),
             _python(this, "client"),
             _python(this, "agent"),
         ),
-        "python-next": Who(
+        "python-next": PeerProgram(
             "Python SDK",
             _locked("peers.txt", "agent-client-protocol"),
             _python(following, "client"),
             _python(following, "agent"),
             no_next,
         ),
-        "typescript": Who(
+        "typescript": PeerProgram(
             "TypeScript SDK",
             npm["@agentclientprotocol/sdk"],
             _node("peers", "typescript_client.mjs"),
             _node("peers", "typescript_agent.mjs"),
             "" if (MODULES / "@agentclientprotocol" / "sdk").exists() else no_npm,
         ),
-        "acpx": Who(
+        "acpx": PeerProgram(
             "acpx",
             npm["acpx"],
             _node("node_modules", "acpx", "dist", "cli.js"),

@@ -17,7 +17,7 @@ import msgspec
 from antiphon.transports.process import ProcessTransport, spawn
 from tests.seeds.table import HANG, AgentRow, Sent, differences, filled
 
-__all__ = ["Agents", "Talk", "talking"]
+__all__ = ["Agents", "Exchange", "exchange_with"]
 
 Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +38,7 @@ COMMANDS: dict[str, list[str]] = {
 }
 
 
-class Talk:
+class Exchange:
     """One conversation."""
 
     def __init__(self, transport: ProcessTransport, row: AgentRow, folder: Path) -> None:
@@ -132,7 +132,7 @@ class Talk:
 
 
 @asynccontextmanager
-async def talking(row: AgentRow, folder: Path, env: dict[str, str]) -> AsyncIterator[Talk]:
+async def exchange_with(row: AgentRow, folder: Path, env: dict[str, str]) -> AsyncIterator[Exchange]:
     """A conversation with the agent of a row, which has been introduced, in a process of its own."""
     whole = {
         "PATH": os.environ["PATH"],
@@ -144,7 +144,7 @@ async def talking(row: AgentRow, folder: Path, env: dict[str, str]) -> AsyncIter
         **env,
     }
     transport = await spawn([sys.executable, "-m", "antiphon", "agent", *COMMANDS[row.agent]], cwd=folder, env=whole)
-    talk = Talk(transport, row, folder)
+    talk = Exchange(transport, row, folder)
     listening = asyncio.create_task(talk.listen())
     try:
         if row.hello is not False:
@@ -168,7 +168,7 @@ class Agents:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._talks: dict[tuple[str, str], tuple[Talk, AsyncExitStack]] = {}
+        self._talks: dict[tuple[str, str], tuple[Exchange, AsyncExitStack]] = {}
 
     def folder(self, row: AgentRow) -> Path:
         """Return the directory of the process that this row shares."""
@@ -177,16 +177,16 @@ class Agents:
         return folder
 
     @asynccontextmanager
-    async def talking(self, row: AgentRow, folder: Path, env: dict[str, str]) -> AsyncIterator[Talk]:
+    async def exchange_with(self, row: AgentRow, folder: Path, env: dict[str, str]) -> AsyncIterator[Exchange]:
         """Talk to the agent of a row. After a failure the next row gets a new process."""
         if is_about_the_connection(row):
-            async with talking(row, folder, env) as talk:
+            async with exchange_with(row, folder, env) as talk:
                 yield talk
             return
         key = (row.agent, row.seed)
         if key not in self._talks:
             stack = AsyncExitStack()
-            self._talks[key] = await stack.enter_async_context(talking(row, self.folder(row), env)), stack
+            self._talks[key] = await stack.enter_async_context(exchange_with(row, self.folder(row), env)), stack
         talk, _ = self._talks[key]
         talk.begin(row, folder)
         try:

@@ -10,7 +10,7 @@ import pytest
 from antiphon.store.database import Database
 from antiphon.store.errors import StoreError
 from antiphon.store.file import copy_of
-from tests.store.shelf import file_in, opened
+from tests.store.stores import file_in, opened
 
 ONE = ("CREATE TABLE one (x)", "INSERT INTO one VALUES ('kept')")
 TWO = ("CREATE TABLE two (x)", "INSERT INTO two SELECT x FROM one")

@@ -81,7 +81,7 @@ class Place:
         return shlex.join([sys.executable, "-S", "-m", kind.__module__, kind.__name__, str(self.log)])
 
     @property
-    def heard(self) -> list[str]:
+    def received(self) -> list[str]:
         return self.log.read_text(encoding="utf-8").splitlines()
 
     def run(self, *words: str, line: str | bytes | None = None, env: dict[str, str] | None = None) -> Done:

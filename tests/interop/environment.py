@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from antiphon.transports import tree
 from tests.interop import scenario
-from tests.interop.who import PROGRAMS, Who
+from tests.interop.programs import PROGRAMS, PeerProgram
 
 PATIENCE = 50.0
 """Seconds for a whole scenario: it takes two or three, and a step gives up after twenty."""
 
 
-class Stage:
+class Environment:
     """A folder to work in, a home, and an environment that is nobody else's."""
 
     def __init__(self, place: Path) -> None:
@@ -44,9 +44,9 @@ class Stage:
 
 
 @contextmanager
-def stage(place: Path) -> Iterator[Stage]:
+def environment(place: Path) -> Iterator[Environment]:
     """Nothing that was started on it is left when it ends."""
-    made = Stage(place)
+    made = Environment(place)
     try:
         yield made
     finally:
@@ -61,6 +61,6 @@ class Played(NamedTuple):
     logged: str
 
 
-def play(on: Stage, client: Who, agent: Who) -> Played:
+def play(on: Environment, client: PeerProgram, agent: PeerProgram) -> Played:
     done = on.run([*client.client, str(on.folder), *on.tapped(agent.agent)])
     return Played(scenario.read(done.stdout), on.traffic(), done.stderr)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli import agents
-from tests.cli.running import Place, ended
+from tests.cli.program import Place, ended
 from tests.limits import limit
 
 pytestmark = pytest.mark.slow  # each starts several programs
@@ -20,7 +20,7 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-def heard(program: "subprocess.Popen[bytes]", wanted: bytes) -> None:
+def read_until(program: "subprocess.Popen[bytes]", wanted: bytes) -> None:
     """Read until it has said this."""
     assert program.stdout is not None
     line = b""
@@ -40,12 +40,12 @@ def is_alive(pid: int) -> bool:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_cancels_the_turn(number: signal.Signals, place: Place) -> None:
     program = place.start("go", "--agent", place.agent(agents.Waits))
-    heard(program, b"begun")
+    read_until(program, b"begun")
     program.send_signal(number)
     done = ended(program)
     assert done.status == 130 and "cancelling" in done.err and "stopped: cancelled" in done.err
     assert "▸ Work" in done.err  # what was not finished is told
-    assert place.heard[-1] == "session/cancel"
+    assert place.received[-1] == "session/cancel"
 
 
 def test_a_signal_while_the_agent_starts_ends_it(place: Place) -> None:
@@ -59,8 +59,8 @@ def test_a_signal_while_the_agent_starts_ends_it(place: Place) -> None:
 
 def test_a_second_ctrl_c_ends_the_whole_tree_at_once(place: Place) -> None:
     program = place.start("go", "--agent", place.agent(agents.NeverEnds))
-    heard(program, b"working")
-    pids = [int(pid) for pid in place.heard[-1].split()[1:]]
+    read_until(program, b"working")
+    pids = [int(pid) for pid in place.received[-1].split()[1:]]
     assert len(pids) == 2 and all(map(is_alive, pids))
     program.send_signal(signal.SIGINT)
     assert program.stderr is not None and b"cancelling" in program.stderr.readline()
@@ -74,8 +74,8 @@ def test_a_second_ctrl_c_ends_the_whole_tree_at_once(place: Place) -> None:
 
 def test_an_agent_that_ignores_the_cancellation_is_ended_with_its_tree(place: Place) -> None:
     program = place.start("go", "--agent", place.agent(agents.NeverEnds))
-    heard(program, b"working")
-    pids = [int(pid) for pid in place.heard[-1].split()[1:]]
+    read_until(program, b"working")
+    pids = [int(pid) for pid in place.received[-1].split()[1:]]
     program.send_signal(signal.SIGINT)
     assert ended(program).status == 130
     assert not any(map(is_alive, pids))
@@ -85,7 +85,7 @@ def test_the_limit_cancels_the_turn_and_ends_with_124(place: Place) -> None:
     done = place.run("go", "--agent", place.agent(agents.Waits), "--timeout", "1.5")
     assert done.status == 124 and done.out == "begun\n"
     assert "longer than 1.5s" in done.err and "hint: " in done.err
-    assert place.heard[-1] == "session/cancel"
+    assert place.received[-1] == "session/cancel"
 
 
 def test_the_limit_counts_while_the_agent_starts(place: Place) -> None:
@@ -95,7 +95,7 @@ def test_the_limit_counts_while_the_agent_starts(place: Place) -> None:
 
 def test_a_cancelled_turn_has_its_result(place: Place) -> None:
     program = place.start("/slow 1000", "--json")
-    heard(program, b'"text":"2 "}\n')
+    read_until(program, b'"text":"2 "}\n')
     program.send_signal(signal.SIGINT)
     result = ended(program).result
     assert (result["exitCode"], result["stopReason"]) == (130, "cancelled")
@@ -104,7 +104,7 @@ def test_a_cancelled_turn_has_its_result(place: Place) -> None:
 
 def test_a_reader_that_goes_away_ends_the_run_without_a_trace(place: Place) -> None:
     program = place.start("/slow 1000")
-    heard(program, b"2 ")
+    read_until(program, b"2 ")
     assert program.stdout is not None and program.stderr is not None
     program.stdout.close()
     err = program.stderr.read().decode()

@@ -25,20 +25,20 @@ class Side:
     def __init__(self, direction: Direction) -> None:
         self.direction = direction
 
-    def says(self, message: Any, after: float = 0.0) -> Line:
+    def sends(self, message: Any, after: float = 0.0) -> Line:
         return Line(self.direction, message if isinstance(message, bytes) else msgspec.json.encode(message), after)
 
     def asks(self, id: Any, method: str, **params: Any) -> Line:
-        return self.says({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+        return self.sends({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 
-    def tells(self, method: str, **params: Any) -> Line:
-        return self.says({"jsonrpc": "2.0", "method": method, "params": params})
+    def notifies(self, method: str, **params: Any) -> Line:
+        return self.sends({"jsonrpc": "2.0", "method": method, "params": params})
 
     def gives(self, id: Any, after: float = 0.0, **result: Any) -> Line:
-        return self.says({"jsonrpc": "2.0", "id": id, "result": result}, after)
+        return self.sends({"jsonrpc": "2.0", "id": id, "result": result}, after)
 
     def fails(self, id: Any, code: Any = -32603, message: Any = "It went wrong", after: float = 0.0) -> Line:
-        return self.says({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}, after)
+        return self.sends({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}, after)
 
 
 client, agent = Side(Direction.C2A), Side(Direction.A2C)
@@ -70,10 +70,10 @@ def text(words: str) -> Json:
 
 
 def update(kind: str, session: str = "s", **fields: Any) -> Line:
-    return agent.tells("session/update", sessionId=session, update={"sessionUpdate": kind, **fields})
+    return agent.notifies("session/update", sessionId=session, update={"sessionUpdate": kind, **fields})
 
 
-def says(words: str = "Hi", session: str = "s", kind: str = "agent_message_chunk") -> Line:
+def message_chunk(words: str = "Hi", session: str = "s", kind: str = "agent_message_chunk") -> Line:
     return update(kind, session, content=text(words))
 
 
@@ -100,7 +100,7 @@ def dismissed(id: int = 50) -> Line:
 
 def turn(*lines: Line, id: int = 2) -> list[Line]:
     """A whole turn with these lines in it."""
-    return [prompt(id), *(lines or [says()]), done(id)]
+    return [prompt(id), *(lines or [message_chunk()]), done(id)]
 
 
 def judged(talk: Iterable[Line]) -> TrafficChecker:
