@@ -16,7 +16,7 @@ from tests.limits import limit
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_conversation_shows_every_frame_and_what_was_said() -> None:
+def test_the_example_shows_every_frame_and_message() -> None:
     done = subprocess.run(
         [sys.executable, "examples/conversation.py", "one", "two"],
         cwd=ROOT,

@@ -170,7 +170,7 @@ def test_a_recording_is_read_and_replayed(home: Home) -> None:
 
 
 @pytest.mark.parametrize("words", [["sessions", "list"], ["policy", "list"], ["run", "--agent", "demo", "hello"]])
-def test_a_file_of_a_newer_program_is_left_alone_and_said(home: Home, words: list[str]) -> None:
+def test_a_file_of_a_newer_program_is_left_alone_and_reported(home: Home, words: list[str]) -> None:
     with closing(sqlite3.connect(home.database)) as connection:
         connection.execute("PRAGMA user_version = 99")
     shutil.copy(home.database, home.root / "as-it-was")

@@ -41,7 +41,7 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("program", [(Path(sys.executable).with_name("antiphon"),), (sys.executable, "-m", "antiphon")])
-def test_the_program_tells_its_version(program: tuple[str | Path, ...]) -> None:
+def test_the_program_prints_its_version(program: tuple[str | Path, ...]) -> None:
     done = run(*program, "--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"antiphon {antiphon.__version__}\n", "")
 

@@ -174,7 +174,7 @@ def test_the_demo_is_connected_without_the_catalogue() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_found_shows_what_somebody_would_type(place: Path) -> None:
+def test_found_shows_what_a_user_would_type(place: Path) -> None:
     program(place / "bin", "gemini")
     found = find("gemini")
     assert isinstance(found, FoundAgent) and found.shown == "gemini --acp"

@@ -105,7 +105,7 @@ def test_what_cannot_be_started_comes_with_what_to_do() -> None:
     ],
     ids=lambda bad: str(bad)[:40],
 )
-def test_an_entry_that_is_not_understood_is_told_and_left_out(bad: object) -> None:
+def test_an_entry_that_is_not_understood_is_reported_and_left_out(bad: object) -> None:
     found = read(registry(agent("good"), bad, agent("best")))
     assert list(found.agents) == ["good", "best"]
     assert len(found.problems) == 1 and found.problems[0].startswith("agent 2 ")

@@ -80,7 +80,7 @@ def test_a_proxy_is_not_asked_about_this_machine(server: str, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("path", ["/missing", "/away", "/file", "/round", "/large"])
-def test_what_cannot_be_fetched_is_told_in_a_sentence(server: str, path: str) -> None:
+def test_what_cannot_be_fetched_is_reported_in_a_sentence(server: str, path: str) -> None:
     with pytest.raises(RegistryProblem, match="\nhint: "):
         fetch(server + path)
 
@@ -138,7 +138,7 @@ def test_what_is_no_registry_leaves_the_copy_as_it_is(place: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}", b'{"source":"x","readAt":"y","registry":7}', b"\xff"])
-def test_a_damaged_copy_is_told_and_counts_as_none(place: Path, damage: bytes) -> None:
+def test_a_damaged_copy_is_reported_and_counts_as_none(place: Path, damage: bytes) -> None:
     cache_file().parent.mkdir(parents=True, exist_ok=True)
     cache_file().write_bytes(damage)
     with pytest.raises(RegistryProblem, match="--forget"):

@@ -38,7 +38,7 @@ async def test_every_program_is_asked_and_each_keeps_its_place(place: Path) -> N
         assert [agent.version for agent in await with_versions(agents)] == [f"1.0.{n}" for n in range(20)]
 
 
-async def test_a_program_that_fails_or_hangs_has_no_version_and_holds_nobody_up(place: Path) -> None:
+async def test_a_program_that_fails_or_hangs_has_no_version_and_delays_nothing(place: Path) -> None:
     agents = [
         shell(place / "bin", "fails", "echo 1.0; exit 3"),
         shell(place / "bin", "hangs", "echo 1.0; sleep 1000"),

@@ -80,7 +80,7 @@ def test_names_alone_start_nothing(place: Path) -> None:
     assert not (place / "started").exists()
 
 
-def test_mistakes_in_the_config_file_are_told_beside_the_list(place: Path) -> None:
+def test_mistakes_in_the_config_file_are_reported_beside_the_list(place: Path) -> None:
     own(place, 'model = 7\n[agents.mine]\ncommand = "x --acp"\n')
     done = agents()
     assert done.returncode == 0 and "demo" in done.stdout
@@ -236,12 +236,12 @@ def test_a_registry_is_read_listed_and_forgotten(place: Path) -> None:
     assert "lute" not in agents("--names").stdout
 
 
-def test_a_registry_that_cannot_be_had_is_told(place: Path) -> None:
+def test_a_registry_that_cannot_be_had_is_reported(place: Path) -> None:
     assert "there is no file" in refused("registry", "nothing.json", status=2)
     assert "not fetched" in refused("registry", "http://example.org/registry.json")
 
 
-def test_a_damaged_copy_of_a_registry_is_told_beside_the_list(place: Path) -> None:
+def test_a_damaged_copy_of_a_registry_is_reported_beside_the_list(place: Path) -> None:
     (place / "state" / "registry.json").write_text("{", encoding="utf-8")
     done = agents()
     assert done.returncode == 0 and "demo" in done.stdout and "registry --forget" in done.stderr

@@ -137,7 +137,7 @@ def test_every_command_is_suggested_to_those_who_mistype_it(name: str, run: Run)
 
 
 @spoken
-def test_an_option_without_its_value_is_told_in_our_words(path: tuple[str, ...], run: Run) -> None:
+def test_an_option_without_its_value_is_reported_in_our_words(path: tuple[str, ...], run: Run) -> None:
     for action in options_of(path):
         if action.nargs is None and action.option_strings[-1].startswith("--"):
             tail = ("--", "cat") if path == ("record",) else ()
@@ -148,7 +148,7 @@ def test_an_option_without_its_value_is_told_in_our_words(path: tuple[str, ...],
 
 
 @every
-def test_nothing_speaks_in_the_words_of_argparse(path: tuple[str, ...], run: Run) -> None:
+def test_no_message_is_in_the_words_of_argparse(path: tuple[str, ...], run: Run) -> None:
     tries: list[tuple[str, ...]] = [(), ("a", "b", "c", "d"), ("--help=x",), ("--json=x",), ("--", "x")]
     for words in tries:
         if path in {("agent",), ("chat",), ("run",)} and not any(

@@ -113,7 +113,7 @@ def test_a_form_is_asked_field_by_field_with_defaults_and_checks(tmp_path: Path)
         terminal.ask(ESCAPE, "You would rather not say.")
 
 
-def test_a_page_is_shown_with_its_whole_address_and_opened_by_nobody_else(tmp_path: Path) -> None:
+def test_a_page_is_shown_with_its_whole_address_and_not_opened_unasked(tmp_path: Path) -> None:
     with chat(tmp_path) as terminal:
         begin(terminal)
         terminal.ask(f"/visit https://example.org/a?b=c{ENTER}", " o  open it in the browser")
@@ -140,7 +140,7 @@ def test_what_is_typed_while_a_turn_runs_waits_and_comes_back_when_it_is_cancell
         assert terminal.wait_for_end() == 0
 
 
-def test_what_waits_is_said_when_the_turn_is_over(tmp_path: Path) -> None:
+def test_prompts_that_wait_are_sent_when_the_turn_is_over(tmp_path: Path) -> None:
     with chat(tmp_path) as terminal:
         begin(terminal)
         terminal.ask(f"/slow 15{ENTER}", "1 2 3")
@@ -214,7 +214,7 @@ def test_our_own_commands(tmp_path: Path) -> None:
         assert terminal.wait_for_end() == 0
 
 
-def test_sessions_are_listed_and_loaded_with_what_was_said(tmp_path: Path) -> None:
+def test_sessions_are_listed_and_loaded_with_their_history(tmp_path: Path) -> None:
     with chat(tmp_path) as terminal:
         begin(terminal)
         terminal.ask(f"/echo the first song{ENTER}", "the first song")
@@ -311,7 +311,7 @@ def test_a_login_is_asked_for_and_the_request_goes_on(tmp_path: Path) -> None:
         assert "error: " in terminal.all and "hint: " in terminal.all
 
 
-def test_a_turn_that_finds_nobody_signed_in_asks_for_it_and_is_not_sent_twice(tmp_path: Path) -> None:
+def test_a_turn_without_a_login_asks_for_it_and_is_not_sent_twice(tmp_path: Path) -> None:
     agent = tmp_path / "agent.py"
     late = LOCKED_AGENT.replace("async def new_session", "async def begin").replace("prompt(self, turn):", LATE)
     agent.write_text(late, encoding="utf-8")
@@ -385,7 +385,7 @@ def test_without_a_terminal_it_says_what_to_use(tmp_path: Path) -> None:
     assert done.stderr == 'error: a chat needs a terminal\nhint: use `antiphon run "…"` in scripts and pipes\n'
 
 
-def test_a_terminal_that_cannot_be_drawn_on_is_told(tmp_path: Path) -> None:
+def test_a_terminal_that_cannot_be_drawn_on_is_reported(tmp_path: Path) -> None:
     with chat(tmp_path, TERM="dumb") as terminal:
         assert terminal.wait_for_end() == 1
         assert "hint: use `antiphon run" in terminal.all

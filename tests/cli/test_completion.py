@@ -199,7 +199,7 @@ def test_words_it_does_not_know_end_in_a_hint(words: tuple[str, ...]) -> None:
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.splitlines()[-1].startswith("hint: ")
 
 
-def test_help_says_how_each_shell_is_told() -> None:
+def test_help_says_how_each_shell_is_set_up() -> None:
     command = [sys.executable, "-m", "antiphon", "completion", "--help"]
     done = subprocess.run(command, capture_output=True, check=True, encoding="utf-8", timeout=limit())
     assert all(f"antiphon completion {shell}" in done.stdout for shell in SHELLS)

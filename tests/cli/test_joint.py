@@ -91,7 +91,7 @@ def opened(place: Place, name: str | None, *command: str) -> tuple[str, list[str
 
 @pytest.mark.slow
 @pytest.mark.parametrize("client", ["zed", "CodeCompanion.nvim", "antiphon", None])
-def test_a_new_thread_in_an_editor_is_not_what_a_script_said(place: Place, client: str | None) -> None:
+def test_a_new_thread_in_an_editor_is_not_the_session_of_a_script(place: Place, client: str | None) -> None:
     script = session_of(place)
     id, printed = opened(place, client)
     assert id != script and printed == []
@@ -99,7 +99,7 @@ def test_a_new_thread_in_an_editor_is_not_what_a_script_said(place: Place, clien
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tool", ["record", "run"])
-def test_a_recording_and_a_run_of_it_begin_with_nothing_that_was_said_before(place: Place, tool: str) -> None:
+def test_a_recording_and_a_run_of_it_begin_without_earlier_history(place: Place, tool: str) -> None:
     before = edited(place, "somebody else's words")
     recorded = ("record", "-o", str(place.cwd.parent / "talk.jsonl"), "--", sys.executable, "-m", "antiphon", "agent")
     if tool == "record":
@@ -169,7 +169,7 @@ def test_a_run_is_continued_and_resumed(place: Place) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_said_in_an_editor_since_is_what_is_continued(place: Place) -> None:
+def test_the_latest_session_of_an_editor_is_continued(place: Place) -> None:
     ours = session_of(place)
     theirs = edited(place, "hello from the editor")
     assert session_of(place, "--continue") == theirs != ours
@@ -178,7 +178,7 @@ def test_what_was_said_in_an_editor_since_is_what_is_continued(place: Place) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("agent", ["antiphon", "demo"])
-def test_a_chat_in_which_nothing_was_said_hides_no_other(agent: str, tmp_path: Path) -> None:
+def test_a_chat_without_a_prompt_hides_no_other(agent: str, tmp_path: Path) -> None:
     place = Place(tmp_path)
     place.configure(DEMO)
     first = str(place.run("hi", "--agent", agent, "--json").result["sessionId"])
@@ -192,7 +192,7 @@ def test_a_chat_in_which_nothing_was_said_hides_no_other(agent: str, tmp_path: P
 
 
 @pytest.mark.slow
-def test_a_directory_in_which_nothing_was_said_has_nothing_to_continue(place: Place, tmp_path: Path) -> None:
+def test_a_directory_without_a_prompt_has_nothing_to_continue(place: Place, tmp_path: Path) -> None:
     with chat(tmp_path, "antiphon", HOME=str(tmp_path)) as terminal:
         ready(terminal)
         leave(terminal)

@@ -165,7 +165,7 @@ def test_a_store_that_cannot_be_used_means_ask(policy: Policy, home: Path) -> No
         ("trust", "nowhere"),
     ],
 )
-def test_what_makes_no_sense_is_told_with_a_hint(policy: Policy, words: tuple[str, ...]) -> None:
+def test_what_makes_no_sense_is_reported_with_a_hint(policy: Policy, words: tuple[str, ...]) -> None:
     status, data, printed = policy(*words)
     assert (status, data) == (2, "")
     assert printed.startswith("error: ") and "\nhint: " in printed

@@ -99,7 +99,7 @@ def test_what_makes_no_sense_ends_with_2_and_a_hint(words: tuple[str, ...], why:
     assert lines[0].startswith("error: ") and why in done.err and lines[-1].startswith("hint: ")
 
 
-def test_help_tells_every_option_and_status(place: Place) -> None:
+def test_help_has_every_option_and_status(place: Place) -> None:
     done = place.run("--help")
     assert done.status == 0 and done.err == ""
     for word in ("--agent", "--attach", "--json", "--on-ask", "124", "130", "@path#L10:20"):
@@ -129,7 +129,7 @@ def test_quiet_gives_the_last_message_alone(place: Place) -> None:
     assert (done.out, done.err) == ("`notes.txt` has 1 line now.\n", "")
 
 
-def test_messages_are_told_apart_by_an_empty_line(place: Place) -> None:
+def test_messages_are_distinguished_by_an_empty_line(place: Place) -> None:
     done = place.run("/run true", "--deny", "Bash")
     assert done.out == "You did not allow it, so nothing was done.\n"
     done = place.run("/limit 5 echo one", "--allow", "Bash(echo *)")
@@ -138,7 +138,7 @@ def test_messages_are_told_apart_by_an_empty_line(place: Place) -> None:
     assert done.out == "Call.\n\nResponse.\n"
 
 
-def test_what_the_agent_tells_behind_its_answer_is_still_shown(place: Place) -> None:
+def test_updates_after_the_response_are_still_shown(place: Place) -> None:
     done = place.run("hi", "--agent", place.agent(agents.TellsLate))
     assert done.out == "Call and response.\n"
 
@@ -198,7 +198,7 @@ def test_a_login_that_is_wanted_ends_with_1_and_the_methods(place: Place) -> Non
     assert hint.startswith("hint: ") and "`browser` (In the browser: opens a page)" in hint and "`key`" in hint
 
 
-def test_what_nobody_was_asked_about_is_denied_and_ends_with_5(place: Place) -> None:
+def test_a_request_that_the_user_could_not_answer_is_denied_and_ends_with_5(place: Place) -> None:
     done = place.run("/edit notes.txt hello")
     assert done.status == 5 and not (place.cwd / "notes.txt").exists()
     assert "✗ denied (edit)" in done.err and "✗ Edit notes.txt (denied)" in done.err
@@ -268,7 +268,7 @@ def test_the_permission_mode_decides_what_no_rule_does(mode: str, status: int, p
     assert (place.cwd / "notes.txt").exists() == (mode in ("acceptEdits", "bypassPermissions"))
 
 
-def test_questions_are_declined_where_nobody_is(place: Place) -> None:
+def test_questions_are_declined_without_a_user(place: Place) -> None:
     done = place.run("/ask")
     assert (done.status, done.out) == (0, "You would rather not say.\n")
     assert "? Which part do you sing? (declined)" in done.err
@@ -285,7 +285,7 @@ def test_settings_of_the_user_hold_and_the_command_line_wins(place: Place) -> No
     assert place.run("/edit other.txt", "--agent", "demo", "--deny", "Edit").out.startswith("You did not allow it")
 
 
-def test_a_broken_config_file_is_told_and_allows_nothing(place: Place) -> None:
+def test_a_broken_config_file_is_reported_and_allows_nothing(place: Place) -> None:
     place.configure('[policy\nallow = ["Edit"]\n')
     done = place.run("/edit notes.txt", "--allow", "Edit")
     assert done.status == 5 and "warning: " in done.err and not (place.cwd / "notes.txt").exists()

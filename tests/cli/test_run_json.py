@@ -172,7 +172,7 @@ def test_an_error_is_in_the_result_too(place: Place) -> None:
     ],
     ids=str,
 )
-def test_what_may_succeed_later_is_said_to_be_retryable(error: Exception, retryable: bool) -> None:
+def test_what_may_succeed_later_is_marked_as_retryable(error: Exception, retryable: bool) -> None:
     assert is_retryable(error) is retryable
 
 

@@ -39,7 +39,7 @@ def test_nothing_draws_and_no_code_is_hidden(text: str, shown: str) -> None:
     assert prose(text) == shown
 
 
-def test_what_somebody_decides_by_has_nothing_invisible() -> None:
+def test_what_the_user_decides_by_has_nothing_invisible() -> None:
     assert exact("rm\u200b x\u00a0y\u202e") == "rm<U+200B> x<U+00A0>y<U+202E>"
 
 
@@ -100,7 +100,7 @@ def test_a_typed_line_is_a_value(field: v1.Property, line: str, value: object) -
         (v1.MultiSelectProperty(v1.StringItems(["a", "b"]), max_items=1), "a,b"),
     ],
 )
-def test_what_does_not_fit_is_told(field: v1.Property, line: str) -> None:
+def test_what_does_not_fit_is_reported(field: v1.Property, line: str) -> None:
     with pytest.raises(Wrong):
         one(field).read(line)
 

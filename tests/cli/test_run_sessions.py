@@ -47,7 +47,7 @@ def test_a_name_whose_session_is_gone_gets_a_new_one_and_says_so(place: Place) -
     assert (again.status, again.out) == (0, "hi\n") and "the session `work` is gone" in again.err
 
 
-def test_a_history_that_is_told_again_is_not_shown_again(place: Place) -> None:
+def test_a_history_that_is_replayed_is_not_shown_again(place: Place) -> None:
     words = ("hi", "--agent", place.agent(agents.Replays), "--session", "work")
     place.run(*words)
     again = place.run(*words, "--json")

@@ -116,7 +116,7 @@ def test_what_was_typed_before_the_question_is_no_answer(place: Place) -> None:
     assert "You did not allow it" in text
 
 
-def test_on_ask_means_that_nobody_is_asked(place: Place) -> None:
+def test_on_ask_means_that_the_user_is_not_asked(place: Place) -> None:
     with place.terminal("/edit notes.txt", "--agent", "demo", "--on-ask", "deny") as terminal:
         status, text = terminal.finish()
     assert status == 5 and "Allow?" not in text

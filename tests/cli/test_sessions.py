@@ -129,7 +129,7 @@ def test_sessions_of_scripts_are_marked_and_left_out_on_request(home: Path, sess
     )
 
 
-def test_where_there_is_none_that_is_said_and_nothing_is_made(home: Path, sessions: Sessions) -> None:
+def test_a_missing_session_is_reported_and_nothing_is_created(home: Path, sessions: Sessions) -> None:
     assert sessions() == (0, "", "there is no session in this directory yet\n")
     assert sessions("--all") == (0, "", "there is no session yet\n")
     assert sessions("--json") == (0, "", "there is no session in this directory yet\n")
@@ -302,7 +302,7 @@ def test_resuming_opens_the_chat_on_the_session(
     assert status == 1 and "is open" in err and "or fork it" in err and len(opened) == 1
 
 
-def test_what_makes_no_sense_is_told(home: Path, sessions: Sessions) -> None:
+def test_what_makes_no_sense_is_reported(home: Path, sessions: Sessions) -> None:
     for words in (["frobnicate"], ["show"], ["export", "last", "-o", "x.pdf"], ["list", "--limit", "many"]):
         status, out, err = sessions(*words)
         assert (status, out) == (2, "") and err.startswith("error: ")

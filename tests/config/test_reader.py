@@ -106,7 +106,7 @@ def test_the_example_of_the_page_is_right() -> None:
         ("[duet]\nnugde = true\n", 2, "`duet.nugde`"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(text: str, line: int, words: str) -> None:
+def test_what_is_wrong_is_reported_with_its_line(text: str, line: int, words: str) -> None:
     problems = problems_of(text)
     assert [where for where, _, _ in problems] == [line] and words in problems[0][1]
 

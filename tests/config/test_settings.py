@@ -83,7 +83,7 @@ def test_trust_is_asked_with_the_directory_and_the_digest_of_the_very_text(home:
     assert [rule.text for rule in loaded.settings.allow] == ["Edit"] and loaded.notes == ()
 
 
-def test_what_does_not_count_yet_is_told_with_what_to_do(home: Path) -> None:
+def test_what_does_not_count_yet_is_reported_with_what_to_do(home: Path) -> None:
     work = home / "work"
     path = project(work, '[policy]\nallow = ["Edit"]\n[agents.x]\ncommand = ["x"]\n')
     (note,) = untrusted(work).notes
@@ -132,7 +132,7 @@ def unreadable(kind: str, path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "device", "circle", "large", "binary"])
-def test_a_file_that_cannot_be_read_is_told_and_breaks_the_policy(home: Path, kind: str) -> None:
+def test_a_file_that_cannot_be_read_is_reported_and_breaks_the_policy(home: Path, kind: str) -> None:
     path = home / "config" / "config.toml"
     unreadable(kind, path)
     loaded = untrusted(home)
@@ -177,7 +177,9 @@ def test_a_project_never_chooses_the_program_of_an_engine(engine: str, home: Pat
         assert [advice.sentence for advice in loaded.notes] == [note]
 
 
-def test_engines_and_the_command_for_tasks_of_a_project_are_told_to_count_nowhere_but_at_home(home: Path) -> None:
+def test_engines_and_the_command_for_tasks_of_a_project_are_reported_to_count_only_in_the_users_file(
+    home: Path,
+) -> None:
     path = project(home / "work", '[duet]\nengines = ["evil --acp"]\ntasks = ["rm"]\nroute = "duet"\n')
     loaded = load(home / "work", lambda directory, digest: True)
     assert (loaded.settings.duet.engines, loaded.settings.duet.tasks, loaded.settings.duet.route) == (

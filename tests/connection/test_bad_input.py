@@ -149,7 +149,7 @@ async def test_bad_input_gets_a_clear_error_and_a_good_request_follows(mirror: P
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", SILENT)
-async def test_what_nobody_can_be_told_about_is_not_answered(mirror: ProcessTransport, name: str) -> None:
+async def test_a_message_that_needs_no_response_gets_none(mirror: ProcessTransport, name: str) -> None:
     async with asyncio.timeout(10):
         await mirror.send(SILENT[name])
         await a_good_request_works(mirror)

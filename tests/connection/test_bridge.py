@@ -337,7 +337,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("line", "code"), REFUSED.values(), ids=REFUSED)
-async def test_what_speaks_of_an_id_and_is_no_message_is_refused_and_not_forwarded(line: bytes, code: int) -> None:
+async def test_what_has_an_id_and_is_no_message_is_refused_and_not_forwarded(line: bytes, code: int) -> None:
     async with across() as end:
         end.client.send(line)
         assert (await end.client.opened())["error"]["code"] == code

@@ -31,7 +31,7 @@ def answers(frame: bytes) -> list[dict[str, Any]]:
     return [msgspec.json.decode(line) for line in done.stdout.splitlines()]
 
 
-async def test_a_whole_conversation_with_a_quick_agent() -> None:
+async def test_a_whole_session_with_a_quick_agent() -> None:
     async with (
         asyncio.timeout(20),
         Connection(await spawn([sys.executable, str(AGENT)]), tolerant=True, version=V1) as agent,

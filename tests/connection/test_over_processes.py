@@ -22,7 +22,7 @@ from tests.connection.ends import text_of
 AGENT = Path(__file__).parents[2] / "examples" / "minimal_agent.py"
 
 
-async def test_a_whole_conversation_with_a_real_agent() -> None:
+async def test_a_whole_session_with_a_real_agent() -> None:
     async with (
         asyncio.timeout(20),
         Connection(await spawn([sys.executable, str(AGENT)]), tolerant=True, version=V1) as agent,
@@ -89,7 +89,7 @@ async def test_an_answer_over_the_limit_fails_the_request_and_not_the_connection
         assert (await agent.request(m.INITIALIZE, Initialize(1))).protocol_version == 1
 
 
-async def test_closing_with_a_turn_that_nobody_reads_does_not_hang() -> None:
+async def test_closing_with_a_turn_that_is_not_read_does_not_hang() -> None:
     """The agent has much to say when its stdin ends, our inbox is full, and we close."""
     flood = (
         "import sys\n"

@@ -200,7 +200,7 @@ async def converse(world: World, near: Transport, far: Transport) -> None:
 
 
 @pytest.mark.parametrize("scenario", [conversation, over_pipes])
-def test_every_request_and_turn_ends_and_no_update_is_lost_however_a_conversation_ends(scenario: Scenario) -> None:
+def test_every_request_and_turn_ends_and_no_update_is_lost_however_a_connection_ends(scenario: Scenario) -> None:
     check(scenario, ("cancel", "close", "kill", "cut", "collect"))
 
 

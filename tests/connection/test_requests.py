@@ -48,7 +48,7 @@ async def test_a_plain_function_answers_on_the_spot_and_a_coroutine_when_it_is_d
         assert (await peer.ask("session/new", {"cwd": "/w", "mcpServers": []}, "x"))["result"] == {"sessionId": "/w"}
 
 
-async def test_a_refusal_says_what_the_handler_said() -> None:
+async def test_a_refusal_has_the_message_of_the_handler() -> None:
     def refuse(asked: ReadTextFile) -> ReadTextFileResult:
         raise RequestError(Code.RESOURCE_NOT_FOUND, "No such file", {"path": asked.path})
 
@@ -92,7 +92,7 @@ def _within(line: str, text: str) -> bool:
     return line.removeprefix("hint: ") in text
 
 
-async def test_a_failure_of_ours_is_told_but_not_its_details() -> None:
+async def test_a_failure_of_ours_is_reported_to_the_peer_without_its_details() -> None:
     def fail(asked: ReadTextFile) -> ReadTextFileResult:
         raise KeyError("secret")
 
@@ -114,7 +114,7 @@ async def test_a_result_with_no_json_form_is_an_internal_error() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, ReadTextFile("s", "/f")], ids=["nothing", "another type"])
-async def test_a_handler_that_returns_the_wrong_thing_is_told(wrong: object) -> None:
+async def test_a_handler_that_returns_the_wrong_type_is_reported(wrong: object) -> None:
     reports: list[Report] = []
     router = Router()
     router.on_request(m.READ_TEXT_FILE, lambda _: wrong)  # type: ignore[arg-type, return-value]
@@ -164,7 +164,7 @@ async def test_an_answer_that_makes_no_sense_is_the_peers_fault() -> None:
             await asking
 
 
-async def test_cancelling_a_wait_withdraws_the_question() -> None:
+async def test_cancelling_a_wait_cancels_the_request() -> None:
     reports: list[Report] = []
     async with asyncio.timeout(10), against_raw(reports=reports) as (connection, peer):
         asking = asyncio.create_task(connection.request(m.READ_TEXT_FILE, READ))
@@ -179,7 +179,7 @@ async def test_cancelling_a_wait_withdraws_the_question() -> None:
 
 
 @pytest.mark.parametrize("started", [True, False], ids=["at work", "not yet started"])
-async def test_a_withdrawn_question_is_answered_once_with_cancelled(started: bool) -> None:
+async def test_a_cancelled_request_is_answered_once_with_cancelled(started: bool) -> None:
     begun = asyncio.Event()
     cleaned = asyncio.Event()
 
@@ -209,7 +209,7 @@ async def test_a_withdrawn_question_is_answered_once_with_cancelled(started: boo
         assert cleaned.is_set() == begun.is_set()
 
 
-async def test_a_handler_may_answer_a_withdrawn_question_after_all() -> None:
+async def test_a_handler_may_answer_a_cancelled_request_after_all() -> None:
     begun = asyncio.Event()
 
     async def stubborn(asked: ReadTextFile) -> ReadTextFileResult:
@@ -279,7 +279,7 @@ async def test_closing_from_inside_a_handler_does_not_hang() -> None:
         await connection.wait_closed()
 
 
-async def test_a_notification_nobody_handles_is_reported_and_not_answered() -> None:
+async def test_a_notification_without_a_handler_is_reported_and_not_answered() -> None:
     reports: list[Report] = []
     async with asyncio.timeout(10), against_raw(reports=reports) as (connection, peer):
         await peer.send(b'{"method":"_vendor/hello","params":{}}', b'{"method":"session/update","params":7}')
@@ -371,7 +371,7 @@ async def test_a_handler_that_fails_because_the_peer_is_gone_is_not_reported(cap
         assert agent.counts["HandlerFailed"] == 0
 
 
-async def test_mistakes_of_ours_are_told_to_us() -> None:
+async def test_mistakes_of_our_own_are_raised() -> None:
     async def asynchronous(_: object) -> None: ...
 
     router = Router()

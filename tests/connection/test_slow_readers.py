@@ -179,7 +179,7 @@ async def test_an_agent_that_ignores_the_cancel_does_not_keep_the_session_for_ev
         assert [text_of(update) async for update in following] == ["heard"]
 
 
-async def test_leaving_before_the_first_step_withdraws_all_the_same() -> None:
+async def test_leaving_before_the_first_step_cancels_all_the_same() -> None:
     async with asyncio.timeout(limit()), against_raw() as (client, agent):
         stream = client.stream(m.LOAD_SESSION, LoadSession("s", "/", []))
         await stream.close()
@@ -225,7 +225,7 @@ async def test_two_turns_of_one_session_queue_up() -> None:
         assert [text_of(update) async for update in second] == ["b"]
 
 
-async def test_a_sender_that_never_waits_hears_a_cancellation() -> None:
+async def test_a_sender_that_never_waits_receives_a_cancellation() -> None:
     """The loop turns every 64 KiB of output, so a peer's word gets in."""
     async with asyncio.timeout(limit()), agent_and_client(over_pipes=True) as (agent, client):
         begun, cancelled = asyncio.Event(), asyncio.Event()

@@ -64,7 +64,7 @@ def test_every_rule_is_about_a_method_that_exists() -> None:
         assert rule.method in (m.BY_NAME if rule.half == "params" else m.CALLS_BY_NAME), rule.name
 
 
-def test_every_rule_that_answers_in_other_words_has_a_row_that_hears_them() -> None:
+def test_every_rule_that_answers_in_other_words_has_a_row_that_receives_them() -> None:
     answering = {(rule.name, rule.method) for rule in RULES if rule.answer is not None}
     assert answering
     assert answering <= {(name, row.method) for row in ROWS if row.heard != row.says for name in row.rules}
@@ -222,7 +222,7 @@ def test_blocks_are_understood_in_every_kind_of_update(
         b'{"kind":"read","toolCallId":"t"}',
     ],
 )
-def test_an_update_that_nobody_knows_stays_as_it_came(update: bytes) -> None:
+def test_an_unknown_update_stays_as_it_came(update: bytes) -> None:
     params = b'{ "sessionId":"s", "update":' + update + b"}"
     assert repair("session/update", "params", params) == (params, (), None)
 

@@ -42,7 +42,7 @@ def leaks(ward: DoctorContext) -> Sequence[Finding]:
     return note("the key is hunter22-and-more", "Bearer 0123456789abcdef", line="hunter22-and-more", long="x" * 9999)
 
 
-async def test_a_check_that_fails_or_hangs_is_a_finding_and_holds_up_nobody() -> None:
+async def test_a_check_that_fails_or_hangs_is_a_finding_and_delays_nothing() -> None:
     looks: dict[str, Any] = {"fails": fails, "hangs": hangs, "waits": waits, "fine": fine}
     began = time.monotonic()
     results = await run_checks([Check(f"x.{name}", name, look, 0.2) for name, look in looks.items()], WARD)
@@ -66,7 +66,7 @@ async def test_checks_run_side_by_side() -> None:
     assert all(result.findings[0].sentence == "met" for result in results)
 
 
-async def test_no_secret_of_the_environment_is_told() -> None:
+async def test_no_secret_of_the_environment_is_printed() -> None:
     ((result),) = await run_checks([Check("x.leaks", "", leaks, 5)], WARD)
     (found,) = result.findings
     assert (found.sentence, found.hint, found.facts["line"]) == ("the key is ***", "Bearer ***", "***")

@@ -63,7 +63,7 @@ def test_names_choose_what_is_looked_at(machine: Machine) -> None:
     assert done.status == 0 and '"engines.codex.login"' in done.out and '"state.' not in done.out
 
 
-def test_every_known_agent_is_told_with_how_to_get_it(machine: Machine) -> None:
+def test_every_known_agent_is_listed_with_how_to_get_it(machine: Machine) -> None:
     machine.program("gemini", "#!/bin/sh\necho 0.9.1\n")
     report = machine.report("agents")
     others = [name for name in KNOWN if KNOWN[name].drives is None]
@@ -124,7 +124,7 @@ def test_it_says_when_we_are_a_copy_of_the_tree(machine: Machine) -> None:
     assert f"installed from {ROOT}, which it still uses" in check["sentence"] and "0.0.1" in check["sentence"]
 
 
-def test_another_antiphon_on_the_path_is_told(machine: Machine) -> None:
+def test_another_antiphon_on_the_path_is_reported(machine: Machine) -> None:
     (machine.bin / "antiphon").unlink()
     assert "there is no `antiphon` on the PATH" in machine.report("install")["install.command"]["sentence"]
     machine.program("antiphon", "#!/bin/sh\n")
@@ -197,7 +197,7 @@ def test_a_screen_that_knows_few_letters_is_no_trouble(machine: Machine) -> None
 
 
 @pytest.mark.slow
-def test_somebody_at_a_terminal_is_told_what_we_wait_for(machine: Machine) -> None:
+def test_a_user_at_a_terminal_sees_what_is_waited_for(machine: Machine) -> None:
     machine.program("codex", "#!/bin/sh\n/bin/sleep 600\n")
     with Terminal(machine.words("codex", "--timeout", "3"), cwd=machine.work, env=machine.env) as terminal:
         terminal.wait_for("waiting for Codex")
@@ -217,6 +217,6 @@ def test_ctrl_c_ends_it_and_what_it_asked(machine: Machine) -> None:
     assert comes(lambda: not Path("/proc", pid).exists())
 
 
-def test_the_help_tells_the_exit_status(machine: Machine) -> None:
+def test_the_help_has_the_exit_status(machine: Machine) -> None:
     done = machine.visit("--help")
     assert done.status == 0 and "exit status: 0 no problem, 1 a problem" in " ".join(done.out.split())

@@ -87,7 +87,7 @@ def test_a_wish_that_makes_no_sense_is_a_problem(variable: str, value: str, says
     assert report.problems == [OURS] and says in sentences(report) and hints(report)
 
 
-def test_a_mistake_in_the_table_is_told_with_its_line(machine: Machine) -> None:
+def test_a_mistake_in_the_table_is_reported_with_its_line(machine: Machine) -> None:
     machine.configure('[duet]\nreview = "often"\nruote = "duet"\n')
     lines = {each["facts"].get("line"): each["sentence"] for each in machine.report("config").all("config.user")}
     assert "duet.review" in lines["2"] and "duet.ruote" in lines["3"]

@@ -21,7 +21,7 @@ def machine(tmp_path: Path) -> Machine:
 # Configuration.
 
 
-def test_every_mistake_in_a_config_file_is_told_with_its_line(machine: Machine) -> None:
+def test_every_mistake_in_a_config_file_is_reported_with_its_line(machine: Machine) -> None:
     path = machine.configure('model = 7\n\n[policy]\ndeny = ["Bash(("]\n[agents.mine]\ncommand = "x"\n')
     report = machine.report("config")
     shown = report.all("config.user")
@@ -114,7 +114,7 @@ def test_a_file_that_is_no_database_is_a_problem(machine: Machine) -> None:
 
 
 @pytest.mark.slow
-def test_a_locked_database_is_told_and_holds_up_nobody(machine: Machine) -> None:
+def test_a_locked_database_is_reported_and_delays_nothing(machine: Machine) -> None:
     path = database(machine)
     machine.project('[policy]\nallow = ["Read"]\n')
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -131,7 +131,7 @@ def test_a_state_directory_that_cannot_be_is_a_problem(machine: Machine) -> None
     assert "ANTIPHON_STATE_DIR" in report["state.directory"]["hint"]
 
 
-def test_what_a_crash_left_is_told(machine: Machine) -> None:
+def test_what_a_crash_left_is_reported(machine: Machine) -> None:
     import os
 
     stray = machine.write(machine.state / "engines" / ".0123456789abcdef", "{}")
@@ -164,7 +164,7 @@ def zed(machine: Machine, command: str, engine: str = "claude") -> Path:
     return machine.write(machine.home / ".config" / "zed" / "settings.json", text)
 
 
-def test_an_editor_that_starts_us_is_told(machine: Machine) -> None:
+def test_an_editor_that_starts_us_is_named(machine: Machine) -> None:
     path = zed(machine, "antiphon")
     assert machine.report("editors").says("editors.zed") == ("ok", f"{path} starts `antiphon` with the engine `claude`")
     assert machine.report("zed").ids == ["editors.zed"]
@@ -250,14 +250,14 @@ def test_a_variable_that_names_what_is_not_there_is_a_problem(machine: Machine) 
     assert [each["status"] for each in report.all("environment.paths")] == ["problem", "problem", "note"]
 
 
-def test_proxies_are_told_without_their_passwords(machine: Machine) -> None:
+def test_proxies_are_listed_without_their_passwords(machine: Machine) -> None:
     report = machine.report("environment", https_proxy="http://ada:lovelace@proxy.example.org:8080")
     status, sentence = report.says("environment.proxies")
     assert status == "note" and "HTTPS_PROXY is http://proxy.example.org:8080" in sentence
     assert "lovelace" not in str(report.data) and "NO_PROXY" in report["environment.proxies"]["hint"]
 
 
-def test_sessions_that_are_open_are_named_and_locks_of_nobody_counted(machine: Machine) -> None:
+def test_open_sessions_are_named_and_locks_without_an_owner_counted(machine: Machine) -> None:
     from antiphon.store.locks import SessionLock
 
     assert "state.sessions" not in machine.report("state").ids

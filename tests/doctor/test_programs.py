@@ -63,7 +63,7 @@ def test_a_program_that_is_too_old_is_a_problem_and_is_not_asked_more(machine: M
     ],
     ids=["no version", "silent", "secret", "no interpreter", "no program", "control codes"],
 )
-def test_a_program_that_talks_nonsense_is_a_problem(machine: Machine, text: str, words: str) -> None:
+def test_a_program_that_prints_nonsense_is_a_problem(machine: Machine, text: str, words: str) -> None:
     machine.program("codex", text)
     report = machine.report("codex", "claude")
     assert report.problems == ["engines.codex.program"]
@@ -73,7 +73,7 @@ def test_a_program_that_talks_nonsense_is_a_problem(machine: Machine, text: str,
 
 
 @pytest.mark.slow
-def test_programs_that_hang_hold_up_nobody_for_longer_than_the_limit(machine: Machine) -> None:
+def test_programs_that_hang_delay_the_report_by_no_more_than_the_limit(machine: Machine) -> None:
     for name in ("claude", "codex", "gemini", "goose"):
         machine.program(name, "#!/bin/sh\ntrap '' TERM\nwhile :; do /bin/sleep 600; done\n")
     began = time.monotonic()
@@ -85,7 +85,7 @@ def test_programs_that_hang_hold_up_nobody_for_longer_than_the_limit(machine: Ma
 
 
 @pytest.mark.slow
-def test_a_login_that_is_not_told_in_time_is_a_problem(machine: Machine) -> None:
+def test_a_login_that_is_not_answered_in_time_is_a_problem(machine: Machine) -> None:
     machine.program("claude", CLAUDE.replace("echo '{", "/bin/sleep 600; echo '{"))
     report = machine.report("claude", "--timeout", "1")
     assert report.problems == ["engines.claude.login"]
@@ -93,7 +93,7 @@ def test_a_login_that_is_not_told_in_time_is_a_problem(machine: Machine) -> None
 
 
 @pytest.mark.parametrize("answer", ["", "[]", '{"loggedIn": "maybe"}', "{", "\\377"])
-def test_a_login_that_is_told_in_no_way_we_know_is_a_problem(machine: Machine, answer: str) -> None:
+def test_a_login_in_an_unknown_form_is_a_problem(machine: Machine, answer: str) -> None:
     machine.program("claude", f"#!/bin/sh\n[ $1 = --version ] && echo 2.1.325 && exit\nprintf '{answer}'\n")
     report = machine.report("claude")
     assert (

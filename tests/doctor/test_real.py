@@ -72,7 +72,7 @@ def address() -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
     server.server_close()
 
 
-def test_nobody_is_signed_in(machine: Machine) -> None:
+def test_no_user_is_signed_in(machine: Machine) -> None:
     report = machine.report("claude", "codex")
     assert report.problems == ["engines.claude.login", "engines.codex.login"]
     assert report["engines.claude.program"]["facts"]["version"] == NEW
@@ -80,7 +80,7 @@ def test_nobody_is_signed_in(machine: Machine) -> None:
     assert "--engine claude --login" in report["engines.claude.login"]["hint"]
 
 
-def test_somebody_is_signed_in_and_no_key_is_shown(machine: Machine) -> None:
+def test_a_user_is_signed_in_and_no_key_is_shown(machine: Machine) -> None:
     machine.write(machine.home / ".codex" / "auth.json", f'{{"auth_mode": "apikey", "OPENAI_API_KEY": "sk-{KEY}"}}')
     report = machine.report("claude", "codex", ANTHROPIC_API_KEY=KEY)
     assert report.says("engines.claude.login") == ("ok", "signed in with an API key")
@@ -97,7 +97,7 @@ def test_both_are_really_started(machine: Machine) -> None:
         assert float(facts["initialize"]) < float(facts["session"]) < float(facts["end"])
 
 
-def test_a_codex_that_nobody_is_signed_in_to_starts_and_says_what_to_do(machine: Machine) -> None:
+def test_a_codex_without_a_login_starts_and_says_what_to_do(machine: Machine) -> None:
     report = machine.report("--start", "codex")
     assert report.problems == ["engines.codex.login", "start.codex"]
     assert "--engine codex --login" in report["start.codex"]["hint"]
@@ -113,7 +113,7 @@ def test_addresses_are_tried_without_a_key(machine: Machine, address: tuple[str,
     assert sorted(asked) == [("/", None), ("/v1", None)]
 
 
-def test_an_address_that_nobody_answers_at_is_a_problem(machine: Machine) -> None:
+def test_an_address_without_a_server_is_a_problem(machine: Machine) -> None:
     report = machine.report("--network", "network", ANTHROPIC_BASE_URL="http://ada:secret@127.0.0.1:9/x")
     assert report.problems == ["network.claude", "network.codex"]
     assert "http://127.0.0.1:9 cannot be reached" in report["network.claude"]["sentence"]

@@ -34,7 +34,7 @@ def test_the_last_turn_may_run_to_its_end_and_none_begins_after_it() -> None:
     assert "2 turns" in exceeded.why.sentence and exceeded.why.hint
 
 
-def test_tokens_are_what_the_conversations_grew_by() -> None:
+def test_tokens_are_what_the_engine_sessions_grew_by() -> None:
     ledger = new("claude", "codex")
     first = Budget(None, ledger=ledger)
     for engine, total in (("claude", 1000), ("codex", 300), ("claude", 1500)):
@@ -84,7 +84,7 @@ def test_what_an_engine_does_between_turns_is_no_turns_tokens() -> None:
     assert budget.spent.tokens == 0
 
 
-def test_a_conversation_from_elsewhere_is_not_charged_for_what_it_took_before() -> None:
+def test_an_engine_session_from_elsewhere_is_not_charged_for_what_it_took_before() -> None:
     budget = Budget(None, 10_000, 1.0)
     budget.turn_begins("claude")
     budget.used("claude", gauge(700))
@@ -120,7 +120,7 @@ def test_money_ends_a_prompt_per_engine_and_in_dollars() -> None:
 
 
 @pytest.mark.parametrize("engine", ["claude", "codex"])
-def test_a_conversation_that_is_left_is_not_known_any_more(engine: str) -> None:
+def test_an_engine_session_that_is_left_is_not_known_any_more(engine: str) -> None:
     ledger = new("claude", "codex")
     ledger.unknown(engine)
     assert engine not in ledger.tokens and engine not in ledger.cost and len(ledger.tokens) == 1

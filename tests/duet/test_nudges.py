@@ -178,7 +178,7 @@ def test_it_cools_down_and_then_goes_on() -> None:
     assert nudging.decide(AT_LIMIT, 130.0, SOME) == Nudge(prompt_text(SOME), 2)
 
 
-def test_it_has_a_maximum_until_the_user_speaks() -> None:
+def test_it_has_a_maximum_until_the_next_prompt_of_the_user() -> None:
     nudging = Nudges(["x"], cooldown=0, maximum=2)
     for now in (1.0, 2.0):
         assert isinstance(nudging.decide(AT_LIMIT, now, SOME), Nudge)

@@ -147,7 +147,7 @@ async def test_submodules_and_repositories_inside_are_looked_into(tree: Path, tm
     assert "+++ b/module/verse.txt" in found.diff and "+++ b/inside/verse.txt" in found.diff
 
 
-async def test_several_directories_are_told_apart(tree: Path, tmp_path: Path) -> None:
+async def test_several_directories_are_distinguished(tree: Path, tmp_path: Path) -> None:
     second = tmp_path / "second"
     write(second, "song.txt", "a\n")
     with await snapshot([str(tree), str(second), str(tree / "src")]) as before:
@@ -246,14 +246,14 @@ async def test_what_the_user_ignores_everywhere_is_ignored(
         assert (await changes(before)).files == ["song.txt"]
 
 
-async def test_without_git_it_is_said(tree: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_missing_git_is_reported(tree: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with await snapshot([str(tree)]) as before:
         found = await changes(before)
     assert not found.complete and "git could not be started" in found.why
 
 
-async def test_what_takes_too_long_is_given_up(tree: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_what_takes_too_long_is_cancelled(tree: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     slow = write(tmp_path / "bin", "git", f'#!/bin/sh\necho $$ >> "{tmp_path}/pids"\nexec sleep 60\n')
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")

@@ -55,7 +55,7 @@ async def test_in_a_duet_the_primary_answers_first_and_each_message_has_a_name()
         assert words(editor) == "**Bass**\n\nbass: la\n\n**Alto**\n\nalto: la"
 
 
-async def test_the_second_hears_what_the_first_said_and_the_first_hears_it_the_next_time() -> None:
+async def test_each_engine_receives_what_the_other_answered_with_its_next_prompt() -> None:
     alto, bass = FakeEngine("alto"), FakeEngine("bass")
     async with playing(agent_over(alto, bass), FULL) as editor:
         session = await editor.open()
@@ -246,7 +246,7 @@ async def test_closing_closes_every_part() -> None:
         assert (alto.closed, bass.closed) == (1, 1)
 
 
-async def test_a_label_stands_apart_from_what_was_said_before_also_for_clients_that_join_everything() -> None:
+async def test_a_label_stands_apart_from_the_message_before_it_also_for_clients_that_join_everything() -> None:
     async def bare(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
         await session.send(v1.AgentMessageChunk(v1.TextBlock("la")))
         return None
@@ -257,7 +257,7 @@ async def test_a_label_stands_apart_from_what_was_said_before_also_for_clients_t
         assert words(editor) == "**Alto**\n\nla\n\n**Bass**\n\nla"
 
 
-async def test_the_title_is_the_first_thing_that_was_said_and_no_command() -> None:
+async def test_the_title_is_the_first_prompt_that_is_no_command() -> None:
     async with playing(agent_over(FakeEngine("alto"), FakeEngine("bass")), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "/status")
@@ -277,7 +277,7 @@ async def test_an_engine_that_is_not_here_is_not_another_ones_business() -> None
     assert words(editor).count("there is no bass") == 2
 
 
-async def test_what_is_added_to_a_turn_stands_before_what_is_said_to_it(tmp_path: Path) -> None:
+async def test_what_is_added_to_a_turn_stands_before_the_answer_to_it(tmp_path: Path) -> None:
     async def hold(session: FakeEngineSession, turn: AgentTurn) -> "Outcome":
         await session.send(v1.AgentMessageChunk(v1.TextBlock("holding"), "m1"))
         await added.wait()

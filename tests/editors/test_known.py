@@ -98,6 +98,6 @@ def test_without_a_program_it_is_python_with_our_name(tmp_path: Path, monkeypatc
     assert program() == (str(tmp_path / "python"), "-m", "antiphon")
 
 
-def test_a_program_in_the_cache_of_uv_is_told() -> None:
+def test_a_program_in_the_cache_of_uv_is_reported() -> None:
     assert passing("/home/me/.cache/uv/archive-v0/x1/bin/antiphon")
     assert not passing("/home/me/.local/share/uv/tools/antiphon/bin/antiphon")

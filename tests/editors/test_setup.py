@@ -173,7 +173,7 @@ def test_undo_after_other_changes_takes_out_only_the_entry(home: Home) -> None:
     assert home.zed.read_bytes() == b'// later\n{\n  "vim_mode": true\n}'
 
 
-def test_undo_of_what_somebody_else_took_out_forgets_it(home: Home) -> None:
+def test_undo_of_what_the_user_removed_forgets_it(home: Home) -> None:
     home.write(SETTINGS)
     home.setup("zed", "--yes")
     home.write(SETTINGS)
@@ -222,7 +222,7 @@ def test_a_link_stays_a_link(home: Home) -> None:
 
 
 @pytest.mark.parametrize("data", [b"{", b"[]", b'{"agent_servers": 1}', b'{"a": "\xff"}'])
-def test_what_cannot_be_edited_is_left_alone_and_told(home: Home, data: bytes) -> None:
+def test_what_cannot_be_edited_is_left_alone_and_reported(home: Home, data: bytes) -> None:
     home.write(data)
     done = home.setup("zed", "--yes", status=1)
     assert home.zed.read_bytes() == data and str(home.zed) in done.stderr and done.stdout == ""
@@ -341,7 +341,7 @@ def test_a_file_of_that_name_that_is_not_ours_is_left_alone(home: Home, editor: 
     assert (home.path / file).read_bytes() == b"mine\n"
 
 
-def test_our_file_that_somebody_changed_is_not_deleted(home: Home) -> None:
+def test_our_file_that_the_user_changed_is_not_deleted(home: Home) -> None:
     home.setup("neovim", "--yes")
     path = home.path / ".config" / "nvim" / "lua" / "antiphon.lua"
     home.write(path.read_bytes() + b"-- mine\n", path)

@@ -117,7 +117,7 @@ def test_versions_are_compared_by_their_numbers(version: str, enough: bool) -> N
     ],
     ids=["a stub", "another program", "silent", "killed"],
 )
-def test_one_that_does_not_work_is_refused_with_what_it_said(
+def test_a_program_that_does_not_work_is_refused_with_its_output(
     program: Callable[[str], FoundProgram], line: str, text: str
 ) -> None:
     found = program(line)

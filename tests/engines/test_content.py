@@ -140,7 +140,7 @@ async def test_what_is_not_saved_yet_is_read(workspace: Path) -> None:
     assert pieces[0] == ContextPiece(f"{workspace}/a.md:\n```md\nnew\n```")
 
 
-async def test_a_long_file_is_cut_and_it_is_said(workspace: Path) -> None:
+async def test_a_long_file_is_cut_with_a_note(workspace: Path) -> None:
     (workspace / "a.txt").write_text("x\n" * 5000, encoding="utf-8")
     pieces, asked = await read_by_client(workspace, [link("a.txt")])
     assert isinstance(pieces[0], ContextPiece)

@@ -35,7 +35,7 @@ def messages_of(updates: list[v1.Update]) -> list[tuple[str, str]]:
     ]
 
 
-async def test_a_session_is_loaded_after_a_restart_with_all_that_was_said(workspace: Path) -> None:
+async def test_a_session_is_loaded_after_a_restart_with_its_whole_history(workspace: Path) -> None:
     async with demo(workspace) as client:
         session = await client.new()
         reply, _ = await client.prompt(session, "/edit notes.txt")
@@ -168,7 +168,7 @@ async def test_a_closed_session_takes_no_prompts_until_it_is_opened_again(worksp
         assert await client.say(session, "/echo hello") == "hello"
 
 
-async def test_what_was_said_before_a_cancel_is_kept(workspace: Path) -> None:
+async def test_messages_before_a_cancel_are_kept(workspace: Path) -> None:
     async with demo(workspace) as client:
         session = await client.new()
         async with client.connection.stream(m.PROMPT, v1.Prompt(session, [v1.TextBlock("/slow 100")])) as turn:

@@ -84,7 +84,7 @@ class Owner:
         self.book.append(f"end {process.pid}")
 
 
-async def test_the_last_lines_of_a_given_up_process_are_handled_before_the_next_one_starts() -> None:
+async def test_the_last_lines_of_a_dropped_process_are_handled_before_the_next_one_starts() -> None:
     owner = Owner()
     running: KeptProcess[Fake] = KeptProcess(owner)
     first = await running.ready()
@@ -116,7 +116,7 @@ async def test_two_callers_at_once_share_one_start() -> None:
     await running.close()
 
 
-async def test_who_stops_waiting_does_not_stop_the_start() -> None:
+async def test_a_caller_that_stops_waiting_does_not_stop_the_start() -> None:
     owner = Owner()
     owner.may_start.clear()
     running: KeptProcess[Fake] = KeptProcess(owner)

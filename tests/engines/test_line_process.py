@@ -19,7 +19,7 @@ async def start(code: str, tmp_path: Path) -> LineProcess:
     return await LineProcess.start([sys.executable, "-c", code], cwd=str(tmp_path), env=os.environ)
 
 
-async def test_what_is_said_comes_back_in_order(tmp_path: Path) -> None:
+async def test_lines_come_back_in_order(tmp_path: Path) -> None:
     program = await start(ECHO, tmp_path)
     for number in range(1000):
         program.send(b"%d\n" % number)
@@ -87,7 +87,7 @@ async def test_closing_ends_it_with_its_children(tmp_path: Path) -> None:
     await gone(pid)
 
 
-async def test_who_does_not_listen_slows_it_down_and_loses_nothing(tmp_path: Path) -> None:
+async def test_a_caller_that_does_not_read_slows_it_down_and_loses_nothing(tmp_path: Path) -> None:
     """The program writes far more than pipes and buffers hold, and is held up until somebody listens."""
     mark = tmp_path / "done"
     program = await start(f"for n in range(200_000): print(n)\nopen({str(mark)!r}, 'w').close()", tmp_path)
@@ -100,6 +100,6 @@ async def test_who_does_not_listen_slows_it_down_and_loses_nothing(tmp_path: Pat
     await program.close()
 
 
-async def test_a_program_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+async def test_a_program_that_is_not_there_is_reported_as_missing(tmp_path: Path) -> None:
     with pytest.raises(SpawnFailed, match="no-such-program"):
         await LineProcess.start(["no-such-program"], cwd=str(tmp_path), env=os.environ)

@@ -138,6 +138,6 @@ async def test_terminals_are_mirrored_for_users_that_ask_for_it(
         assert seen.pop() is expected
 
 
-def test_a_client_that_said_nothing_has_no_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_without_capabilities_has_no_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(mirroring.VARIABLE, "1")
     assert not mirrors(ConnectedClient(None))  # type: ignore[arg-type]

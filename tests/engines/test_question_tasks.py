@@ -47,7 +47,7 @@ async def test_several_are_open_at_once_and_each_gets_its_own_answer(questions: 
     assert questions.book == ["c answered", "a answered", "b answered"] and len(questions.pending) == 0
 
 
-async def test_one_is_withdrawn_and_the_others_stay(questions: Questions) -> None:
+async def test_one_question_is_cancelled_and_the_others_stay(questions: Questions) -> None:
     for name in "ab":
         questions.ask(name, name)
     await idle()
@@ -60,7 +60,7 @@ async def test_one_is_withdrawn_and_the_others_stay(questions: Questions) -> Non
     assert questions.book == ["a withdrawn", "b answered"]
 
 
-async def test_those_of_one_process_are_withdrawn_together_and_then_all(questions: Questions) -> None:
+async def test_questions_of_one_process_are_cancelled_together_and_then_all(questions: Questions) -> None:
     for key in ((1, "a"), (2, "b"), (1, "c")):
         questions.ask(key, key[1])
     await idle()
@@ -72,7 +72,7 @@ async def test_those_of_one_process_are_withdrawn_together_and_then_all(question
     assert questions.book[-1] == "b withdrawn" and len(questions.pending) == 0
 
 
-async def test_one_that_is_asked_again_by_the_same_key_can_still_be_withdrawn(questions: Questions) -> None:
+async def test_a_question_that_is_asked_again_by_the_same_key_can_still_be_cancelled(questions: Questions) -> None:
     questions.ask("key", "first")
     await idle()
     questions.pending.withdraw("key")
@@ -84,7 +84,7 @@ async def test_one_that_is_asked_again_by_the_same_key_can_still_be_withdrawn(qu
     assert questions.book[-1] == "second withdrawn" and len(questions.pending) == 0
 
 
-async def test_one_that_is_withdrawn_before_it_was_asked_never_is(questions: Questions) -> None:
+async def test_a_question_that_is_cancelled_before_it_was_asked_never_is(questions: Questions) -> None:
     questions.ask("a", "a")
     questions.pending.withdraw("a")
     await idle()

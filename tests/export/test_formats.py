@@ -46,7 +46,7 @@ def entries(*history: Event | bytes) -> list[dict[str, object]]:
 # the fold
 
 
-def test_who_said_what_is_told_and_labels_are_not_told_twice() -> None:
+def test_the_author_of_each_message_is_shown_and_no_label_twice() -> None:
     assert (
         body(
             asked("Hello"),
@@ -94,12 +94,12 @@ def test_what_an_engine_was_given_and_what_was_cleared_is_not_shown() -> None:
     assert body(*history) == "## You (by nudge)\n\nafter\n"
 
 
-def test_a_prompt_that_is_repeated_as_an_update_is_told_once() -> None:
+def test_a_prompt_that_is_repeated_as_an_update_is_exported_once() -> None:
     echo = events.update_event(v1.UserMessageChunk(v1.TextBlock("Hello")))
     assert len(entries(asked("Hello"), echo)) == 1
 
 
-def test_what_cannot_be_read_is_left_out_and_the_rest_is_told() -> None:
+def test_what_cannot_be_read_is_left_out_and_the_rest_is_exported() -> None:
     odd = UpdateEvent(AT, Raw(b'{"sessionUpdate":"from_tomorrow","x":1}'))
     worse = UpdateEvent(AT, Raw(b'{"sessionUpdate":"tool_call"}'))
     assert (
@@ -268,7 +268,7 @@ def test_any_text_becomes_harmless_html_that_still_says_it(text: str) -> None:
         assert [letter for letter in read.words if letter in "abht"] == letters
 
 
-def test_one_file_has_everything_and_asks_nobody_for_anything() -> None:
+def test_one_file_has_everything_and_loads_nothing() -> None:
     text = page(
         exported(asked("x"), message_event("see [docs](https://example.org/a?b=1&c=2)"), thought("hmm"), called("ls"))
     )
@@ -346,7 +346,7 @@ def test_a_file_that_cannot_be_written_is_an_error(home: Path, sessions: Session
     assert status == 2 and "`/nowhere/talk.md` cannot be written: there is no such directory" in err
 
 
-def test_show_tells_the_same_as_json(home: Path, sessions: Sessions) -> None:
+def test_show_has_the_same_as_json(home: Path, sessions: Sessions) -> None:
     write(ONE, str(home), [asked("Sing"), message_event("La")])
     shown = sessions("show", "last", "--json")[1]
     assert shown.count("\n") == 1 and json.loads(shown) == json.loads(sessions("export", "last", "--format", "json")[1])

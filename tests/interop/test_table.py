@@ -30,7 +30,7 @@ def test_the_page_says_what_was_seen(name: str) -> None:
     )
 
 
-def test_the_page_tells_every_fault_of_a_peer() -> None:
+def test_the_page_lists_every_fault_of_a_peer() -> None:
     if table.REWRITE:
         table.put(table.PAGE, "faults", table.faults())
     assert table.on_page("faults", table.PAGE.read_text(encoding="utf-8")) == table.faults()

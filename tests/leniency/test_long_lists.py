@@ -136,7 +136,7 @@ def test_a_long_list_of_wrong_items_costs_no_more_than_the_limits(name: str, dat
     assert len(rules) <= salvage.MAX_NOTES + 10
 
 
-def test_one_note_tells_of_all_wrong_items() -> None:
+def test_one_note_covers_all_wrong_items() -> None:
     wire = b'{"sessionId":"s","update":{"sessionUpdate":"plan","entries":[%b7]}}' % (b"7," * 900)
     assert methods.SESSION_UPDATE.read_params(wire).rules == (
         "901 invalid items dropped at $.update.entries, the first at [0]",

@@ -52,7 +52,7 @@ async def test_a_command_may_clean_up_after_term() -> None:
         assert command.exit == Exit(9, None) and command.output().endswith("saved\n")
 
 
-async def test_a_command_deaf_to_term_gets_kill(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_command_that_ignores_term_gets_kill(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "TERM_GRACE", 0.1)
     async with await shell("trap '' TERM; echo up; while :; do sleep 0.01; done") as command:
         await wait_for_output(command, "up")
@@ -60,7 +60,7 @@ async def test_a_command_deaf_to_term_gets_kill(monkeypatch: pytest.MonkeyPatch)
         assert command.exit == Exit(None, "SIGKILL")
 
 
-async def test_what_a_command_left_running_and_deaf_is_ended_too(
+async def test_a_process_that_a_command_left_and_that_ignores_term_is_ended_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(commands, "TERM_GRACE", 0.1)
@@ -84,7 +84,7 @@ async def test_kill_after_the_end_and_again_changes_nothing() -> None:
     assert await command.wait() == Exit(2, None) and command.output() == "done\n"
 
 
-async def test_waiters_are_told_of_a_kill() -> None:
+async def test_waiters_learn_of_a_kill() -> None:
     async with await shell("exec sleep 300") as command:
         waiting = asyncio.ensure_future(command.wait())
         await asyncio.gather(command.kill(), command.kill(), command.close())
@@ -93,7 +93,7 @@ async def test_waiters_are_told_of_a_kill() -> None:
 
 
 @pytest.mark.parametrize("way", ["kill", "close"])
-async def test_cancelling_who_ends_it_does_not_stop_the_end(way: str) -> None:
+async def test_cancelling_the_caller_that_ends_it_does_not_stop_the_end(way: str) -> None:
     command = await shell("echo up; exec sleep 300")
     await wait_for_output(command, "up")
     ending = asyncio.create_task(getattr(command, way)())

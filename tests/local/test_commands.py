@@ -30,7 +30,7 @@ async def test_stdout_and_stderr_come_in_one_stream_and_the_end_with_a_code() ->
         assert command.output() == "one\ntwo\nthree\n" and not command.truncated
 
 
-async def test_complaints_are_not_heard_where_nobody_wants_them() -> None:
+async def test_stderr_is_not_kept_unless_it_is_wanted() -> None:
     words = ["/bin/sh", "-c", "echo one; echo two >&2; echo three"]
     async with await LocalCommand.start(words, errors=False) as command:
         await ended(command)
@@ -49,14 +49,14 @@ async def test_a_command_has_nothing_to_read() -> None:
         assert await ended(command) == Exit(0, None) and command.output() == "end\n"
 
 
-async def test_a_command_starts_where_and_with_what_it_is_told(tmp_path: Path) -> None:
+async def test_a_command_starts_in_the_given_directory_with_the_given_environment(tmp_path: Path) -> None:
     words = [sys.executable, "-c", "import os; print(os.getcwd(), os.environ['WORD'], 'HOME' in os.environ)"]
     async with await LocalCommand.start(words, cwd=tmp_path, env={"WORD": "given"}) as command:
         await ended(command)
         assert command.output() == f"{tmp_path} given False\n"
 
 
-async def test_a_command_gets_our_environment_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_command_gets_our_environment_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTIPHON_TEST_WORD", "inherited")
     async with await LocalCommand.start(["/bin/sh", "-c", "echo $ANTIPHON_TEST_WORD"]) as command:
         await ended(command)
@@ -118,7 +118,7 @@ async def test_several_wait_and_late_ones_are_answered_at_once() -> None:
         assert waiting.done() and command.exit == Exit(7, None)
 
 
-async def test_one_who_stops_waiting_does_not_disturb_the_others(tmp_path: Path) -> None:
+async def test_a_waiter_that_stops_does_not_disturb_the_others(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "gate")
     async with await shell(f"read line < {tmp_path}/gate; exit 4") as command:
         first, second = (asyncio.ensure_future(command.wait()) for _ in range(2))
@@ -130,7 +130,7 @@ async def test_one_who_stops_waiting_does_not_disturb_the_others(tmp_path: Path)
         assert first.cancelled()
 
 
-async def test_a_follower_hears_everything_without_looking_all_the_time() -> None:
+async def test_a_follower_gets_all_output_without_polling() -> None:
     pieces, looks, seen = "", 0, 0
     async with await shell("for n in 1 2 3 4 5; do echo ü$n; done; exit 1") as command:
         async with asyncio.timeout(20):
@@ -141,7 +141,7 @@ async def test_a_follower_hears_everything_without_looking_all_the_time() -> Non
     assert pieces == "ü1\nü2\nü3\nü4\nü5\n" and looks <= 7
 
 
-async def test_more_is_told_of_an_end_without_output(tmp_path: Path) -> None:
+async def test_more_returns_at_an_end_without_output(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "gate")
     async with await shell(f"read line < {tmp_path}/gate") as command:
         follower = asyncio.ensure_future(command.more())

@@ -122,7 +122,7 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
         read_text(tmp_path, roots=Roots([tmp_path]))
 
 
-def test_pipes_sockets_and_devices_are_refused_without_waiting_for_anybody(tmp_path: Path) -> None:
+def test_pipes_sockets_and_devices_are_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("pipe")
     with socket.socket(socket.AF_UNIX) as server:
@@ -161,7 +161,7 @@ def test_a_line_is_not_looked_for_without_end(tmp_path: Path, monkeypatch: pytes
         read_text(tmp_path / "f", files.CHUNK * 2)
 
 
-def test_a_file_that_tells_no_size_is_read_all_the_same() -> None:
+def test_a_file_without_a_size_is_read_all_the_same() -> None:
     assert read_text("/proc/version").startswith("Linux")
 
 

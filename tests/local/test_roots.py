@@ -236,7 +236,7 @@ def swapping(root: Path) -> Iterator[None]:
         rival.join()
 
 
-def test_nobody_wins_a_race_against_the_check(tmp_path: Path) -> None:
+def test_no_process_wins_a_race_against_the_check(tmp_path: Path) -> None:
     root = trapped(tmp_path)
     roots = Roots([root])
     (root / "sub" / "secret").write_text("ours\n", encoding="utf-8")

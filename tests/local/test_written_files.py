@@ -53,7 +53,7 @@ def test_a_file_keeps_its_owner_where_we_may_give_it(tmp_path: Path) -> None:
     assert (after.st_uid, after.st_gid, after.st_mode) == (before.st_uid, before.st_gid, before.st_mode)
 
 
-def test_somebody_elses_file_is_written_without_lending_rights() -> None:
+def test_another_users_file_is_written_without_lending_rights() -> None:
     with as_nobody() as folder:
         path = folder / "f"
         path.touch()

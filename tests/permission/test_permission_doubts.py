@@ -65,7 +65,7 @@ async def test_a_store_that_cannot_be_used_means_ask_and_nothing_is_remembered(
 
 
 @pytest.mark.parametrize("on_ask", ["deny", "fail", "allow"])
-async def test_in_doubt_nobody_is_no_yes(tmp_path: Path, on_ask: OnAsk) -> None:
+async def test_in_doubt_no_user_means_no(tmp_path: Path, on_ask: OnAsk) -> None:
     (tmp_path / FILE_NAME).mkdir()
     work = tmp_path / "work"
     work.mkdir()
@@ -78,7 +78,7 @@ async def test_in_doubt_nobody_is_no_yes(tmp_path: Path, on_ask: OnAsk) -> None:
     await database.close()
 
 
-async def test_an_audit_that_cannot_be_written_is_told_in_the_log(
+async def test_an_audit_that_cannot_be_written_is_reported_in_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     database = open_database(tmp_path)
@@ -125,7 +125,7 @@ async def test_a_policy_that_cannot_be_read_means_that_everything_is_asked(tmp_p
 # Nobody there, or somebody who fails.
 
 
-async def test_what_becomes_of_a_question_when_nobody_is_there(tmp_path: Path) -> None:
+async def test_what_becomes_of_a_request_without_a_user(tmp_path: Path) -> None:
     deny, fail, allow = PermissionGate(), PermissionGate(on_ask="fail"), PermissionGate(on_ask="allow")
     assert [await outcome_of_editing(gate, tmp_path) for gate in (deny, fail, allow)] == [REJECTED, REJECTED, YES]
     assert deny.failed is None and len(deny.denials) == 1
@@ -133,7 +133,7 @@ async def test_what_becomes_of_a_question_when_nobody_is_there(tmp_path: Path) -
     assert allow.denials == []
 
 
-async def test_a_denial_by_a_rule_is_no_failure_for_lack_of_somebody(tmp_path: Path) -> None:
+async def test_a_denial_by_a_rule_does_not_count_as_a_missing_user(tmp_path: Path) -> None:
     gate = PermissionGate(rules(deny=["Edit"]), on_ask="fail")
     assert await outcome_of_editing(gate, tmp_path) == REJECTED
     assert gate.failed is None and [denial.unattended for denial in gate.denials] == [False]
@@ -342,7 +342,7 @@ CLOSED = [
 
 
 @pytest.mark.parametrize("text", CLOSED)
-async def test_a_stored_answer_for_what_runs_what_it_is_fed_counts_no_longer_and_is_told_once(
+async def test_a_stored_answer_for_what_runs_what_it_is_fed_counts_no_longer_and_is_reported_once(
     tmp_path: Path, text: str
 ) -> None:
     async with open_database(tmp_path) as database:

@@ -46,7 +46,7 @@ def to_run(line: str) -> v1.RequestPermission:
 @example("t${y}ouch x", "Bash(touch *)")
 @example("env -S'touch x'", "Bash(touch *)")
 @given(lines, st.sampled_from(["Bash(rm *)", "Bash(evil *)", "Bash(git push *)", "Edit(src/**)"]))
-def test_nobody_there_allows_nothing_that_a_deny_may_match(runner: asyncio.Runner, line: str, deny: str) -> None:
+def test_without_a_user_nothing_that_a_deny_may_match_is_allowed(runner: asyncio.Runner, line: str, deny: str) -> None:
     """In `bypassPermissions` everything passes that no rule stops: what is asked there is asked because the deny may match."""
     rules = Rules.parse(deny=[deny])
     request = to_run(line)

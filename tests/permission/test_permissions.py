@@ -70,9 +70,7 @@ async def test_what_was_allowed_is_asked_once_and_everything_is_written_down(
     assert gate.denials == []
 
 
-async def test_without_anybody_to_ask_a_question_is_rejected_and_the_turn_goes_on(
-    tmp_path: Path, demo: dict[str, Any]
-) -> None:
+async def test_without_a_user_a_request_is_rejected_and_the_turn_goes_on(tmp_path: Path, demo: dict[str, Any]) -> None:
     gate = PermissionGate()
     async with asyncio.timeout(limit()), connect("demo", **demo, **handlers(gate)) as agent:
         session = await agent.new_session(tmp_path)
@@ -88,7 +86,7 @@ async def test_without_anybody_to_ask_a_question_is_rejected_and_the_turn_goes_o
     assert gate.failed is None
 
 
-async def test_an_agent_that_was_told_always_does_not_ask_and_is_decided_about_all_the_same(
+async def test_an_agent_that_was_answered_always_does_not_ask_and_is_decided_about_all_the_same(
     tmp_path: Path, demo: dict[str, Any]
 ) -> None:
     user = User(PermissionChoice(Verdict.ALLOW, "session", option_id="allow_always"), NO)
@@ -287,7 +285,7 @@ async def test_always_survives_a_restart_within_its_scope(tmp_path: Path) -> Non
     assert (decision.rule, decision.scope, decision.project) == ("Bash(git status)", "project", str(here))
 
 
-async def test_never_is_remembered_too_and_told_with_the_option_that_says_so(tmp_path: Path) -> None:
+async def test_never_is_remembered_too_and_answered_with_the_option_for_it(tmp_path: Path) -> None:
     user = User(PermissionChoice(Verdict.DENY, "everywhere"))
     outcomes: list[object] = []
 

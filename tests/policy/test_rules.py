@@ -87,7 +87,7 @@ def test_agents_own_names_for_the_shell_are_known() -> None:
         ("example.org", Verdict.ASK, Verdict.ASK),
     ],
 )
-def test_addresses_go_by_a_host_that_everybody_reads_alike(url: str, allowed: Verdict, denied: Verdict) -> None:
+def test_addresses_go_by_a_host_that_all_programs_read_alike(url: str, allowed: Verdict, denied: Verdict) -> None:
     call = ToolCall(tool_call_id="t", title="x", name="WebFetch", kind=ToolKind.FETCH, raw_input={"url": url})
     action = Action.of_tool_call(call, CWD, [CWD])
     assert verdict(action, allow=["WebFetch(domain:example.org)"]) is allowed

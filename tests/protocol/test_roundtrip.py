@@ -93,7 +93,7 @@ def test_every_optional_field_of_a_patch_can_be_absent(kind: Any) -> None:
     assert left_alone | required | {"meta"} == set(kind.__struct_fields__)
 
 
-def test_raw_input_tells_null_from_absent() -> None:
+def test_raw_input_distinguishes_null_from_absent() -> None:
     start = b'{"sessionUpdate":"tool_call","toolCallId":"t","title":"Look"'
     assert decoder(ToolCall).decode(start + b"}").raw_input is UNSET
     null = decoder(ToolCall).decode(start + b',"rawInput":null}')

@@ -289,7 +289,7 @@ def test_a_recording_is_rewritten_with_secrets_that_show_themselves_late(tmp_pat
     sorted((Path(__file__).parents[2] / "examples" / "recordings").glob("*.jsonl")),
     ids=lambda path: path.name,
 )
-def test_a_redacted_conversation_is_judged_as_before(recording: Path) -> None:
+def test_a_redacted_recording_is_judged_as_before(recording: Path) -> None:
     lines = recording.read_bytes().splitlines()
     redactor = RecordingRedactor(ALL, HOME)
     hidden_lines = [redactor.line(line) for line in lines]

@@ -96,7 +96,7 @@ def test_differences_have_paths_that_can_be_read() -> None:
     ]
 
 
-def test_a_file_may_hold_several_conversations() -> None:
+def test_a_file_may_hold_several_connections() -> None:
     first, second = conversations(entries([*TURN, INITIALIZE, answer(0)]))
     assert len(first) == len(TURN) and len(second) == 2
 
@@ -110,5 +110,5 @@ def test_what_cannot_be_played_is_refused_with_a_hint(recording: list[tuple[str,
         conversations(entries(recording))
 
 
-def test_a_conversation_without_initialize_is_one_too() -> None:
+def test_a_connection_without_initialize_is_one_too() -> None:
     assert len(conversations(entries([ask(1, "session/list"), answer(1)]))) == 1

@@ -83,7 +83,7 @@ def test_the_program_says_on_stderr_what_differed_and_ends_with_1(recording: Pat
     assert msgspec.json.decode(done.stdout)["error"]["code"] == -32602
 
 
-def test_starting_loads_nothing_heavy_and_says_that_there_are_several_conversations(tmp_path: Path) -> None:
+def test_starting_loads_nothing_heavy_and_says_that_there_are_several_connections(tmp_path: Path) -> None:
     two = tmp_path / "two.jsonl"
     two.write_bytes(lines([*TURN, *TURN]))
     code = (

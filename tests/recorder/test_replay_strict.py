@@ -22,13 +22,13 @@ SAID = [line for line in TURN if line[0] == "c2a"]
 ANSWERED = [msg for dir, msg in TURN if dir == "a2c"]
 
 
-def test_the_recorded_client_hears_what_was_recorded_and_nothing_is_wrong() -> None:
+def test_the_recorded_client_receives_what_was_recorded_and_nothing_is_wrong() -> None:
     player = strict(TURN)
     assert say(player, *SAID) == ANSWERED
     assert player.end(0.0) == [] and player.problems == [] and player.matched == 4
 
 
-def test_another_word_is_told_with_its_path_and_answered_with_an_error() -> None:
+def test_another_value_is_reported_with_its_path_and_answered_with_an_error() -> None:
     player = strict(TURN)
     *_, refused = say(player, *SAID[:2], prompt(2, "hello"))
     problem = 'message 6 (session/prompt): params.prompt[0].text: recorded "fix the tests", got "hello"'

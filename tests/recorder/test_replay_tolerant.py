@@ -90,7 +90,7 @@ def test_a_recording_that_ends_in_a_turn_says_so() -> None:
     assert last["error"]["message"] == "replay: the recording ends without an answer to session/prompt"
 
 
-def test_cancelling_ends_the_turn_at_once_and_withdraws_the_question() -> None:
+def test_cancelling_ends_the_turn_at_once_and_cancels_the_request() -> None:
     player = tolerant(TURN)
     say(player, prompt(3, "go"))
     assert say(player, tell("session/cancel", sessionId="s1")) == [

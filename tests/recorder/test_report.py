@@ -133,7 +133,7 @@ def test_a_recording_with_nothing_in_it_is_a_page_too() -> None:
     assert data_of(written)["entries"] == []
 
 
-def test_a_good_conversation_is_called_good() -> None:
+def test_a_correct_recording_is_reported_as_correct() -> None:
     assert "No deviation from the protocol and no error." in page(Tape().meet())
 
 

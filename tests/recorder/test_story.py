@@ -117,7 +117,7 @@ def test_another_version_is_not_judged_and_ends_its_turns_in_its_own_way() -> No
     assert [(turn.duration, turn.stop_reason, turn.text) for turn in story.turns] == [(1.0, "end_turn", 2)]
 
 
-def test_a_second_handshake_begins_another_conversation_whose_ids_are_its_own() -> None:
+def test_a_second_handshake_begins_another_connection_with_ids_of_its_own() -> None:
     tape = Tape().meet().prompt(2).later(5)
     tape.t = 0.0  # the clock of another recording, written behind the first
     story = tape.meet().prompt(2).later(1).answer(2, {"stopReason": "end_turn"}).story()
@@ -126,7 +126,7 @@ def test_a_second_handshake_begins_another_conversation_whose_ids_are_its_own() 
     assert [one.how for one in story.sessions] == ["new", "new"]
 
 
-def test_a_handshake_that_was_refused_is_tried_again_in_the_same_conversation() -> None:
+def test_a_handshake_that_was_refused_is_tried_again_in_the_same_connection() -> None:
     tape = Tape().ask(0, "initialize", {"protocolVersion": 2}).refuse(0, -32022, "unsupported").meet()
     assert len(tape.story().conversations) == 1
 

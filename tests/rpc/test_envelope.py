@@ -139,7 +139,7 @@ def test_an_error_of_any_shape_still_says_something(raw: bytes, expected: ErrorO
     assert isinstance(message, Response) and message.error == expected
 
 
-def test_an_error_without_an_id_is_an_error_for_nobody() -> None:
+def test_an_error_without_an_id_belongs_to_no_request() -> None:
     message = decode(b'{"error":{"code":-32601,"message":"what?"},"jsonrpc":"2.0"}')
     assert isinstance(message, Response) and message.id is None
 
@@ -153,7 +153,7 @@ def test_an_error_without_an_id_is_an_error_for_nobody() -> None:
         (b'{"jsonrpc":"2.0","id":3,"result":"aaa', b'aaa"}', 3, False),
     ],
 )
-def test_a_line_over_the_limit_is_told_to_whoever_waits(
+def test_a_line_over_the_limit_is_an_error_with_the_id_of_its_request(
     head: bytes, tail: bytes, id: RequestId, tellable: bool
 ) -> None:
     message = decode(Overlong(head, tail, 9000, 5000))

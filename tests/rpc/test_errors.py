@@ -25,7 +25,7 @@ from antiphon.rpc.envelope import ErrorObject, error_frame
         (400, "bad", "error"),
     ],
 )
-def test_colliding_codes_are_told_apart_by_what_they_say(code: int, message: str, meaning: str) -> None:
+def test_colliding_codes_are_distinguished_by_what_they_say(code: int, message: str, meaning: str) -> None:
     assert meaning_of(code, message) == meaning
 
 
@@ -79,7 +79,7 @@ def test_people_read_a_sentence_without_the_code_and_then_the_hint(
     assert str(error).endswith(f"\nhint: {hint}") and f"({code}, " in str(error).partition("\nhint: ")[0]
 
 
-def test_a_dead_process_says_how_it_died_and_what_it_said() -> None:
+def test_the_error_of_a_dead_process_has_its_status_and_its_stderr() -> None:
     assert "exited with status 3" in str(ProcessDied("agent --acp", 3, "boom")) and "boom" in str(
         ProcessDied("agent --acp", 3, "boom")
     )
@@ -91,7 +91,7 @@ def test_a_program_that_does_not_start_ends_with_a_hint() -> None:
         assert str(SpawnFailed("agent", cause)).splitlines()[-1].startswith("hint: ")
 
 
-def test_a_refusal_of_ours_is_told_apart_from_one_of_the_peer() -> None:
+def test_a_refusal_of_ours_is_distinguished_from_one_of_the_peer() -> None:
     assert not issubclass(RequestRefused, RequestError)
     assert issubclass(RequestRefused, ResponseError) and issubclass(RequestError, ResponseError)
 

@@ -62,7 +62,7 @@ def test_an_id_in_use_does_not_settle_the_first_question() -> None:
 @pytest.mark.parametrize(
     "line", [b'{"id":9,"result":{}}', b'{"id":"1","result":{}}', b'{"id":1.0,"result":{}}', b'{"id":null,"result":{}}']
 )
-def test_an_answer_nobody_waits_for_is_a_stray(line: bytes) -> None:
+def test_a_response_to_no_request_is_a_stray(line: bytes) -> None:
     peer = Peer()
     peer.ask("x", {})
     assert isinstance(peer.receive(line), Stray)
@@ -75,7 +75,7 @@ def test_the_second_answer_to_one_question_is_a_stray() -> None:
     assert peer.receive(b'{"id":%d,"result":2}' % id) == Stray(id)
 
 
-def test_a_withdrawn_question_expects_a_late_answer() -> None:
+def test_a_cancelled_request_expects_a_late_response() -> None:
     peer = Peer()
     id, _ = peer.ask("x", {})
     frame = peer.withdraw(id)
@@ -85,7 +85,7 @@ def test_a_withdrawn_question_expects_a_late_answer() -> None:
     assert peer.forget() == []
 
 
-def test_a_peer_that_never_answers_what_was_withdrawn_costs_no_memory() -> None:
+def test_a_peer_that_never_answers_cancelled_requests_costs_no_memory() -> None:
     peer = Peer()
     id = 0
     for _ in range(3 * MAX_WITHDRAWN):

@@ -49,7 +49,7 @@ def environment(row: AgentRow, folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("row", ENGINE_ROWS, ids=lambda row: f"{row.agent}: {row.name}, {row.steps[-1].method}")
-async def test_what_an_engine_says_in_a_seeds_words_is_told_to_the_client(
+async def test_messages_of_an_engine_in_a_seeds_words_reach_the_client(
     row: AgentRow, agents: Agents, tmp_path: Path
 ) -> None:
     # A Claude Code is started for each session and reads the lines of its row then. The thread of a Codex always has the same id,

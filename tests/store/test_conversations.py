@@ -12,7 +12,7 @@ from antiphon.store.sessions import ConversationStore, SearchStore
 from tests.store.stores import create_as_before, file_in, opened
 
 
-async def test_a_conversation_leads_to_its_session(tmp_path: Path) -> None:
+async def test_an_engine_session_leads_to_its_session(tmp_path: Path) -> None:
     async with asyncio.timeout(10):
         async with opened(tmp_path) as store:
             await store.create("s", "antiphon", "/w")
@@ -26,7 +26,7 @@ async def test_a_conversation_leads_to_its_session(tmp_path: Path) -> None:
             assert await talks.by_conversation("codex", "2") is None
 
 
-async def test_a_session_has_the_conversations_it_was_given_last_and_each_is_in_one(tmp_path: Path) -> None:
+async def test_a_session_has_the_engine_sessions_it_was_given_last_and_each_is_in_one(tmp_path: Path) -> None:
     async with asyncio.timeout(10), opened(tmp_path) as store:
         talks = ConversationStore(store.database)
         with pytest.raises(NoSuchSession):
@@ -44,7 +44,7 @@ async def test_a_session_has_the_conversations_it_was_given_last_and_each_is_in_
         assert await talks.conversations() == {}
 
 
-async def test_the_last_session_of_a_directory_is_one_in_which_something_was_said(tmp_path: Path) -> None:
+async def test_the_last_session_of_a_directory_is_one_with_a_prompt(tmp_path: Path) -> None:
     async with asyncio.timeout(10), opened(tmp_path) as store:
         assert await store.last("antiphon", "/w") is None
         for id, engine, cwd in (
@@ -124,7 +124,7 @@ async def test_words_are_found_in_histories_and_titles_newest_first(tmp_path: Pa
         assert await search.count("a", b'{"text') == 1 and await search.count("a", b'{"x') == 0
 
 
-async def test_a_file_from_before_gets_the_table_of_conversations(tmp_path: Path) -> None:
+async def test_an_older_file_gets_the_table_of_engine_sessions(tmp_path: Path) -> None:
     async with asyncio.timeout(10):
         async with Database(file_in(tmp_path), MIGRATIONS[:2]) as before:
             await before.run(lambda connection: create_as_before(connection, "s", "antiphon", "/w"))

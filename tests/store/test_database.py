@@ -53,7 +53,7 @@ async def test_jobs_that_wait_together_share_a_commit(tmp_path: Path) -> None:
         assert len(await database.read(words)) == 200
 
 
-async def test_a_result_is_told_after_its_commit(tmp_path: Path) -> None:
+async def test_a_result_is_returned_after_its_commit(tmp_path: Path) -> None:
     async with asyncio.timeout(10), Database(tmp_path / "db", WORDS) as database:
         await add(database, "here")
         other = sqlite3.connect(tmp_path / "db")
@@ -80,7 +80,7 @@ async def test_a_failing_job_takes_nothing_of_its_neighbours_along(tmp_path: Pat
         assert await database.read(words) == ["first", "last"]
 
 
-async def test_who_stops_waiting_does_not_take_the_job_back(tmp_path: Path) -> None:
+async def test_a_caller_that_stops_waiting_does_not_cancel_the_job(tmp_path: Path) -> None:
     async with asyncio.timeout(10), Database(tmp_path / "db", WORDS) as database:
         gate = Gate(database)
         waiting = add(database, "kept")
@@ -182,7 +182,7 @@ async def test_a_writer_waits_for_another_and_a_reader_does_not(tmp_path: Path) 
         assert await database.read(words) == ["before", "theirs", "ours"]
 
 
-async def test_a_lock_that_nobody_gives_back_is_an_error_with_a_hint(
+async def test_a_lock_that_is_never_released_is_an_error_with_a_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file, "LOCK_PATIENCE", 0.05)

@@ -123,7 +123,7 @@ async def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Pa
     assert file_in(tmp_path).read_bytes() == b"my only copy of a poem\n" * 100
 
 
-async def test_a_damaged_file_is_told_as_such_and_left_alone(tmp_path: Path) -> None:
+async def test_a_damaged_file_is_reported_as_such_and_left_alone(tmp_path: Path) -> None:
     async with asyncio.timeout(10):
         async with opened(tmp_path) as store:
             await store.create("s", "demo", "/w")

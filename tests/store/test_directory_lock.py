@@ -51,7 +51,7 @@ async def words(database: Database) -> list[str]:
     return await database.read(lambda c: [word for (word,) in c.execute("SELECT word FROM word ORDER BY id")])
 
 
-async def test_who_has_the_directory_writes_ahead_and_what_it_wrote_can_be_read_later(tmp_path: Path) -> None:
+async def test_the_owner_of_the_directory_writes_ahead_and_what_it_wrote_can_be_read_later(tmp_path: Path) -> None:
     path = tmp_path / "db"
     with DirectoryLock(tmp_path) as lock:
         async with Database(path, TABLES, lock=lock) as database:

@@ -174,7 +174,7 @@ def looking(directory: Path, id: str, threads: int) -> Iterator[None]:
             looker.join()
 
 
-def test_who_looks_keeps_nobody_from_taking(tmp_path: Path) -> None:
+def test_a_reader_keeps_no_process_from_taking_the_lock(tmp_path: Path) -> None:
     with looking(tmp_path, "s", 4):
         for _ in range(300):
             SessionLock.take(tmp_path, "s", "Zed").release()
@@ -227,7 +227,7 @@ def test_an_owner_whose_words_cannot_be_read_has_it_all_the_same(tmp_path: Path,
             SessionLock.take(tmp_path, "s", "Zed")
 
 
-def test_the_words_of_the_dead_are_not_told(tmp_path: Path) -> None:
+def test_what_a_dead_process_wrote_is_not_shown(tmp_path: Path) -> None:
     with SessionLock.take(tmp_path, "s", "Zed") as lock:
         dead = os.posix_spawn(sys.executable, [sys.executable, "-c", ""], {})
         os.waitpid(dead, 0)
@@ -235,7 +235,7 @@ def test_the_words_of_the_dead_are_not_told(tmp_path: Path) -> None:
         assert holder(tmp_path, "s") == Holder()
 
 
-async def test_a_file_that_somebody_removed_is_still_locked(tmp_path: Path) -> None:
+async def test_a_file_that_was_removed_is_still_locked(tmp_path: Path) -> None:
     async with asyncio.timeout(30):
         other = await process("hold", tmp_path, "s")
         assert await line_from(other) == "held"
@@ -261,7 +261,7 @@ def test_hundreds_of_locks_take_one_descriptor(tmp_path: Path) -> None:
     assert files(tmp_path) == []
 
 
-async def test_one_who_takes_on_an_event_loop_lets_others_work_while_it_waits(tmp_path: Path) -> None:
+async def test_taking_a_lock_on_an_event_loop_lets_other_tasks_work_while_it_waits(tmp_path: Path) -> None:
     """Another process shares the lock, as those who look do, and does not let go of it: that is told in the end."""
     async with asyncio.timeout(30):
         SessionLock.take(tmp_path, "s", "Zed").release()
@@ -352,13 +352,13 @@ async def _owners(directory: Path, rng: random.Random) -> None:
         await worker.wait()
 
 
-def test_a_place_where_no_file_can_be_is_told_with_a_hint(tmp_path: Path) -> None:
+def test_a_directory_that_takes_no_file_is_reported_with_a_hint(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file", encoding="utf-8")
     with pytest.raises(AcpError, match=r"cannot be locked: Not a directory\nhint: .*ANTIPHON_STATE_DIR"):
         SessionLock.take(tmp_path / "state", "s", "Zed")
 
 
-def test_an_earlier_day_is_told_with_its_date() -> None:
+def test_an_earlier_day_is_shown_with_its_date() -> None:
     assert str(Holder("s", 7, "Zed", 86400.0 * 365)).startswith("process 7, Zed, since 197")
     assert str(Holder()) == ""
 

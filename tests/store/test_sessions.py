@@ -54,7 +54,7 @@ async def test_an_id_is_given_once(tmp_path: Path) -> None:
         assert (await store.list())[0][0].cwd == "/w"
 
 
-async def test_what_is_not_there_is_told(tmp_path: Path) -> None:
+async def test_what_is_not_there_is_reported(tmp_path: Path) -> None:
     async with asyncio.timeout(10), opened(tmp_path) as store:
         assert await store.get("s") is None
         assert not await store.delete("s")
@@ -82,7 +82,7 @@ async def test_posted_updates_keep_their_place_among_awaited_ones(tmp_path: Path
         assert await store.history("s") == [b"%d" % number for number in range(20)]
 
 
-async def test_a_post_to_a_session_that_is_gone_is_told_by_the_flush(tmp_path: Path) -> None:
+async def test_a_post_to_a_session_that_is_gone_is_raised_by_the_flush(tmp_path: Path) -> None:
     async with asyncio.timeout(10), opened(tmp_path) as store:
         store.post("gone", [ONE])
         with pytest.raises(NoSuchSession, match="`gone`"):
@@ -99,7 +99,7 @@ async def test_a_large_history_comes_in_pages(tmp_path: Path) -> None:
         assert [update for page in pages for update in page] == updates
 
 
-async def test_what_is_added_while_somebody_reads_comes_too(tmp_path: Path) -> None:
+async def test_what_is_added_during_a_read_comes_too(tmp_path: Path) -> None:
     async with asyncio.timeout(10), opened(tmp_path) as store:
         await store.create("s", "demo", "/w")
         await store.append("s", [b"1", b"2"])

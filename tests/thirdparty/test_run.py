@@ -85,7 +85,7 @@ def test_run_allows_what_would_be_asked_and_continues_the_session_later(name: st
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", ["kimi-code", "fast-agent"])
-def test_run_tells_by_its_exit_status_that_something_was_denied(name: str, tmp_path: Path) -> None:
+def test_run_shows_by_its_exit_status_that_something_was_denied(name: str, tmp_path: Path) -> None:
     with place(name, tmp_path) as where:
         words = script(where.write("poem.txt", "Sung by nobody.\n"), ["say", "So be it."])
         done = where.on.run(where.ours("run", "--json", words), PATIENCE)

@@ -74,7 +74,7 @@ def test_another_entry_between_starts_a_new_message() -> None:
     assert fold([agent("one"), call(), agent("two")]).plain() == "one\n[pending] Read\ntwo"
 
 
-def test_news_without_an_entry_does_not_cut_a_message() -> None:
+def test_an_update_without_an_entry_does_not_cut_a_message() -> None:
     usage = v1.UsageUpdate(used=1, size=2)
     updates: list[v1.Update] = [
         call(),
@@ -170,7 +170,7 @@ def test_what_the_user_says_is_a_message_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("id", [None, "u"])
-def test_an_agent_that_repeats_what_was_said_does_not_make_it_appear_twice(id: str | None) -> None:
+def test_an_agent_that_repeats_a_prompt_does_not_make_it_appear_twice(id: str | None) -> None:
     transcript = Transcript()
     message = transcript.said([text("look at this"), IMAGE])
     for chunk in (user("look ", id), user("at this", id), v1.UserMessageChunk(content=IMAGE, message_id=id)):
@@ -234,7 +234,7 @@ def test_a_null_status_does_not_make_a_finished_call_run_again() -> None:
     assert only_call(call(status=v1.ToolStatus.COMPLETED), patch(status=None)).status == "completed"
 
 
-def test_a_call_that_is_first_heard_of_in_a_question_or_a_patch_is_shown() -> None:
+def test_a_call_that_first_appears_in_a_request_or_a_patch_is_shown() -> None:
     transcript = Transcript()
     asked = transcript.asked(v1.ToolCallPatch(tool_call_id="c", title="Delete it"))
     assert not asked.announced
@@ -263,7 +263,7 @@ def test_a_finished_call_that_is_announced_again_is_a_new_call(end: v1.ToolStatu
     assert [entry.key for entry in transcript.entries] == [0, 1]
 
 
-def test_a_call_told_in_the_older_words_is_understood() -> None:
+def test_a_call_in_the_older_form_is_understood() -> None:
     entry = only_call(call(tool_kind=v1.ToolKind.EXECUTE, input=[1], output="out"))
     assert (entry.kind, entry.raw_input, entry.raw_output) == ("execute", [1], "out")
     patched = only_call(call(), patch(tool_kind=v1.ToolKind.FETCH, output=2))
@@ -298,7 +298,7 @@ def test_a_compaction_is_one_entry_and_its_summary_grows() -> None:
 # --- state ---
 
 
-def test_state_is_what_was_told_last() -> None:
+def test_state_is_what_came_last() -> None:
     command = v1.Command(name="help", description="Helps")
     option = v1.BooleanConfig(id="fast", name="Fast", current_value=True)
     usage = v1.UsageUpdate(used=5, size=10)
@@ -323,7 +323,7 @@ def test_state_is_what_was_told_last() -> None:
     assert transcript.plain() == "(x) look\n( ) leap"
 
 
-def test_several_plans_are_told_apart_by_their_ids() -> None:
+def test_several_plans_are_distinguished_by_their_ids() -> None:
     written = v1.PlanMarkdown(plan_id="a", content="# Plan")
     listed = v1.PlanItems(plan_id="b", entries=TWO_TODOS)
     drawn = Unknown("drawing", b'{"type":"drawing","planId":"c"}')
@@ -332,7 +332,7 @@ def test_several_plans_are_told_apart_by_their_ids() -> None:
     assert fold([*updates, v1.PlanRemoved(plan_id="a"), v1.PlanRemoved(plan_id="?")]).plans == {"b": listed, "c": drawn}
 
 
-def test_what_nobody_knows_is_counted_and_the_last_of_it_kept() -> None:
+def test_unknown_updates_are_counted_and_the_last_is_kept() -> None:
     strange = [Unknown("song", b'{"sessionUpdate":"song","n":%d}' % number) for number in range(1000)]
     transcript = fold([agent("a"), *strange, agent("b")])
     assert transcript.plain() == "ab"
@@ -364,7 +364,7 @@ UPSERTS = (v1.ToolCallUpdate, v1.CompactionUpdate, v1.Plan, v1.UsageUpdate, v1.C
 
 
 @given(any_updates, st.one_of([messages(kind) for kind in UPSERTS]))
-def test_an_upsert_told_twice_changes_nothing_more(updates: list[v1.Update], upsert: v1.Update) -> None:
+def test_an_upsert_that_comes_twice_changes_nothing_more(updates: list[v1.Update], upsert: v1.Update) -> None:
     assert look(fold([*updates, upsert])) == look(fold([*updates, upsert, upsert]))
 
 

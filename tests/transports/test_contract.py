@@ -134,7 +134,7 @@ async def test_a_transport_has_one_reader(pair: Pair) -> None:
         near.attach(None)  # type: ignore[arg-type]
 
 
-async def test_closing_gives_a_deaf_peer_a_moment_and_no_more(
+async def test_closing_gives_a_peer_that_does_not_read_a_moment_and_no_more(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(pipes, "CLOSE_GRACE", 0.05)
@@ -156,7 +156,7 @@ async def test_a_borrowed_descriptor_gets_its_mode_back() -> None:
     os.close(twin)
 
 
-async def test_who_closes_as_soon_as_the_peer_is_deaf_leaves_no_writer_to_whoever_gets_its_number_next() -> None:
+async def test_closing_as_soon_as_the_peer_no_longer_reads_leaves_no_writer_for_the_next_descriptor() -> None:
     """The loop would take that one for known already, and never tell it that there is room."""
     read_fd, write_fd = os.pipe()
     silent_fd, unused_fd = os.pipe()

@@ -19,14 +19,14 @@ from tests.waits import turns
 ECHO = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
 
 
-async def test_a_child_is_spoken_to_and_heard() -> None:
+async def test_a_child_receives_and_sends() -> None:
     async with python(ECHO) as child:
         await child.send(b'{"hello":1}')
         assert await child.receive() == b'{"hello":1}'
     assert child.status == 0
 
 
-async def test_a_child_gets_our_whole_environment_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_child_gets_our_whole_environment_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTIPHON_TEST_WORD", "inherited")
     show = "import os; print(os.environ.get('ANTIPHON_TEST_WORD'), os.environ.get('PATH') is not None)"
     async with python(show) as child:
@@ -36,7 +36,7 @@ async def test_a_child_gets_our_whole_environment_unless_told_otherwise(monkeypa
     await child.close()
 
 
-async def test_a_child_starts_where_it_is_told(tmp_path: Path) -> None:
+async def test_a_child_starts_in_the_given_directory(tmp_path: Path) -> None:
     child = await spawn([sys.executable, "-c", "import os; print(os.getcwd())"], cwd=tmp_path)
     assert await child.receive() == str(tmp_path).encode()
     await child.close()
@@ -73,13 +73,13 @@ async def test_a_death_is_reported_with_status_and_last_words() -> None:
     assert (error.status, error.stderr) == (3, "why it failed")
 
 
-async def test_a_death_by_signal_is_told_as_such() -> None:
+async def test_a_death_by_signal_is_reported_as_such() -> None:
     async with python("import os; os.kill(os.getpid(), 9)") as child:
         error = await end_of(child)
     assert isinstance(error, ProcessDied) and error.status == -9
 
 
-async def test_what_a_child_said_before_it_died_is_heard_first() -> None:
+async def test_what_a_child_sent_before_it_died_is_received_first() -> None:
     sink = RecordingSink()
     async with python("import os\nfor n in range(20000): print(n)\nos._exit(1)") as child:
         child.attach(sink)
@@ -141,7 +141,7 @@ async def test_a_polite_child_ends_when_its_stdin_closes() -> None:
     assert child.status == 7
 
 
-async def test_a_child_whose_input_ends_is_heard_to_its_end_and_watched() -> None:
+async def test_a_child_whose_input_ends_is_read_to_its_end_and_watched() -> None:
     words = "import subprocess, sys; sys.stdin.read(); subprocess.Popen(['sleep', '60'], stdout=2); print('bye'); sys.exit(3)"
     child = await spawn([sys.executable, "-c", words])
     assert not await child.exited(0.01)
@@ -156,7 +156,7 @@ async def test_a_child_whose_input_ends_is_heard_to_its_end_and_watched() -> Non
     assert await child.left_behind(0) == []
 
 
-async def test_a_child_deaf_to_eof_gets_term(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_child_that_ignores_eof_gets_term(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "STDIN_GRACE", 0.2)
     deaf = (
         "import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(9))\nprint('up')\ntime.sleep(60)"
@@ -166,7 +166,7 @@ async def test_a_child_deaf_to_eof_gets_term(monkeypatch: pytest.MonkeyPatch) ->
     assert child.status == 9
 
 
-async def test_a_child_deaf_to_all_gets_kill(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_child_that_ignores_everything_gets_kill(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "STDIN_GRACE", 0.2)
     monkeypatch.setattr(process, "TERM_GRACE", 0.2)
     deaf = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up')\ntime.sleep(60)"

@@ -33,7 +33,7 @@ def pids_in(folder: Path) -> dict[str, int]:
     return {name: int((folder / name).read_text(encoding="utf-8")) for name in ("in_group", "left_group")}
 
 
-async def test_closing_ends_the_whole_tree_and_who_left_the_group(tmp_path: Path) -> None:
+async def test_closing_ends_the_whole_tree_and_processes_that_left_the_group(tmp_path: Path) -> None:
     async with python(TREE, str(tmp_path)) as child:
         assert await child.receive() == b"up"
         pids = pids_in(tmp_path)

@@ -71,7 +71,7 @@ def test_it_does_not_matter_where_the_pieces_are_cut(cuts: list[int]) -> None:
 
 
 @given(st.text(alphabet="ab `~#-*1.>|\n", max_size=200))
-def test_nothing_is_lost_and_nothing_said_twice(text: str) -> None:
+def test_nothing_is_lost_and_nothing_shown_twice(text: str) -> None:
     assert re.sub(r"\s", "", "".join(block.text for block in split(text))) == re.sub(r"\s", "", text)
 
 

@@ -26,7 +26,7 @@ def test_words_stay_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("hidden", ["\u202e", "\u200b", "\u2066", "\ufeff", "\u00a0", "\U000e0041", "\x9b"])
-def test_what_is_invisible_shows_where_somebody_decides(hidden: str) -> None:
+def test_what_is_invisible_shows_where_the_user_decides(hidden: str) -> None:
     assert exact(f"rm{hidden}x") == f"rm<U+{ord(hidden):04X}>x"
 
 

@@ -17,7 +17,7 @@ def test_a_new_file_is_all_added() -> None:
     assert change_of(None, "a\nb\n").lines == ("+a", "+b")
 
 
-def test_a_change_that_cannot_be_seen_is_told() -> None:
+def test_a_change_that_cannot_be_seen_is_reported() -> None:
     assert "differs" in change_of("a\n", "a").lines[0]
     assert change_of("a", "a").lines == ()
 

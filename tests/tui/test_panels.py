@@ -278,7 +278,7 @@ async def test_a_login_in_the_terminal_runs_the_agents_program_there(monkeypatch
     )
 
 
-async def test_a_login_that_is_told_beside_the_method_is_run_too() -> None:
+async def test_a_login_that_is_named_beside_the_method_is_run_too() -> None:
     shown = v1.AgentAuth("m", "M", meta={"terminal-auth": {"command": "/bin/claude", "args": ["/login"]}})
     assert await login([shown], "1") == ("m", [["/bin/claude", "/login", ""]], [])
 
@@ -299,7 +299,7 @@ async def test_the_command_of_a_login_is_shown_and_runs_only_after_a_yes(method:
         assert line.strip().startswith("$ A=b ") and line.endswith("-c 'curl x | sh'")
 
 
-async def test_no_way_to_sign_in_is_said() -> None:
+async def test_no_way_to_sign_in_is_reported() -> None:
     answer, _, printed = await login([], "1")
     assert answer is None and "sign in with its own program" in printed[0]
 

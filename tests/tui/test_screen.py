@@ -51,7 +51,7 @@ def test_a_call_changes_in_place_and_is_final_when_something_follows_it() -> Non
     assert shown.live(10) == ["", "done"]
 
 
-def test_a_call_that_runs_does_not_hold_back_what_is_said() -> None:
+def test_a_call_that_runs_does_not_hold_back_messages() -> None:
     shown = screen()
     shown.apply(call("1"))
     shown.apply(say("meanwhile\n\n"))
@@ -120,7 +120,7 @@ def test_thoughts_notices_plans_and_compactions_have_their_places() -> None:
     assert shown.take() == ["", "Plan  1 of 1 done", "  ✓ Sing"]
 
 
-def test_history_is_shown_with_who_said_what() -> None:
+def test_history_is_shown_with_the_author_of_each_message() -> None:
     shown = screen()
     shown.apply(v1.UserMessageChunk(v1.TextBlock("what ")))
     shown.apply(v1.UserMessageChunk(v1.TextBlock("now?")))
@@ -137,7 +137,7 @@ def test_an_echo_of_what_was_typed_is_not_shown_again() -> None:
     assert shown.take() == [f"{PROMPT} hello", "", "hi"]
 
 
-def test_what_a_cancelled_turn_still_said_is_caught_up_with() -> None:
+def test_updates_after_a_cancelled_turn_are_caught_up_with() -> None:
     updates: list[v1.Update] = [say("one "), call("1"), say("two "), think("three")]
     shown = screen()
     shown.apply(updates[0])

@@ -94,7 +94,7 @@ async def test_no_message_is_cut_in_two_while_both_engines_speak(at: Place) -> N
     assert "one two three four" in result.text and "do re mi fa" in result.text and len(spoken) == 2
 
 
-async def test_each_sees_what_the_other_said_before(at: Place) -> None:
+async def test_each_engine_sees_earlier_messages_of_the_other(at: Place) -> None:
     async with connected(at) as client:
         await open_with(client, mode="acceptEdits", route="duet")
         at.answer("Lethe is a river.", "Mnemosyne is another.")

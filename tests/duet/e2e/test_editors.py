@@ -43,7 +43,7 @@ def both_answered(texts: Iterable[str]) -> bool:
     return -1 not in places and places == sorted(places)
 
 
-async def test_acpx_asks_for_permission_of_both_and_hears_both(at: Place) -> None:
+async def test_acpx_asks_for_permission_of_both_and_receives_both(at: Place) -> None:
     both_write(at)
     messages = await Acpx(at).run("exec", "sing")
     asked = [each for each in messages if each.get("method") == "session/request_permission"]
@@ -71,7 +71,7 @@ async def test_acpx_keeps_a_session_chooses_a_route_and_cancels_a_turn(at: Place
     assert (await editor.run("sessions", "close"))[-1]["action"] == "session_closed"
 
 
-async def test_a_client_of_the_official_python_sdk_hears_both(at: Place) -> None:
+async def test_a_client_of_the_official_python_sdk_receives_both(at: Place) -> None:
     both_write(at)
     editor = Listener()
     asked: list[Any] = []
@@ -100,7 +100,7 @@ async def test_a_client_of_the_official_python_sdk_hears_both(at: Place) -> None
     assert both_answered(update.content.text for update in texts)
 
 
-async def test_a_client_of_the_official_typescript_sdk_hears_both(at: Place) -> None:
+async def test_a_client_of_the_official_typescript_sdk_receives_both(at: Place) -> None:
     who = everybody()["typescript"]
     if who.missing:
         pytest.skip(f"{who.name} {who.missing}")

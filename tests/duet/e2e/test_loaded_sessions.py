@@ -83,7 +83,7 @@ async def test_pieces_of_a_message_come_in_one_piece(at_codex: Place) -> None:
         assert again.text == reply.text and len(client.updates_of("agent_message_chunk")) == 1
 
 
-async def test_what_was_said_to_claude_code_in_a_terminal_comes_after_what_was_said_here(at: Place) -> None:
+async def test_messages_to_claude_code_in_a_terminal_come_after_those_here(at: Place) -> None:
     async with connected(at) as client:
         await client.say("remember the river")
         await at.claude.keeps("echo: remember the river")
@@ -106,7 +106,7 @@ async def test_what_was_said_to_claude_code_in_a_terminal_comes_after_what_was_s
         assert shown(client) == once_more  # and it is not told twice
 
 
-async def test_what_was_said_to_codex_in_a_terminal_comes_after_what_was_said_here(at: Place) -> None:
+async def test_messages_to_codex_in_a_terminal_come_after_those_here(at: Place) -> None:
     async with connected(at) as client:
         await open_with(client, route="codex")
         await client.say("remember the river")
@@ -126,7 +126,7 @@ async def test_what_was_said_to_codex_in_a_terminal_comes_after_what_was_said_he
     assert "and the sea" in at.codex.model.last.everything
 
 
-async def test_a_session_whose_engine_has_forgotten_it_still_shows_what_was_said(at: Place) -> None:
+async def test_a_session_whose_engine_has_forgotten_it_still_shows_its_history(at: Place) -> None:
     async with connected(at) as client:
         await client.say("remember the river")
         await at.claude.keeps("echo: remember the river")

@@ -12,7 +12,7 @@ from tests.engines.client import connected
 pytestmark = pytest.mark.slow
 
 
-async def test_a_resumed_session_knows_what_was_said_and_does_not_replay_it(at: Place) -> None:
+async def test_a_resumed_session_knows_its_history_and_does_not_replay_it(at: Place) -> None:
     async with connected(at) as client:
         await open_with(client, route="duet", mode="acceptEdits")
         at.answer("Lethe.", "Mnemosyne.")
@@ -28,7 +28,7 @@ async def test_a_resumed_session_knows_what_was_said_and_does_not_replay_it(at: 
         assert "Lethe." in each and "Mnemosyne." in each and "name a river" in each
 
 
-async def test_a_fork_knows_what_was_said_and_leaves_the_first_session_alone(at: Place) -> None:
+async def test_a_fork_knows_the_history_and_leaves_the_first_session_alone(at: Place) -> None:
     async with connected(at) as client:
         await open_with(client, route="duet", mode="acceptEdits")
         at.answer("Lethe.", "Mnemosyne.")
@@ -62,7 +62,7 @@ async def test_a_closed_session_ends_its_programs_and_can_be_loaded_again(at: Pl
         assert shown(client) == before and (await client.say("go on")).text == "echo: go on"
 
 
-async def test_a_deleted_session_is_gone_with_the_engines_conversations(at: Place) -> None:
+async def test_a_deleted_session_is_gone_with_the_engine_sessions(at: Place) -> None:
     async with connected(at) as client:
         await client.say("remember the river")
         await at.claude.keeps("echo: remember the river")

@@ -115,7 +115,7 @@ async def test_an_always_for_one_engine_holds_for_the_other(at: Place, first: st
     assert "allow_always" in [option.kind.value for option in asked.options]
 
 
-async def test_an_always_holds_for_the_rest_of_the_session_and_its_reach_is_said(at: Place) -> None:
+async def test_an_always_holds_for_the_rest_of_the_session_and_its_scope_is_shown(at: Place) -> None:
     at.claude.model.answers(claude_runs("touch song.txt"))
     async with connected(at) as client:
         client.decisions.append("allow_always")

@@ -71,7 +71,7 @@ async def test_a_prompt_that_waited_stands_in_the_history_where_it_was_answered(
     ]
 
 
-async def test_a_cancel_calls_off_what_waits_as_well(at_codex: Place) -> None:
+async def test_a_cancel_also_cancels_what_waits(at_codex: Place) -> None:
     gate = Gate()
     at_codex.codex.model.answers(Text("la la "), Wait(gate))
     async with connected(at_codex) as client:

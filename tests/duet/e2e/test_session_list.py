@@ -40,7 +40,7 @@ async def test_sessions_of_ours_and_those_of_the_terminals_are_listed(at: Place)
         assert words in texts
 
 
-async def test_a_conversation_of_two_engines_is_one_row(at: Place) -> None:
+async def test_a_session_of_two_engines_is_one_row(at: Place) -> None:
     async with connected(at) as client:
         await open_with(client, route="duet", mode="acceptEdits")
         at.answer("a first voice", "a second voice")
@@ -69,7 +69,7 @@ async def test_a_session_of_a_terminal_is_loaded_and_from_then_on_is_one_of_ours
         assert again.text.count("from the terminal") == 1 and "echo: and the sea" in again.text
 
 
-async def test_a_session_in_which_nothing_was_said_is_not_listed(at: Place) -> None:
+async def test_a_session_without_a_prompt_is_not_listed(at: Place) -> None:
     async with connected(at) as client:
         await client.open()
         assert await listed(client) == {}

@@ -33,7 +33,7 @@ async def test_the_other_engine_answers_alone_when_it_is_chosen(at: Place) -> No
     assert [asked.prompt for asked in at.codex.model.asked] == ["hello"] and at.claude.model.asked == []
 
 
-async def test_an_engine_that_is_opened_later_gets_what_was_said_before(at: Place) -> None:
+async def test_an_engine_that_is_opened_later_gets_the_earlier_history(at: Place) -> None:
     async with connected(at) as client:
         await client.open()
         at.claude.model.answers(Text("The river is called Lethe."))
@@ -46,7 +46,7 @@ async def test_an_engine_that_is_opened_later_gets_what_was_said_before(at: Plac
     assert "name a river" in received and "The river is called Lethe." in received and "which one was it?" in received
 
 
-async def test_an_engine_gets_once_what_the_other_said_since_its_last_turn(at: Place) -> None:
+async def test_an_engine_gets_once_the_messages_of_the_other_since_its_last_turn(at: Place) -> None:
     async with connected(at) as client:
         await client.open()
         at.claude.model.answers(Text("Lethe."))
@@ -64,7 +64,7 @@ async def test_an_engine_gets_once_what_the_other_said_since_its_last_turn(at: P
     assert last.everything.count("name a river") == 1  # what it was asked itself, it knows
 
 
-async def test_the_user_sees_what_was_said_and_no_summary(at: Place) -> None:
+async def test_the_user_sees_the_messages_and_no_summary(at: Place) -> None:
     async with connected(at) as client:
         await client.open()
         await client.say("name a river")

@@ -83,7 +83,7 @@ async def test_cancelling_the_first_means_that_the_second_does_not_begin(at: Pla
     assert "one again" in reply.text and "two again" in reply.text and stops(client) == ["cancelled", "end_turn"]
 
 
-async def test_cancelling_withdraws_a_question_and_stops_a_tool_that_runs(at: Place) -> None:
+async def test_cancelling_cancels_a_request_and_stops_a_tool_that_runs(at: Place) -> None:
     pipe = at.pipe()
     at.claude.model.answers(
         Call("Bash", {"command": f"echo $$ > {pipe}; exec tail -f /dev/null", "description": "Sing for ever"})

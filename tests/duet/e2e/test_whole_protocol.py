@@ -120,7 +120,7 @@ async def test_a_server_that_fails_is_a_notice_and_the_session_works_without_it(
         await client.until(lambda: [each for each in client.updates_of("notice") if "broken" in str(each)])
 
 
-async def test_a_server_that_only_one_engine_reaches_is_left_out_for_the_other_and_it_is_said(at: Place) -> None:
+async def test_a_server_that_only_one_engine_reaches_is_left_out_for_the_other_with_a_notice(at: Place) -> None:
     at.claude.model.answers(ClaudeCall("mcp__little__tell", {"name": "X-Song"}))
     with serving("sse") as url:
         async with connected(at) as client:

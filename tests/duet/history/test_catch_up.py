@@ -125,7 +125,7 @@ def test_a_command_that_is_written_down_by_another_name_is_found_by_its_answer()
     assert missed_updates([*live(SONG), given("/cost")], history, "claude") == [agent(cost, "later")]
 
 
-def test_the_same_prompt_many_times_is_told_apart_by_its_place() -> None:
+def test_the_same_prompt_many_times_is_distinguished_by_its_place() -> None:
     turns = [RecordedTurn("again", (Say(f"la {number}"),)) for number in range(6)]
     for known in range(1, 6):
         assert missed_updates(live(turns[:known]), theirs(turns), "claude") == theirs(turns)[2 * known :]
@@ -205,7 +205,7 @@ def test_a_compaction_that_has_another_id_later_is_the_same() -> None:
     assert missed_updates([*live(SONG), given("/compact"), *shown(begun, ended_now)], history, "claude") == []
 
 
-def test_calls_that_are_counted_from_one_in_every_turn_are_told_apart() -> None:
+def test_calls_that_are_counted_from_one_in_every_turn_are_distinguished() -> None:
     turns = [RecordedTurn("again", (Call("1", f"Read {number}"), Say("read"))) for number in range(3)]
     kept = live(turns)
     for cut in range(2, len(kept) + 1):

@@ -247,7 +247,7 @@ async def test_a_fork_has_the_history_and_goes_on_apart() -> None:
         assert [text for _, text in lines(editor)] == ["la", "alto: la", "li", "alto: li"]
 
 
-async def test_the_list_has_one_row_per_conversation_and_those_of_the_engines_and_turns_its_pages() -> None:
+async def test_the_list_has_one_row_per_session_and_those_of_the_engines_and_turns_its_pages() -> None:
     alto = FakeEngine("alto")
     for number in range(PAGE + 20):
         alto.kept[f"terminal-{number}"] = [v1.UserMessageChunk(v1.TextBlock("hi"))]
@@ -262,7 +262,7 @@ async def test_the_list_has_one_row_per_conversation_and_those_of_the_engines_an
     assert ids[:3] == sessions[::-1] and "alto-1" not in ids
 
 
-async def test_a_conversation_of_a_terminal_becomes_ours_when_it_is_opened() -> None:
+async def test_a_session_of_a_terminal_becomes_ours_when_it_is_opened() -> None:
     alto = FakeEngine("alto")
     alto.kept["terminal-1"] = [
         v1.UserMessageChunk(v1.TextBlock("begun elsewhere")),

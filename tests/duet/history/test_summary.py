@@ -31,7 +31,7 @@ def turn(text: str, answer: str, engine: str = "claude") -> list[events.Event]:
     return [prompted(text), given(text, engine), *shown(agent(answer), engine=engine), ended(engine)]
 
 
-def test_the_other_engine_gets_who_said_what() -> None:
+def test_the_other_engine_gets_each_message_with_its_author() -> None:
     made = summary_of(turn("sing", "la la"), prompted("and you?"))
     assert made.since("codex") == "The user said to Claude Code:\n| sing\nClaude Code said:\n| la la"
     assert made.since("claude") == ""
@@ -77,7 +77,7 @@ def test_what_an_engine_was_given_it_does_not_miss() -> None:
     assert made.since("codex") == "The user said to Claude Code:\n| three\nClaude Code said:\n| le"
 
 
-def test_what_another_said_while_an_engine_worked_is_in_the_summary() -> None:
+def test_messages_of_another_engine_during_a_turn_are_in_the_summary() -> None:
     made = summary_of(
         prompted("sing"), given("sing"), given("sing", "codex"), shown(agent("do")), shown(agent("re"), engine="codex"),
         ended("codex"), shown(agent(" mi")), ended(), prompted("next"),

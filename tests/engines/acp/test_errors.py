@@ -60,7 +60,7 @@ async def test_a_session_of_an_agent_that_died_goes_on_in_silence_with_what_was_
     assert behind.noted("resumed") + behind.noted("loaded") == ["s1.1"]
 
 
-async def test_an_agent_that_remembers_nothing_begins_anew_and_it_is_said(tmp_path: Path, workspace: Path) -> None:
+async def test_an_agent_that_remembers_nothing_begins_anew_with_a_notice(tmp_path: Path, workspace: Path) -> None:
     behind = StandIn(s.Dies, tmp_path)
     async with through(behind.engine, terminals=Terminals()) as agent:
         session = await agent.new_session(workspace)

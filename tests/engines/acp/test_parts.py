@@ -99,7 +99,7 @@ async def test_what_is_no_update_goes_through_the_part_and_has_the_id_that_the_c
     assert host.book.index("AgentMessageChunk") < host.book.index("_stand_in/told")
 
 
-async def test_a_part_learns_of_a_new_conversation_and_what_it_tells_comes_before_the_prompt(
+async def test_a_wrapped_session_learns_of_a_new_id_and_its_summary_comes_before_the_prompt(
     tmp_path: Path, workspace: Path
 ) -> None:
     behind = StandIn(s.DiesAndNotes, tmp_path)
@@ -117,7 +117,9 @@ async def test_a_part_learns_of_a_new_conversation_and_what_it_tells_comes_befor
     assert texts == [["work"], ["/again"], ["You were told: la\n\n", "again"], ["and again"]]
 
 
-async def test_a_part_hears_all_in_order_and_before_each_question_and_the_answer(workspace: Path) -> None:
+async def test_a_wrapped_session_receives_all_in_order_and_before_each_request_and_the_response(
+    workspace: Path,
+) -> None:
     host = Joint(demo_engine())
     async with before(host) as agent:
         session = await agent.new_session(workspace)

@@ -171,7 +171,7 @@ class Played:
 
 
 @pytest.mark.slow
-def test_whatever_ends_an_agent_behind_us_leaves_nothing_and_nobody_waiting(
+def test_whatever_ends_an_agent_behind_us_leaves_no_process_and_no_task_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("state", "config"):

@@ -76,7 +76,7 @@ async def test_rules_for_this_machine_come_before_what_is_done_here(
     assert asked == ["fs/read_text_file", "fs/write_text_file", "terminal/create"]
 
 
-async def test_the_agent_is_told_what_the_client_can_do_and_files_and_terminals_always(
+async def test_the_agent_gets_the_capabilities_of_the_client_and_files_and_terminals_always(
     tmp_path: Path, workspace: Path
 ) -> None:
     behind = StandIn(s.Plain, tmp_path)
@@ -108,7 +108,7 @@ async def test_a_form_is_shown_where_it_belongs_to_a_session_and_the_client_show
     assert json.loads(reply) == [{"action": "decline"}, {"action": "decline"}]
 
 
-async def test_a_question_comes_after_what_was_told_before_it_and_ends_with_the_turn(
+async def test_a_request_comes_after_the_updates_before_it_and_ends_with_the_turn(
     tmp_path: Path, workspace: Path
 ) -> None:
     behind = StandIn(s.AsksAndIsCancelled, tmp_path)

@@ -25,7 +25,7 @@ async def test_one_process_serves_all_sessions_and_is_gone_with_the_client(tmp_p
     assert behind.received.count("started") == 1
 
 
-async def test_what_nobody_knows_is_passed_on_as_it_came_and_in_its_order(tmp_path: Path, workspace: Path) -> None:
+async def test_unknown_messages_are_forwarded_as_they_came_and_in_order(tmp_path: Path, workspace: Path) -> None:
     between: asyncio.Queue[v1.Update] = asyncio.Queue()
     async with through(StandIn(s.SpeaksFreely, tmp_path).engine) as agent:
         session = await agent.new_session(workspace, on_update=between.put_nowait)
@@ -109,7 +109,7 @@ async def test_an_agent_that_lists_nothing_has_an_empty_list(tmp_path: Path) -> 
         assert [each async for each in agent.list_sessions()] == []
 
 
-async def test_an_agent_that_only_resumes_is_loaded_without_its_history_and_it_is_said(
+async def test_an_agent_that_only_resumes_is_loaded_without_its_history_with_a_notice(
     tmp_path: Path, workspace: Path
 ) -> None:
     async with through(StandIn(s.Answers, tmp_path).engine) as agent:
@@ -130,7 +130,7 @@ async def test_mcp_servers_and_directories_reach_the_agent_as_far_as_it_can(tmp_
     assert place["mcpServers"][0]["command"] == "/bin/tunes" and "additionalDirectories" not in place
 
 
-async def test_who_is_not_signed_in_is_told_the_ways_and_can_take_them(tmp_path: Path, workspace: Path) -> None:
+async def test_a_user_who_is_not_signed_in_gets_the_methods_and_can_use_them(tmp_path: Path, workspace: Path) -> None:
     behind = StandIn(s.Locked, tmp_path)
     async with through(behind.engine) as agent:
         with pytest.raises(RequestRefused) as refused:
@@ -157,9 +157,7 @@ async def _authenticate(agent: ConnectedAgent, way: str) -> None:
     await agent.connection.request(Call("authenticate", v1.Authenticate, v1.AuthenticateResult), v1.Authenticate(way))
 
 
-async def test_what_is_said_while_a_turn_runs_is_added_to_it_where_the_agent_can(
-    tmp_path: Path, workspace: Path
-) -> None:
+async def test_a_prompt_while_a_turn_runs_is_added_to_it_where_the_agent_can(tmp_path: Path, workspace: Path) -> None:
     steering = Call("_session/steering", v1.Prompt, dict)
     async with through(StandIn(s.Steered, tmp_path).engine) as agent:
         session = await agent.new_session(workspace)

@@ -63,7 +63,7 @@ def _parts(entry: Entry) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("can", [EVERYTHING, NOTHING], ids=["everything", "nothing"])
-async def test_the_client_is_told_the_same_by_the_demo_and_by_the_demo_behind_the_engine(
+async def test_the_client_receives_the_same_from_the_demo_and_from_the_demo_behind_the_engine(
     workspace: Path, can: v1.ClientCapabilities
 ) -> None:
     async with demo(workspace, can) as client:

@@ -65,7 +65,7 @@ def test_initialize_is_answered_before_anything_heavy_is_imported_and_before_the
 # Ways to sign in.
 
 
-def test_a_client_with_terminals_is_told_what_to_run_there() -> None:
+def test_a_client_with_terminals_gets_the_command_to_run_there() -> None:
     methods = initialize(auth={"terminal": True})["authMethods"]
     assert [(method["id"], method.get("type"), method.get("args")) for method in methods] == [
         ("claude-ai-login", "terminal", ["--login"]),
@@ -74,7 +74,7 @@ def test_a_client_with_terminals_is_told_what_to_run_there() -> None:
     ]
 
 
-def test_a_client_that_says_so_in_its_own_way_is_told_the_whole_command() -> None:
+def test_a_client_that_announces_it_in_its_own_way_gets_the_whole_command() -> None:
     first, second, key = initialize(_meta={"terminal-auth": True})["authMethods"]
     assert first["_meta"]["terminal-auth"] == {
         "command": sys.executable,
@@ -85,7 +85,7 @@ def test_a_client_that_says_so_in_its_own_way_is_told_the_whole_command() -> Non
     assert key["id"] == "api-key"
 
 
-def test_a_client_without_terminals_is_told_of_the_variable() -> None:
+def test_a_client_without_terminals_gets_the_name_of_the_variable() -> None:
     (key,) = initialize()["authMethods"]
     assert key["id"] == "api-key" and "ANTHROPIC_API_KEY" in key["description"]
 

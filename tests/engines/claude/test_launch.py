@@ -7,7 +7,7 @@ def words(**fields: object) -> str:
     return " ".join(command_of(ClaudeLaunch(program="claude", session="id", **fields)))  # type: ignore[arg-type]
 
 
-def test_a_new_conversation_is_given_its_id() -> None:
+def test_a_new_session_is_given_its_id() -> None:
     assert "--session-id id" in words() and "--resume" not in words()
 
 

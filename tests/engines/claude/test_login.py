@@ -104,7 +104,7 @@ def test_the_demo_has_no_login(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("installed", EACH)
-async def test_who_is_signed_in_is_welcome(tmp_path: Path, installed: str) -> None:
+async def test_a_user_who_is_signed_in_gets_no_error(tmp_path: Path, installed: str) -> None:
     env = environment(tmp_path, real(installed), ANTHROPIC_API_KEY="a-key-of-no-account")
     async with asyncio.timeout(30), antiphon.connect(AGENT, env=env, terminal_login=True) as agent:
         for method in ("claude-ai-login", "console-login", "api-key"):

@@ -78,7 +78,7 @@ def text_of(lines: list[Line]) -> str:
 
 
 @on_versions(*BOTH)
-async def test_what_is_queued_is_said_and_what_is_not_is_echoed(at: Place) -> None:
+async def test_queued_answers_are_sent_and_other_prompts_are_echoed(at: Place) -> None:
     at.model.answers(Think("let me see"), Text("the first answer"), Used(1000, 20))
     async with bare(at) as claude:
         lines = await claude.turn("one")

@@ -81,7 +81,7 @@ async def test_an_addition_that_is_cancelled_does_not_hide_how_the_prompt_ended(
         assert await one.end is OVERLOADED
 
 
-async def test_it_knows_what_was_said_in_it_until_that_is_answered() -> None:
+async def test_it_keeps_its_messages_until_they_are_answered() -> None:
     one = waiting("b")
     assert one.owns("a") and one.owns("b") and not one.owns("c")
     one.answered(["b"], PLAIN)

@@ -115,7 +115,7 @@ def test_what_looks_like_a_variable_is_meant_as_it_stands(value: str) -> None:
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "tell", "arguments": {"name": "X-Key"}}}
 
 
-def test_the_little_server_tells_its_environment() -> None:
+def test_the_little_server_returns_its_environment() -> None:
     environment = {**os.environ, "X-Key": "7"}
     words = [sys.executable, LITTLE, "stdio"]
     asked = json.dumps(CALL) + "\n"
@@ -125,14 +125,14 @@ def test_the_little_server_tells_its_environment() -> None:
     assert _text_of(json.loads(ran.stdout)) == "X-Key=7"
 
 
-def test_the_little_server_tells_its_headers() -> None:
+def test_the_little_server_returns_its_headers() -> None:
     with serving("http") as address:
         asked = urllib.request.Request(address, json.dumps(CALL).encode(), {"X-Key": "8"})
         with urllib.request.urlopen(asked, timeout=10) as answer:
             assert _text_of(json.load(answer)) == "X-Key=8"
 
 
-def test_the_little_server_tells_its_headers_as_events() -> None:
+def test_the_little_server_returns_its_headers_as_events() -> None:
     with serving("sse") as address, urllib.request.urlopen(address, timeout=10) as events:
         assert events.readline() == b"event: endpoint\n"
         messages = address.removesuffix("/sse") + events.readline().decode().removeprefix("data: ").strip()

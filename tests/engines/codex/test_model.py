@@ -28,7 +28,7 @@ def ended(lines: list[Json]) -> Json:
 
 
 @on_versions(*BOTH)
-async def test_what_is_queued_is_said_and_what_is_not_is_echoed(at: Place) -> None:
+async def test_queued_answers_are_sent_and_other_prompts_are_echoed(at: Place) -> None:
     at.model.answers(Think("let me see"), Text("the first answer"), Used(1000, 20))
     async with bare(at) as codex:
         thread = await started(codex, at)

@@ -38,7 +38,7 @@ def test_what_is_no_file_of_rules_is_none(tmp_path: Path, home: Path) -> None:
 @pytest.mark.parametrize(
     "text", [CodexConfig(sandbox_mode="workspace-write"), CodexConfig(default_permissions=":workspace")]
 )
-def test_what_the_user_has_said_about_the_sandbox_goes_on_to_hold(text: CodexConfig) -> None:
+def test_the_users_setting_of_the_sandbox_stays_in_force(text: CodexConfig) -> None:
     assert set(config_with_profile(text)) == {"permissions"}
     assert config_with_profile(CodexConfig())["default_permissions"] == ":read-only"
 

@@ -24,7 +24,7 @@ def shown(client: Client) -> list[str]:
 
 
 @proves("sessions.load", "sessions.resume")
-async def test_a_session_of_another_agent_is_loaded_or_resumed_and_knows_what_was_said(at: Place) -> None:
+async def test_a_session_of_another_agent_is_loaded_or_resumed_with_its_history(at: Place) -> None:
     song = at.write("song.txt", "do\nre\nmi\n")
     at.model.answers(Think("how to begin"), Text("I read it. "), at.calls.command(f"cat {song}"))
     at.model.answers(at.calls.edit_file(song, "re", "RE"))

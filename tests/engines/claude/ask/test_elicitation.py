@@ -46,7 +46,7 @@ async def test_a_form_is_shown_and_its_answers_go_back() -> None:
     assert [(each.const, each.title) for each in voice.one_of] == [("h", "High"), ("l", "Low")]
 
 
-async def test_how_a_server_wants_to_be_shown_is_said_too() -> None:
+async def test_the_title_that_a_server_wants_is_shown_too() -> None:
     user = User(v1.Declined())
     await elicited(wants(display_name="Song book", title="Sign up", description="Once only"), user)
     assert user.asked[0].message == "Song book asks: Who sings?\nSign up\nOnce only"
@@ -74,7 +74,7 @@ async def test_a_client_that_shows_neither_is_not_asked(request_: wire.Elicitati
     assert user.asked == []
 
 
-async def test_a_page_is_opened_and_the_client_hears_when_it_is_done() -> None:
+async def test_a_page_is_opened_and_the_client_is_notified_when_it_is_done() -> None:
     user = User(v1.Accepted())
 
     async def ask(asker: ClaudeAsker, turn: AgentTurn) -> Any:

@@ -104,7 +104,7 @@ async def test_a_client_without_forms_is_not_offered_to_say_why_and_cannot() -> 
     assert len(user.asked) == 1
 
 
-async def test_a_question_that_the_client_calls_off_ends_the_turn() -> None:
+async def test_a_request_that_the_client_cancels_ends_the_turn() -> None:
     body = await answer(may(), User(v1.Cancelled()))
     assert body == {"behavior": "deny", "message": CANCELLED_TEXT, "interrupt": True}
 
@@ -152,7 +152,7 @@ async def test_the_question_shows_the_call_and_what_the_cli_says_about_it() -> N
     assert user.shown == "Makes a repository\n\nIt leaves the directory\n\nIt reaches for `/elsewhere`."
 
 
-async def test_what_the_call_says_already_is_not_said_again() -> None:
+async def test_what_the_call_shows_already_is_not_repeated() -> None:
     call = v1.ToolCallPatch("toolu_1", title="Edit a.txt", locations=[v1.ToolLocation("/w/a.txt")])
     request = may(
         "Edit", description="a.txt", blocked_path="/w/a.txt", decision_reason="This command requires approval"
@@ -171,7 +171,7 @@ async def test_a_sub_agent_that_asks_is_named() -> None:
     assert text_of(asked) == "A sub-agent asks (`a17`)."
 
 
-async def test_what_a_policy_refuses_is_not_said_to_be_the_users_word() -> None:
+async def test_what_a_policy_refuses_is_not_attributed_to_the_user() -> None:
     user = User(v1.PermissionResult(v1.Selected("reject"), meta=refusal("The rule `Bash` denies it.")))
     body = await answer(may(), user)
     assert body["behavior"] == "deny" and "interrupt" not in body and "user" not in body["message"]

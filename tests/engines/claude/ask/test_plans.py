@@ -52,7 +52,7 @@ async def test_the_user_may_say_what_to_change() -> None:
     assert user.ids[-1] == "change_plan"
 
 
-async def test_who_says_nothing_stays_in_plan_mode() -> None:
+async def test_without_an_answer_plan_mode_stays() -> None:
     user = User(v1.Selected("change_plan"), v1.Declined())
     assert await answer(PLAN, user, FULL, CALL) == {"behavior": "deny", "message": STAYS}
 
@@ -63,7 +63,7 @@ async def test_the_question_may_be_cancelled() -> None:
 
 
 @pytest.mark.parametrize("input", [{}, {"plan": "  "}, {"plan": 3}])
-async def test_a_plan_that_is_not_there_is_said_to_be_missing(input: dict[str, Any]) -> None:
+async def test_a_plan_that_is_not_there_is_reported_as_missing(input: dict[str, Any]) -> None:
     user = User(v1.Selected("keep_planning"))
     await answer(may("ExitPlanMode", input=input), user, FULL, CALL)
     assert user.shown == "There is no plan yet."

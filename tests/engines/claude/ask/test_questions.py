@@ -152,7 +152,7 @@ async def test_an_answer_that_was_not_on_offer_is_none() -> None:
         assert body == {"behavior": "deny", "message": DECLINED}
 
 
-async def test_calling_off_one_question_calls_off_all() -> None:
+async def test_cancelling_one_question_cancels_all() -> None:
     user = User(v1.Cancelled())
     body = await answer(BOTH, user, NO_FORMS, CALL)
     assert (body["behavior"], body["interrupt"], len(user.asked)) == ("deny", True, 1)

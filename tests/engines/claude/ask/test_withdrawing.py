@@ -55,7 +55,7 @@ class Slow:
 @pytest.mark.parametrize(
     "request_", [may(), may("ExitPlanMode", input={"plan": "p"}), may("AskUserQuestion", input=QUESTION), FORM]
 )
-async def test_a_question_that_the_cli_takes_back_is_withdrawn_at_the_client(
+async def test_a_question_that_the_cli_takes_back_is_cancelled_at_the_client(
     request_: wire.CanUseTool | wire.ElicitationRequest,
 ) -> None:
     slow = Slow()

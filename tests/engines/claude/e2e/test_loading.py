@@ -72,7 +72,7 @@ async def test_a_load_that_is_cancelled_leaves_no_process_and_loading_again_work
 
 
 @proves("sessions.load", on=BOTH)
-async def test_a_session_is_loaded_from_another_directory_or_it_is_said_what_to_do(at: Place, tmp_path: Path) -> None:
+async def test_a_session_is_loaded_from_another_directory_or_the_error_has_a_hint(at: Place, tmp_path: Path) -> None:
     id = await one_turn(at)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -92,7 +92,7 @@ async def test_a_session_is_loaded_from_another_directory_or_it_is_said_what_to_
 
 
 @proves("robust.crash", "turn.commands", on=BOTH)
-async def test_a_conversation_that_was_cleared_stays_so_when_the_program_dies(at: Place) -> None:
+async def test_a_session_that_was_cleared_stays_so_when_the_program_dies(at: Place) -> None:
     async with connected(at) as client:
         await client.say("remember the river")
         await at.keeps("echo: remember the river")

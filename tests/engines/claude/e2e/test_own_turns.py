@@ -60,7 +60,7 @@ async def test_a_command_of_a_turn_of_its_own_is_stopped(at: Place) -> None:
 
 
 @proves("cancel.own", "cancel.asking")
-async def test_a_question_of_a_turn_of_its_own_is_withdrawn(at: Place) -> None:
+async def test_a_question_of_a_turn_of_its_own_is_cancelled(at: Place) -> None:
     withdrawn = asyncio.Event()
 
     async def hesitate(_: object) -> str:

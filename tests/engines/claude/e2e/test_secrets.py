@@ -151,7 +151,9 @@ async def test_a_session_that_works_with_it_writes_it_nowhere(at: Place) -> None
 
 
 @proves("mcp.secret")
-async def test_who_is_ended_while_it_starts_finds_its_servers_and_nothing_else_under_their_name(at: Place) -> None:
+async def test_a_cli_that_is_ended_while_it_starts_finds_its_servers_and_nothing_else_under_their_name(
+    at: Place,
+) -> None:
     """Their name is a number of the agent's. Let go too early, it is that of a pipe to another Claude Code, whose words are then lost."""
     started, found = at.pipe("started"), at.pipe("found")
     is_played_by(at, READS_LATE, started=started, found=found)

@@ -74,7 +74,7 @@ async def test_what_is_added_reaches_the_model_between_two_steps(at: Place) -> N
 
 
 @proves("turn.steering", "cancel.speaking", "cancel.next")
-async def test_a_cancel_calls_off_the_turn_and_what_was_added_to_it(at: Place) -> None:
+async def test_a_cancel_ends_the_turn_and_what_was_added_to_it(at: Place) -> None:
     gate = Gate()
     at.model.answers(Text("la la "), Wait(gate))
     async with connected(at) as client:

@@ -141,7 +141,7 @@ async def test_no_words_of_a_strangers_settings_reach_the_model(at: Place) -> No
         ],
     ],
 )
-async def test_run_tells_what_was_left_out_whatever_it_prints(
+async def test_run_reports_what_was_left_out_whatever_it_prints(
     at: Place, tmp_path: Path, agent: str, option: str
 ) -> None:
     with listening() as strangers_model:

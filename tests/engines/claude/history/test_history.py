@@ -20,7 +20,7 @@ def replayed_updates(root: Path, session_id: str) -> list[v1.Update]:
     return [each for each in news if isinstance(each, v1.Update)]
 
 
-def test_a_session_is_told_as_the_client_would_have_heard_it(tmp_path: Path) -> None:
+def test_a_session_is_replayed_as_the_client_would_have_received_it(tmp_path: Path) -> None:
     session = SessionFile(tmp_path)
     asked = session.user("change it")
     session.assistant(thinking("hm"), message="m1")
@@ -48,7 +48,7 @@ def test_a_call_that_never_came_back_has_failed(tmp_path: Path) -> None:
     assert isinstance(last, v1.ToolCallUpdate) and last.status == v1.ToolStatus.FAILED
 
 
-def test_each_time_the_conversation_was_compacted_is_told_with_its_summary(tmp_path: Path) -> None:
+def test_each_compaction_is_replayed_with_its_summary(tmp_path: Path) -> None:
     session = SessionFile(tmp_path)
     for turn in ("one", "two"):
         session.user(turn)
@@ -60,13 +60,13 @@ def test_each_time_the_conversation_was_compacted_is_told_with_its_summary(tmp_p
     assert kinds == turn_told * 2
 
 
-def test_nobodys_session_tells_nothing(tmp_path: Path) -> None:
+def test_an_unknown_session_has_no_history(tmp_path: Path) -> None:
     assert replayed_updates(tmp_path, "nobody") == [] and replayed_updates(tmp_path, "../x") == []
 
 
 @pytest.mark.slow
 @on_versions(*BOTH)
-def test_what_the_cli_wrote_in_a_terminal_is_listed_and_told(at: Place) -> None:
+def test_what_the_cli_wrote_in_a_terminal_is_listed_and_replayed(at: Place) -> None:
     id = str(uuid.uuid4())
     at.model.answers(Think("hm"), Text("I look. "), Call("Bash", {"command": "echo found"}, id="toolu_1"))
     at.model.answers(Text("There it is."))

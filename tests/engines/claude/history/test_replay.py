@@ -72,7 +72,7 @@ def test_a_users_line_keeps_its_id_and_a_result_its_structured_twin(session: Ses
     assert last.tool_use_result["type"] == "create"
 
 
-def test_what_was_asked_another_way_is_not_told(session: SessionFile) -> None:
+def test_what_was_asked_another_way_is_not_replayed(session: SessionFile) -> None:
     start = session.user("hello")
     answer = session.assistant(text("hi"))
     session.user("a bad question")
@@ -87,7 +87,7 @@ def test_what_was_asked_another_way_is_not_told(session: SessionFile) -> None:
     ]
 
 
-def test_a_conversation_that_was_taken_back_ends_where_it_was_taken_back_to(session: SessionFile) -> None:
+def test_a_session_that_was_rewound_ends_where_it_was_rewound_to(session: SessionFile) -> None:
     session.user("one")
     answer = session.assistant(text("first"))
     session.user("two")
@@ -97,13 +97,13 @@ def test_a_conversation_that_was_taken_back_ends_where_it_was_taken_back_to(sess
     assert replayed_lines(session) == ["user: one", "agent: first", "user: three"]
 
 
-def test_a_conversation_taken_back_to_its_beginning_is_empty(session: SessionFile) -> None:
+def test_a_session_rewound_to_its_beginning_is_empty(session: SessionFile) -> None:
     session.user("one")
     session.alone("last-prompt", leafUuid=None, explicit=True)
     assert replayed_lines(session) == []
 
 
-def test_results_of_calls_made_at_once_are_all_told(session: SessionFile) -> None:
+def test_results_of_calls_made_at_once_are_all_replayed(session: SessionFile) -> None:
     session.user("both")
     one = session.assistant(call("t1", "Bash", command="1"), message="m")
     two = session.assistant(call("t2", "Bash", command="2"), message="m")
@@ -124,7 +124,9 @@ def test_a_call_has_one_result_even_where_another_branch_has_one_too(session: Se
     assert replayed_lines(session) == ["user: go", "call t1: Bash", "result t1: of this one", "agent: done"]
 
 
-def test_slash_commands_are_told_as_they_were_typed_and_what_they_printed_as_an_answer(session: SessionFile) -> None:
+def test_slash_commands_are_replayed_as_they_were_typed_and_what_they_printed_as_an_answer(
+    session: SessionFile,
+) -> None:
     session.user("hello")
     session.command("/context", printed="\x1b[1m## Usage\x1b[22m\n")
     session.command("/greet", "Bob")
@@ -148,7 +150,7 @@ def test_an_old_version_writes_a_command_it_cannot_run_as_a_remark(session: Sess
     assert replayed_lines(session) == ["user: hello", "user: /nope x", "agent: Unknown command: /nope"]
 
 
-def test_commands_of_the_users_shell_are_told_with_what_they_printed(session: SessionFile) -> None:
+def test_commands_of_the_users_shell_are_replayed_with_what_they_printed(session: SessionFile) -> None:
     session.user("<bash-input>ls</bash-input>")
     session.user("<bash-stdout>a\n```\nb</bash-stdout><bash-stderr></bash-stderr>")
     assert replayed_lines(session) == ["user: !ls", "agent: ````\na\n```\nb\n````"]
@@ -168,7 +170,7 @@ def test_commands_of_the_users_shell_are_told_with_what_they_printed(session: Se
         "",
     ],
 )
-def test_notes_for_the_model_are_not_told(session: SessionFile, note: str) -> None:
+def test_notes_for_the_model_are_not_replayed(session: SessionFile, note: str) -> None:
     session.user(note)
     session.user([text(note)])
     session.assistant(text("yes?"))
@@ -180,19 +182,19 @@ def test_a_reminder_inside_a_prompt_is_cut_out(session: SessionFile) -> None:
     assert replayed_lines(session) == ["user: before after"]
 
 
-def test_who_speaks_of_tags_is_not_silenced(session: SessionFile) -> None:
+def test_a_message_about_tags_is_not_dropped(session: SessionFile) -> None:
     session.user("what does <command-name> mean?")
     session.user("<div>what is this?</div>")
     assert replayed_lines(session) == ["user: what does <command-name> mean?", "user: <div>what is this?</div>"]
 
 
 @pytest.mark.parametrize("mark", ["isMeta", "isVisibleInTranscriptOnly"])
-def test_marked_lines_are_not_told(session: SessionFile, mark: str) -> None:
+def test_marked_lines_are_not_replayed(session: SessionFile, mark: str) -> None:
     session.user("hidden", **{mark: True})
     assert replayed_lines(session) == []
 
 
-def test_what_others_say_to_the_model_is_not_told_as_the_users_words(session: SessionFile) -> None:
+def test_messages_of_others_to_the_model_are_not_replayed_as_the_users(session: SessionFile) -> None:
     session.user("from a colleague", origin={"kind": "peer"})
     session.user("from me", origin={"kind": "human"})
     assert replayed_lines(session) == ["user: from me"]
@@ -205,7 +207,7 @@ def test_pictures_stay_in_the_prompt(session: SessionFile) -> None:
     assert replayed_lines(session) == ["user: look", "user ClaudeImageBlock"]
 
 
-def test_what_was_said_in_the_middle_of_a_turn_is_told_where_it_reached_the_model(session: SessionFile) -> None:
+def test_a_message_in_the_middle_of_a_turn_is_replayed_where_it_reached_the_model(session: SessionFile) -> None:
     session.user("slow")
     session.assistant(call("t1", "Bash", command="sleep"))
     session.result("t1", "ok")
@@ -216,7 +218,7 @@ def test_what_was_said_in_the_middle_of_a_turn_is_told_where_it_reached_the_mode
     assert [line.uuid for line in wire_lines(session.path) if isinstance(line, wire.User)][-1] == "own-id"
 
 
-def test_an_error_of_the_api_is_told_as_it_was_shown_and_a_made_up_answer_is_not(session: SessionFile) -> None:
+def test_an_error_of_the_api_is_replayed_as_it_was_shown_and_a_made_up_answer_is_not(session: SessionFile) -> None:
     session.user("go")
     session.assistant(text("API Error: 400 bad"), isApiErrorMessage=True, error="unknown", apiErrorStatus=400)
     session.assistant(text("No response requested."), model="<synthetic>")
@@ -225,7 +227,7 @@ def test_an_error_of_the_api_is_told_as_it_was_shown_and_a_made_up_answer_is_not
     assert isinstance(lines[1], wire.Assistant) and lines[1].error is None and not lines[1].is_api_error_message
 
 
-def test_a_compacted_conversation_is_told_from_its_beginning(session: SessionFile) -> None:
+def test_a_compacted_session_is_replayed_from_its_beginning(session: SessionFile) -> None:
     session.user("long ago")
     last = session.assistant(text("yes"))
     size = {"trigger": "auto", "preTokens": 900, "postTokens": 90}
@@ -304,7 +306,7 @@ def test_a_character_that_was_cut_in_two_is_mended(session: SessionFile) -> None
     assert replayed_lines(session) == ["user: one", "user: half \ufffd"]
 
 
-def test_a_line_of_twenty_megabytes_is_told(session: SessionFile) -> None:
+def test_a_line_of_twenty_megabytes_is_replayed(session: SessionFile) -> None:
     session.user("read it")
     session.assistant(call("t1", "Read", file_path="/big"))
     session.result("t1", "x" * 20_000_000)
@@ -312,5 +314,5 @@ def test_a_line_of_twenty_megabytes_is_told(session: SessionFile) -> None:
     assert [len(words) for words in replayed_lines(session)] == [13, 13, 20_000_011, 12]
 
 
-def test_an_empty_file_tells_nothing(session: SessionFile) -> None:
+def test_an_empty_file_replays_nothing(session: SessionFile) -> None:
     assert replayed_lines(session) == []

@@ -73,7 +73,7 @@ def test_pages_follow_one_another_and_new_sessions_do_not_disturb_them(tmp_path:
     assert len(first.sessions) == PAGE and second.next_cursor is None
 
 
-def test_a_cursor_of_somebody_else_is_refused(tmp_path: Path) -> None:
+def test_a_foreign_cursor_is_refused(tmp_path: Path) -> None:
     for cursor in ("nonsense", "e30=", "é"):
         with pytest.raises(RequestError) as refused:
             History(tmp_path).list(v1.ListSessions(cursor=cursor))
@@ -123,7 +123,7 @@ def test_a_first_prompt_longer_than_what_is_read_still_gives_the_title(tmp_path:
     assert titles(tmp_path) == ['look at "this"']
 
 
-def test_a_command_is_a_title_only_where_nothing_else_was_said(tmp_path: Path) -> None:
+def test_a_command_is_a_title_only_without_another_prompt(tmp_path: Path) -> None:
     session = SessionFile(tmp_path)
     session.command("/context", printed="usage")
     assert titles(tmp_path) == ["/context"]
@@ -131,7 +131,7 @@ def test_a_command_is_a_title_only_where_nothing_else_was_said(tmp_path: Path) -
     assert titles(tmp_path) == ["now really"]
 
 
-def test_what_is_no_conversation_is_left_out(tmp_path: Path) -> None:
+def test_what_is_no_session_is_left_out(tmp_path: Path) -> None:
     SessionFile(tmp_path)
     nameless = SessionFile(tmp_path)
     nameless.alone("custom-title", customTitle="Only a name")

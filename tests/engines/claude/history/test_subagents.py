@@ -26,7 +26,7 @@ def some_work(agent: SessionFile, name: str = "s1") -> None:
 WORK = ["t1> agent: I do.", "t1> call s1: Bash", "t1> result s1: out", "t1> agent: Did."]
 
 
-def test_a_sub_agent_is_told_between_its_call_and_the_result(session: SessionFile) -> None:
+def test_a_sub_agent_is_replayed_between_its_call_and_the_result(session: SessionFile) -> None:
     session.user("go")
     session.assistant(call("t1", "Agent", prompt="do it"))
     session.result("t1", [text("Did.")], {"status": "completed", "agentId": "a1"})
@@ -72,7 +72,7 @@ def test_a_sub_agent_in_the_background_is_over_when_its_task_is(session: Session
     )
 
 
-def test_news_of_a_task_may_also_come_in_the_middle_of_a_turn(session: SessionFile) -> None:
+def test_an_update_of_a_task_may_also_come_in_the_middle_of_a_turn(session: SessionFile) -> None:
     session.user("go")
     note = "<task-notification><task-id>a1</task-id><status>failed</status></task-notification>"
     queued = {"type": "queued_command", "prompt": note, "commandMode": "task-notification"}
@@ -80,7 +80,7 @@ def test_news_of_a_task_may_also_come_in_the_middle_of_a_turn(session: SessionFi
     assert replayed_lines(session) == ["user: go", "TaskNotification"]
 
 
-def test_sub_agents_of_sub_agents_are_told_under_their_own_calls(session: SessionFile) -> None:
+def test_sub_agents_of_sub_agents_are_replayed_under_their_own_calls(session: SessionFile) -> None:
     session.user("go")
     session.assistant(call("t1", "Agent", prompt="outer"))
     outer = session.agent("a1", "t1")
@@ -99,7 +99,7 @@ def test_sub_agents_of_sub_agents_are_told_under_their_own_calls(session: Sessio
     ]
 
 
-def test_a_sub_agent_that_names_itself_is_told_once(session: SessionFile) -> None:
+def test_a_sub_agent_that_names_itself_is_replayed_once(session: SessionFile) -> None:
     session.user("go")
     session.assistant(call("t1", "Agent", prompt="x"))
     loop = session.agent("a1", "t1")
@@ -115,7 +115,7 @@ def test_a_name_that_leads_elsewhere_is_not_followed(session: SessionFile, name:
     assert replayed_lines(session) == ["user: go", "call t1: Agent", "result t1: ok"]
 
 
-def test_lines_of_sub_agents_inside_the_sessions_own_file_are_not_told_as_the_conversation(
+def test_lines_of_sub_agents_inside_the_sessions_own_file_are_not_replayed_as_the_session(
     session: SessionFile,
 ) -> None:
     session.user("go")

@@ -101,7 +101,7 @@ def test_any_question_can_be_shown(name: str, input: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_a_result_of_20_megabytes_is_told() -> None:
+def test_a_result_of_20_megabytes_is_shown() -> None:
     output = "line\n" * 4_000_000
     events = feed(
         ClaudeTranslator("/work"),
@@ -150,7 +150,7 @@ HOSTILE = (9e17, 253_402_300_800_000, -1, 1e308, float("nan"), float("inf"))
 
 
 @pytest.mark.parametrize("seconds", HOSTILE)
-def test_a_limit_that_ends_at_no_moment_is_told_without_one(seconds: float) -> None:
+def test_a_limit_that_ends_at_no_moment_is_shown_without_one(seconds: float) -> None:
     translator = ClaudeTranslator("/work")
     info = wire.RateLimitInfo(status="rejected", resets_at=seconds, rate_limit_type="five_hour")
     [notice] = translator.feed(wire.RateLimit(rate_limit_info=info))

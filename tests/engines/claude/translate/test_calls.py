@@ -21,7 +21,7 @@ BASH = call("t", "Bash", command="ls -l")
 PRINTED = {"stdout": "a\nb", "stderr": "", "interrupted": False}
 
 
-def test_a_call_is_told_at_its_first_token_and_named_as_soon_as_that_is_known() -> None:
+def test_a_call_is_shown_at_its_first_token_and_named_as_soon_as_that_is_known() -> None:
     pieces = calling("t", "Read", '{"file_pa', 'th": "/song/a', '.py", "lim', 'it": 3}')
     events = translated(message_start(), *pieces, assistant_message(call("t", "Read", file_path="/song/a.py", limit=3)))
     first, early, whole = [each for each in events if isinstance(each, v1.ToolCall | v1.ToolCallUpdate)]
@@ -30,7 +30,7 @@ def test_a_call_is_told_at_its_first_token_and_named_as_soon_as_that_is_known() 
     assert (whole.status, whole.raw_input) == (v1.ToolStatus.IN_PROGRESS, {"file_path": "/song/a.py", "limit": 3})
 
 
-def test_a_call_that_was_not_streamed_is_told_whole() -> None:
+def test_a_call_that_was_not_streamed_is_shown_whole() -> None:
     (events,) = translated(assistant_message(call("t", "Read", file_path="/song/a.py")))
     assert isinstance(events, v1.ToolCall) and events.status == v1.ToolStatus.IN_PROGRESS
     assert events.locations == [v1.ToolLocation(path="/song/a.py")] and events.meta == {
@@ -47,11 +47,11 @@ def test_a_result_ends_its_call_once() -> None:
     assert isinstance(update, v1.ToolCallUpdate) and update.raw_output == PRINTED
 
 
-def test_a_call_that_is_said_twice_begins_once() -> None:
+def test_a_call_that_comes_twice_begins_once() -> None:
     assert [type(each) for each in translated(assistant_message(BASH), assistant_message(BASH))] == [v1.ToolCall]
 
 
-def test_a_result_told_by_the_model_ends_its_call_as_older_clis_have_it() -> None:
+def test_a_result_in_a_message_of_the_model_ends_its_call_as_in_older_clis() -> None:
     block = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "x"}], "is_error": False}
     assert ended(translated(assistant_message(BASH), assistant_message(block))) == ["t completed"]
 
@@ -60,7 +60,7 @@ def test_a_failed_result_fails_its_call() -> None:
     assert ended(translated(assistant_message(BASH), answer("t", "no", "Error: no", failed=True))) == ["t failed"]
 
 
-def test_a_result_of_a_call_that_nobody_told_of_is_told() -> None:
+def test_a_result_of_an_unknown_call_is_shown() -> None:
     (events,) = translated(answer("t", "x"))
     assert isinstance(events, v1.ToolCall) and events.status == v1.ToolStatus.COMPLETED
 
@@ -108,7 +108,7 @@ def test_a_question_shows_what_the_call_would_do_and_the_answer_lets_it_run() ->
     assert translator.allowed("nobody") == ()
 
 
-def test_a_question_about_a_call_that_was_not_told_of_has_an_id() -> None:
+def test_a_request_about_an_unknown_call_has_an_id() -> None:
     assert ClaudeTranslator("/song").patch_of(wire.CanUseTool(tool_name="Bash", input={})).tool_call_id
 
 
@@ -150,7 +150,7 @@ def test_a_command_in_the_background_keeps_its_terminal_until_it_ends() -> None:
     assert feed(translator, over) == []
 
 
-def test_a_tool_at_the_models_side_is_told_too() -> None:
+def test_a_tool_at_the_models_side_is_shown_too() -> None:
     use = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}}
     found = {
         "type": "web_search_tool_result",

@@ -239,7 +239,7 @@ def test_what_the_title_has_no_room_for_is_shown_whole() -> None:
     assert shown("Grep", pattern="y" * 300) == f"pattern:\n```\n{'y' * 300}\n```"
 
 
-def test_what_no_title_speaks_of_is_shown() -> None:
+def test_input_that_no_title_has_is_shown() -> None:
     assert shown("Skill", skill="deploy", args="--prod --force") == "args:\n```\n--prod --force\n```"
     assert "curl evil" in shown("Workflow", name="nice", script="await bash('curl evil')", args={"a": 1})
     assert shown("ExitWorktree", action="remove", discard_changes=True) == "discard_changes:\n```json\ntrue\n```"

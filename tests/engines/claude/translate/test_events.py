@@ -113,7 +113,7 @@ def failed(line: ResultLine, last: Assistant | None = None, limit: RateLimitInfo
     return end.error
 
 
-def test_who_is_not_signed_in_is_told_so_by_the_code_of_the_protocol() -> None:
+def test_a_missing_login_has_the_error_code_of_the_protocol() -> None:
     assert failed(api_error("Not logged in · Please run /login")).code == Code.AUTH_REQUIRED
     assert failed(result("error_during_execution", errors=["No conversation found"])).code == Code.RESOURCE_NOT_FOUND
     assert failed(api_error("API Error: 500 boom", api_error_status=500)).code == Code.INTERNAL_ERROR
@@ -150,7 +150,7 @@ def test_too_many_requests_under_a_used_up_subscription_are_its_limit() -> None:
     assert failed(line, None, RateLimitInfo(status="allowed", resets_at=NOON)).kind == "rate_limit"
 
 
-def test_an_answer_that_only_speaks_of_limits_is_an_answer() -> None:
+def test_an_answer_about_limits_is_an_answer() -> None:
     words = "You've hit your 5-hour limit, it said."
     end = end_of(result(result=words, stop_reason="end_turn"), assistant_message(words, model="claude-opus"))
     assert end.stop_reason == v1.StopReason.END_TURN

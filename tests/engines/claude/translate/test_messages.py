@@ -30,7 +30,7 @@ def words(received: list[ClaudeEvent]) -> str:
     return "".join(content.text for content in chunks if isinstance(content, v1.TextBlock))
 
 
-def test_text_streamed_in_parts_is_told_once() -> None:
+def test_text_streamed_in_parts_is_shown_once() -> None:
     events = translated(
         message_start(),
         delta("Hel"),
@@ -41,11 +41,11 @@ def test_text_streamed_in_parts_is_told_once() -> None:
     assert story(events) == ["says msg-1: 'Hel'", "says msg-1: 'lo'"]
 
 
-def test_text_that_was_not_streamed_is_told_whole() -> None:
+def test_text_that_was_not_streamed_is_shown_whole() -> None:
     assert story(translated(assistant_message(text("Hello")))) == ["says msg-1: 'Hello'"]
 
 
-def test_what_the_message_holds_beyond_the_stream_is_told_after_it() -> None:
+def test_what_the_message_holds_beyond_the_stream_is_shown_after_it() -> None:
     assert words(translated(message_start(), delta("Hel"), assistant_message(text("Hello")))) == "Hello"
 
 
@@ -70,14 +70,14 @@ def test_blocks_of_one_message_are_kept_apart() -> None:
     assert story(events) == ["thinks msg-1: 'hm'", "says msg-1: 'a'", "says msg-1: 'b'", "says msg-1: 'c'"]
 
 
-def test_two_blocks_with_the_same_text_are_both_told() -> None:
+def test_two_blocks_with_the_same_text_are_both_shown() -> None:
     events = translated(
         message_start(), delta("ok", 0), assistant_message(text("ok")), delta("ok", 1), assistant_message(text("ok"))
     )
     assert words(events) == "okok"
 
 
-def test_the_same_text_in_the_next_message_is_told_again() -> None:
+def test_the_same_text_in_the_next_message_is_shown_again() -> None:
     turn = [delta("ok"), assistant_message(text("ok"))]
     assert (
         words(
@@ -100,12 +100,12 @@ def test_a_stream_that_begins_anew_after_a_cut_has_its_own_message() -> None:
     assert story(events) == ["says msg-1: 'He'", "says msg-2: 'Hello'"]
 
 
-def test_a_line_that_is_sent_again_is_not_told_again() -> None:
+def test_a_line_that_is_sent_again_is_not_shown_again() -> None:
     line = assistant_message(text("once"))
     assert words(translated(line, line)) == "once"
 
 
-def test_an_old_stream_without_ids_is_told_once() -> None:
+def test_an_old_stream_without_ids_is_shown_once() -> None:
     def old(words: str) -> dict[str, Any]:
         return {
             "type": "stream_event",
@@ -120,11 +120,11 @@ def test_an_old_stream_without_ids_is_told_once() -> None:
     assert words(translated(start, old("on"), old("etw"), old("o"), whole)) == "onetwo"
 
 
-def test_an_empty_piece_is_not_told() -> None:
+def test_an_empty_piece_is_not_shown() -> None:
     assert translated(message_start(), delta(""), assistant_message(text(""))) == []
 
 
-def test_the_users_own_words_are_told_in_a_history_alone() -> None:
+def test_the_users_own_words_are_shown_in_a_history_alone() -> None:
     line = {
         "type": "user",
         "uuid": "u1",
@@ -145,19 +145,19 @@ def test_notes_and_echoes_of_the_cli_are_never_the_users_words() -> None:
     assert translated(*lines) == []
 
 
-def test_an_error_written_as_a_message_is_told_as_the_turns_error_alone() -> None:
+def test_an_error_written_as_a_message_is_shown_as_the_turns_error_alone() -> None:
     error = assistant_message(text("API Error: no"), id="e", error="rate_limit", is_api_error_message=True)
     events = translated(error, result(is_error=True, terminal_reason="api_error", result="API Error: no"))
     assert words(events) == "" and story(events) == ["turn ended with error rate_limit"]
 
 
-def test_the_same_message_is_told_where_the_turn_did_not_fail() -> None:
+def test_the_same_message_is_shown_where_the_turn_did_not_fail() -> None:
     error = assistant_message(text("It is refused."), id="e", error="invalid_request", is_api_error_message=True)
     events = translated(error, result(is_error=True, stop_reason="refusal", terminal_reason="api_error"))
     assert story(events) == ["says e: 'It is refused.'", "turn ended refusal"]
 
 
-def test_an_error_in_the_middle_of_a_turn_is_told_in_its_place() -> None:
+def test_an_error_in_the_middle_of_a_turn_is_shown_in_its_place() -> None:
     error = assistant_message(text("Trouble."), id="e", error="server_error", is_api_error_message=True)
     assert story(translated(error, assistant_message(text("Better."))))[:2] == [
         "says e: 'Trouble.'",
@@ -165,18 +165,18 @@ def test_an_error_in_the_middle_of_a_turn_is_told_in_its_place() -> None:
     ]
 
 
-def test_an_error_in_a_history_is_told_at_once() -> None:
+def test_an_error_in_a_history_is_shown_at_once() -> None:
     error = assistant_message(text("Trouble."), id="e", error="server_error", is_api_error_message=True)
     assert words(translated(error, replay=True)) == "Trouble."
 
 
-def test_a_turn_that_only_its_result_tells_of_is_told_from_it() -> None:
+def test_a_turn_that_only_its_result_mentions_is_shown_from_it() -> None:
     events = translated(result(result="All I have to say."))
     assert words(events) == "All I have to say."
     assert words(translated(assistant_message(text("said")), result(result="said"))) == "said"
 
 
-def test_what_a_local_command_printed_is_told_and_nothing_is_not() -> None:
+def test_what_a_local_command_printed_is_shown_and_nothing_is_not() -> None:
     assert words(translated(system("local_command_output", content="42", uuid="u"))) == "42"
     empty = assistant_message(text("(no content)"), id="s")
     empty["message"]["model"] = "<synthetic>"
@@ -209,7 +209,7 @@ def test_any_split_into_pieces_gives_the_same_text(pieces: list[str], rest: str)
         max_size=6,
     )
 )
-def test_blocks_are_told_in_their_order(blocks: list[tuple[str, list[str]]]) -> None:
+def test_blocks_are_shown_in_their_order(blocks: list[tuple[str, list[str]]]) -> None:
     lines: list[dict[str, Any]] = [message_start()]
     for index, (sort, pieces) in enumerate(blocks):
         lines += [

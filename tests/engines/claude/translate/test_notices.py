@@ -78,7 +78,7 @@ QUIET = [
 
 
 @pytest.mark.parametrize(("line", "notice"), TOLD, ids=[type(line).__name__ for line, _ in TOLD])
-def test_the_user_is_told(line: object, notice: object) -> None:
+def test_the_user_gets_a_notice(line: object, notice: object) -> None:
     assert list(notices_of(line)) == [notice]
 
 
@@ -93,6 +93,6 @@ def test_a_long_message_keeps_its_beginning_as_the_title() -> None:
     assert len(notice.title) <= 200 and len(notice.description) <= 2000
 
 
-def test_a_hook_that_speaks_in_colours_is_read_without_them() -> None:
+def test_a_hook_that_prints_colours_is_read_without_them() -> None:
     (notice,) = notices_of(wire.HookResponse(hook_name="h", stdout="\x1b[31mred\x1b[0m"))
     assert notice == EngineNotice("Hook h", "red", INFO)

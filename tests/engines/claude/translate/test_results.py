@@ -128,7 +128,7 @@ def test_an_edit_that_changed_nothing_says_so() -> None:
     assert texts(call_result("Write", "ok", structured)) == ["No change."]
 
 
-def test_an_edit_with_only_text_shows_what_the_call_said() -> None:
+def test_an_edit_with_only_text_shows_the_input_of_the_call() -> None:
     result = call_result("Edit", "ok", None, given={"file_path": "a", "old_string": "x", "new_string": "y"})
     assert result.content == [v1.Diff(path="/song/a", old_text="x", new_text="y")]
 
@@ -170,7 +170,7 @@ def test_the_place_of_a_read_has_the_first_line() -> None:
     assert result.locations == [v1.ToolLocation(path="/song/a.py", line=12)]
 
 
-def test_a_picture_that_was_read_is_a_picture_and_not_said_twice() -> None:
+def test_a_picture_that_was_read_is_a_picture_and_not_shown_twice() -> None:
     data = "A" * 8000
     result = call_result(
         "Read", [], {"type": "image", "file": {"base64": data, "type": "image/webp", "originalSize": 6000}}
@@ -180,7 +180,7 @@ def test_a_picture_that_was_read_is_a_picture_and_not_said_twice() -> None:
     assert result.raw_output["file"]["base64"] == "(5.86 KiB in base64, left out)"
 
 
-def test_a_document_is_told_by_its_size_and_its_pages_are_pictures() -> None:
+def test_a_document_is_shown_by_its_size_and_its_pages_are_pictures() -> None:
     page = {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": PIXEL}}
     structured = {
         "type": "parts",

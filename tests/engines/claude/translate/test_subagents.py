@@ -56,7 +56,7 @@ def test_calls_of_a_sub_agent_say_whose_they_are() -> None:
     assert about == [{"toolName": "Read", "parentToolUseId": "a"}] * 3
 
 
-def test_the_report_is_shown_once_with_all_that_was_said() -> None:
+def test_the_report_is_shown_once_with_all_messages() -> None:
     events = translated(
         AGENT,
         assistant_message(text("I look."), parent="a"),
@@ -127,7 +127,7 @@ def test_the_talk_of_a_sub_agent_is_kept_short() -> None:
     assert len(item.content.text) <= MAX_FOLDED
 
 
-def test_talk_of_a_sub_agent_that_nobody_started_is_not_told() -> None:
+def test_messages_of_an_unknown_sub_agent_are_not_shown() -> None:
     assert translated(assistant_message(text("hello?"), parent="nobody")) == []
 
 

@@ -26,7 +26,7 @@ def test_every_line_is_read(path: Path) -> None:
 
 
 @sessions
-def test_text_is_told_exactly_once(path: Path) -> None:
+def test_text_is_shown_exactly_once(path: Path) -> None:
     session = Session(path)
     whole: dict[str, str] = {}
     for line in session.lines:
@@ -65,7 +65,7 @@ def test_every_result_ends_one_turn(path: Path) -> None:
 
 
 @sessions
-def test_all_that_is_told_can_be_sent(path: Path) -> None:
+def test_all_updates_can_be_sent(path: Path) -> None:
     for each in (each for message in play(Session(path).lines) for each in message):
         if isinstance(each, v1.UpdateModel | v1.ToolCallPatch):
             assert encode(each).startswith(b'{"sessionUpdate":"')

@@ -53,7 +53,7 @@ def test_the_start_of_a_turn_says_how_the_session_stands_and_names_a_failed_serv
     assert again == [started]
 
 
-def test_another_id_at_the_start_of_a_turn_is_another_conversation() -> None:
+def test_another_id_at_the_start_of_a_turn_is_another_session() -> None:
     translator = ClaudeTranslator("/work")
     feed(translator, INIT)
     events = feed(
@@ -62,7 +62,7 @@ def test_another_id_at_the_start_of_a_turn_is_another_conversation() -> None:
     assert events[0] == ConversationReset("s2") and isinstance(events[1], CliStarted)
 
 
-def test_a_cleared_conversation_has_no_plan_and_an_empty_window() -> None:
+def test_a_cleared_session_has_no_plan_and_an_empty_window() -> None:
     translator = ClaudeTranslator("/work")
     plan = assistant_message(call("p", "TodoWrite", todos=[{"content": "A", "status": "pending"}]))
     feed(translator, plan, answer("p", "ok"), result(modelUsage=USED, total_cost_usd=0.5))
@@ -113,7 +113,7 @@ def usage(**fields: int) -> dict[str, Any]:
     return event("message_delta", delta={"stop_reason": "end_turn"}, usage=fields)
 
 
-def test_the_gauge_is_told_as_messages_are_written_once_the_window_is_known() -> None:
+def test_the_gauge_is_shown_as_messages_are_written_once_the_window_is_known() -> None:
     start = message_start()
     start["event"]["message"]["usage"] = {"input_tokens": 100, "cache_read_input_tokens": 20, "output_tokens": 1}
     translator = ClaudeTranslator("/work")
@@ -135,7 +135,7 @@ def test_messages_of_sub_agents_and_of_the_cli_do_not_move_the_gauge() -> None:
     ]
 
 
-def test_compaction_is_told_from_its_beginning_to_its_summary() -> None:
+def test_compaction_is_shown_from_its_beginning_to_its_summary() -> None:
     events = translated(
         result(modelUsage=USED),
         system("status", status="compacting", uuid="c1"),
@@ -169,7 +169,7 @@ def test_compaction_is_told_from_its_beginning_to_its_summary() -> None:
         ),
     ],
 )
-def test_compaction_is_told_however_it_goes(lines: list[dict[str, Any]], expected: list[str]) -> None:
+def test_compaction_is_shown_however_it_goes(lines: list[dict[str, Any]], expected: list[str]) -> None:
     assert story(translated(*lines)) == expected
 
 
@@ -180,11 +180,11 @@ def test_compaction_is_told_however_it_goes(lines: list[dict[str, Any]], expecte
         (system("session_title_changed", title="A name"), TitleChanged("A name")),
     ],
 )
-def test_changes_by_the_cli_itself_are_told(line: dict[str, Any], expected: ClaudeEvent) -> None:
+def test_changes_by_the_cli_itself_are_shown(line: dict[str, Any], expected: ClaudeEvent) -> None:
     assert translated(line) == [expected]
 
 
-def test_new_commands_are_told() -> None:
+def test_new_commands_are_shown() -> None:
     (events,) = translated(
         system("commands_changed", commands=[{"name": "fix", "description": "Fix it", "argumentHint": "<file>"}])
     )
@@ -192,13 +192,13 @@ def test_new_commands_are_told() -> None:
     assert [(each.name, each.argument_hint) for each in events.commands] == [("fix", "<file>")]
 
 
-def test_a_model_that_answers_instead_is_told_unless_it_did_so_for_a_sub_agent() -> None:
+def test_a_model_that_answers_instead_is_shown_unless_it_did_so_for_a_sub_agent() -> None:
     fell = system("model_refusal_fallback", original_model="m-1", fallback_model="m-2", direction="retry")
     assert ModelChanged("m-2") in translated(fell)
     assert ModelChanged("m-2") not in translated({**fell, "scope": "local"})
 
 
-def test_a_limit_is_told_once_and_ends_up_in_the_turns_error() -> None:
+def test_a_limit_is_shown_once_and_ends_up_in_the_turns_error() -> None:
     limit = {
         "type": "rate_limit_event",
         "rate_limit_info": {"status": "rejected", "rateLimitType": "five_hour", "resetsAt": 1900000000},
@@ -212,7 +212,7 @@ def test_a_limit_is_told_once_and_ends_up_in_the_turns_error() -> None:
     assert isinstance(end, ClaudeTurnEnded) and end.end.error is not None and end.end.error.resets_at == 1900000000
 
 
-def test_an_old_cli_that_nobody_is_signed_in_to_says_so() -> None:
+def test_an_old_cli_without_a_login_says_so() -> None:
     assert translated(system("auth_required", content="Please sign in")) == [SignInNeeded("Please sign in")]
 
 
@@ -236,7 +236,7 @@ def test_a_turn_says_whose_it_was() -> None:
     assert its_own.user_message_uuids == () and its_own.origin == {"kind": "task-notification"}
 
 
-def test_lines_for_others_are_not_told() -> None:
+def test_lines_for_others_are_not_shown() -> None:
     quiet = [
         {"type": "keep_alive"}, {"type": "command_lifecycle", "command_uuid": "u", "state": "queued"},
         {"type": "control_cancel_request", "request_id": "1"}, system("session_state_changed", state="idle"),

@@ -114,7 +114,7 @@ def test_a_question_about_a_tool_is_read() -> None:
     assert line == wire.ControlRequest(request_id="1", request=question)
 
 
-def test_a_question_nobody_knows_can_still_be_refused() -> None:
+def test_an_unknown_request_can_still_be_refused() -> None:
     line = read({"type": "control_request", "request_id": "1", "request": {"subtype": "sing", "song": "x"}})
     fields = {"subtype": "sing", "song": "x"}
     assert line == wire.ControlRequest(request_id="1", request=wire.OtherControl(subtype="sing", fields=fields))
@@ -210,7 +210,7 @@ def test_a_question_about_an_input_that_cannot_be_read_can_only_be_refused(input
     assert isinstance(asked(input=input), wire.OtherControl)
 
 
-def test_a_question_without_an_input_or_with_a_number_that_nobody_can_read_can_only_be_refused() -> None:
+def test_a_request_without_an_input_or_with_an_unreadable_number_can_only_be_refused() -> None:
     missing = b'{"type":"control_request","request_id":"1","request":{"subtype":"can_use_tool","tool_name":"Bash"}}'
     huge = missing.replace(b'"Bash"', b'"Bash","input":{"command":"ls","n":1e400}')
     for line in (missing, huge):

@@ -196,7 +196,7 @@ async def test_a_call_without_an_item_is_shown_with_the_question() -> None:
     assert user.updates_of("tool_call")[0]["title"] == "touch x"
 
 
-async def test_a_question_that_the_client_calls_off_stops_the_turn() -> None:
+async def test_a_request_that_the_client_cancels_stops_the_turn() -> None:
     assert await answer(PLAIN, User(v1.Cancelled())) == {"decision": "cancel"}
 
 
@@ -231,7 +231,7 @@ async def test_the_older_protocol_gets_its_own_words(reply: Any, decision: str) 
 
 
 @pytest.mark.parametrize("reply", [v1.Selected("reject"), v1.Selected("approved"), RequestError(-1, "no window")])
-async def test_in_the_older_protocol_the_model_hears_of_the_rejection(reply: Any) -> None:
+async def test_in_the_older_protocol_the_model_gets_the_rejection(reply: Any) -> None:
     body = await answer(OLD, User(reply))
     assert list(body["decision"]) == ["denied"]
     assert "did not happen" in body["decision"]["denied"]["rejection"]

@@ -50,7 +50,7 @@ async def test_the_question_is_a_call_of_its_own_that_ends() -> None:
 
 
 @pytest.mark.parametrize("permissions", [{}, {"network": None, "fileSystem": None}, {"network": {"enabled": False}}])
-async def test_who_asks_for_nothing_gets_it_without_a_question(permissions: dict[str, Any]) -> None:
+async def test_a_request_for_nothing_is_granted_without_asking(permissions: dict[str, Any]) -> None:
     user = User()
     assert await answer(asks(PERMISSIONS, cwd="/w", permissions=permissions), user, call=None) == NOTHING
     assert user.asked == []

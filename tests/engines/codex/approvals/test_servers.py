@@ -184,7 +184,7 @@ async def test_a_form_with_nothing_to_fill_in_needs_no_forms(chosen: str, body: 
     assert user.asked[0].tool_call.title == "songs asks: Who sings?" and is_question(user.asked[0])
 
 
-async def test_a_proof_that_no_client_can_give_is_declined_and_the_user_hears_of_it() -> None:
+async def test_a_proof_that_no_client_can_give_is_declined_with_a_notice() -> None:
     user = User()
     asked = asks(SERVER, serverName="songs", mode="openai/userVerification", challenge="c", title="t", description="d")
     assert await answer(asked, user, FULL) == DECLINED

@@ -56,7 +56,7 @@ async def test_answers_are_labels_or_the_users_own_words(content: dict[str, Any]
 
 
 @pytest.mark.parametrize("reply", [v1.Declined(), v1.Dismissed(), RequestError(Code.INTERNAL_ERROR, "no window")])
-async def test_who_does_not_answer_gives_no_answers(reply: Any) -> None:
+async def test_a_user_who_does_not_answer_gives_no_answers(reply: Any) -> None:
     assert await answer(ALL, User(reply), call=None) == {"answers": {}}
 
 

@@ -76,7 +76,7 @@ class Slow:
 
 
 @pytest.mark.parametrize("asked", [asked for asked, _ in EVERY], ids=NAMES)
-async def test_a_question_that_is_resolved_elsewhere_is_withdrawn_at_the_client(asked: wire.ServerRequest) -> None:
+async def test_a_question_that_is_resolved_elsewhere_is_cancelled_at_the_client(asked: wire.ServerRequest) -> None:
     slow = Slow()
 
     async def prompt(turn: AgentTurn) -> None:

@@ -15,7 +15,7 @@ FOUND = '{"findings": [{"title": "Out of tune", "body": "The high note is flat."
 
 
 @proves("commands.review", on=BOTH)
-async def test_a_review_tells_what_it_found(at: Place) -> None:
+async def test_a_review_shows_its_findings(at: Place) -> None:
     at.git("init", "--quiet")
     at.write("song.txt", "la\n")
     at.git("add", ".")

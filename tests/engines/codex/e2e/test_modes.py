@@ -202,7 +202,7 @@ def settings(approval: str, sandbox: str, model: str = "choir") -> Json:
 
 
 @proves("modes.meanwhile", on=[STAND_IN])
-async def test_what_the_user_chose_meanwhile_is_not_undone_by_news_of_what_was_sent_before(at: Place) -> None:
+async def test_what_the_user_chose_meanwhile_is_not_undone_by_an_update_about_the_earlier_setting(at: Place) -> None:
     pipe = at.pipe()
     stand_in_says(at, message("m1", "la"), {"pipe": str(pipe)}, settings("on-request", "readOnly"))
     async with connected(at) as client:

@@ -77,7 +77,7 @@ async def test_a_line_of_20_mb_works(at: Place) -> None:
 
 
 @proves("robust.crash", "approval.elsewhere")
-async def test_a_question_of_a_server_that_dies_is_withdrawn(at: Place) -> None:
+async def test_a_question_of_a_server_that_dies_is_cancelled(at: Place) -> None:
     at.model.answers(patch("*** Add File: song.txt", "+la"))
     async with connected(at) as client:
         client.decisions.append(lambda _: asyncio.Event().wait())

@@ -48,7 +48,7 @@ async def test_a_server_that_dies_is_started_again_and_the_threads_have_the_same
 
 
 @proves("server.killed", "server.empty")
-async def test_a_session_in_which_nothing_was_said_yet_survives_its_server(at: Place) -> None:
+async def test_a_session_without_a_prompt_survives_its_server(at: Place) -> None:
     async with connected(at) as client:
         session = await client.open()
         await kill(at)
@@ -64,7 +64,7 @@ async def test_a_session_in_which_nothing_was_said_yet_survives_its_server(at: P
 
 
 @proves("server.empty", on=BOTH)
-async def test_a_conversation_that_was_deleted_is_not_replaced_by_an_empty_one(at: Place) -> None:
+async def test_a_thread_that_was_deleted_is_not_replaced_by_an_empty_one(at: Place) -> None:
     async with connected(at) as client:
         await client.say("remember the river")
         await kill(at)

@@ -38,7 +38,7 @@ async def test_a_new_session_works_in_its_own_directory_and_in_those_that_are_ad
 
 
 @proves("sessions.load", on=BOTH)
-async def test_a_loaded_session_tells_all_of_it_again(at: Place) -> None:
+async def test_a_loaded_session_is_replayed_whole(at: Place) -> None:
     at.write("song.txt", "do\nre\nmi\n")
     at.model.answers(Think("how to begin"), Text("I read it. "), command("cat song.txt"))
     at.model.answers(patch("*** Update File: song.txt", "@@", " do", "-re", "+RE", " mi"))
@@ -80,7 +80,7 @@ async def test_a_long_list_comes_in_pages(at: Place) -> None:
 
 
 @proves("sessions.steering", on=BOTH)
-async def test_what_is_said_while_a_turn_runs_is_added_to_it(at: Place) -> None:
+async def test_a_prompt_while_a_turn_runs_is_added_to_it(at: Place) -> None:
     gate = Gate()
     at.model.answers(Text("la "), Wait(gate), command("true"))
     async with connected(at) as client:

@@ -52,7 +52,7 @@ def until_asked(pid: int) -> None:
 
 
 @proves("sessions.twice", on=BOTH)
-async def test_a_session_that_is_loaded_twice_at_once_still_hears(at: Place) -> None:
+async def test_a_session_that_is_loaded_twice_at_once_still_gets_updates(at: Place) -> None:
     async with connected(at) as client:
         session = await client.open()
         await client.say("remember the river")
@@ -126,7 +126,7 @@ async def test_a_server_that_dies_while_it_is_asked_is_the_same_clear_error_ever
 
 
 @proves("sessions.usage", on=BOTH)
-async def test_a_session_that_is_resumed_or_forked_tells_how_full_the_context_is(at: Place) -> None:
+async def test_a_session_that_is_resumed_or_forked_shows_how_full_the_context_is(at: Place) -> None:
     async with connected(at) as client:
         await client.say("hello")
         id = client.session.id
@@ -159,7 +159,7 @@ async def test_warnings_of_the_server_at_its_start_are_sent_to_every_session_onc
 
 
 @proves("approval.sub-agent", "approval.elsewhere", on=[STAND_IN])
-async def test_a_question_of_a_sub_agent_has_its_diff_and_is_withdrawn(at: Place) -> None:
+async def test_a_question_of_a_sub_agent_has_its_diff_and_is_cancelled(at: Place) -> None:
     pipe = at.pipe()
     change = {"path": str(at.folder / "song.txt"), "kind": {"type": "add"}, "diff": "la\n"}
     item = {"type": "fileChange", "id": "f1", "status": "inProgress", "changes": [change]}

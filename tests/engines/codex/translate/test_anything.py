@@ -65,7 +65,7 @@ def check(news: list[Any]) -> None:
 
 
 @given(LINES, st.booleans(), st.booleans(), st.sampled_from([None, "a\n", "b\n"]))
-def test_whatever_is_said_nothing_breaks(
+def test_no_message_breaks_the_translator(
     lines: list[tuple[str, Any]], terminals: bool, mirror: bool, text: str | None
 ) -> None:
     translator = CodexTranslator("/w", terminals=terminals, mirror=mirror, read=lambda _: text)
@@ -84,7 +84,7 @@ def test_whatever_is_said_nothing_breaks(
 
 
 @given(st.lists(ITEMS, max_size=8))
-def test_whatever_is_in_a_history_it_is_told(items: list[Any]) -> None:
+def test_any_history_is_replayed(items: list[Any]) -> None:
     raw = msgspec.Raw(msgspec.json.encode({"thread": {"id": "t", "turns": [{"id": "u", "items": items}]}}))
     check(list(CodexTranslator("/w").turns(wire.read(raw, wire.ThreadOpened).thread.turns)))
 

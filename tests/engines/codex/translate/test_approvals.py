@@ -63,7 +63,7 @@ def test_a_question_about_a_change_has_the_diff_from_the_item() -> None:
     assert texts(patch) == ["It is old."]
 
 
-def test_a_question_about_a_command_that_nobody_has_told_of_shows_what_it_says_itself() -> None:
+def test_a_request_about_an_unknown_command_shows_its_own_fields() -> None:
     patch = TranslatedThread().asked("item/commandExecution/requestApproval", itemId="c", command="ls")
     assert patch is not None and (patch.name, patch.title) == ("Bash", "ls")
 

@@ -145,13 +145,13 @@ def test_what_is_typed_into_a_command_is_shown_while_it_runs() -> None:
     assert thread.outline[1:] == ["update c '```\\nyes\\n```'"]
 
 
-def test_output_of_a_command_that_nobody_told_of_is_not_told() -> None:
+def test_output_of_an_unknown_command_is_not_shown() -> None:
     thread = TranslatedThread()
     prints(thread, "x", "nobody")
     assert thread.events == []
 
 
-def test_a_command_whose_start_was_missed_is_told_whole() -> None:
+def test_a_command_whose_start_was_missed_is_shown_whole() -> None:
     for terminals, mirror in ((False, False), (True, False), (False, True)):
         thread = TranslatedThread(terminals=terminals, mirror=mirror)
         thread.command("c", "make", "completed", aggregatedOutput="x\n", exitCode=0)

@@ -49,7 +49,7 @@ def test_each_name_of_an_error_is_a_kind_with_a_hint(name: str, kind: str) -> No
 
 @pytest.mark.parametrize("name", HTTP)
 @pytest.mark.parametrize(("status", "kind"), STATUSES.items())
-def test_a_status_tells_the_kind(name: str, status: int | None, kind: str) -> None:
+def test_a_status_gives_the_kind(name: str, status: int | None, kind: str) -> None:
     error = error_in({name: {"httpStatusCode": status}})
     assert (error.kind, error.status) == (kind, status)
 
@@ -110,7 +110,7 @@ def test_a_turn_ends_once(spoken: str) -> None:
     assert thread.outline == ["end u1 end_turn"]
 
 
-def test_a_failure_without_a_reason_has_the_one_that_was_told_before() -> None:
+def test_a_failure_without_a_reason_has_the_one_that_came_before() -> None:
     thread = TranslatedThread()
     thread.begin()
     thread.error("no sandbox", "sandboxError")

@@ -88,7 +88,7 @@ def test_a_patch_that_grows_is_shown_as_it_is_now() -> None:
     assert len(thread.events) == 2 and diffs(thread) == [(f"{CWD}/a", None, "xy")]
 
 
-def test_a_diff_that_nobody_can_read_is_shown_as_it_is() -> None:
+def test_an_unreadable_diff_is_shown_as_it_is() -> None:
     thread = TranslatedThread()
     thread.changes("f", [update("a", "what is this?")])
     assert thread.outline == ["call f edit Edit: Edit a [in_progress] '```diff\\nwhat is this?\\n```'"]

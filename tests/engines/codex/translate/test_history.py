@@ -57,7 +57,7 @@ def test_a_history_has_everything_in_order(spoken: str) -> None:
     ]  # fmt: skip
 
 
-def test_what_never_came_to_an_end_is_closed_and_why_a_turn_failed_is_said() -> None:
+def test_what_never_came_to_an_end_is_closed_and_the_reason_of_a_failed_turn_is_shown() -> None:
     thread = TranslatedThread()
     broken = turn(
         thread.item("commandExecution", "c", command="sleep 9", status="inProgress"),
@@ -71,7 +71,7 @@ def test_what_never_came_to_an_end_is_closed_and_why_a_turn_failed_is_said() -> 
     ]
 
 
-def test_what_was_said_before_a_retry_is_told_once() -> None:
+def test_text_before_a_retry_is_shown_once() -> None:
     thread = TranslatedThread()
     twice = turn(
         thread.item("reasoning", "r1", summary=["hm"]),
@@ -87,7 +87,7 @@ def test_what_was_said_before_a_retry_is_told_once() -> None:
     ]  # fmt: skip
 
 
-def test_the_same_words_in_the_next_turn_are_told_again() -> None:
+def test_the_same_words_in_the_next_turn_are_shown_again() -> None:
     thread = TranslatedThread()
     again = [turn(thread.item("agentMessage", id, text="ok")) for id in ("a", "b")]
     assert history(thread, *again) == ["say a 'ok'", "say b 'ok'"]
@@ -99,14 +99,14 @@ def test_old_commands_are_not_run_through_a_mirror_again() -> None:
     assert history(thread, turn(item))[-1] == "update c [completed] '```\\na\\n```'"
 
 
-def test_one_item_alone_is_told_too() -> None:
+def test_one_item_alone_is_shown_too() -> None:
     thread = TranslatedThread()
     news = thread.translator.item(wire.UserMessage(id="1", content=[wire.TextInput(text="hi")]))
     assert list(tell(news)) == ["user 1 'hi'"]
     assert not thread.translator.item(wire.UserMessage(id="1", content=[wire.TextInput(text="hi")]), replay=False)
 
 
-def test_what_happens_after_a_history_is_told_as_usual() -> None:
+def test_what_happens_after_a_history_is_shown_as_usual() -> None:
     thread = TranslatedThread()
     history(thread, turn(thread.item("agentMessage", "a", text="ok")))
     thread.begin()

@@ -29,7 +29,7 @@ def cut(text: str, places: Sequence[int]) -> list[str]:
 
 
 @given(st.text(min_size=1), st.lists(st.integers(0, 99), max_size=5), st.integers(0, 6))
-def test_a_text_in_any_pieces_is_told_once(text: str, places: list[int], received: int) -> None:
+def test_a_text_in_any_pieces_is_shown_once(text: str, places: list[int], received: int) -> None:
     """Pieces that were missed come with the whole."""
     thread = TranslatedThread()
     thread.begin()
@@ -43,7 +43,7 @@ def test_a_text_in_any_pieces_is_told_once(text: str, places: list[int], receive
     st.lists(st.integers(0, 99), min_size=1, max_size=3),
     st.booleans(),
 )
-def test_a_text_that_a_retry_repeats_is_told_once(
+def test_a_text_that_a_retry_repeats_is_shown_once(
     text: str, places: list[int], breaks: list[int], same_id: bool
 ) -> None:
     thread = TranslatedThread()
@@ -69,7 +69,7 @@ def test_a_text_that_a_retry_repeats_is_told_once(
     assert len(shown) == 1 and (same_id or shown[0][0] == first)
 
 
-def test_another_answer_after_a_retry_is_told_whole_in_a_message_of_its_own() -> None:
+def test_another_answer_after_a_retry_is_shown_whole_in_a_message_of_its_own() -> None:
     thread = TranslatedThread()
     thread.begin()
     thread.says("a", "Hello wor")
@@ -78,7 +78,7 @@ def test_another_answer_after_a_retry_is_told_whole_in_a_message_of_its_own() ->
     assert messages_of(thread) == [("a", "Hello wor"), ("b", "Hello there")]
 
 
-def test_a_second_message_of_a_repeated_answer_is_told_too() -> None:
+def test_a_second_message_of_a_repeated_answer_is_shown_too() -> None:
     thread = TranslatedThread()
     thread.begin()
     thread.thinks("r1", "hm")
@@ -91,7 +91,7 @@ def test_a_second_message_of_a_repeated_answer_is_told_too() -> None:
     assert messages_of(thread, v1.AgentThoughtChunk) == [("r1", "hm")]
 
 
-def test_the_same_words_in_a_later_answer_are_told_again() -> None:
+def test_the_same_words_in_a_later_answer_are_shown_again() -> None:
     thread = TranslatedThread()
     thread.begin()
     thread.says("a", "ok")
@@ -109,7 +109,7 @@ def test_without_a_retry_the_same_words_are_two_messages() -> None:
     assert messages_of(thread) == [("a", "ok"), ("b", "ok")]
 
 
-def test_a_whole_that_is_told_twice_is_told_once() -> None:
+def test_a_whole_message_that_comes_twice_is_shown_once() -> None:
     thread = TranslatedThread()
     thread.begin()
     thread.says("a", "ok")
@@ -125,7 +125,7 @@ def test_last_words_that_were_missed_come_with_the_end_of_the_turn() -> None:
     assert thread.outline == ["say a 'ok'", "end u1 end_turn"]
 
 
-def test_words_after_the_turn_are_told() -> None:
+def test_words_after_the_turn_are_shown() -> None:
     thread = TranslatedThread()
     thread.begin()
     thread.over()
@@ -133,7 +133,7 @@ def test_words_after_the_turn_are_told() -> None:
     assert thread.outline == ["end u1 end_turn", "say m 'by the way'"]
 
 
-def test_the_parts_of_a_thought_stand_apart_and_are_told_once() -> None:
+def test_the_parts_of_a_thought_stand_apart_and_are_shown_once() -> None:
     thread = TranslatedThread()
     thread.begin()
     thread.notify("item/reasoning/summaryTextDelta", itemId="r", delta="on", summaryIndex=0)
@@ -143,7 +143,7 @@ def test_the_parts_of_a_thought_stand_apart_and_are_told_once() -> None:
     assert messages_of(thread, v1.AgentThoughtChunk) == [("r", "one\n\ntwo\n\nthree")]
 
 
-def test_a_thought_is_told_in_short_or_at_length_and_not_in_both() -> None:
+def test_a_thought_is_shown_in_short_or_at_length_and_not_in_both() -> None:
     thread = TranslatedThread()
     thread.begin()
     thread.notify("item/reasoning/textDelta", itemId="r", delta="at len", contentIndex=0)
@@ -161,7 +161,7 @@ def test_a_plan_that_is_laid_before_the_user_is_a_message() -> None:
     assert messages_of(thread) == [("p", "# Plan\n1. x")]
 
 
-def test_what_a_review_found_is_told_once_though_it_is_said_twice() -> None:
+def test_the_findings_of_a_review_are_shown_once_though_they_come_twice() -> None:
     thread = TranslatedThread()
     thread.begin()
     thread.started("enteredReviewMode", "e", review="current changes")

@@ -48,7 +48,7 @@ def test_what_codex_says_is_a_notice(method: str, params: dict[str, Any], outlin
     assert not thread.translator.unknown
 
 
-def test_a_goal_is_told_when_it_changes() -> None:
+def test_a_goal_is_shown_when_it_changes() -> None:
     thread = TranslatedThread()
     for status in ("active", "active", "paused"):
         thread.notify("thread/goal/updated", goal={"objective": "ship", "status": status, "tokensUsed": 5})

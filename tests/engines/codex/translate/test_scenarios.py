@@ -12,7 +12,7 @@ FILES = {f"{CWD}/a.txt": "one\ntwo\nthree\n"}
 
 @pytest.mark.parametrize("spoken", VERSIONS)
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_conversation_is_told_as_it_was(name: str, spoken: str) -> None:
+def test_a_thread_is_shown_as_it_was(name: str, spoken: str) -> None:
     play, outline = SCENARIOS[name]
     thread = TranslatedThread(spoken, read=FILES.get)
     play(thread)

@@ -67,7 +67,7 @@ CALLS: dict[str, tuple[str, dict[str, Any], dict[str, Any], list[str]]] = {
 
 @pytest.mark.parametrize("spoken", VERSIONS)
 @pytest.mark.parametrize("name", CALLS)
-def test_each_kind_of_call_is_told_from_start_to_end(name: str, spoken: str) -> None:
+def test_each_kind_of_call_is_shown_from_start_to_end(name: str, spoken: str) -> None:
     type, start, end, outline = CALLS[name]
     thread = TranslatedThread(spoken)
     thread.started(type, "i", **start)
@@ -77,7 +77,7 @@ def test_each_kind_of_call_is_told_from_start_to_end(name: str, spoken: str) -> 
     assert not thread.translator.unknown
 
 
-def test_what_is_known_later_is_told_later() -> None:
+def test_what_is_known_later_is_shown_later() -> None:
     thread = TranslatedThread()
     thread.started("webSearch", "i", query="")
     thread.completed("webSearch", "i", query="acp")
@@ -101,14 +101,14 @@ def test_the_progress_of_a_servers_tool_is_shown() -> None:
     assert thread.outline[1:] == ["update c 'half way'"]
 
 
-def test_an_item_that_nobody_knows_is_counted() -> None:
+def test_an_unknown_item_is_counted() -> None:
     thread = TranslatedThread()
     thread.started("dance", "d")
     thread.completed("dance", "d")
     assert thread.events == [] and thread.translator.unknown == {"item dance": 1}
 
 
-def test_a_notification_that_nobody_knows_is_counted() -> None:
+def test_an_unknown_notification_is_counted() -> None:
     thread = TranslatedThread()
     thread.notify("thread/dance")
     thread.notify("thread/realtime/started")

@@ -44,7 +44,7 @@ def test_a_command_without_an_item_becomes_one_that_failed() -> None:
     )
 
 
-def test_what_has_an_item_is_left_alone_and_nothing_is_told_twice() -> None:
+def test_what_has_an_item_is_left_alone_and_nothing_is_shown_twice() -> None:
     refused = UnreportedCalls()
     refused.feed(call("c1", "ls"))
     refused.seen("c1")
@@ -74,7 +74,7 @@ def test_a_patch_without_an_item_becomes_one_with_its_changes() -> None:
     assert "-mi\n+fa" in update.diff and (delete.path, delete.kind.type) == ("gone.txt", "delete")
 
 
-def test_a_script_is_told_if_nothing_that_it_did_was() -> None:
+def test_a_script_is_shown_if_nothing_that_it_did_was() -> None:
     refused = UnreportedCalls()
     script = ResponseItem(
         type="custom_tool_call", call_id="s1", name="exec", input="await tools.exec_command({cmd: 'touch x'})"
@@ -118,7 +118,7 @@ def test_other_words_and_broken_ones_are_nothing() -> None:
         ("text('x')", "Script running with cell ID 1", True),
     ],
 )
-def test_a_script_of_which_nothing_was_told_is_completed_only_if_it_tried_nothing(
+def test_a_script_of_which_nothing_was_shown_is_completed_only_if_it_tried_nothing(
     script: str, output: str, failed: bool
 ) -> None:
     refused = UnreportedCalls()

@@ -82,7 +82,7 @@ def test_a_question_that_does_not_fit_can_still_be_answered() -> None:
     assert isinstance(asked.params, wire.UnreadParams) and asked.params.error
 
 
-def test_a_question_of_the_older_protocol_names_a_conversation() -> None:
+def test_a_request_of_the_older_protocol_names_a_thread() -> None:
     params = {"conversationId": "t", "callId": "c", "command": ["bash", "-lc", "ls"], "cwd": "/", "parsedCmd": []}
     asked = wire.decode(line(method="execCommandApproval", id=1, params=params))
     assert isinstance(asked, wire.ServerRequest) and asked.thread_id == "t"
@@ -135,7 +135,7 @@ def test_a_result_is_read_as_what_it_should_be() -> None:
     assert opened.thread.turns[0].items[0] == wire.AgentMessage(id="m", text="hi")
 
 
-def test_a_result_that_is_something_else_is_said_so() -> None:
+def test_a_result_of_another_type_is_an_error() -> None:
     with pytest.raises(RemoteProtocolError, match="ThreadOpened"):
         wire.read(msgspec.Raw(b"[1]"), wire.ThreadOpened)
 
