@@ -38,7 +38,7 @@ typed = st.one_of(
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-class Typist(io.StringIO):
+class TypedInput(io.StringIO):
     """A screen's stream in front of a pseudo-terminal. When a question is shown a text is typed, when it is shown again the line is cut."""
 
     def __init__(self, text: str) -> None:
@@ -73,7 +73,7 @@ def runner() -> Iterator[asyncio.Runner]:
 
 def asked_by_run(runner: asyncio.Runner, what: str, text: str) -> object:
     """What a question of `run` makes of a text."""
-    with Typist(text) as typist:
+    with TypedInput(text) as typist:
         person = Person(Screen(io.StringIO(), typist), typist.slave, QUIET)
         match what:
             case "permission":
@@ -128,7 +128,7 @@ def test_only_a_yes_accepts_what_else_the_agent_asks_in_run(runner: asyncio.Runn
 @example("y")
 @given(typed)
 def test_only_a_yes_agrees_to_a_change(text: str) -> None:
-    with Typist(text) as typist:
+    with TypedInput(text) as typist:
         agreed = answered_yes(Screen(io.StringIO(), typist), typist.slave, "Write it? (y yes, n no): ", QUIET)
     assert agreed == (word_of(text) in ("y", "yes"))
 

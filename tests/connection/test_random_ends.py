@@ -236,7 +236,7 @@ def test_closing_twice_at_once_and_being_cancelled_meanwhile_ends_everything() -
     check(abandoned, ("cancel", "close", "kill"))
 
 
-class Collecting(v1.Unknown):
+class CollectingUpdate(v1.Unknown):
     """Content during whose encoding the collector runs."""
 
     __slots__ = ()
@@ -259,7 +259,7 @@ async def test_a_turn_that_is_collected_while_a_frame_is_encoded_is_cancelled_an
         held.append(held)
         assert (await raw.receive())["method"] == "session/prompt"
         del held
-        odd = Collecting("odd", ODD)
+        odd = CollectingUpdate("odd", ODD)
         rest: list[Any] = []
         match sent_by:
             case "notify":

@@ -22,7 +22,7 @@ MIRROR = Path(__file__).with_name("mirror.py")
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-class Far:
+class RemoteAgent:
     """Our end of the conversation with a mirror: bytes in, bytes out, and nothing of ours in between."""
 
     def __init__(self, transport: ProcessTransport) -> None:
@@ -48,13 +48,13 @@ class Far:
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def far() -> AsyncIterator[Far]:
+async def far() -> AsyncIterator[RemoteAgent]:
     transport = await spawn([sys.executable, str(MIRROR)])
-    yield Far(transport)
+    yield RemoteAgent(transport)
     await transport.close()
 
 
-async def send(far: Far, row: Row) -> None:
+async def send(far: RemoteAgent, row: Row) -> None:
     """The row's bytes into the mirror, and the words of its answer, where there is one."""
     method, sent = row.sent_as or row.method, msgspec.Raw(row.wire)
     if row.half == "result":
@@ -72,7 +72,7 @@ async def send(far: Far, row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-async def test_what_a_peer_means_arrives(far: Far, row: Row) -> None:
+async def test_what_a_peer_means_arrives(far: RemoteAgent, row: Row) -> None:
     names = {rule.name for rule in RULES}
     async with asyncio.timeout(10):
         await send(far, row)

@@ -30,13 +30,13 @@ def _own_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     state_of(monkeypatch.setenv, tmp_path)
 
 
-class Speaker:
+class NumberingEngine:
     """An engine that numbers what it says, and does with additions what a seed says."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.begun, self.over = asyncio.Event(), asyncio.Event()
-        self.said = 0
+        self.count = 0
         self.working: FakeEngineSession | None = None
         self.engine = FakeEngine("alto", self.play)
         self.engine.steers = True
@@ -48,27 +48,27 @@ class Speaker:
         await self.over.wait()
         return None
 
-    async def say(self) -> None:
+    async def send_one(self) -> None:
         """One update: a message, a new mode or a title. Only the messages are numbered."""
         assert self.working is not None
         kind = self.random.random()
         if kind < 0.1:
             await self.working.session.update(v1.CurrentModeUpdate(self.random.choice(["default", "acceptEdits"])))
         elif kind < 0.2:
-            await self.working.session.update(v1.SessionInfoUpdate(title=f"title {self.said}"))
+            await self.working.session.update(v1.SessionInfoUpdate(title=f"title {self.count}"))
         else:
             size = self.random.choice(
                 (0, 0, 0, 0, 0, 3_000_000)
             )  # more than waits for the disk without the engine waiting too
-            self.said += 1
+            self.count += 1
             await self.working.send(
-                v1.AgentMessageChunk(v1.TextBlock(f"<{self.said}>" + "x" * size), f"message-{self.said}")
+                v1.AgentMessageChunk(v1.TextBlock(f"<{self.count}>" + "x" * size), f"message-{self.count}")
             )
 
     async def ask(self) -> None:
         """A question about a call that was announced just before it."""
         assert self.working is not None
-        id = f"{TOOL} {self.said}"
+        id = f"{TOOL} {self.count}"
         await self.working.send(v1.ToolCall(tool_call_id=id, title=id))
         options = [v1.PermissionOption("no", "No", v1.PermissionOptionKind.REJECT_ONCE)]
         request = v1.RequestPermission(self.working.session.id, v1.ToolCallUpdate(tool_call_id=id), options)
@@ -76,7 +76,7 @@ class Speaker:
 
     async def steer(self, session: FakeEngineSession, turn: AgentTurn) -> bool:
         for _ in range(self.random.randint(0, 3)):
-            await self.say()
+            await self.send_one()
             await turns(1)
         match self.random.randint(0, 5):
             case 0:
@@ -92,15 +92,15 @@ class Speaker:
         return True
 
 
-async def steered(editor: Editor, session: str, speaker: Speaker) -> None:
+async def steered(editor: Editor, session: str, numbering: NumberingEngine) -> None:
     """Additions, several at once, some of them cancelled at a random moment; the engine goes on all the while."""
-    rng = speaker.random
+    rng = numbering.random
     pending: list[asyncio.Task[Any]] = []
     for number in range(6):
         prompt = v1.Prompt(session, [v1.TextBlock(f"add {number}")])
         pending.append(asyncio.create_task(editor.connection.request(STEER, prompt)))
         for _ in range(rng.randint(0, 4)):
-            await speaker.say()
+            await numbering.send_one()
             await turns(1)
         if rng.random() < 0.6:
             pending.pop(rng.randrange(len(pending))).cancel()
@@ -117,7 +117,7 @@ def numbers(updates: list[dict[str, Any]]) -> list[int]:
 
 @pytest.mark.parametrize("seed", range(12))
 async def test_every_update_is_shown_and_stored_once_and_in_order_while_a_turn_is_steered(seed: int) -> None:
-    speaker = Speaker(seed)
+    numbering = NumberingEngine(seed)
     router = Router()
     asked: list[bool] = []
 
@@ -127,16 +127,16 @@ async def test_every_update_is_shown_and_stored_once_and_in_order_while_a_turn_i
         return v1.PermissionResult(v1.Selected("no"))
 
     router.on_request(m.REQUEST_PERMISSION, permission)
-    async with playing(agent_over(speaker.engine), FULL, router) as editor:
+    async with playing(agent_over(numbering.engine), FULL, router) as editor:
         session = await editor.open()
         turn = editor.prompt(session, "begin")
-        await speaker.begun.wait()
-        await steered(editor, session, speaker)
-        speaker.over.set()
+        await numbering.begun.wait()
+        await steered(editor, session, numbering)
+        numbering.over.set()
         await turn
         shown = numbers(editor.updates())
-    assert shown == list(range(1, speaker.said + 1))
+    assert shown == list(range(1, numbering.count + 1))
     assert all(asked)
-    async with playing(agent_over(speaker.engine), FULL) as editor:
+    async with playing(agent_over(numbering.engine), FULL) as editor:
         await editor.connection.request(m.LOAD_SESSION, v1.LoadSession(session, "/w", []))
         assert numbers(editor.updates()) == shown

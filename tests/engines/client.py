@@ -1,4 +1,4 @@
-"""Our own client, connected to an engine as its users connect it, with a note of all that was said and asked."""
+"""Our own client, connected to an engine as its users connect it, with a record of all updates and requests."""
 
 import asyncio
 from collections import deque
@@ -42,7 +42,7 @@ class Can:
 
 
 class Reply(NamedTuple):
-    """A turn: what was told, and how it ended."""
+    """The answer to a prompt: its updates, and how the turn ended."""
 
     updates: list[v1.Update]
     result: v1.PromptResult

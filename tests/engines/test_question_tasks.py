@@ -1,4 +1,4 @@
-"""Questions of a program that wait for the user: side by side, and each can be withdrawn."""
+"""Questions of a CLI that wait for the user: side by side, and each can be cancelled."""
 
 import asyncio
 import gc
@@ -11,12 +11,12 @@ from tests.waits import idle
 
 
 class Questions:
-    """Where the user answers, and what became of each question."""
+    """Questions with an event for the answer of each, and a log of what became of them."""
 
     def __init__(self) -> None:
         self.pending = QuestionTasks()
         self.answers: dict[Hashable, asyncio.Event] = {}
-        self.book: list[str] = []
+        self.log: list[str] = []
 
     def ask(self, key: Hashable, name: str) -> None:
         self.answers[name] = asyncio.Event()
@@ -26,9 +26,9 @@ class Questions:
         try:
             await self.answers[name].wait()
         except asyncio.CancelledError:
-            self.book.append(f"{name} withdrawn")
+            self.log.append(f"{name} withdrawn")
             raise
-        self.book.append(f"{name} answered")
+        self.log.append(f"{name} answered")
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ async def test_several_are_open_at_once_and_each_gets_its_own_answer(questions: 
     for name in "cab":
         questions.answers[name].set()
         await idle()
-    assert questions.book == ["c answered", "a answered", "b answered"] and len(questions.pending) == 0
+    assert questions.log == ["c answered", "a answered", "b answered"] and len(questions.pending) == 0
 
 
 async def test_one_question_is_cancelled_and_the_others_stay(questions: Questions) -> None:
@@ -54,10 +54,10 @@ async def test_one_question_is_cancelled_and_the_others_stay(questions: Question
     questions.pending.withdraw("a")
     questions.pending.withdraw("nobody asked this")
     await idle()
-    assert questions.book == ["a withdrawn"] and len(questions.pending) == 1
+    assert questions.log == ["a withdrawn"] and len(questions.pending) == 1
     questions.answers["b"].set()
     await idle()
-    assert questions.book == ["a withdrawn", "b answered"]
+    assert questions.log == ["a withdrawn", "b answered"]
 
 
 async def test_questions_of_one_process_are_cancelled_together_and_then_all(questions: Questions) -> None:
@@ -66,10 +66,10 @@ async def test_questions_of_one_process_are_cancelled_together_and_then_all(ques
     await idle()
     questions.pending.withdraw_all(lambda key: isinstance(key, tuple) and key[0] == 1)
     await idle()
-    assert questions.book == ["a withdrawn", "c withdrawn"] and len(questions.pending) == 1
+    assert questions.log == ["a withdrawn", "c withdrawn"] and len(questions.pending) == 1
     questions.pending.withdraw_all()
     await idle()
-    assert questions.book[-1] == "b withdrawn" and len(questions.pending) == 0
+    assert questions.log[-1] == "b withdrawn" and len(questions.pending) == 0
 
 
 async def test_a_question_that_is_asked_again_by_the_same_key_can_still_be_cancelled(questions: Questions) -> None:
@@ -78,17 +78,17 @@ async def test_a_question_that_is_asked_again_by_the_same_key_can_still_be_cance
     questions.pending.withdraw("key")
     questions.ask("key", "second")  # before the first one has heard of it
     await idle()
-    assert questions.book == ["first withdrawn"] and len(questions.pending) == 1
+    assert questions.log == ["first withdrawn"] and len(questions.pending) == 1
     questions.pending.withdraw("key")
     await idle()
-    assert questions.book[-1] == "second withdrawn" and len(questions.pending) == 0
+    assert questions.log[-1] == "second withdrawn" and len(questions.pending) == 0
 
 
 async def test_a_question_that_is_cancelled_before_it_was_asked_never_is(questions: Questions) -> None:
     questions.ask("a", "a")
     questions.pending.withdraw("a")
     await idle()
-    assert questions.book == [] and len(questions.pending) == 0
+    assert questions.log == [] and len(questions.pending) == 0
 
 
 async def test_a_question_that_fails_is_over_and_disturbs_no_other() -> None:

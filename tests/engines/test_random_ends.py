@@ -29,13 +29,13 @@ from antiphon.transports.memory import memory_pair
 from tests.agent.editor import FULL
 from tests.agent.random_client import RandomClient
 from tests.engines.random_cli import ClaudeCli, Cli, CodexCli
-from tests.engines.test_kept_process import Fake, Owner
+from tests.engines.test_kept_process import FakeProcess, Owner
 from tests.schedules import SCHEDULES, World, check
 
 STEER: "Call[Any, Any]" = Call(STEERING, v1.Prompt, dict[str, str])
 
 
-def kill(processes: "Sequence[Fake | Cli]") -> None:
+def kill(processes: "Sequence[FakeProcess | Cli]") -> None:
     """All at once."""
     for process in processes:
         process.die()
@@ -50,27 +50,27 @@ class SlowOwner(Owner):
     def __init__(self, world: World) -> None:
         super().__init__()
         self.world = world
-        self.waiting: dict[Fake, asyncio.Future[None]] = {}
-        self.over: set[Fake] = set()
+        self.waiting: dict[FakeProcess, asyncio.Future[None]] = {}
+        self.over: set[FakeProcess] = set()
 
-    async def start(self) -> Fake:
+    async def start(self) -> FakeProcess:
         await self.world.pause()
         if self.world.random.random() < 0.1:
             raise SpawnFailed("sing", OSError("there is none"))
         return await super().start()
 
-    async def began(self, process: Fake) -> None:
+    async def began(self, process: FakeProcess) -> None:
         await self.world.pause()
         if self.world.random.random() < 0.2:
             process.die()
         if self.world.random.random() < 0.1:
             raise ConnectionClosed("it says nothing")
 
-    async def _receive(self, process: Fake, line: str) -> None:
+    async def _receive(self, process: FakeProcess, line: str) -> None:
         await self.world.pause(1)
         await super()._receive(process, line)
 
-    async def ended(self, process: Fake) -> None:
+    async def ended(self, process: FakeProcess) -> None:
         await self.world.pause(1)
         await super().ended(process)
         self.over.add(process)
@@ -81,7 +81,7 @@ class SlowOwner(Owner):
 async def one_process(world: World) -> None:
     """Several use a process; each waits for its answer or for its end, as a prompt does."""
     owner = SlowOwner(world)
-    running: KeptProcess[Fake] = KeptProcess(owner)
+    running: KeptProcess[FakeProcess] = KeptProcess(owner)
 
     async def use() -> None:
         await world.pause(8)
@@ -91,7 +91,7 @@ async def one_process(world: World) -> None:
             return
         assert process not in owner.over, "a process whose end was told already"
         waits = owner.waiting.setdefault(process, asyncio.get_running_loop().create_future())
-        process.say("work")
+        process.send("work")
         if world.random.random() < 0.3:
             process.die()
         elif world.random.random() < 0.3:

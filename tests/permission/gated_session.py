@@ -45,7 +45,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 class User:
-    """Answers questions with these, one after the other; whoever asks more often is told off."""
+    """A user who answers questions with these, one after the other; one question more is an error."""
 
     def __init__(self, *answers: PermissionChoice) -> None:
         self.asked: list[Question] = []
@@ -59,7 +59,7 @@ class User:
 
 
 class AgentActions:
-    """What the agent can do in its turn."""
+    """The actions of an agent in its turn."""
 
     def __init__(self, connection: Connection, session_id: str, cwd: Path) -> None:
         self._connection = connection
@@ -81,7 +81,7 @@ class AgentActions:
         return await self.ask(name="Edit", kind=v1.ToolKind.EDIT, raw_input={"path": place}, content=content)
 
     async def write(self, path: str, text: str = "words") -> str | None:
-        """None: done. Else what the agent is told."""
+        """Write a file and return None, or the error that the agent gets."""
         return await self._try(m.WRITE_TEXT_FILE, v1.WriteTextFile(self._session, str(self._cwd / path), text))
 
     async def read(self, path: str) -> str | None:
@@ -110,7 +110,7 @@ Play = Callable[[AgentActions], Awaitable[None]]
 
 
 class GatedSession:
-    """A session, and turns in which the agent does what it is told to."""
+    """A session behind a permission gate, and turns in which the agent does what a test says."""
 
     def __init__(self, session: ClientSession, talker: Talker, cwd: Path) -> None:
         self.session = session

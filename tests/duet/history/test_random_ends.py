@@ -40,7 +40,7 @@ NUMBER: Final = re.compile(r"<(\d+)>")
 class BusySession(FakeEngineSession):
     """Counts itself as open until it is closed."""
 
-    engine: "BusySinger"
+    engine: "BusyEngine"
 
     async def close(self) -> None:
         await self.engine.world.pause()
@@ -48,7 +48,7 @@ class BusySession(FakeEngineSession):
         await super().close()
 
 
-class BusySinger(FakeEngine):
+class BusyEngine(FakeEngine):
     """An engine that takes its time, says numbers, asks, and dies when told to."""
 
     def __init__(self, name: str, world: World, numbers: "itertools.count[int]") -> None:
@@ -201,7 +201,7 @@ class Joint:
         for path in (self.folder / "state").glob("antiphon.sqlite3*"):
             path.unlink()
         numbers = itertools.count(1)
-        engines = [BusySinger(name, world, numbers) for name in ("alto", "bass")]
+        engines = [BusyEngine(name, world, numbers) for name in ("alto", "bass")]
         near, far = memory_pair()
         serving = world.start(JointAgent({engine.name: engine for engine in engines}).serve(far), "serving")
         connection = Connection(near, Router(), version=V1)
@@ -216,7 +216,7 @@ class Joint:
             await asyncio.wait([world.start(editor.work()) for _ in range(world.random.randint(1, 2))])
         await asyncio.wait([serving])
 
-    def left(self, engines: list[BusySinger]) -> None:
+    def left(self, engines: list[BusyEngine]) -> None:
         assert [engine.name for engine in engines if engine.open] == []
         assert [found for _, found in look_at_all(self.folder / "state") if found] == []
         assert list((self.folder / "state" / "locks").glob("*.lock")) == []

@@ -31,7 +31,7 @@ from tests.engines.test_random_ends import Editor
 from tests.schedules import SCHEDULES, World, check
 
 
-class Behind(Agent):
+class RandomAgent(Agent):
     """An agent that takes its time, asks, opens pages, and never says what became of most of them."""
 
     def __init__(self, world: World, numbers: "itertools.count[int]") -> None:
@@ -102,7 +102,7 @@ class Watched(AcpEngine):
         return made
 
 
-class Clicking(Editor):
+class RandomUser(Editor):
     """A client that opens pages, or not, and closes every session."""
 
     async def elicitation(self, asked: Any) -> v1.CreateElicitationResult:
@@ -131,7 +131,9 @@ class Played:
     async def spawn(self, *_: Any, **__: Any) -> Transport:
         await self.world.pause()
         near, far = memory_pair()
-        serving = asyncio.get_running_loop().create_task(Behind(self.world, self.numbers).serve(far), name="behind")
+        serving = asyncio.get_running_loop().create_task(
+            RandomAgent(self.world, self.numbers).serve(far), name="behind"
+        )
         self.served.append((serving, far))
         return near
 
@@ -148,7 +150,7 @@ class Played:
         engine = Watched()
         serving = world.start(Host(engine).serve(far), "serving")
         connection = Connection(near, Router(), version=V1)
-        editor = Clicking(world, connection)
+        editor = RandomUser(world, connection)
         connection.router.on_request(m.CREATE_ELICITATION, editor.elicitation)
         connection.router.on_notice(m.COMPLETE_ELICITATION, lambda _: None)
         world.offer("close", connection.close)

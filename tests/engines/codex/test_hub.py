@@ -1,4 +1,4 @@
-"""What all sessions share: who hears what, who is forgotten, and what happens to a thread that nobody wants any more."""
+"""What all sessions share: which session receives a message, which are forgotten, and what happens to a thread that none wants."""
 
 import asyncio
 import os
@@ -51,7 +51,7 @@ WARNING = wire.decode(b'{"method":"configWarning","params":{"summary":"a key tha
 
 
 class RecordingSession:
-    """A session that notes what it hears, or fails at it."""
+    """A session that records what it receives, or fails at it."""
 
     def __init__(self, fails: bool = False) -> None:
         self.fails = fails

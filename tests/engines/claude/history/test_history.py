@@ -16,8 +16,8 @@ from tests.engines.claude.versions import BOTH
 
 
 def replayed_updates(root: Path, session_id: str) -> list[v1.Update]:
-    news = History(root).replay(session_id, ClaudeTranslator("/song", replay=True))
-    return [each for each in news if isinstance(each, v1.Update)]
+    events = History(root).replay(session_id, ClaudeTranslator("/song", replay=True))
+    return [each for each in events if isinstance(each, v1.Update)]
 
 
 def test_a_session_is_replayed_as_the_client_would_have_received_it(tmp_path: Path) -> None:

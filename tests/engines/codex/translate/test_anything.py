@@ -42,10 +42,10 @@ PARAMS = st.fixed_dictionaries({}, optional={
 LINES = st.lists(st.tuples(st.sampled_from([*NOTIFICATIONS, *REQUESTS]), PARAMS), max_size=25)
 
 
-def check(news: list[Any]) -> None:
+def check(events: list[Any]) -> None:
     """Calls begin once, are updated only then, and come to an end; every update can be sent."""
     known: dict[str, object] = {}
-    for each in news:
+    for each in events:
         if isinstance(each, v1.ToolCall):
             assert each.tool_call_id not in known
             known[each.tool_call_id] = each.status
@@ -57,10 +57,10 @@ def check(news: list[Any]) -> None:
         if type(each).__module__.startswith("antiphon.protocol"):
             encode(each)
     assert set(known.values()) <= {v1.ToolStatus.COMPLETED, v1.ToolStatus.FAILED}
-    ends = [id for each in news if isinstance(each, TurnEnded) for id in each.ids]
+    ends = [id for each in events if isinstance(each, TurnEnded) for id in each.ids]
     assert len(ends) == len(set(ends))
     assert all(
-        (each.end.error is None) != (each.end.stop_reason is None) for each in news if isinstance(each, TurnEnded)
+        (each.end.error is None) != (each.end.stop_reason is None) for each in events if isinstance(each, TurnEnded)
     )
 
 
@@ -69,18 +69,18 @@ def test_no_message_breaks_the_translator(
     lines: list[tuple[str, Any]], terminals: bool, mirror: bool, text: str | None
 ) -> None:
     translator = CodexTranslator("/w", terminals=terminals, mirror=mirror, read=lambda _: text)
-    news: list[Any] = []
+    events: list[Any] = []
     for number, (method, params) in enumerate(lines):
         line = {"method": method, "params": params, **({"id": number} if method in REQUESTS else {})}
         read = wire.decode(msgspec.json.encode(line))
         if isinstance(read, wire.ServerNotification):
-            news += translator.feed(read.method, read.params)
+            events += translator.feed(read.method, read.params)
         elif isinstance(read, wire.ServerRequest):
             patch = translator.patch_of(read.params)
             encode(patch)
-            news += translator.allowed(patch.tool_call_id) if patch is not None and number % 2 else ()
-    news += translator.close_open()
-    check(news)
+            events += translator.allowed(patch.tool_call_id) if patch is not None and number % 2 else ()
+    events += translator.close_open()
+    check(events)
 
 
 @given(st.lists(ITEMS, max_size=8))
@@ -95,15 +95,15 @@ def test_any_history_is_replayed(items: list[Any]) -> None:
 @given(st.data(), st.booleans())
 def test_any_values_are_taken(method: str, data: st.DataObject, terminals: bool) -> None:
     translator = CodexTranslator("/w", terminals=terminals, mirror=not terminals, read=lambda _: "a\n")
-    news: list[Any] = []
+    events: list[Any] = []
     for each in ("item/started", method, "item/completed", method, "account/rateLimits/updated", "turn/completed"):
         if each in REQUESTS:
             encode(translator.patch_of(data.draw(anything(REQUESTS[each]))))
         else:
-            news += translator.feed(each, data.draw(anything(NOTIFICATIONS[each])))
-    news += translator.close_open()
-    check(news)
-    for message in news:
+            events += translator.feed(each, data.draw(anything(NOTIFICATIONS[each])))
+    events += translator.close_open()
+    check(events)
+    for message in events:
         if isinstance(message, TurnEnded) and message.end.error is not None:
             _ = message.end.error.refusal()
 

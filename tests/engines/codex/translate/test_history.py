@@ -101,8 +101,8 @@ def test_old_commands_are_not_run_through_a_mirror_again() -> None:
 
 def test_one_item_alone_is_shown_too() -> None:
     thread = TranslatedThread()
-    news = thread.translator.item(wire.UserMessage(id="1", content=[wire.TextInput(text="hi")]))
-    assert list(tell(news)) == ["user 1 'hi'"]
+    events = thread.translator.item(wire.UserMessage(id="1", content=[wire.TextInput(text="hi")]))
+    assert list(tell(events)) == ["user 1 'hi'"]
     assert not thread.translator.item(wire.UserMessage(id="1", content=[wire.TextInput(text="hi")]), replay=False)
 
 
