@@ -90,7 +90,7 @@ class Session:
 
     cwd: str
     turns: list["asyncio.Task[Any] | None"]
-    said: list[tuple[str, str]]
+    history: list[tuple[str, str]]
     cancelled: asyncio.Event
     turn: asyncio.Lock
     mode: str = "ask"
@@ -323,7 +323,7 @@ class Unusual(Plain):
 
     async def _load(self, params: Message) -> Message:
         session = self._opened(str(params.get("sessionId")))
-        for kind, text in session.said:
+        for kind, text in session.history:
             await self.update(params["sessionId"], kind, content={"type": "text", "text": text})
         return self._offer(session)
 
@@ -371,7 +371,7 @@ class Unusual(Plain):
     async def _turn(self, id: str, session: Session, blocks: list[Message]) -> Message:
         texts = [one["text"] for one in blocks if one.get("type") == "text"]
         words = (texts or ["say"])[0].split(maxsplit=2)
-        session.said += [("user_message_chunk", text) for text in texts]
+        session.history += [("user_message_chunk", text) for text in texts]
         if session.cancelled.is_set() and len(session.turns) > 1:
             return {"stopReason": "cancelled"}
         if not self.traits.silent or words[0].startswith("long"):
@@ -401,7 +401,7 @@ class Unusual(Plain):
             await self.update(id, "tool_call_update", toolCallId=f"call-{self._count}", status="failed")
 
     async def _tell(self, id: str, session: Session, text: str) -> None:
-        session.said.append(("agent_message_chunk", text))
+        session.history.append(("agent_message_chunk", text))
         await self.say(id, text)
 
     async def _may_go_on(self, id: str, words: list[str]) -> bool:

@@ -229,7 +229,7 @@ class RealOwner:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.heard: asyncio.Queue[bytes] = asyncio.Queue()
+        self.received: asyncio.Queue[bytes] = asyncio.Queue()
         self.over: asyncio.Queue[int] = asyncio.Queue()
 
     async def start(self) -> LineProcess:
@@ -237,10 +237,10 @@ class RealOwner:
         return await LineProcess.start([sys.executable, "-c", code], cwd=str(self._folder), env=os.environ)
 
     async def began(self, process: LineProcess) -> None:
-        assert await self.heard.get() == b"hello"
+        assert await self.received.get() == b"hello"
 
     async def receive(self, process: LineProcess, line: bytes) -> None:
-        self.heard.put_nowait(line)
+        self.received.put_nowait(line)
 
     async def ended(self, process: LineProcess) -> None:
         self.over.put_nowait(process.pid)

@@ -34,7 +34,7 @@ class Effects(NamedTuple):
     ran: bool
     outside: bool
     inside: list[str]
-    told: bool
+    revealed: bool
 
 
 class Yard:
@@ -72,7 +72,7 @@ class Yard:
         with ThreadPoolExecutor(4) as pool:
             done = list(pool.map(self._run_group, groups))
         again = [line for group, quiet in zip(groups, done, strict=True) if not quiet for line in group]
-        return [deed for deed in self.run_all(again) if deed.ran or deed.outside or deed.inside or deed.told]
+        return [deed for deed in self.run_all(again) if deed.ran or deed.outside or deed.inside or deed.revealed]
 
     def _run_group(self, group: Sequence[str]) -> bool:
         """Whether all of these lines together did nothing."""

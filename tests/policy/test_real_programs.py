@@ -87,7 +87,7 @@ def test_no_option_of_a_known_program_starts_another_or_writes(yard: Yard, count
 def test_no_git_command_runs_a_file_of_the_work_tree_or_leaves_the_repository(yard: Yard, count: int) -> None:
     chosen = allowed(yard, KNOWN, traps.git_lines, count * 3)
     assert len(chosen) > count / 10
-    bad = [deed for deed in yard.suspects(chosen, together=4) if deed.ran or deed.outside or deed.told]
+    bad = [deed for deed in yard.suspects(chosen, together=4) if deed.ran or deed.outside or deed.revealed]
     assert not bad, reported(bad)
 
 
@@ -113,4 +113,4 @@ def test_the_traps_work(yard: Yard) -> None:
     assert [deed.line for deed in yard.run_all(lines) if not deed.ran] == []
     [read] = yard.run_all(["git diff --no-index out/secret a"])
     [wrote] = yard.run_all(["echo x > ../outside/new; echo y > z"])
-    assert read.told and wrote.outside and len(wrote.inside) == 1
+    assert read.revealed and wrote.outside and len(wrote.inside) == 1

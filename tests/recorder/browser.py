@@ -28,7 +28,7 @@ class Browser:
     """One page. `said` is what it complained of: errors of scripts, and what its policy forbade."""
 
     def __init__(self, commands: int, answers: int) -> None:
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self._commands, self._answers = commands, answers
         self._buffer = b""
         self._number = 0
@@ -93,9 +93,9 @@ class Browser:
     def _note(self, event: Any) -> None:
         match event.get("method"):
             case "Runtime.exceptionThrown":
-                self.said.append(str(event["params"]["exceptionDetails"]))
+                self.messages.append(str(event["params"]["exceptionDetails"]))
             case "Log.entryAdded":
-                self.said.append(event["params"]["entry"]["text"])
+                self.messages.append(event["params"]["entry"]["text"])
             case _:
                 pass
 

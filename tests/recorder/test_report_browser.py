@@ -26,7 +26,7 @@ def test_a_report_can_be_looked_at(tmp_path: Path) -> None:
         only_what_is_in_sight_is_drawn(browser)
         browser.open(tmp_path / "hostile.html")
         everything_hostile_is_inert(browser)
-        assert browser.said == []
+        assert browser.messages == []
         the_policy_lets_nothing_else_run(browser)
 
 
@@ -107,4 +107,4 @@ def the_policy_lets_nothing_else_run(browser: Browser) -> None:
         "const more = document.createElement('script'); more.textContent = 'owned = 1'; document.body.append(more)"
     )
     assert browser.look("typeof owned") == "undefined"
-    assert len(browser.said) == 1 and "Content Security Policy" in browser.said[0]
+    assert len(browser.messages) == 1 and "Content Security Policy" in browser.messages[0]

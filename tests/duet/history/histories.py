@@ -107,7 +107,7 @@ class Call:
 class RecordedTurn:
     """A turn."""
 
-    said: str
+    prompt: str
     things: tuple[Say | Call, ...]
 
 
@@ -115,7 +115,7 @@ def live(turns: Sequence[RecordedTurn], size: int = 3, engine: str = "claude") -
     """The events that we keep while it happens."""
     found: list[events.Event] = []
     for turn in turns:
-        found += [prompted(turn.said), given(turn.said, engine)]
+        found += [prompted(turn.prompt), given(turn.prompt, engine)]
         for thing in turn.things:
             found += shown(*thing.live(size), engine=engine)
         found.append(ended(engine))
@@ -126,7 +126,7 @@ def theirs(turns: Sequence[RecordedTurn]) -> list[v1.Update]:
     """What the engine tells later."""
     found: list[v1.Update] = []
     for number, turn in enumerate(turns):
-        found.append(user(turn.said, f"u{number}"))
+        found.append(user(turn.prompt, f"u{number}"))
         for thing in turn.things:
             found += thing.later()
     return found
