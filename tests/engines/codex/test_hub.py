@@ -98,7 +98,9 @@ async def late_server(tmp_path: Path) -> AsyncIterator[tuple[CodexHub, Path]]:
 
 
 def thread_in(hub: CodexHub, listener: RecordingSession) -> OpenThread:
-    session = cast("AgentSession", SimpleNamespace(id="s", cwd="/w", directories=(), mcp_servers=(), host=SessionHost()))
+    session = cast(
+        "AgentSession", SimpleNamespace(id="s", cwd="/w", directories=(), mcp_servers=(), host=SessionHost())
+    )
     return OpenThread(session, hub, CodexSettings(session), UnseenItems(), listener)
 
 
