@@ -26,6 +26,7 @@ LIBRARY = (
 
 BESIDE = {
     "antiphon.policy.shell.Unclear",  # a word that cannot be read; the line says so
+    "antiphon.rpc.spans.Unreadable",  # becomes the error of a response
     "antiphon.transports.guard.NoDirectory",  # becomes SpawnFailed
 }
 """Exceptions that never leave the package in which they are made."""

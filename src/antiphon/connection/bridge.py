@@ -17,9 +17,7 @@ for `EOF_GRACE` seconds.
 """
 
 import asyncio
-import re
 from collections import Counter
-from collections.abc import Iterator
 from enum import Enum
 from typing import Final
 
@@ -46,6 +44,17 @@ from antiphon.rpc.envelope import (
     error_frame,
 )
 from antiphon.rpc.peer import CANCEL_REQUEST, FIRST_ID, Rejected, Stray, id_key
+from antiphon.rpc.spans import (
+    Change,
+    Span,
+    Unreadable,
+    key_of_written,
+    may_hold_id,
+    params_values_of,
+    replaced,
+    session_in,
+    values_of,
+)
 from antiphon.transports.base import OUTPUT_HIGH, Transport
 
 __all__ = ["BRIDGE_LIFE", "EOF_GRACE", "MAX_OPEN", "Bridge", "BridgeEvent", "BridgeState", "bridge"]
@@ -55,12 +64,6 @@ EOF_GRACE: Final = 0.5
 
 MAX_OPEN: Final = 10_000
 """Requests of one side that may wait for their responses. Each costs some hundred bytes here; the next one is refused."""
-
-SCAN_LIMIT: Final = 64 * 1024
-"""Bytes of a value whose key is repeated beside it: to find its end is work in Python, for each of its parts."""
-
-MAX_MEMBERS: Final = 1000
-"""Members of an object in which an id is looked for one by one. Messages have five, their params some ten."""
 
 
 class BridgeState(Enum):
@@ -224,7 +227,7 @@ class _Side:
             return
         if isinstance(block, Overlong):
             self._message(decode(block), b"")
-        elif self.other.transport.routed or _may_hold_id(block):
+        elif self.other.transport.routed or may_hold_id(block):
             for line in bytes(block).split(b"\n"):
                 if line and not line.isspace():
                     self._line(line)
@@ -234,13 +237,13 @@ class _Side:
         self._hold_back()
 
     def _line(self, line: bytes) -> None:
-        if not _may_hold_id(line):
+        if not may_hold_id(line):
             self.other.put(line, line if self.other.transport.routed else None)
             return
         message = decode(line)
         try:
             self._message(message, line)
-        except (_Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             wrong = ErrorObject(Code.INVALID_REQUEST, "Invalid request", str(error))
             id = message.id if isinstance(message, Request | Response) else UNSET
             self._malformed(Malformed(wrong, id, line, tellable=isinstance(message, Request)))
@@ -275,7 +278,7 @@ class _Side:
             self._refuse(request.id, _GONE)
             return
         try:
-            spans = list(_values(line, "id"))
+            spans = list(values_of(line, "id"))
             named = self._request_named_in(line, request.method)
         except _Unknown as error:
             self._refuse(request.id, ErrorObject(Code.INVALID_PARAMS, "Invalid params", str(error)))
@@ -286,10 +289,10 @@ class _Side:
         begin, end = spans[-1]
         opened = _Open(request.id, line[begin:end], new)
         self.open[new_key] = self._by_own[key] = opened
-        self.other.put(_replaced(line, [*((span, new) for span in spans), *named]), request.params)
+        self.other.put(replaced(line, [*((span, new) for span in spans), *named]), request.params)
 
     def _response(self, response: Response, line: bytes) -> None:
-        spans = list(_values(line, "id"))
+        spans = list(values_of(line, "id"))
         waiting = self.other.take(response.id)
         if waiting is None:
             if response.id is None and response.error is not None and not self.other.has_open(None):
@@ -297,37 +300,37 @@ class _Side:
             else:
                 self._owner.report(Stray(response.id, error=response.error))
             return
-        self.other.put(_replaced(line, [(span, waiting.written) for span in spans]), None, waiting.id)
+        self.other.put(replaced(line, [(span, waiting.written) for span in spans]), None, waiting.id)
         self._owner.look_if_settled()
 
     def _notification(self, notification: Notification, line: bytes) -> None:
         try:
             if notification.method == CANCEL_REQUEST:
-                changes = [(span, self._open_for(line, span)) for span in _inner_values(line, "requestId")]
+                changes = [(span, self._open_for(line, span)) for span in params_values_of(line, "requestId")]
             else:
                 changes = self._request_named_in(line, notification.method)
         except _Unknown:
             self._owner.report(Stray(None, late=True))
             return
-        self.other.put(_replaced(line, changes), notification.params)
+        self.other.put(replaced(line, changes), notification.params)
 
-    def _open_for(self, line: bytes, span: "_Span") -> bytes:
+    def _open_for(self, line: bytes, span: Span) -> bytes:
         """The id on the other side of a request that this side names by its own id."""
-        found = self._by_own.get(_key_of(line[slice(*span)]))
+        found = self._by_own.get(key_of_written(line[slice(*span)]))
         if found is None:
             raise _Unknown("it names a request that is not open")
         return found.new
 
-    def _request_named_in(self, line: bytes, method: str) -> "list[_Change]":
+    def _request_named_in(self, line: bytes, method: str) -> list[Change]:
         """The places in params that name a request of the other side, with the id that it has there."""
         member = self._owner.version.request_ids.get(method)
         if member is None:
             return []
-        changes: list[_Change] = []
-        for span in _inner_values(line, member):
+        changes: list[Change] = []
+        for span in params_values_of(line, member):
             written = line[slice(*span)]
             if written != b"null":
-                found = self.other.open.get(_key_of(written))
+                found = self.other.open.get(key_of_written(written))
                 if found is None:
                     raise _Unknown(f"`{member}` names a request that is not open")
                 changes.append((span, found.written))
@@ -354,7 +357,7 @@ class _Side:
         """Send a frame to this side. `params` hold its session; `answers` is the id of the request that a response is for."""
         transport = self.transport
         if transport.routed:
-            transport.route(frame, _session_in(params), answers)
+            transport.route(frame, session_in(params), answers)
             return
         transport.out += frame
         transport.out += b"\n"
@@ -435,118 +438,3 @@ def _error(written: bytes, error: ErrorObject) -> bytes:
 
 class _Unknown(Exception):
     """Params that name a request which is not open."""
-
-
-class _Unreadable(Exception):
-    """A message in which the place of an id cannot be found."""
-
-
-# Where ids stand in a message.
-
-_Span = tuple[int, int]
-_Change = tuple[_Span, bytes]
-
-
-def _may_hold_id(lines: Line) -> bool:
-    """Whether a key of an id can be in there: as it is, or with a letter of it escaped (each begins with `\\u00`)."""
-    return lines.find(b'"id"') >= 0 or lines.find(b'requestId"') >= 0 or lines.find(b"\\u00") >= 0
-
-
-def _replaced(line: bytes, changes: list[_Change]) -> bytes:
-    for (begin, end), written in sorted(changes, reverse=True):
-        line = line[:begin] + written + line[end:]
-    return line
-
-
-_FIRST: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("[^"\\]*+"|-?\d+)\s*,')
-"""How nearly every message with an id begins."""
-# Possessive, so that nothing is kept to come back to: a string may have megabytes.
-_KEY: Final = re.compile(rb'\s*+("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+:\s*+')
-_SPACE: Final = re.compile(rb"\s*+")
-_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],]')
-
-
-def _values(line: bytes, name: str) -> Iterator[_Span]:
-    """The positions of the values of this member in a message: more than one if its key is repeated."""
-    first = _FIRST.match(line) if name == "id" else None
-    if first is not None and line.count(b'"id"') == 1 and b"\\u00" not in line:
-        yield first.span(1)
-        return
-    yield from (span for key, span in _members(line, (0, len(line))) if key == name)
-
-
-def _inner_values(line: bytes, name: str) -> Iterator[_Span]:
-    """The same in the params of a message."""
-    for params in _values(line, "params"):
-        if line[params[0] : params[0] + 1] == b"{":
-            yield from (span for key, span in _members(line, params) if key == name)
-
-
-def _members(line: bytes, within: _Span) -> Iterator[tuple[str, _Span]]:
-    """The members of an object, in their order, with the place of each value."""
-    begin, end = within
-    known: dict[str, Raw] = msgspec.json.decode(memoryview(line)[begin:end], type=dict[str, Raw])
-    at = _skip(line, begin) + 1
-    for _ in range(MAX_MEMBERS):
-        found = _KEY.match(line, at)
-        if found is None:
-            return
-        key = msgspec.json.decode(found[1], type=str)
-        start = found.end()
-        # Its value as the decoder has it, if it stands here: of a repeated key only the last value is known, and this may be another.
-        stop = start + len(known[key]) if line.startswith(bytes(known[key]), start) else -1
-        if stop < 0 or line[(after := _skip(line, stop)) : after + 1] not in (b",", b"}"):
-            stop = _end_of(line, start)
-        yield key, (start, stop)
-        at = _skip(line, stop) + 1
-    raise _Unreadable(f"more than {MAX_MEMBERS} members")
-
-
-def _skip(line: bytes, at: int) -> int:
-    found = _SPACE.match(line, at)
-    return found.end() if found is not None else at
-
-
-def _end_of(line: bytes, start: int) -> int:
-    """The position at which the value ends that begins at `start`."""
-    depth = 0
-    for token in _TOKEN.finditer(line, start, start + SCAN_LIMIT):
-        kind = token[0][:1]
-        if not depth and kind in b"},]":  # a number or a word: it ends before what follows it
-            return start + len(line[start : token.start()].rstrip())
-        depth += 1 if kind in b"{[" else -1 if kind in b"}]" else 0
-        if not depth and kind != b",":
-            return token.end()
-    raise _Unreadable(f"a member of more than {SCAN_LIMIT} bytes whose name is repeated")
-
-
-def _key_of(written: bytes) -> object:
-    """The key of an id, by its bytes."""
-    try:
-        id: RequestId = msgspec.json.decode(written, type=int | float | str | None)
-    except msgspec.DecodeError:
-        return _Unknown
-    return id_key(id)
-
-
-class _Scope(msgspec.Struct):
-    session_id: str | UnsetType | None = msgspec.field(default=UNSET, name="sessionId")
-
-
-class _ScopeOfFrame(msgspec.Struct):
-    params: _Scope | UnsetType | None = UNSET
-
-
-def _session_in(params: "Line | Raw | None") -> str | None:
-    """The session that params, or a whole notification, are about."""
-    if params is None:
-        return None
-    try:
-        if isinstance(params, Raw):
-            found = msgspec.json.decode(params, type=_Scope).session_id
-        else:
-            inner = msgspec.json.decode(params, type=_ScopeOfFrame).params
-            found = inner.session_id if isinstance(inner, _Scope) else None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return found if isinstance(found, str) else None

@@ -1,0 +1,137 @@
+"""What the parts of the gateway agree on: principals and their roles, rows of sessions, limits, and how an agent is started."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from enum import IntEnum
+from typing import Final, Protocol, TypeAlias
+
+import msgspec
+
+from antiphon.permission.gate import PermissionGate
+from antiphon.transports.base import Transport
+
+__all__ = [
+    "EXTENSION",
+    "MAX_PENDING",
+    "AccessRole",
+    "AgentSource",
+    "GatewaySession",
+    "GatewaySessions",
+    "HubAudit",
+    "HubLimits",
+    "Principal",
+]
+
+EXTENSION: Final = 1
+"""Version of the extension: the methods `_antiphon/…` and the key `antiphon` in `_meta`."""
+
+MAX_PENDING: Final = 256
+"""Requests of the agent that may wait for people in one session. More is a loop in the agent, and no person could answer them."""
+
+
+class AccessRole(IntEnum):
+    """What a principal may do. Each role may do all that the one before it may."""
+
+    WATCH = 1
+    """See sessions."""
+    DRIVE = 2
+    """Prompt, cancel, answer permission requests, open and close sessions."""
+    ADMIN = 3
+    """Manage tokens, shares and stored data."""
+
+
+class Principal(msgspec.Struct, frozen=True):
+    """Who is at the other end of a connection, as the token of its first request says."""
+
+    name: str
+    role: AccessRole = AccessRole.WATCH
+    sessions: frozenset[str] | None = None
+    """The keys of the sessions that a share is for; None: all of them."""
+    token_id: str = ""
+
+    def may(self, role: AccessRole, key: str | None = None) -> bool:
+        """Whether it may do what needs this role, with the session of this key if one is named."""
+        if self.role < role:
+            return False
+        return self.sessions is None or (key is not None and key in self.sessions)
+
+
+class GatewaySession(msgspec.Struct, frozen=True):
+    """One session as it is stored. `key` is its name in the journal, because an agent may use its own id twice."""
+
+    key: str
+    agent: str
+    session_id: str
+    """The id that the agent gave it, and that clients know it by."""
+    cwd: str
+    directories: tuple[str, ...] = ()
+    title: str = ""
+    created: float = 0
+    updated: float = 0
+    """Seconds since 1970 at the last turn."""
+    state: bytes = b"{}"
+    """The settings now: the members `modes`, `models` and `configOptions` of a result, as JSON."""
+    turn: str = ""
+    """The id of the turn that runs; empty if none does."""
+    turn_after: int = 0
+    """The number of the last event before that turn."""
+    archived: bool = False
+
+
+class GatewaySessions(Protocol):
+    """The stored rows. Jobs are done in the order of the calls, those of the journal included."""
+
+    async def create(self, agent: str, session_id: str, cwd: str, directories: tuple[str, ...] = ()) -> GatewaySession:
+        """Store a new row under a random key. An older row with the same agent and id is archived in the same transaction."""
+
+    async def find(self, agent: str, session_id: str) -> GatewaySession | None:
+        """Return the row of a session that is not archived."""
+
+    async def list(self, agent: str, *, cwd: str | None = None) -> list[GatewaySession]:
+        """Return the rows that are not archived, those used last first."""
+
+    async def interrupted(self) -> Sequence[GatewaySession]:
+        """Return the rows in which a turn ran when the gateway ended."""
+
+    def save(self, row: GatewaySession) -> None:
+        """Store a row in the place of the one with its key. Not waited for."""
+
+    async def delete(self, key: str) -> None:
+        """Delete a session with its events."""
+
+
+AgentSource: TypeAlias = Callable[[], Awaitable[Transport]]
+"""Starts the program of an agent and returns the transport to it."""
+
+HubAudit: TypeAlias = Callable[[Principal, str, str, str], None]
+"""Takes what was done: by whom, the action, the key of the session, and more about it."""
+
+
+class HubLimits(msgspec.Struct, frozen=True):
+    """How much the hub may hold and how long it waits."""
+
+    connections: int = 1000
+    sessions: int = 10_000
+    """Sessions that are open in memory."""
+    prompts_per_minute: int = 30
+    """Prompts of one principal."""
+    queue: int = 32
+    """Prompts that may wait in one session."""
+    unsent: int = 8 * 1024 * 1024
+    """Bytes that wait for one client. A slower one is given the rest from the journal."""
+    uncommitted: int = 4 * 1024 * 1024
+    """Bytes of one agent that wait for the disk, before it is read on."""
+    answer_timeout: float | None = None
+    """Seconds after which a permission request is answered with an option that rejects; None: it waits."""
+    idle: float = 900.0
+    """Seconds without a client and a turn after which the process of an agent is ended."""
+    first_delay: float = 1.0
+    longest_delay: float = 60.0
+    """Seconds before an agent that crashed is started again: doubled each time, up to the longest."""
+    healthy: float = 60.0
+    """Seconds after which a process that still runs counts as healthy: the next crash begins with the first delay again."""
+    start_timeout: float = 60.0
+    """Seconds for the response to `initialize`."""
+
+
+Gates: TypeAlias = Callable[[str], PermissionGate]
+"""Returns the policy for an agent of this name."""
