@@ -190,10 +190,7 @@ OTHERWISE: dict[str, dict[int, list[str]]] = {
     "a full disk on stdout": {1: PRINTS},
     "a closed stdout": {1: [*PRINTS, *SPEAKS]},
     "no streams at all": {1: [*PRINTS, *SPEAKS]},
-    "a reader that is gone": {
-        0: ["setup"],
-        130: ["run"],
-    },
+    "a reader that is gone": {130: ["run"]},
     "a user without a home": {
         1: ["run", "sessions", "sessions list", "sessions show", "sessions search", "sessions export", "sessions delete", "agents", "agents check", "agents add", "agents remove", "agents registry", "policy explain", "policy list", "policy revoke", "policy log", "policy distrust", "doctor", "agent", "record"],
     },
@@ -206,9 +203,6 @@ OTHERWISE: dict[str, dict[int, list[str]]] = {
         1: ["run", "sessions", "sessions list", "sessions show", "sessions search", "sessions export", "sessions delete", "agents", "agents check", "policy explain", "policy distrust"],
         2: ["inspect", "replay"],
         127: ["record"],
-    },
-    "a full disk on stderr": {
-        1: ["sessions delete", "agents add", "agents remove", "policy list", "policy revoke", "policy log"],
     },
     "a closed stdin": {1: SPEAKS},
 }  # fmt: skip
@@ -251,6 +245,26 @@ def test_no_surroundings_make_a_command_crash_or_lose_output_in_silence(
             assert never not in done.err, where
         if done.status in (1, 2, 127) and "2>" not in wrong.shell:
             assert re.search(r"^error: ", done.err, re.MULTILINE) and "\nhint: " in done.err, where
+
+
+@pytest.mark.slow
+def test_a_full_stderr_keeps_no_command_from_its_work(machine: Machine) -> None:
+    full = WRONG["a full disk on stderr"]
+    machine.run("agents", "add", "mine", "--", "cat", wrong=full)
+    assert "mine" in (machine.folder / "config" / "config.toml").read_text(encoding="utf-8")
+    machine.run("sessions", "delete", "last", "--yes", wrong=full)
+    machine.kept = machine.folder / "after"  # what was done before stays
+    assert "Söngs" not in machine.run("sessions", "list").out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("words", "status"), [((), 1), (("--yes",), 0)], ids=["asks", "--yes"])
+def test_setup_without_a_reader_changes_a_file_only_if_it_need_not_ask(
+    words: tuple[str, ...], status: int, machine: Machine
+) -> None:
+    file = machine.cwd / "settings.json"
+    done = machine.run("setup", "zed", "--file", str(file), *words, wrong=WRONG["a reader that is gone"])
+    assert (done.status, file.exists()) == (status, status == 0), done
 
 
 def test_the_shares_have_every_pair_of_command_and_surroundings_once() -> None:

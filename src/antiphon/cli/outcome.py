@@ -152,11 +152,8 @@ def fail(sentence: str, hint: str, status: int, kind: str | None = None, *, retr
         kind = kind or (_USAGE if status == MISUSED else "failed")
         error = {"kind": kind, "message": sentence, "hint": hint, "retryable": retryable}
         _write_json({"type": "error", "exitCode": status, "error": error})
-    try:
-        sys.stderr.write(error_text(sentence, hint, color=coloured(sys.stderr)))
-        sys.stderr.flush()
-    except OSError:  # stderr is full or its reader gone: the status still shows it
-        pass
+    sys.stderr.write(error_text(sentence, hint, color=coloured(sys.stderr)))
+    sys.stderr.flush()
     return status
 
 
@@ -249,10 +246,6 @@ def run_command(do: "Callable[[], int]") -> int:
         status = _lost(error)
     except OSError as error:  # a stdout that is not ours
         status = _lost(OutputLost(error.errno, error.strerror))
-    try:
-        sys.stderr.flush()
-    except (OSError, ValueError):
-        _redirect(2)
     return status
 
 
@@ -262,10 +255,7 @@ def _status(do: "Callable[[], int]") -> int:
     except SystemExit as end:  # --help
         return int(end.code or 0)
     except KeyboardInterrupt:
-        try:
-            sys.stderr.write("\n" if sys.stderr.isatty() else "")
-        except OSError:
-            _redirect(2)
+        sys.stderr.write("\n" if sys.stderr.isatty() else "")
         return CANCELLED
     except OutputLost:
         raise
@@ -341,6 +331,16 @@ class _Stdout(io.FileIO):
         return written
 
 
+class _Stderr(_Stdout):
+    """Stderr, which drops what cannot be written: a message that is lost is no reason to leave the work undone, or to call it failed."""
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        try:
+            return super().write(data)
+        except OutputLost:
+            return memoryview(data).nbytes
+
+
 def _prepare_streams() -> None:
     """Make stdin, stdout and stderr usable: a descriptor that is closed would become that of the next file which is opened."""
     for fd in range(3):
@@ -356,16 +356,23 @@ def _prepare_streams() -> None:
             invocation.closed |= {fd}
     if sys.stdin is None:
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - it stays open as long as we live
-    if sys.stderr is None:
-        sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
-    out, unchanged = sys.stdout, sys.stdout is sys.__stdout__
-    if out is None or (unchanged and out.fileno() == 1):
-        encoding = "utf-8" if out is None else out.encoding
-        raw = _Stdout(1, "w", closefd=False)
-        # A character that cannot be encoded is shown by its number, so that one name does not lose the whole list.
-        sys.stdout = io.TextIOWrapper(
-            io.BufferedWriter(raw), encoding=encoding, errors="backslashreplace", line_buffering=os.isatty(1)
-        )
+    if _is_ours(sys.stdout, sys.__stdout__, 1):
+        sys.stdout = _text_stream(_Stdout(1, "w", closefd=False), sys.stdout, line_buffering=os.isatty(1))
+    if _is_ours(sys.stderr, sys.__stderr__, 2):
+        sys.stderr = _text_stream(_Stderr(2, "w", closefd=False), sys.stderr, line_buffering=True)
+
+
+def _is_ours(stream: "TextIO | None", original: "TextIO | None", fd: int) -> bool:
+    """Whether a standard stream is what Python made of its descriptor: a test or an embedding program puts others in its place."""
+    return stream is None or (stream is original and stream.fileno() == fd)
+
+
+def _text_stream(raw: io.FileIO, original: "TextIO | None", *, line_buffering: bool) -> io.TextIOWrapper:
+    encoding = "utf-8" if original is None else original.encoding
+    # A character that cannot be encoded is shown by its number, so that one name does not lose the whole list.
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw), encoding=encoding, errors="backslashreplace", line_buffering=line_buffering
+    )
 
 
 def _prepare_home() -> None:

@@ -5,14 +5,16 @@ import os
 import shlex
 import sys
 from contextlib import suppress
+from errno import EPIPE
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from antiphon.cli.arguments import OfferedWords, Parser, check_choice
-from antiphon.cli.outcome import FAILED, Misused
+from antiphon.cli.outcome import FAILED, Misused, OutputLost, leave_stdout
 from antiphon.editors.known import EDITORS, NAME, OTHER_NAMES, Editor, EditorEntry, editors_here, place_of
 from antiphon.editors.records import Record, digest, forget, keep, records
+from antiphon.errors import AcpError
 from antiphon.text import Style, exact
 
 if TYPE_CHECKING:
@@ -263,11 +265,25 @@ def _without(editor: Editor, text: str | None, record: Record) -> str | None:
 
 
 def _agreed(screen: "Screen", path: Path, before: str | None, after: str | None, *, yes: bool) -> bool:
-    """Show the change, and ask for a yes on a terminal."""
+    """Show the change, and ask for a yes on a terminal.
+
+    Raises:
+        AcpError: the change cannot be shown or there is no terminal to ask in, so nothing is written.
+    """
 
     from antiphon.cli.terminal import confirm
 
-    _show(screen, path, before, after)
+    try:
+        _show(screen, path, before, after)
+    except OutputLost as error:
+        if error.errno != EPIPE:
+            raise
+        leave_stdout()
+        if not yes:
+            raise AcpError(
+                "nothing was written: the reader of stdout has gone, so the change cannot be shown",
+                hint="--yes writes it without asking",
+            ) from None
     question = f"{'Delete' if after is None else 'Write'} {path}?"
     return yes or confirm(screen, question, nothing="nothing was written", otherwise="--yes writes it")
 
