@@ -231,7 +231,7 @@ def _on_lines(text: bytes) -> bytes:
 
     A line end inside of a JSON text is white space: within a string it would be escaped.
     """
-    flat = text.replace(b"\r", b" ").replace(b"\n", b" ")
+    flat = text.replace(b"\r", b" ").replace(b"\n", b" ").strip()
     try:
         msgspec.json.decode(flat, type=msgspec.Raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -240,9 +240,11 @@ def _on_lines(text: bytes) -> bytes:
 
 
 def _reason(socket: _Socket) -> tuple[str]:
-    code, said = socket.close_code, socket.close_reason
-    sentence = _CLOSES.get(code or 1006, f"the server closed the connection with code {code}")
-    return (f"{sentence}: {said}" if said else sentence,)
+    close = socket.protocol.close_rcvd or socket.protocol.close_sent
+    if close is None:
+        return (_CLOSES[1006],)
+    sentence = _CLOSES.get(close.code, f"the server closed the connection with code {close.code}")
+    return (f"{sentence}: {close.reason}" if close.reason else sentence,)
 
 
 async def open_websocket(
