@@ -18,7 +18,11 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
     return [data[start:end] for start, end in zip([0, *marks], [*marks, len(data)], strict=True)]
 
 
-@given(st.lists(st.tuples(messages, ids), max_size=6), st.lists(st.integers(0, 5000)), st.sampled_from(["\n", "\r\n", "\r"]))
+@given(
+    st.lists(st.tuples(messages, ids), max_size=6),
+    st.lists(st.integers(0, 5000)),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+)
 @example([(b"{}", ""), (b"{}", "\ufeff")], [1, 2, 3], "\r\n")
 def test_events_arrive_in_any_pieces_and_with_any_line_end(
     sent: list[tuple[bytes, str]], places: list[int], end: str

@@ -12,7 +12,8 @@ from websockets.exceptions import ConnectionClosed as SocketClosed
 
 from antiphon.errors import ConnectionClosed
 from antiphon.transports.base import OUTPUT_HIGH
-from antiphon.transports.websocket import ConnectionRefused, CookieJar, open_websocket
+from antiphon.transports.remote import ConnectionRefused, CookieJar
+from antiphon.transports.websocket import open_websocket
 from tests.limits import limit
 
 Handler = Callable[[ServerConnection], Awaitable[None]]
@@ -169,7 +170,11 @@ async def test_a_reader_that_pauses_holds_the_server_up() -> None:
 
 @pytest.mark.parametrize(
     ("status", "words", "hint"),
-    [(401, "HTTP status 401", "token"), (404, "HTTP status 404", "/acp"), (302, "redirects to `https://elsewhere/`", "trust")],
+    [
+        (401, "HTTP status 401", "token"),
+        (404, "HTTP status 404", "/acp"),
+        (302, "redirects to `https://elsewhere/`", "trust"),
+    ],
 )
 async def test_a_refusal_says_why_and_what_to_do(status: int, words: str, hint: str) -> None:
     def refuse(socket: ServerConnection, request: Any) -> Any:

@@ -10,8 +10,7 @@ import asyncio
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
-from http.cookies import CookieError, SimpleCookie
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
@@ -27,17 +26,19 @@ from websockets.frames import Frame as SocketFrame
 from websockets.frames import Opcode
 from websockets.protocol import Event, State
 
-from antiphon.errors import AcpError, ConnectionClosed
+from antiphon.errors import ConnectionClosed
 from antiphon.transports.base import OUTPUT_HIGH, Transport
 from antiphon.transports.framing import MAX_FRAME
+from antiphon.transports.remote import (
+    CLOSE_TIMEOUT,
+    OPEN_TIMEOUT,
+    ConnectionRefused,
+    CookieJar,
+    not_reached,
+    refused_by_status,
+)
 
-__all__ = ["CLOSE_TIMEOUT", "OPEN_TIMEOUT", "ConnectionRefused", "CookieJar", "WebSocketTransport", "open_websocket"]
-
-OPEN_TIMEOUT: Final = 30.0
-"""Seconds for the connection, the proxy, TLS and the handshake together."""
-
-CLOSE_TIMEOUT: Final = 5.0
-"""Seconds that the other side has to answer our close before the connection is cut."""
+__all__ = ["WebSocketTransport", "open_websocket"]
 
 PING_INTERVAL: Final = 20.0
 """Seconds between pings. A connection that is half open, as of a laptop that slept, is found by the second."""
@@ -56,41 +57,13 @@ _CLOSES: Final = {
 }
 
 
-class ConnectionRefused(AcpError):
-    """A remote agent could not be reached, or did not let us in."""
-
-    def __init__(self, sentence: str, *, status: int | None = None, hint: str = "") -> None:
-        super().__init__(sentence, hint=hint)
-        self.status = status
-        """The HTTP status of the refusal; None if it never came to one."""
-
-
-class CookieJar:
-    """Cookies of one server, kept from one connection to the next: names and values, as other clients of the protocol keep them."""
-
-    def __init__(self) -> None:
-        self._values: dict[str, str] = {}
-
-    def store(self, headers: "list[str]") -> None:
-        """Take the values of `Set-Cookie` headers. What makes no sense is left out."""
-        for header in headers:
-            with suppress(CookieError):
-                self._values.update({name: morsel.value for name, morsel in SimpleCookie(header).items()})
-
-    @property
-    def header(self) -> str:
-        """The value of a `Cookie` header; empty without any."""
-        return "; ".join(f"{name}={value}" for name, value in self._values.items())
-
-
 class _Socket(ClientConnection):
     """Hands frames over in the piece in which they arrived."""
 
-    receiver: "WebSocketTransport | None" = None
+    receiver: "WebSocketTransport"
 
     def process_event(self, event: Event) -> None:
         if self.response is not None and isinstance(event, SocketFrame) and event.opcode in _DATA:
-            assert self.receiver is not None
             self.receiver.frame_received(event)
         else:
             super().process_event(event)
@@ -101,18 +74,15 @@ class _Socket(ClientConnection):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self.receiver is not None:
-            self.receiver.deliver()
+        self.receiver.deliver()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        if self.receiver is not None:
-            self.receiver.socket_lost()
+        self.receiver.socket_lost()
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        if self.receiver is not None:
-            self.receiver.flush()
+        self.receiver.flush()
 
 
 _DATA: Final = (Opcode.TEXT, Opcode.BINARY, Opcode.CONT)
@@ -279,45 +249,25 @@ async def open_websocket(
         socket = await opening
     except (OSError, WebSocketException, ssl.SSLError, ValueError) as error:
         raise _refused(url, error, timeout) from error
-    assert isinstance(socket, _Socket) and socket.receiver is not None and socket.response is not None
-    jar.store(socket.response.headers.get_all("Set-Cookie"))
-    return socket.receiver
-
-
-_STATUS_HINTS: Final = {
-    401: "give its token, as in `--token` or `token=…`",
-    403: "the server does not let this client in: check the token and the address",
-    404: "check the path of the address: an agent is usually at `/acp`",
-    421: "use the name or the address that the server listens to",
-    426: "the server has no WebSocket there: try the address with `http` in place of `ws`",
-    429: "wait a moment before you try again",
-}
+    if socket.response is not None:
+        jar.store(socket.response.headers.get_all("Set-Cookie"))
+    return cast("_Socket", socket).receiver
 
 
 def _refused(url: str, error: Exception, timeout: float | None) -> ConnectionRefused:
     """Say in a sentence why a connection did not come about."""
     match error:
         case InvalidStatus():
-            status = error.response.status_code
-            if 300 <= status < 400:
-                target = error.response.headers.get("Location", "another address")
-                return ConnectionRefused(
-                    f"`{url}` redirects to `{target}`", status=status, hint="use that address if you trust it"
-                )
-            hint = _STATUS_HINTS.get(status, "look into the log of the server")
-            return ConnectionRefused(f"`{url}` refused the connection with HTTP status {status}", status=status, hint=hint)
-        case ssl.SSLCertVerificationError():
-            hint = "check the certificate, or name your own authority with `--ca FILE` or SSL_CERT_FILE"
-            return ConnectionRefused(f"the certificate of `{url}` is not trusted: {error.verify_message}", hint=hint)
-        case TimeoutError():
-            return ConnectionRefused(f"`{url}` did not answer within {timeout:g} seconds", hint="check that it runs and can be reached")
+            return refused_by_status(url, error.response.status_code, error.response.headers.get("Location"))
         case InvalidURI() | ValueError():
-            return ConnectionRefused(f"`{url}` is not the address of a WebSocket", hint="write it like `wss://host/acp`")
+            return ConnectionRefused(
+                f"`{url}` is not the address of a WebSocket", hint="write it like `wss://host/acp`"
+            )
         case InvalidProxyStatus() | ProxyError():
-            return ConnectionRefused(f"the proxy did not open the way to `{url}`: {error}", hint="check HTTPS_PROXY and NO_PROXY")
-        case OSError():
-            return ConnectionRefused(f"`{url}` was not reached: {error.strerror or error}", hint="check that it runs and can be reached")
+            return ConnectionRefused(
+                f"the proxy did not open the way to `{url}`: {error}", hint="check HTTPS_PROXY and NO_PROXY"
+            )
         case InvalidHandshake():
             return ConnectionRefused(f"`{url}` does not speak WebSocket: {error}", hint="check the address")
         case _:
-            return ConnectionRefused(f"`{url}` was not reached: {error}", hint="check the address")
+            return not_reached(url, error, timeout)

@@ -1,0 +1,443 @@
+"""Streamable HTTP to a remote agent: what we send is posted, what it sends comes on streams of server-sent events.
+
+One stream belongs to the connection and one to each session; all that arrives is merged. What we send is posted in order, one
+message at a time: two requests at once could overtake each other.
+
+Lenient in what it takes: a response in the answer to a post, a stream where a post should have been answered, servers that know
+a session only after it was loaded.
+"""
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import suppress
+from typing import Final
+
+import httpx
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from antiphon.errors import AcpError, Code, ConnectionClosed, LocalProtocolError, RemoteProtocolError, fresh
+from antiphon.transports.base import OUTPUT_HIGH, Transport
+from antiphon.transports.framing import MAX_FRAME
+from antiphon.transports.remote import (
+    CLOSE_TIMEOUT,
+    OPEN_TIMEOUT,
+    ConnectionRefused,
+    CookieJar,
+    not_reached,
+    refused_by_status,
+)
+from antiphon.transports.sse import EventParser
+
+__all__ = ["HttpTransport", "open_http"]
+
+CONNECTION_ID: Final = "Acp-Connection-Id"
+SESSION_ID: Final = "Acp-Session-Id"
+
+STREAM_TIMEOUT: Final = 120.0
+"""Seconds without a byte after which a stream is taken for dead. Servers send a comment every 15."""
+
+STREAM_RETRIES: Final = (0.1, 0.5, 1.0, 2.0, 4.0)
+"""Seconds before each further try to open the stream of a session."""
+
+ERROR_BODY: Final = 8 * 1024
+"""Bytes of a refusal's body that are kept as the reason."""
+
+QUIET: Final = 0.1
+"""Seconds without an update after which the history of a loaded session counts as sent.
+
+Some servers send the response to `session/load` on the stream of the connection, where it overtakes the history.
+"""
+
+_FATAL: Final = frozenset({401, 403, 404, 410})
+"""Refusals of a post that mean the connection, not the message."""
+
+_REPLAYS: Final = frozenset({"session/load", "session/resume"})
+_OPENS: Final = frozenset({"session/new", "session/fork", "session/load", "session/resume"})
+_ENDS: Final = frozenset({"session/close", "session/delete"})
+
+
+class _Params(msgspec.Struct):
+    session_id: str | UnsetType | None = msgspec.field(default=UNSET, name="sessionId")
+
+
+class _Head(msgspec.Struct):
+    """What a message says about its way."""
+
+    id: msgspec.Raw | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: msgspec.Raw | UnsetType = UNSET
+    result: msgspec.Raw | UnsetType = UNSET
+
+    @property
+    def key(self) -> bytes:
+        return b"" if isinstance(self.id, UnsetType) else bytes(self.id)
+
+    def session_of(self, part: "msgspec.Raw | UnsetType") -> str | None:
+        try:
+            found = msgspec.json.decode(part, type=_Params).session_id if not isinstance(part, UnsetType) else None
+        except msgspec.DecodeError:  # an array, or a session that is no text
+            return None
+        return found if isinstance(found, str) else None
+
+
+_heads = msgspec.json.Decoder(_Head)
+
+
+class HttpTransport(Transport):
+    """The client end of streamable HTTP. Made by `open_http`: nothing is sent before the first message, which opens the connection."""
+
+    def __init__(self, client: httpx.AsyncClient, url: str, cookies: CookieJar, limit: int = MAX_FRAME) -> None:
+        super().__init__()
+        self._client = client
+        self._url = url
+        self._cookies = cookies
+        self._limit = limit
+        self._connection_id = ""
+        self._queue: deque[bytes] = deque()
+        self._queued = 0
+        """Bytes in `_queue`, and of the message that is being posted."""
+        self._work = asyncio.Event()
+        """Set when there is something to post."""
+        self._room = asyncio.Event()
+        self._reading = asyncio.Event()
+        self._streams: dict[str | None, _Stream] = {}
+        self._requests: dict[bytes, tuple[str, str | None]] = {}
+        """Requests whose response opens or ends a session, by id: the method and the session."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing: asyncio.Task[None] | None = None
+        self._start(self._post_all())
+
+    def _start(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # What leaves.
+
+    @property
+    def unsent(self) -> int:
+        return len(self.out) + self._queued
+
+    def flush(self) -> None:
+        if self.out and not self.deaf:
+            lines, self.out = bytes(self.out), bytearray()
+            self._queue += lines.splitlines()
+            self._queued += len(lines)
+            self._work.set()
+
+    async def drain(self) -> None:
+        self.flush()
+        await asyncio.sleep(0)
+        while self.unsent >= OUTPUT_HIGH and not self.deaf:
+            self._room.clear()
+            await self._room.wait()
+        if self.lost is not None:
+            raise fresh(self.lost)
+
+    async def _post_all(self) -> None:
+        try:
+            while True:
+                await self._work.wait()
+                while self._queue:
+                    line = self._queue.popleft()
+                    await self._post(line)
+                    self._queued -= len(line) + 1
+                    self._room.set()
+                self._work.clear()
+        except AcpError as error:
+            self._fail(error)
+        except (httpx.HTTPError, OSError, ssl.SSLError) as error:
+            self._fail(not_reached(self._url, error, OPEN_TIMEOUT))
+
+    async def _post(self, line: bytes) -> None:
+        try:
+            head = _heads.decode(line)
+        except msgspec.DecodeError as error:
+            raise LocalProtocolError(f"what is sent over HTTP has to be a JSON-RPC message: {error}") from error
+        method = "" if isinstance(head.method, UnsetType) else head.method
+        session = head.session_of(head.params)
+        if not self._connection_id:
+            await self._open(line, method)
+            return
+        if method in _OPENS or method in _ENDS:
+            self._requests[head.key] = (method, session)
+        stream = self._listen(session) if session is not None and method not in _ENDS else None
+        if stream is not None:
+            await stream.ready()
+        response = await self._client.post(self._url, content=line, headers=self._headers(session, posts=True))
+        self._cookies.store(response.headers.get_list("set-cookie"))
+        if stream is not None:
+            stream.try_again()  # a server may know a session only now
+        await self._answered(response, head, method)
+
+    async def _open(self, line: bytes, method: str) -> None:
+        if method != "initialize":
+            raise LocalProtocolError("the first message to a remote agent has to be `initialize`")
+        response = await self._client.post(self._url, content=line, headers=self._headers(None, posts=True))
+        self._cookies.store(response.headers.get_list("set-cookie"))
+        if response.status_code != 200:
+            raise refused_by_status(self._url, response.status_code, response.headers.get("location"))
+        self._connection_id = response.headers.get(CONNECTION_ID, "")
+        if not self._connection_id:
+            hint = "check the address: an agent is usually at `/acp`"
+            raise ConnectionRefused(f"`{self._url}` does not speak ACP: its answer has no `{CONNECTION_ID}`", hint=hint)
+        self._listen(None)
+        self._receive(response.content)
+
+    async def _answered(self, response: httpx.Response, head: _Head, method: str) -> None:
+        status, kind = response.status_code, response.headers.get("content-type", "")
+        if status < 300:
+            if response.content and "text/event-stream" in kind:
+                for event in EventParser(self._limit).feed(response.content + b"\n\n"):
+                    self._receive(event.data)
+            elif response.content.strip():
+                self._receive(response.content)
+        elif status in _FATAL or status < 400 or not head.key or not method:
+            raise ConnectionClosed(f"the server refused a message with HTTP status {status}")
+        else:
+            self._requests.pop(head.key, None)
+            self._receive(_refusal(head.key, status, response.content))
+
+    def _headers(self, session: str | None, *, posts: bool) -> dict[str, str]:
+        found = {"Content-Type": "application/json"} if posts else {"Accept": "text/event-stream"}
+        if self._connection_id:
+            found[CONNECTION_ID] = self._connection_id
+        if session is not None:
+            found[SESSION_ID] = session
+        if self._cookies.header:
+            found["Cookie"] = self._cookies.header
+        return found
+
+    # What arrives.
+
+    def _listen(self, session: str | None) -> "_Stream":
+        stream = self._streams.get(session)
+        if stream is None:
+            stream = self._streams[session] = _Stream(self, session)
+            self._start(stream.run())
+        return stream
+
+    async def events(self, session: str | None, last_id: str) -> AsyncIterator[tuple[bytes, str]]:
+        """Open a stream and give each message with the id of its event. Raises `_NoStream` if the server has none."""
+        headers = self._headers(session, posts=False)
+        if last_id:
+            headers["Last-Event-ID"] = last_id
+        timeout = httpx.Timeout(OPEN_TIMEOUT, read=STREAM_TIMEOUT)
+        async with self._client.stream("GET", self._url, headers=headers, timeout=timeout) as response:
+            if response.status_code != 200:
+                raise _NoStream(response.status_code)
+            yield b"", last_id  # it is open
+            parser = EventParser(self._limit)
+            async for piece in response.aiter_bytes():
+                await self._reading.wait()
+                for event in parser.feed(piece):
+                    yield event.data, event.id
+
+    def received(self, message: bytes, session: str | None) -> None:
+        """Take a message from a stream."""
+        if session is None and self._requests and b'"result"' in message:
+            method, of = (
+                self._requests.get(_heads.decode(message).key, ("", None)) if _is_message(message) else ("", None)
+            )
+            if method in _REPLAYS and of in self._streams:
+                self._start(self._receive_later(message, self._streams[of]))
+                return
+        self._receive(message)
+
+    async def _receive_later(self, message: bytes, stream: "_Stream") -> None:
+        await stream.quiet(QUIET)
+        self._receive(message)
+
+    def _receive(self, message: bytes) -> None:
+        if b"\n" in message or b"\r" in message:
+            message = message.replace(b"\r", b" ").replace(b"\n", b" ").strip()
+        if self._requests and _is_message(message):
+            head = _heads.decode(message)
+            if isinstance(head.method, UnsetType):
+                self._follow(head)
+        if self.sink is not None and self.lost is None:
+            self.sink.block_received(message + b"\n")
+
+    def _follow(self, head: _Head) -> None:
+        """A response to a request about a session: listen to one that was opened, and no more to one that has ended."""
+        method, session = self._requests.pop(head.key, ("", None))
+        if method in _OPENS and not isinstance(head.result, UnsetType):
+            opened = head.session_of(head.result) or session
+            if opened is not None:
+                self._listen(opened)
+        elif method in _ENDS and not isinstance(head.result, UnsetType):
+            stream = self._streams.pop(session, None)
+            if stream is not None:
+                stream.cancel()
+
+    def stream_failed(self, error: AcpError) -> None:
+        """The stream of the connection has ended, and the connection with it."""
+        self._fail(error)
+
+    def _fail(self, error: AcpError) -> None:
+        closed = error if isinstance(error, ConnectionClosed) else ConnectionClosed(str(error), hint=error.hint)
+        closed.__cause__ = error if closed is not error else None
+        self._lose(closed)
+        self._room.set()
+        for stream in self._streams.values():
+            stream.cancel()
+
+    def pause(self) -> None:
+        self._reading.clear()
+
+    def resume(self) -> None:
+        self._reading.set()
+
+    def _start_reading(self) -> None:
+        self._reading.set()
+
+    # The end.
+
+    async def close(self) -> None:
+        if self._closing is None:
+            self._closing = self.loop.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        with suppress(TimeoutError, AcpError):
+            async with asyncio.timeout(CLOSE_TIMEOUT):
+                self.flush()
+                while self._queued and self.lost is None:
+                    self._room.clear()
+                    await self._room.wait()
+        for task in (*self._tasks,):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._connection_id and not isinstance(self.lost, ConnectionClosed):
+            with suppress(httpx.HTTPError, OSError, TimeoutError):
+                async with asyncio.timeout(CLOSE_TIMEOUT):
+                    await self._client.delete(self._url, headers=self._headers(None, posts=True))
+        await self._client.aclose()
+        self._lose(ConnectionClosed("the connection is closed"))
+
+
+class _NoStream(Exception):
+    """A server refused to open a stream."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class _Stream:
+    """The stream of a session, or of the connection. That of a session is opened again when it ends; that of the connection never."""
+
+    def __init__(self, transport: HttpTransport, session: str | None) -> None:
+        self._task: asyncio.Task[object] | None = None
+        self._transport = transport
+        self._session = session
+        self._tried = asyncio.Event()
+        self._again = asyncio.Event()
+        self._heard = asyncio.Event()
+        self._last_id = ""
+
+    async def ready(self) -> None:
+        """Wait until the stream is open, or the server did not open it."""
+        await self._tried.wait()
+
+    def try_again(self) -> None:
+        """Open the stream now if the server did not before."""
+        self._again.set()
+
+    async def quiet(self, seconds: float) -> None:
+        """Wait until nothing has arrived for so long."""
+        while True:
+            self._heard.clear()
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._heard.wait()
+            except TimeoutError:
+                return
+
+    def cancel(self) -> None:
+        """Listen no more."""
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+
+    async def run(self) -> None:
+        self._task = asyncio.current_task()
+        failures = 0
+        while True:
+            try:
+                async for message, id in self._transport.events(self._session, self._last_id):
+                    failures, self._last_id = 0, id
+                    self._tried.set()
+                    if message:
+                        self._heard.set()
+                        self._transport.received(message, self._session)
+                reason: AcpError = ConnectionClosed("the server ended the connection")
+            except _NoStream as refused:
+                reason = ConnectionClosed(f"the server opened no stream: HTTP status {refused.status}")
+            except RemoteProtocolError as error:
+                self._transport.stream_failed(error)
+                return
+            except (httpx.HTTPError, OSError) as error:
+                reason = ConnectionClosed(f"the connection was lost: {str(error) or type(error).__name__}")
+            self._tried.set()
+            if self._session is None:
+                self._transport.stream_failed(reason)
+                return
+            if failures == len(STREAM_RETRIES):
+                return  # its messages may come on the stream of the connection
+            with suppress(TimeoutError):
+                async with asyncio.timeout(STREAM_RETRIES[failures]):
+                    self._again.clear()
+                    await self._again.wait()
+            failures += 1
+
+
+def _is_message(text: bytes) -> bool:
+    try:
+        _heads.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def _refusal(id: bytes, status: int, body: bytes) -> bytes:
+    """Return the response to a request that the server refused by a status: its own if it is one, or one of ours."""
+    if _is_message(body) and _heads.decode(body).key == id:
+        return body
+    reason = body[:ERROR_BODY].decode(errors="replace").strip()
+    error = {
+        "code": int(Code.INTERNAL_ERROR),
+        "message": f"HTTP status {status}",
+        "data": {"status": status, "body": reason},
+    }
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, msgspec.json.encode(error))
+
+
+async def open_http(
+    url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    cookies: CookieJar | None = None,
+    tls: ssl.SSLContext | None = None,
+    limit: int = MAX_FRAME,
+    timeout: float | None = OPEN_TIMEOUT,
+    path: str | None = None,
+) -> HttpTransport:
+    """Prepare streamable HTTP at an `http://` or `https://` address. Proxies are those of the environment.
+
+    `path`: the Unix socket to use instead of the host of the address. The server is reached with the first message.
+    """
+    verify: ssl.SSLContext | bool = True if tls is None else tls
+    if path is not None:
+        client = httpx.AsyncClient(
+            transport=httpx.AsyncHTTPTransport(uds=path, verify=verify), headers=dict(headers or {}), timeout=timeout
+        )
+    else:
+        client = httpx.AsyncClient(headers=dict(headers or {}), timeout=timeout, verify=verify, limits=_LIMITS)
+    return HttpTransport(client, url, cookies or CookieJar(), limit)
+
+
+_LIMITS: Final = httpx.Limits(max_connections=None, max_keepalive_connections=8)
+"""A stream for each session is a connection of its own in HTTP/1.1."""
