@@ -16,25 +16,28 @@ from typing import Final
 
 import httpx
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 
 from antiphon.errors import AcpError, Code, ConnectionClosed, LocalProtocolError, RemoteProtocolError, fresh
 from antiphon.transports.base import OUTPUT_HIGH, Transport
 from antiphon.transports.framing import MAX_FRAME
 from antiphon.transports.remote import (
     CLOSE_TIMEOUT,
+    CONNECTION_ID,
     OPEN_TIMEOUT,
+    REPLAYS,
+    SESSION_ID,
     ConnectionRefused,
     CookieJar,
+    MessageHead,
+    head_of,
     not_reached,
+    on_lines,
     refused_by_status,
 )
 from antiphon.transports.sse import EventParser
 
 __all__ = ["HttpTransport", "open_http"]
-
-CONNECTION_ID: Final = "Acp-Connection-Id"
-SESSION_ID: Final = "Acp-Session-Id"
 
 STREAM_TIMEOUT: Final = 120.0
 """Seconds without a byte after which a stream is taken for dead. Servers send a comment every 15."""
@@ -54,36 +57,8 @@ Some servers send the response to `session/load` on the stream of the connection
 _FATAL: Final = frozenset({401, 403, 404, 410})
 """Refusals of a post that mean the connection, not the message."""
 
-_REPLAYS: Final = frozenset({"session/load", "session/resume"})
 _OPENS: Final = frozenset({"session/new", "session/fork", "session/load", "session/resume"})
 _ENDS: Final = frozenset({"session/close", "session/delete"})
-
-
-class _Params(msgspec.Struct):
-    session_id: str | UnsetType | None = msgspec.field(default=UNSET, name="sessionId")
-
-
-class _Head(msgspec.Struct):
-    """What a message says about its way."""
-
-    id: msgspec.Raw | UnsetType = UNSET
-    method: str | UnsetType = UNSET
-    params: msgspec.Raw | UnsetType = UNSET
-    result: msgspec.Raw | UnsetType = UNSET
-
-    @property
-    def key(self) -> bytes:
-        return b"" if isinstance(self.id, UnsetType) else bytes(self.id)
-
-    def session_of(self, part: "msgspec.Raw | UnsetType") -> str | None:
-        try:
-            found = msgspec.json.decode(part, type=_Params).session_id if not isinstance(part, UnsetType) else None
-        except msgspec.DecodeError:  # an array, or a session that is no text
-            return None
-        return found if isinstance(found, str) else None
-
-
-_heads = msgspec.json.Decoder(_Head)
 
 
 class HttpTransport(Transport):
@@ -153,11 +128,10 @@ class HttpTransport(Transport):
             self._fail(not_reached(self._url, error, OPEN_TIMEOUT))
 
     async def _post(self, line: bytes) -> None:
-        try:
-            head = _heads.decode(line)
-        except msgspec.DecodeError as error:
-            raise LocalProtocolError(f"what is sent over HTTP has to be a JSON-RPC message: {error}") from error
-        method = "" if isinstance(head.method, UnsetType) else head.method
+        head = head_of(line)
+        if head is None:
+            raise LocalProtocolError("what is sent over HTTP has to be a JSON-RPC message")
+        method = head.name
         session = head.session_of(head.params)
         if not self._connection_id:
             await self._open(line, method)
@@ -187,7 +161,7 @@ class HttpTransport(Transport):
         self._listen(None)
         self._receive(response.content)
 
-    async def _answered(self, response: httpx.Response, head: _Head, method: str) -> None:
+    async def _answered(self, response: httpx.Response, head: MessageHead, method: str) -> None:
         status, kind = response.status_code, response.headers.get("content-type", "")
         if status < 300:
             if response.content and "text/event-stream" in kind:
@@ -238,11 +212,9 @@ class HttpTransport(Transport):
 
     def received(self, message: bytes, session: str | None) -> None:
         """Take a message from a stream."""
-        if session is None and self._requests and b'"result"' in message:
-            method, of = (
-                self._requests.get(_heads.decode(message).key, ("", None)) if _is_message(message) else ("", None)
-            )
-            if method in _REPLAYS and of in self._streams:
+        if session is None and self._requests and (head := head_of(message)) is not None:
+            method, of = self._requests.get(head.key, ("", None))
+            if not head.name and method in REPLAYS and of in self._streams:
                 self._start(self._receive_later(message, self._streams[of]))
                 return
         self._receive(message)
@@ -252,16 +224,12 @@ class HttpTransport(Transport):
         self._receive(message)
 
     def _receive(self, message: bytes) -> None:
-        if b"\n" in message or b"\r" in message:
-            message = message.replace(b"\r", b" ").replace(b"\n", b" ").strip()
-        if self._requests and _is_message(message):
-            head = _heads.decode(message)
-            if isinstance(head.method, UnsetType):
-                self._follow(head)
+        if self._requests and (head := head_of(message)) is not None and not head.name:
+            self._follow(head)
         if self.sink is not None and self.lost is None:
-            self.sink.block_received(message + b"\n")
+            self.sink.block_received(on_lines(message) + b"\n")
 
-    def _follow(self, head: _Head) -> None:
+    def _follow(self, head: MessageHead) -> None:
         """A response to a request about a session: listen to one that was opened, and no more to one that has ended."""
         method, session = self._requests.pop(head.key, ("", None))
         if method in _OPENS and not isinstance(head.result, UnsetType):
@@ -394,17 +362,9 @@ class _Stream:
             failures += 1
 
 
-def _is_message(text: bytes) -> bool:
-    try:
-        _heads.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return False
-    return True
-
-
 def _refusal(id: bytes, status: int, body: bytes) -> bytes:
     """Return the response to a request that the server refused by a status: its own if it is one, or one of ours."""
-    if _is_message(body) and _heads.decode(body).key == id:
+    if (head := head_of(body)) is not None and head.key == id:
         return body
     reason = body[:ERROR_BODY].decode(errors="replace").strip()
     error = {

@@ -1,4 +1,4 @@
-"""What the transports to remote agents share: limits, cookies, and why a server said no."""
+"""What the ends of a remote connection share: headers, the way of a message, limits, cookies, and why a server said no."""
 
 import ssl
 from collections.abc import Iterable
@@ -6,15 +6,87 @@ from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
 from antiphon.errors import AcpError
 
-__all__ = ["CLOSE_TIMEOUT", "OPEN_TIMEOUT", "ConnectionRefused", "CookieJar", "not_reached", "refused_by_status"]
+__all__ = [
+    "CLOSE_TIMEOUT", "CONNECTION_ID", "OPEN_TIMEOUT", "REPLAYS", "SESSION_ID", "ConnectionRefused", "CookieJar", "MessageHead",
+    "head_of", "not_reached", "on_lines", "refused_by_status",
+]  # fmt: skip
 
 OPEN_TIMEOUT: Final = 30.0
 """Seconds for the connection, the proxy, TLS and the handshake together."""
 
 CLOSE_TIMEOUT: Final = 5.0
 """Seconds that the other side has to answer our close before the connection is cut."""
+
+
+CONNECTION_ID: Final = "Acp-Connection-Id"
+SESSION_ID: Final = "Acp-Session-Id"
+
+REPLAYS: Final = frozenset({"session/load", "session/resume"})
+"""Requests that send history before their response."""
+
+
+class _Params(msgspec.Struct):
+    session_id: str | UnsetType | None = msgspec.field(default=UNSET, name="sessionId")
+
+
+class MessageHead(msgspec.Struct):
+    """What a message says about its way. Nothing else of it is read."""
+
+    id: Raw | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+
+    @property
+    def key(self) -> bytes:
+        """The id as it is written, so that 1 is not "1"; empty without one."""
+        return b"" if isinstance(self.id, UnsetType) else bytes(self.id)
+
+    @property
+    def name(self) -> str:
+        """The method; empty for a response."""
+        return "" if isinstance(self.method, UnsetType) else self.method
+
+    def session_of(self, part: Raw | UnsetType) -> str | None:
+        """Return the session that the params or the result name."""
+        if isinstance(part, UnsetType):
+            return None
+        try:
+            found = msgspec.json.decode(part, type=_Params).session_id
+        except (msgspec.DecodeError, UnicodeDecodeError):  # an array, or a session that is no text
+            return None
+        return found if isinstance(found, str) else None
+
+
+_heads: Final = msgspec.json.Decoder(MessageHead)
+
+
+def head_of(message: bytes) -> MessageHead | None:
+    """Read the head of a message; None if it is no JSON object."""
+    try:
+        return _heads.decode(message)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def on_lines(text: bytes) -> bytes:
+    """Return one message on one line, or several each on its own.
+
+    A line end inside of a JSON text is white space: within a string it would be escaped.
+    """
+    if b"\n" not in text and b"\r" not in text:
+        return text
+    flat = text.replace(b"\r", b" ").replace(b"\n", b" ").strip()
+    try:
+        msgspec.json.decode(flat, type=Raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return b"\n".join(line for line in text.replace(b"\r\n", b"\n").split(b"\n") if line.strip())
+    return flat
 
 
 class ConnectionRefused(AcpError):

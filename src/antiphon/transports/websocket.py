@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, cast
 
-import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import (
     InvalidHandshake,
@@ -35,6 +34,7 @@ from antiphon.transports.remote import (
     ConnectionRefused,
     CookieJar,
     not_reached,
+    on_lines,
     refused_by_status,
 )
 
@@ -123,9 +123,7 @@ class WebSocketTransport(Transport):
                 self._message(whole)
 
     def _message(self, text: bytes) -> None:
-        if b"\n" in text or b"\r" in text:
-            text = _on_lines(text)
-        self._arrived += text
+        self._arrived += on_lines(text)
         self._arrived += b"\n"
 
     def deliver(self) -> None:
@@ -194,19 +192,6 @@ class WebSocketTransport(Transport):
         self.resume()  # the answer to our close has to be read
         await self._socket.close()
         self._lose(ConnectionClosed("the connection is closed"))
-
-
-def _on_lines(text: bytes) -> bytes:
-    """Return one message on one line, or several each on its own.
-
-    A line end inside of a JSON text is white space: within a string it would be escaped.
-    """
-    flat = text.replace(b"\r", b" ").replace(b"\n", b" ").strip()
-    try:
-        msgspec.json.decode(flat, type=msgspec.Raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return b"\n".join(line for line in text.replace(b"\r\n", b"\n").split(b"\n") if line.strip())
-    return flat
 
 
 def _reason(socket: _Socket) -> tuple[str]:
