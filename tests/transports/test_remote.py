@@ -1,50 +1,17 @@
 """Both remote profiles over real sockets: our client transports and our server end, with the demo agent behind it."""
 
-import asyncio
-import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
-import msgspec
 import pytest
-import uvicorn
 
 import antiphon
 from antiphon import v1
-from antiphon.engines.demo.engine import Demo
-from antiphon.engines.host import Host
 from antiphon.transports.asgi import AcpEndpoint
-from antiphon.transports.base import Transport
 from antiphon.transports.http import open_http
 from antiphon.transports.websocket import open_websocket
-from tests.limits import limit
+from tests.transports.serving import serve_demo, served
 
 PROFILES = {"http": open_http, "ws": open_websocket}
-
-
-async def serve_demo(transport: Transport) -> None:
-    await Host(Demo()).serve(transport)
-
-
-@asynccontextmanager
-async def served(app: Any) -> AsyncIterator[str]:
-    """Run an application in a server of its own and give its host and port."""
-    listening = socket.socket()
-    listening.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_level="warning", ws="websockets-sansio", ws_max_size=64 * 1024 * 1024, timeout_graceful_shutdown=5)
-    server = uvicorn.Server(config)
-    task = asyncio.create_task(server.serve([listening]))
-    try:
-        async with asyncio.timeout(limit(60)):
-            while not server.started:
-                await asyncio.wait([task], timeout=0.01)
-            yield f"127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        await task
-        listening.close()
 
 
 @pytest.fixture(autouse=True)

@@ -119,8 +119,7 @@ async def test_a_server_that_does_not_read_holds_the_sender_up() -> None:
 
     async def slow(socket: ServerConnection) -> None:
         await go_on.wait()
-        async for message in socket:
-            got.append(message)
+        got.extend([message async for message in socket])
 
     async with served(slow, max_queue=1, max_size=None) as url:
         transport = await open_websocket(url)
@@ -204,7 +203,7 @@ async def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_timeo
     over = asyncio.Event()
     server = await asyncio.start_server(silent, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    with pytest.raises(ConnectionRefused, match="did not answer within 0.2 seconds"):
+    with pytest.raises(ConnectionRefused, match=r"did not answer within 0\.2 seconds"):
         await open_websocket(f"ws://127.0.0.1:{port}/", timeout=0.2)
     over.set()
     server.close()
