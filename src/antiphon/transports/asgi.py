@@ -19,7 +19,10 @@ from contextlib import suppress
 from secrets import token_hex
 from typing import Any, Final, TypeAlias
 
+from msgspec import UNSET, UnsetType
+
 from antiphon.errors import ConnectionClosed, fresh
+from antiphon.rpc.envelope import RequestId
 from antiphon.transports.base import OUTPUT_HIGH, Transport
 from antiphon.transports.framing import MAX_FRAME
 from antiphon.transports.remote import CLOSE_TIMEOUT, CONNECTION_ID, REPLAYS, SESSION_ID, MessageHead, head_of, on_lines
@@ -167,11 +170,11 @@ class AcpEndpoint:
         await _answer(send, 202)
 
     async def _initialize(self, body: bytes, head: MessageHead, send: Send) -> None:
-        if not head.key or head.key == b"null":
+        if head.request_id is None:
             await _answer(send, 400, "`initialize` needs an id")
             return
         id = token_hex(16)
-        connection = self._connections[id] = HttpConnection(head.key)
+        connection = self._connections[id] = HttpConnection(head.request_id)
         task = asyncio.ensure_future(self._run(id, connection))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -433,15 +436,17 @@ class _EventStream:
 class HttpConnection(ServerTransport):
     """A connection over streamable HTTP: posts come in, frames leave on the stream that they belong to."""
 
-    def __init__(self, initialize_id: bytes) -> None:
+    routed = True
+
+    def __init__(self, initialize_id: RequestId) -> None:
         super().__init__()
         self.initialized: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         """The response to `initialize`, which is the answer to its post."""
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._initialize_id = initialize_id
         self._streams: dict[str | None, _EventStream] = {None: _EventStream()}
-        self._asked: dict[bytes, str | None] = {}
-        """The session of each request of the client that waits for its response."""
+        self._asked: dict[tuple[type, RequestId], str | None] = {}
+        """The session of each request of the client that waits for its response. The type counts: 1 is not "1"."""
         self._unheard: set[str] = set()
         """Sessions that were loaded and have no stream: they are sent on that of the connection (rule 4)."""
         self._busy = 0
@@ -452,8 +457,8 @@ class HttpConnection(ServerTransport):
     async def posted(self, body: bytes, head: MessageHead, session: str | None) -> None:
         """Take a message of the client."""
         self._live()
-        if head.name and head.key:
-            self._asked[head.key] = session
+        if head.name and (id := head.request_id) is not None:
+            self._asked[type(id), id] = session
         if head.name in REPLAYS and session is not None and session not in self._streams:
             self._unheard.add(session)
         await self._take(on_lines(body) + b"\n")
@@ -461,33 +466,33 @@ class HttpConnection(ServerTransport):
     # What leaves.
 
     def flush(self) -> None:
-        if not self.out or self.lost is not None:
-            return
-        lines, self.out = bytes(self.out), bytearray()
-        for line in lines.splitlines():
-            self._route(line)
-        if self._queued > BUFFER_LIMIT:
-            self._lose(ConnectionClosed("the client does not read what is sent to it"))
+        """Send frames whose way has to be read from them, as of somebody who forwards them unseen."""
+        if self.out:
+            lines, self.out = bytes(self.out), bytearray()
+            for line in lines.splitlines():
+                head = head_of(line)
+                if head is None or not head.name:
+                    self.route(line, None, UNSET if head is None else head.request_id)
+                else:
+                    self.route(line, None if head.name.startswith("$/") else head.session_of(head.params), UNSET)
 
-    def _route(self, frame: bytes) -> None:
-        head = head_of(frame)
-        if head is None:
-            session = None
-        elif head.name:
-            session = None if head.name.startswith("$/") else head.session_of(head.params)
-        elif head.key == self._initialize_id and not self.initialized.done():
-            self.initialized.set_result(frame)
-            self._asked.pop(head.key, None)
+    def route(self, frame: bytes, session_id: str | None, answers: RequestId | UnsetType) -> None:
+        if self.lost is not None:
             return
-        else:
-            session = self._asked.pop(head.key, None)
-        if session in self._unheard:
-            session = None
-        stream = self._streams.get(session)
+        if not isinstance(answers, UnsetType):
+            session_id = self._asked.pop((type(answers), answers), None)
+            if answers == self._initialize_id and not self.initialized.done():
+                self.initialized.set_result(frame)
+                return
+        if session_id in self._unheard:
+            session_id = None
+        stream = self._streams.get(session_id)
         if stream is None:
-            stream = self._streams[session] = _EventStream()
+            stream = self._streams[session_id] = _EventStream()
         self._queued += len(frame) + 1
         stream.put(frame)
+        if self._queued > BUFFER_LIMIT:
+            self._lose(ConnectionClosed("the client does not read what is sent to it"))
 
     async def stream(self, session: str | None, last_id: str, receive: Receive, send: Send) -> None:
         """Send the events of a session, or of the connection, until the client leaves or another reader takes over."""

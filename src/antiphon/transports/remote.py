@@ -48,6 +48,16 @@ class MessageHead(msgspec.Struct):
         return b"" if isinstance(self.id, UnsetType) else bytes(self.id)
 
     @property
+    def request_id(self) -> str | float | None:
+        """The id as a value; None without one, or with one that JSON-RPC does not allow."""
+        try:
+            return (
+                None if isinstance(self.id, UnsetType) else msgspec.json.decode(self.id, type=str | int | float | None)
+            )
+        except msgspec.DecodeError:
+            return None
+
+    @property
     def name(self) -> str:
         """The method; empty for a response."""
         return "" if isinstance(self.method, UnsetType) else self.method
