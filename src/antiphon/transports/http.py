@@ -142,6 +142,9 @@ class HttpTransport(Transport):
         if stream is not None:
             await stream.ready()
         response = await self._client.post(self._url, content=line, headers=self._headers(session, posts=True))
+        if response.status_code == 404 and method in REPLAYS:
+            # The official Python server refuses the header of a session that is about to be loaded.
+            response = await self._client.post(self._url, content=line, headers=self._headers(None, posts=True))
         self._cookies.store(response.headers.get_list("set-cookie"))
         if stream is not None:
             stream.try_again()  # a server may know a session only now
