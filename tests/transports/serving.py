@@ -8,8 +8,8 @@ from typing import Any
 
 import uvicorn
 
+from antiphon.engines.base import Host
 from antiphon.engines.demo.engine import Demo
-from antiphon.engines.host import Host
 from antiphon.transports.base import Transport
 from antiphon.transports.framing import MAX_FRAME
 from tests.limits import limit

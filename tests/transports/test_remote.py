@@ -7,11 +7,9 @@ import pytest
 import antiphon
 from antiphon import v1
 from antiphon.transports.asgi import AcpEndpoint
-from antiphon.transports.http import open_http
-from antiphon.transports.websocket import open_websocket
 from tests.transports.serving import serve_demo, served
 
-PROFILES = {"http": open_http, "ws": open_websocket}
+PROFILES = ("http", "ws")
 
 
 @pytest.fixture(autouse=True)
@@ -28,8 +26,8 @@ async def test_a_prompt_a_permission_a_cancel_and_a_load_go_over_the_network(pro
         return "allow_once"
 
     async with served(AcpEndpoint(serve_demo)) as host:
-        transport = await PROFILES[profile](f"{profile}://{host}/acp")
-        async with antiphon.connect(transport, permission=permit) as agent:
+        url = f"{profile}://{host}/acp"
+        async with antiphon.connect(url, permission=permit) as agent:
             session = await agent.new_session(tmp_path)
             other = await agent.new_session(tmp_path)
             result = await session.prompt("/run echo la")
@@ -39,7 +37,6 @@ async def test_a_prompt_a_permission_a_cancel_and_a_load_go_over_the_network(pro
                 await other.cancel()
             assert (await turn).stop_reason is v1.StopReason.CANCELLED
             id, before = session.id, len(session.transcript.entries)
-        transport = await PROFILES[profile](f"{profile}://{host}/acp")
-        async with antiphon.connect(transport) as agent:
+        async with antiphon.connect(url) as agent:
             loaded = await agent.load_session(id, tmp_path)
             assert len(loaded.transcript.entries) == before

@@ -22,11 +22,14 @@ from antiphon.client.handlers import (
 from antiphon.client.link import Link, LinkOptions, Retry, Target, target_of
 from antiphon.client.updates import ClientSessions
 from antiphon.connection.stream import CANCEL_GRACE
+from antiphon.errors import LocalProtocolError
 from antiphon.protocol import v1
 from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.v1.version import V1
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from antiphon.client.terminals import Terminals
     from antiphon.connection.reports import Observer
 
@@ -73,6 +76,9 @@ def connect(
     *,
     cwd: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
+    token: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    tls: "SSLContext | None" = None,
     permission: PermissionHandler | None = None,
     elicitation: ElicitationHandler | None = None,
     authenticate: SignInHandler | None = None,
@@ -87,14 +93,15 @@ def connect(
     transcript: int | None = None,
     extensions: Mapping[str, ExtensionHandler] | None = None,
 ) -> Connecting:
-    """Connect to an agent: its name, such as `"demo"`, the words of its command, an `Agent` of this program, or a transport.
+    """Connect to an agent: its name, such as `"demo"`, its address, the words of its command, an `Agent`, or a transport.
 
     `async with connect(…) as agent` closes it when the block is left; `agent = await connect(…)` leaves that to `agent.close()`.
 
     The handlers that are given determine which capabilities are advertised. Without any the agent may read files in the session's
     directories, its permission requests are rejected, and a request that needs a sign-in fails with `AuthRequired`.
 
-    `cwd`, `env`: those of the agent's process; it gets our whole environment unless `env` is given. `cancel_grace`: the seconds that it
+    An address is `wss://host/acp` (WebSocket), `https://host/acp` (streamable HTTP) or `unix:///path`; `token`, `headers` and `tls` are for
+    it. `cwd`, `env`: those of the agent's process; it gets our whole environment unless `env` is given. `cancel_grace`: the seconds that it
     may take to end a cancelled turn before it is killed. `terminal_login`: agents may offer methods to sign in that `authenticate`
     runs in a terminal. `timeout`: the seconds that the agent may take to start, and to respond to each request but a prompt and a
     sign-in; None for no timeout. Each method that sends a request takes a `timeout` of its own. `transcript`: the most entries that a
@@ -103,6 +110,7 @@ def connect(
 
     Raises (when it is awaited or entered):
         SpawnFailed: there is no such program, or it may not be run.
+        ConnectionRefused: the address was not reached, or the server refused.
         ProcessDied: it ended before it responded; with its last lines on stderr.
         RequestTimeout: it did not respond to `initialize` in time.
         RemoteProtocolError: it does not support our version of the protocol.
@@ -118,10 +126,23 @@ def connect(
             client_info=info or v1.Implementation("antiphon", __version__),
         )
         options = LinkOptions(authenticate, retry, observer, cancel_grace, timeout)
-        link = Link(target_of(target, cwd, env), service.router, initialize, options)
+        link = Link(target_of(_with_access(target, token, headers, tls), cwd, env), service.router, initialize, options)
         return ConnectedAgent(link, sessions, terminals, cwd, transcript)
 
     return Connecting(make)
+
+
+def _with_access(
+    target: Target, token: str | None, headers: Mapping[str, str] | None, tls: "SSLContext | None"
+) -> Target:
+    """Return the target, an address together with what it takes to be let in there."""
+    if token is None and headers is None and tls is None:
+        return target
+    if not isinstance(target, str) or "://" not in target:
+        raise LocalProtocolError("`token`, `headers` and `tls` are for the address of a remote agent")
+    from antiphon.transports.remote import RemoteAddress  # brings TLS along
+
+    return RemoteAddress(target, token=token, headers=headers, tls=tls)
 
 
 def _elicitation(asking: ElicitationHandler | None) -> Elicitation | None:

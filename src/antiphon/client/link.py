@@ -10,8 +10,12 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+<<<<<<< HEAD
 from enum import Enum
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
+=======
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
+>>>>>>> ee2d665 (Connect to the address of a remote agent)
 
 from msgspec import UNSET
 
@@ -42,6 +46,9 @@ from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
 from antiphon.transports.process import ProcessTransport, spawn
 
+if TYPE_CHECKING:
+    from antiphon.transports.remote import RemoteAddress
+
 __all__ = [
     "LINK_LIFE", "Link", "LinkEvent", "LinkState", "ProgramTarget", "Retry", "Target", "TransportTarget", "Tries", "Words", "target_of",
 ]  # fmt: skip
@@ -50,12 +57,11 @@ __all__ = [
 # that exists already. A target opens a transport, and has whether it can do so again. It sends nothing.
 
 Words: TypeAlias = Sequence[str | os.PathLike[str]]
-Target: TypeAlias = "str | Words | Transport | Servable"
-"""An agent's name (such as `"demo"`), the words of a command, an `Agent` of this program, or a transport."""
+Target: TypeAlias = "str | Words | Transport | Servable | RemoteAddress"
+"""An agent's name (such as `"demo"`) or address, the words of a command, an `Agent` of this program, or a transport."""
 
 # -P: or the directory it is started in would come first on the path, and with it whatever is called `msgspec.py` there.
 DEMO: Final = ("-P", "-m", "antiphon", "agent", "--engine", "demo")
-_SCHEMES: Final = ("http://", "https://", "ws://", "wss://", "unix://", "tcp://")
 
 
 class ProgramTarget:
@@ -135,12 +141,17 @@ class AgentTarget:
 
 def target_of(
     target: object, cwd: str | os.PathLike[str] | None, env: Mapping[str, str] | None
+<<<<<<< HEAD
 ) -> ProgramTarget | TransportTarget | AgentTarget:
     """Return the target for what `connect` was given.
+=======
+) -> "ProgramTarget | TransportTarget | AgentTarget | RemoteAddress":
+    """What `connect` was given, understood.
+>>>>>>> ee2d665 (Connect to the address of a remote agent)
 
     Raises:
-        AcpError: it is an address, which nothing here can reach yet; or an agent that is not known or not installed.
-        LocalProtocolError: it is neither a name, nor a list of words, nor a transport.
+        AcpError: it is an agent that is not known or not installed.
+        LocalProtocolError: it is neither a name, nor an address, nor a list of words, nor a transport.
     """
     if isinstance(target, Transport):
         if cwd is not None or env is not None:
@@ -148,6 +159,8 @@ def target_of(
                 "a transport has been made already: `cwd` and `env` are for programs that we start"
             )
         return TransportTarget(target)
+    if hasattr(target, "restartable"):
+        return cast("RemoteAddress", target)
     if isinstance(target, Servable):
         if env is not None:
             raise LocalProtocolError(
@@ -155,6 +168,10 @@ def target_of(
             )
         return AgentTarget(target)
     if isinstance(target, str):
+        if "://" in target:
+            from antiphon.transports.remote import RemoteAddress  # brings TLS along
+
+            return RemoteAddress(target)
         if target == "demo":
             return ProgramTarget([sys.executable, *DEMO], "demo", cwd, env)
         return _named(target, cwd, env)
@@ -167,6 +184,7 @@ def target_of(
 
 def _named(name: str, cwd: str | os.PathLike[str] | None, env: Mapping[str, str] | None) -> ProgramTarget:
     """An agent by its name: the user's own, a known one, or one of the registry that the user gave."""
+<<<<<<< HEAD
     if name.lower().startswith(_SCHEMES):
         # The host alone: the rest of an address may hold secrets anywhere.
         address = name.partition("://")[2].partition("/")[0].partition("?")[0].partition("#")[0].rpartition("@")[2]
@@ -175,6 +193,9 @@ def _named(name: str, cwd: str | os.PathLike[str] | None, env: Mapping[str, str]
             hint="give the agent's command as a list of words",
         )
     from antiphon.catalogue.agents import AgentMissing, UnknownAgent, start_of  # late: most targets are commands
+=======
+    from antiphon.catalogue.agents import AgentMissing, UnknownAgent, start_of  # only who asks by name pays for it
+>>>>>>> ee2d665 (Connect to the address of a remote agent)
 
     try:
         found = start_of(name)
@@ -320,7 +341,7 @@ class Link:
 
     def __init__(
         self,
-        target: ProgramTarget | TransportTarget | AgentTarget,
+        target: "ProgramTarget | TransportTarget | AgentTarget | RemoteAddress",
         router: Router,
         initialize: v1.Initialize,
         options: "LinkOptions",

@@ -21,6 +21,7 @@ from antiphon.client.worker import Worker
 from antiphon.connection.stream import CANCEL_GRACE
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
     from typing import Unpack
 
     from antiphon.client.connect import Connecting, ElicitationHandler
@@ -59,6 +60,9 @@ def connect(
     *,
     cwd: PathLike | None = None,
     env: Mapping[str, str] | None = None,
+    token: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    tls: "SSLContext | None" = None,
     permission: PermissionHandler | None = None,
     elicitation: "ElicitationHandler | None" = None,
     authenticate: SignInHandler | None = None,
@@ -79,6 +83,9 @@ def connect(
         target,
         cwd=cwd,
         env=env,
+        token=token,
+        headers=headers,
+        tls=tls,
         permission=worker.in_thread(permission) if permission is not None else None,
         elicitation=_in_threads(elicitation, worker) if elicitation is not None else None,
         authenticate=worker.in_thread(authenticate) if authenticate is not None else None,

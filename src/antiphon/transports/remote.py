@@ -1,19 +1,23 @@
 """What the ends of a remote connection share: headers, the way of a message, limits, cookies, and why a server said no."""
 
 import ssl
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
-from typing import Final
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from antiphon.errors import AcpError
+from antiphon.errors import AcpError, ExtraMissing, LocalProtocolError
+
+if TYPE_CHECKING:
+    from antiphon.transports.base import Transport
 
 __all__ = [
-    "CLOSE_TIMEOUT", "CONNECTION_ID", "OPEN_TIMEOUT", "REPLAYS", "SESSION_ID", "ConnectionRefused", "CookieJar", "MessageHead",
-    "head_of", "not_reached", "on_lines", "refused_by_status",
+    "CLOSE_TIMEOUT", "CONNECTION_ID", "OPEN_TIMEOUT", "REPLAYS", "SCHEMES", "SESSION_ID", "ConnectionRefused", "CookieJar",
+    "MessageHead", "RemoteAddress", "head_of", "not_reached", "on_lines", "refused_by_status",
 ]  # fmt: skip
 
 OPEN_TIMEOUT: Final = 30.0
@@ -160,3 +164,81 @@ def not_reached(url: str, error: BaseException, timeout: float | None) -> Connec
             return ConnectionRefused(sentence, hint="check that it runs and can be reached")
         cause = cause.__cause__ or cause.__context__
     return ConnectionRefused(f"`{url}` was not reached: {error}", hint="check the address, and that it runs")
+
+
+SCHEMES: Final = ("http", "https", "unix", "ws", "wss")
+
+
+class RemoteAddress:
+    """The address of a remote agent, and what it takes to be let in there. It can be opened as often as needed.
+
+    `wss://host/acp` is a WebSocket, `https://host/acp` streamable HTTP, `unix:///run/agent.sock` a WebSocket on a Unix socket. A
+    token stands in no address: addresses are logged, and shown in lists of processes.
+
+    Raises:
+        LocalProtocolError: it is no such address, or has a password in it.
+    """
+
+    restartable = True
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in SCHEMES or not (parts.hostname or (parts.scheme == "unix" and parts.path)):
+            raise LocalProtocolError(
+                f"`{_shown(url)}` is not the address of an agent",
+                hint="write it like `wss://host/acp` or `https://host/acp`",
+            )
+        if parts.username is not None or parts.password is not None:
+            raise LocalProtocolError(
+                f"the address of `{parts.hostname}` has a password in it",
+                hint="give the token by itself, as in `token=…`",
+            )
+        self.name = parts.path if parts.scheme == "unix" else parts.netloc
+        """What it is called in errors: the host, without what may be secret."""
+        self._url = url
+        self._socket = parts.path if parts.scheme == "unix" else None
+        self._scheme = parts.scheme
+        self._headers = {**(headers or {}), **({"Authorization": f"Bearer {token}"} if token else {})}
+        self._tls = tls
+        self._cookies = CookieJar()
+
+    async def open(self) -> "Transport":
+        """Open a connection. Cookies are kept from one to the next.
+
+        Raises:
+            ConnectionRefused: it was not reached, or said no.
+            ExtraMissing: the packages for it are not installed.
+        """
+        open_url: Callable[..., Awaitable[Transport]]
+        try:
+            if self._scheme in ("http", "https"):
+                from antiphon.transports.http import open_http
+
+                open_url = open_http
+            else:
+                from antiphon.transports.websocket import open_websocket
+
+                open_url = open_websocket
+        except ImportError as error:
+            if error.name is None or error.name.partition(".")[0] not in ("httpx", "websockets"):
+                raise
+            raise ExtraMissing(
+                f"an agent on a network needs the package `{error.name}`", hint="pip install 'antiphon[serve]'"
+            ) from error
+        url = "ws://localhost/acp" if self._socket is not None else self._url
+        return await open_url(url, headers=self._headers, cookies=self._cookies, tls=self._tls, path=self._socket)
+
+    async def close(self) -> None:
+        """Nothing is left open between connections."""
+
+
+def _shown(url: str) -> str:
+    """Return the host of an address alone: the rest may hold secrets anywhere."""
+    return url.partition("://")[2].partition("/")[0].partition("?")[0].partition("#")[0].rpartition("@")[2] or "it"

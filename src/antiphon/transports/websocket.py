@@ -225,7 +225,7 @@ async def open_websocket(
         sent["Cookie"] = jar.header
     options: dict[str, Any] = {"ssl": tls} if tls is not None else {}
     if path is not None:
-        options |= {"sock": None, "unix": True, "path": path}
+        options |= {"unix": True, "path": path}
     try:
         opening = _Connect(
             url, additional_headers=sent, create_connection=_Socket, compression=None, max_size=limit, open_timeout=timeout,
