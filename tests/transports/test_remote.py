@@ -40,3 +40,29 @@ async def test_a_prompt_a_permission_a_cancel_and_a_load_go_over_the_network(pro
         async with antiphon.connect(url) as agent:
             loaded = await agent.load_session(id, tmp_path)
             assert len(loaded.transcript.entries) == before
+
+
+async def test_an_agent_of_the_sdk_is_served_as_an_asgi_application(tmp_path: Any) -> None:
+    class Echo(antiphon.Agent):
+        async def prompt(self, turn: antiphon.AgentTurn) -> None:
+            await turn.say(f"you wrote: {turn.text}")
+
+    async with served(Echo().serve_asgi()) as host, antiphon.connect(f"ws://{host}/") as agent:
+        session = await agent.new_session(tmp_path)
+        turn = session.prompt("hello")
+        updates = [update async for update in turn]
+        assert "you wrote: hello" in "".join(
+            update.content.text for update in updates if isinstance(update, v1.AgentMessageChunk)
+        )  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("url", ["wss://user:secret@host/acp", "ftp://host/acp", "https:///acp"])
+async def test_an_address_that_makes_no_sense_or_holds_a_secret_is_refused_without_it(url: str) -> None:
+    with pytest.raises(antiphon.LocalProtocolError) as raised:
+        await antiphon.connect(url)
+    assert raised.value.hint and "secret" not in f"{raised.value} {raised.value.hint}"
+
+
+async def test_a_token_is_for_addresses_alone() -> None:
+    with pytest.raises(antiphon.LocalProtocolError, match="address of a remote agent"):
+        await antiphon.connect("demo", token="x")  # noqa: S106 - a word, not a secret

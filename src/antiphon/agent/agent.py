@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from antiphon.protocol.v1.auth import AuthMethod
+    from antiphon.transports.asgi import AcpEndpoint
     from antiphon.transports.base import Transport
 
 __all__ = ["CONTENT_KINDS", "MCP_KINDS", "Agent", "Hooks", "capabilities", "run"]
@@ -273,6 +274,16 @@ class Agent(Hooks):
         from antiphon.agent.service import serve
 
         await serve(self, transport)
+
+    def serve_asgi(self, *, origins: "Collection[str]" = ()) -> "AcpEndpoint":
+        """Return an ASGI application that serves this agent over WebSocket and streamable HTTP, at whatever path it is mounted.
+
+        It asks for no token: put your own authentication before it. A browser's request from a page of another host is refused
+        unless its origin is in `origins`.
+        """
+        from antiphon.transports.asgi import AcpEndpoint
+
+        return AcpEndpoint(self.serve, origins=origins)
 
     def run(self) -> None:
         """Serve the client that started this program over stdin and stdout, until it closes them."""
