@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from antiphon.cli.completion import tree
 from antiphon.cli.main import COMMANDS
 
-EXTRAS = ("claude_agent_sdk", "codex_cli_bin", "prompt_toolkit", "rich", "tree_sitter", "tree_sitter_bash")
+EXTRAS = ("claude_agent_sdk", "codex_cli_bin", "httpx", "prompt_toolkit", "rich", "tree_sitter", "tree_sitter_bash", "uvicorn", "websockets")
 LIMIT = 120
 
 WORKS = (
@@ -25,6 +25,7 @@ WORKS = (
 NAMES_AN_EXTRA = {
     ("chat", "demo"): "antiphon[chat]",
     ("run", "--agent", "demo", "--allow", "Bash(ls *)", "hello"): "antiphon[policy]",
+    ("run", "--agent", "ws://127.0.0.1:9/acp", "hello"): "antiphon[serve]",
     ("run", "--agent", "claude", "hello"): "antiphon[claude]",
     ("run", "--agent", "codex", "hello"): "antiphon[codex]",
 }
