@@ -13,7 +13,17 @@ from importlib.util import find_spec
 from antiphon.cli.completion import tree
 from antiphon.cli.main import COMMANDS
 
-EXTRAS = ("claude_agent_sdk", "codex_cli_bin", "httpx", "prompt_toolkit", "rich", "tree_sitter", "tree_sitter_bash", "uvicorn", "websockets")
+EXTRAS = (
+    "claude_agent_sdk",
+    "codex_cli_bin",
+    "httpx",
+    "prompt_toolkit",
+    "rich",
+    "tree_sitter",
+    "tree_sitter_bash",
+    "uvicorn",
+    "websockets",
+)
 LIMIT = 120
 
 WORKS = (

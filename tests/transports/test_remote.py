@@ -65,4 +65,4 @@ async def test_an_address_that_makes_no_sense_or_holds_a_secret_is_refused_witho
 
 async def test_a_token_is_for_addresses_alone() -> None:
     with pytest.raises(antiphon.LocalProtocolError, match="address of a remote agent"):
-        await antiphon.connect("demo", token="x")  # noqa: S106 - a word, not a secret
+        await antiphon.connect("demo", token="x")

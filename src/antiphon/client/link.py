@@ -10,12 +10,8 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-<<<<<<< HEAD
 from enum import Enum
-from typing import Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
-=======
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
->>>>>>> ee2d665 (Connect to the address of a remote agent)
 
 from msgspec import UNSET
 
@@ -141,13 +137,8 @@ class AgentTarget:
 
 def target_of(
     target: object, cwd: str | os.PathLike[str] | None, env: Mapping[str, str] | None
-<<<<<<< HEAD
-) -> ProgramTarget | TransportTarget | AgentTarget:
-    """Return the target for what `connect` was given.
-=======
 ) -> "ProgramTarget | TransportTarget | AgentTarget | RemoteAddress":
-    """What `connect` was given, understood.
->>>>>>> ee2d665 (Connect to the address of a remote agent)
+    """Return the target for what `connect` was given.
 
     Raises:
         AcpError: it is an agent that is not known or not installed.
@@ -184,18 +175,7 @@ def target_of(
 
 def _named(name: str, cwd: str | os.PathLike[str] | None, env: Mapping[str, str] | None) -> ProgramTarget:
     """An agent by its name: the user's own, a known one, or one of the registry that the user gave."""
-<<<<<<< HEAD
-    if name.lower().startswith(_SCHEMES):
-        # The host alone: the rest of an address may hold secrets anywhere.
-        address = name.partition("://")[2].partition("/")[0].partition("?")[0].partition("#")[0].rpartition("@")[2]
-        raise AcpError(
-            f"`{address}` cannot be reached: this version connects to programs that it starts, not over a network",
-            hint="give the agent's command as a list of words",
-        )
     from antiphon.catalogue.agents import AgentMissing, UnknownAgent, start_of  # late: most targets are commands
-=======
-    from antiphon.catalogue.agents import AgentMissing, UnknownAgent, start_of  # only who asks by name pays for it
->>>>>>> ee2d665 (Connect to the address of a remote agent)
 
     try:
         found = start_of(name)
