@@ -13,6 +13,7 @@
     │   │   └── StdioClosed       this program was started without stdin or stdout
     │   └── RemoteProtocolError   by the peer
     ├── ConnectionClosed      the connection is closed; pending requests end with this
+    │   ├── ConnectionRefused it was not opened: a remote agent was not reached, or its server refused
     │   ├── ProcessDied       because the program at the other end ended, with its status and the end of its stderr
     │   └── TurnLost          in the middle of a turn; it may have done some of its work, so it was not sent again
     ├── SpawnFailed           a program could not be started
@@ -51,6 +52,7 @@ __all__ = [
 _MADE_IN: "Mapping[str, str]" = {
     "AgentMissing": "catalogue.agents", "AmbiguousId": "client.agent", "AttachmentError": "client.attachments",
     "BadCursor": "store.errors", "CliMissing": "catalogue.programs", "CliProblem": "catalogue.programs", "CliTooOld": "engines.cli_program",
+    "ConnectionRefused": "transports.remote",
     "DirectoryInUse": "store.errors", "EditRefused": "config.edits", "FileProblem": "local.problems", "LiveElsewhere": "store.locks", "NoSuchAgent": "config.edits",
     "NoSuchSession": "store.errors", "NotAFile": "local.problems", "NotJsonc": "editors.jsonc", "NotPermitted": "local.problems",
     "NotText": "local.problems", "NotThere": "local.problems", "NothingToTrust": "permission.project_trust", "OutsideRoots": "local.problems",

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from pathlib import Path
+from socket import socket
 
 import pytest
 
@@ -34,11 +35,21 @@ async def refused(target: object, **options: object) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("address", ["https://user:pw@host/acp?token=secret", "ws://host:1234", "HTTP://host"])
-async def test_an_address_is_refused_in_one_sentence_without_its_secrets(address: str) -> None:
+@pytest.mark.parametrize("scheme", ["http", "HTTPS", "ws", "wss"])
+async def test_an_address_that_cannot_be_reached_is_refused_in_one_sentence_without_its_secrets(scheme: str) -> None:
+    with socket() as taken:  # bound and not listening: nothing else gets the port, and it refuses
+        taken.bind(("127.0.0.1", 0))
+        host = f"127.0.0.1:{taken.getsockname()[1]}"
+        said = await refused(f"{scheme}://{host}/acp?token=secret#secret", headers={"X-Key": "secret"})
+    sentence, hint = said.split("\n")
+    assert host in sentence and "was not reached" in sentence and hint.startswith("hint: ")
+    assert "secret" not in said
+
+
+@pytest.mark.parametrize("address", ["https://user:pw@host/acp?token=secret", "tcp://host:1234?token=secret"])
+async def test_an_address_that_is_none_or_has_a_password_is_refused_without_it(address: str) -> None:
     said = await refused(address)
-    assert "host" in said and "not over a network" in said and "\nhint: " in said
-    assert "secret" not in said and "pw" not in said
+    assert "host" in said and "\nhint: " in said and "secret" not in said and "pw" not in said
 
 
 @pytest.mark.parametrize("target", ["lute", "echo hello"])

@@ -11,7 +11,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from antiphon.transports.asgi import AcpEndpoint
+from antiphon.transports.asgi import AcpEndpoint, EndpointLimits
 from antiphon.transports.sse import EventParser
 from tests.limits import limit
 from tests.transports.serving import serve_demo, served
@@ -101,7 +101,7 @@ def prompt(id: object, session: str, text: str) -> Json:
 
 
 async def test_what_makes_no_sense_gets_a_status_and_a_sentence() -> None:
-    async with raw_client(limit=10_000) as raw:
+    async with raw_client(limits=EndpointLimits(message=10_000)) as raw:
         await raw.open()
         post, ours = raw.client.post, {"Acp-Connection-Id": raw.id}
         json = {"Content-Type": "application/json"}
@@ -226,7 +226,10 @@ async def test_a_page_of_another_host_opens_no_socket() -> None:
 
 
 async def test_a_message_over_the_limit_closes_the_socket_with_its_reason() -> None:
-    async with served(AcpEndpoint(serve_demo, limit=1000)) as host, connect(f"ws://{host}/acp") as socket:
+    async with (
+        served(AcpEndpoint(serve_demo, limits=EndpointLimits(message=1000))) as host,
+        connect(f"ws://{host}/acp") as socket,
+    ):
         await socket.send("x" * 2000)
         with pytest.raises(ConnectionClosed):
             await socket.recv()

@@ -27,11 +27,13 @@ EXTRAS: Final = {
     "policy": ("tree_sitter", "tree_sitter_bash"),
     "claude": ("claude_agent_sdk",),
     "codex": ("codex_cli_bin",),
+    "serve": ("httptools", "httpx", "uvicorn", "websockets"),
 }
 """What can be installed besides → the packages that it brings."""
 
 _WITHOUT: Final = {
     "chat": "`antiphon chat` does not work without it",
+    "serve": "without it an agent on a network can be neither reached nor served",
     "policy": "without it a Bash rule allows nothing: such calls are asked about",
 }
 _PROGRAMS: Final = {"claude": CLAUDE, "codex": CODEX}

@@ -11,6 +11,11 @@ Files in reading order:
     guard.py     the supervisor that starts a child and outlives us
     watcher.py   the program that the supervisor runs
     tree.py      the processes that a child has started, found and ended
+    remote.py    the address of a remote agent, and what both profiles share
+    sse.py       server-sent events out of a stream of bytes, without I/O
+    websocket.py a WebSocket to a remote agent
+    http.py      streamable HTTP to a remote agent
+    asgi/        the server end of both, as an ASGI application
 """
 
 import sys

@@ -34,6 +34,7 @@ from antiphon.transports.remote import (
     not_reached,
     on_lines,
     refused_by_status,
+    shown_address,
 )
 from antiphon.transports.sse import EventParser
 
@@ -160,7 +161,9 @@ class HttpTransport(Transport):
         self._connection_id = response.headers.get(CONNECTION_ID, "")
         if not self._connection_id:
             hint = "check the address: an agent is usually at `/acp`"
-            raise ConnectionRefused(f"`{self._url}` does not speak ACP: its answer has no `{CONNECTION_ID}`", hint=hint)
+            raise ConnectionRefused(
+                f"`{shown_address(self._url)}` does not speak ACP: its answer has no `{CONNECTION_ID}`", hint=hint
+            )
         self._listen(None)
         self._receive(response.content)
 
@@ -249,7 +252,7 @@ class HttpTransport(Transport):
         self._fail(error)
 
     def _fail(self, error: AcpError) -> None:
-        closed = error if isinstance(error, ConnectionClosed) else ConnectionClosed(str(error), hint=error.hint)
+        closed = error if isinstance(error, ConnectionClosed) else ConnectionClosed(error.sentence, hint=error.hint)
         closed.__cause__ = error if closed is not error else None
         self._lose(closed)
         self._room.set()

@@ -1,23 +1,24 @@
 """What the ends of a remote connection share: headers, the way of a message, limits, cookies, and why a server said no."""
 
+import os
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
+from urllib.parse import urldefrag, urlsplit
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from antiphon.errors import AcpError, ExtraMissing, LocalProtocolError
+from antiphon.errors import ConnectionClosed, ExtraMissing, LocalProtocolError
 
 if TYPE_CHECKING:
     from antiphon.transports.base import Transport
 
 __all__ = [
     "CLOSE_TIMEOUT", "CONNECTION_ID", "OPEN_TIMEOUT", "REPLAYS", "SCHEMES", "SESSION_ID", "ConnectionRefused", "CookieJar",
-    "MessageHead", "RemoteAddress", "head_of", "not_reached", "on_lines", "refused_by_status",
+    "MessageHead", "RemoteAddress", "head_of", "not_reached", "on_lines", "refused_by_status", "shown_address",
 ]  # fmt: skip
 
 OPEN_TIMEOUT: Final = 30.0
@@ -103,7 +104,7 @@ def on_lines(text: bytes) -> bytes:
     return flat
 
 
-class ConnectionRefused(AcpError):
+class ConnectionRefused(ConnectionClosed):
     """A remote agent could not be reached, or did not let us in."""
 
     def __init__(self, sentence: str, *, status: int | None = None, hint: str = "") -> None:
@@ -131,7 +132,7 @@ class CookieJar:
 
 
 _HINTS: Final = {
-    401: "give its token, as in `--token` or `token=…`",
+    401: "give its token, as in `--token-file`, ANTIPHON_TOKEN or `token=…`",
     403: "the server does not let this client in: check the token and the address",
     404: "check the path of the address: an agent is usually at `/acp`",
     421: "use the name or the address that the server listens to",
@@ -140,10 +141,17 @@ _HINTS: Final = {
 }
 
 
+def shown_address(url: str) -> str:
+    """Return an address as it may be shown: without a password, a query and a fragment, any of which may be secret."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
 def refused_by_status(url: str, status: int, location: str | None) -> ConnectionRefused:
     """Return the error for a status with which a server refused to open a connection."""
+    url = shown_address(url)
     if 300 <= status < 400:
-        sentence = f"`{url}` redirects to `{location or 'another address'}`"
+        sentence = f"`{url}` redirects to `{shown_address(location) if location else 'another address'}`"
         return ConnectionRefused(sentence, status=status, hint="use that address if you trust it")
     hint = _HINTS.get(status, "look into the log of the server")
     return ConnectionRefused(f"`{url}` refused the connection with HTTP status {status}", status=status, hint=hint)
@@ -151,6 +159,7 @@ def refused_by_status(url: str, status: int, location: str | None) -> Connection
 
 def not_reached(url: str, error: BaseException, timeout: float | None) -> ConnectionRefused:
     """Return the error for a server that was not reached at all. The cause may be deep inside of what a library raised."""
+    url = shown_address(url)
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -160,8 +169,9 @@ def not_reached(url: str, error: BaseException, timeout: float | None) -> Connec
             limit = f" within {timeout:g} seconds" if timeout is not None else ""
             return ConnectionRefused(f"`{url}` did not answer{limit}", hint="check that it runs and can be reached")
         if isinstance(cause, OSError) and (cause.strerror or cause.errno is not None):
-            sentence = f"`{url}` was not reached: {cause.strerror}"
-            return ConnectionRefused(sentence, hint="check that it runs and can be reached")
+            # asyncio writes the address into `strerror`, with all that it tried.
+            reason = os.strerror(cause.errno) if cause.errno is not None and cause.errno > 0 else cause.strerror
+            return ConnectionRefused(f"`{url}` was not reached: {reason}", hint="check that it runs and can be reached")
         cause = cause.__cause__ or cause.__context__
     return ConnectionRefused(f"`{url}` was not reached: {error}", hint="check the address, and that it runs")
 
@@ -202,7 +212,7 @@ class RemoteAddress:
             )
         self.name = parts.path if parts.scheme == "unix" else parts.netloc
         """What it is called in errors: the host, without what may be secret."""
-        self._url = url
+        self._url = urldefrag(url).url
         self._socket = parts.path if parts.scheme == "unix" else None
         self._scheme = parts.scheme
         self._headers = {**(headers or {}), **({"Authorization": f"Bearer {token}"} if token else {})}

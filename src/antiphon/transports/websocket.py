@@ -36,6 +36,7 @@ from antiphon.transports.remote import (
     not_reached,
     on_lines,
     refused_by_status,
+    shown_address,
 )
 
 __all__ = ["WebSocketTransport", "open_websocket"]
@@ -240,19 +241,20 @@ async def open_websocket(
 
 
 def _refused(url: str, error: Exception, timeout: float | None) -> ConnectionRefused:
-    """Say in a sentence why a connection did not come about."""
+    """Return the error for a connection that was not opened."""
+    shown = shown_address(url)
     match error:
         case InvalidStatus():
             return refused_by_status(url, error.response.status_code, error.response.headers.get("Location"))
         case InvalidURI() | ValueError():
             return ConnectionRefused(
-                f"`{url}` is not the address of a WebSocket", hint="write it like `wss://host/acp`"
+                f"`{shown}` is not the address of a WebSocket", hint="write it like `wss://host/acp`"
             )
         case InvalidProxyStatus() | ProxyError():
             return ConnectionRefused(
-                f"the proxy did not open the way to `{url}`: {error}", hint="check HTTPS_PROXY and NO_PROXY"
+                f"the proxy did not open the way to `{shown}`: {error}", hint="check HTTPS_PROXY and NO_PROXY"
             )
         case InvalidHandshake():
-            return ConnectionRefused(f"`{url}` does not speak WebSocket: {error}", hint="check the address")
+            return ConnectionRefused(f"`{shown}` does not speak WebSocket: {error}", hint="check the address")
         case _:
             return not_reached(url, error, timeout)

@@ -1,0 +1,435 @@
+"""The two transports of a server: a WebSocket that was accepted, and a connection over posts and streams of events."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from typing import Any, Final, Protocol, TypeAlias
+
+from msgspec import UNSET, UnsetType
+
+from antiphon.errors import ConnectionClosed, fresh
+from antiphon.rpc.envelope import RequestId
+from antiphon.transports.base import OUTPUT_HIGH, Transport
+from antiphon.transports.remote import CLOSE_TIMEOUT, REPLAYS, MessageHead, head_of, on_lines
+from antiphon.transports.sse import KEEP_ALIVE, encode_event
+
+__all__ = ["LINES", "HttpConnection", "LineSocket", "Receive", "Scope", "Send", "SocketConnection"]
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+IDLE_TIMEOUT: Final = 300.0
+"""Seconds that a connection over HTTP lives without a stream and without a post: its client is gone."""
+
+KEEP_ALIVE_INTERVAL: Final = 15.0
+"""Seconds of silence after which a stream gets a comment."""
+
+REPLAY_LIMIT: Final = 1024 * 1024
+"""Bytes of sent events that a stream keeps for a client that comes back."""
+
+BUFFER_LIMIT: Final = 64 * 1024 * 1024
+"""Bytes that wait for streams which no client reads, in one connection. More ends it: the client is not coming."""
+
+CHUNK: Final = 256 * 1024
+"""Bytes of events that leave in one piece."""
+
+LINES: Final = "antiphon.lines"
+"""The ASGI extension of a server that takes many frames at once. In the scope it is a `LineSocket`."""
+
+
+class LineSocket(Protocol):
+    """A WebSocket whose frames are lines: many at once in both directions, without a task and a wait for each."""
+
+    paused: bool
+    """Whether the client does not read fast enough."""
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that the client has not taken yet."""
+
+    def attach(self, connection: "SocketConnection", limit: int) -> None:
+        """Hand what arrives to `connection`, from now on; a message over the limit closes the socket."""
+
+    def write_lines(self, lines: bytes) -> None:
+        """Send each line as a text frame, all in one write."""
+
+    def read(self, wanted: bool) -> None:
+        """Read, or read no more until it is wanted again."""
+
+
+class ServerTransport(Transport):
+    """What both have in common: frames are handed to the reader when it reads, and writers wait for room."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._reading = asyncio.Event()
+        self._room = asyncio.Event()
+        self._queued = 0
+        """Bytes of frames that have not left yet."""
+
+    @property
+    def unsent(self) -> int:
+        return len(self.out) + self._queued
+
+    async def drain(self) -> None:
+        self.flush()
+        await asyncio.sleep(0)
+        while self.unsent >= OUTPUT_HIGH and self.lost is None:
+            self._room.clear()
+            await self._room.wait()
+        if self.lost is not None:
+            raise fresh(self.lost)
+
+    def _left(self, size: int) -> None:
+        self._queued -= size
+        self._room.set()
+
+    async def _take(self, frames: bytes) -> None:
+        """Hand frames over, when the connection reads."""
+        await self._reading.wait()
+        if self.sink is not None and self.lost is None:
+            self.sink.block_received(frames)
+
+    def pause(self) -> None:
+        self._reading.clear()
+
+    def resume(self) -> None:
+        self._reading.set()
+
+    def _start_reading(self) -> None:
+        self.resume()
+
+    def _lose(self, error: ConnectionClosed) -> None:
+        super()._lose(error)
+        self._room.set()
+        self._reading.set()
+
+
+class SocketConnection(ServerTransport):
+    """A WebSocket that an ASGI server has accepted. A message is a text frame; one that came may hold several, each on a line."""
+
+    def __init__(self, scope: Scope, send: Send, limit: int) -> None:
+        super().__init__()
+        self._send = send
+        self._limit = limit
+        self._arrived = bytearray()
+        self._lines: LineSocket | None = (scope.get("extensions") or {}).get(LINES)
+        self._frames: deque[bytes] = deque()
+        self._work = asyncio.Event()
+        self._writer: asyncio.Task[None] | None = None
+        if self._lines is None:
+            self._writer = asyncio.get_running_loop().create_task(self._write())
+        else:
+            self._lines.attach(self, limit)
+
+    # What leaves.
+
+    @property
+    def unsent(self) -> int:
+        return len(self.out) + (self._queued if self._lines is None else self._lines.unsent)
+
+    def flush(self) -> None:
+        if not self.out or self.lost is not None:
+            return
+        if self._lines is None:
+            lines, self.out = bytes(self.out), bytearray()
+            self._queued += len(lines)
+            self._frames += lines.splitlines()
+            self._work.set()
+        elif not self._lines.paused:
+            lines, self.out = bytes(self.out), bytearray()
+            self._lines.write_lines(lines)
+
+    def writable(self) -> None:
+        """Send on: the client has read."""
+        self.flush()
+        self._room.set()
+
+    async def _write(self) -> None:
+        """Send frame after frame, to a server that takes one at a time."""
+        try:
+            while True:
+                await self._work.wait()
+                self._work.clear()
+                while self._frames:
+                    frame = self._frames.popleft()
+                    await self._send({"type": "websocket.send", "text": frame.decode()})
+                    self._left(len(frame) + 1)
+        except (OSError, RuntimeError, UnicodeDecodeError) as error:  # the server's way to say that it is gone
+            self._lose(ConnectionClosed(f"the client is gone: {error}"))
+
+    # What arrives.
+
+    async def listen(self, receive: Receive) -> None:
+        """Read until the client leaves or the connection is closed."""
+        while self.lost is None:
+            message = await receive()
+            if message["type"] == "websocket.disconnect":
+                break
+            text = message.get("text")
+            if text is None:
+                continue  # a binary message, which the proposal says to ignore
+            if len(text) > self._limit:
+                await self._close_socket(1009, "a message is too large")
+                break
+            await self._take(on_lines(text.encode()) + b"\n")
+        self.deliver()
+        self._lose(ConnectionClosed("the client closed the connection"))
+
+    def text_received(self, text: bytes) -> None:
+        """Take a message from a `LineSocket`."""
+        self._arrived += on_lines(text)
+        self._arrived += b"\n"
+
+    def deliver(self) -> None:
+        """Hand over what has arrived, in one piece."""
+        if self._arrived and self._reading.is_set() and self.sink is not None and self.lost is None:
+            block, self._arrived = bytes(self._arrived), bytearray()
+            self.sink.block_received(block)
+
+    def pause(self) -> None:
+        super().pause()
+        if self._lines is not None:
+            self._lines.read(False)
+
+    def resume(self) -> None:
+        super().resume()
+        if self._lines is not None:
+            self._lines.read(True)
+            self.loop.call_soon(self.deliver)
+
+    # The end.
+
+    async def _close_socket(self, code: int, reason: str) -> None:
+        with suppress(OSError, RuntimeError):
+            await self._send({"type": "websocket.close", "code": code, "reason": reason})
+
+    async def close(self) -> None:
+        if self.lost is None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_TIMEOUT):
+                    self.flush()
+                    while (self._queued or self.out) and self.lost is None:
+                        self._room.clear()
+                        await self._room.wait()
+        if self._writer is not None:
+            self._writer.cancel()
+            await asyncio.gather(self._writer, return_exceptions=True)
+        if self.lost is None:
+            await self._close_socket(1000, "")
+        self._lose(ConnectionClosed("the connection is closed"))
+
+
+class _EventStream:
+    """The events of a session or of the connection: those that wait, and those that were sent last."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[tuple[bytes, int]] = deque()
+        self.changed = asyncio.Event()
+        self.reader: object | None = None
+        """The request that reads it; another one takes its place."""
+        self._sent: deque[tuple[int, bytes]] = deque()
+        self._sent_size = 0
+        self._number = 0
+
+    def put(self, frame: bytes, number: int = 0) -> None:
+        """Add a frame; `number` is that of its event, the next one without it."""
+        self.waiting.append((frame, number))
+        self.changed.set()
+
+    def take(self) -> tuple[bytes, int]:
+        """Return some of what waits as events in one piece, and the bytes of their frames."""
+        parts, size = [], 0
+        while self.waiting and size < CHUNK:
+            frame, number = self.waiting.popleft()
+            self._number = number or self._number + 1
+            event = encode_event(frame, str(self._number))
+            self._remember(event)
+            parts.append(event)
+            size += len(frame) + 1
+        return b"".join(parts), size
+
+    def _remember(self, event: bytes) -> None:
+        self._sent.append((self._number, event))
+        self._sent_size += len(event)
+        while self._sent_size > REPLAY_LIMIT and len(self._sent) > 1:
+            self._sent_size -= len(self._sent.popleft()[1])
+
+    def after(self, last_id: str) -> bytes:
+        """Return what was sent after the event that a client has seen last; nothing for a client that names none."""
+        if not last_id.isascii() or not last_id.isdecimal():
+            return b""
+        return b"".join(event for number, event in self._sent if number > int(last_id[:18]))
+
+
+class HttpConnection(ServerTransport):
+    """A connection over streamable HTTP: posts come in, frames leave on the stream that they belong to."""
+
+    routed = True
+
+    def __init__(self, initialize_id: RequestId, principal: object = None) -> None:
+        super().__init__()
+        self.principal = principal
+        self.stream_opened: Callable[[str | None, str], None] | None = None
+        """Called with the session of a stream that a client opens, None for that of the connection, and its `Last-Event-ID`.
+
+        What is set here sends again what the client missed; what was sent already is then not repeated from memory.
+        """
+        self.initialized: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        """The response to `initialize`, which is the answer to its post."""
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._initialize_id = initialize_id
+        self._streams: dict[str | None, _EventStream] = {None: _EventStream()}
+        self._asked: dict[tuple[type, RequestId], str | None] = {}
+        """The session of each request of the client that waits for its response. The type counts: 1 is not "1"."""
+        self._unheard: set[str] = set()
+        """Sessions that were loaded and have no stream: they are sent on that of the connection (rule 4)."""
+        self._busy = 0
+        self._idle = asyncio.get_running_loop().call_later(IDLE_TIMEOUT, self._expire)
+
+    @property
+    def open_streams(self) -> int:
+        """Streams that clients read now."""
+        return self._busy
+
+    # What arrives.
+
+    async def posted(self, body: bytes, head: MessageHead, session: str | None) -> None:
+        """Take a message of the client."""
+        self._live()
+        if head.name and (id := head.request_id) is not None:
+            self._asked[type(id), id] = session
+        if head.name in REPLAYS and session is not None and session not in self._streams:
+            self._unheard.add(session)
+        await self._take(on_lines(body) + b"\n")
+
+    # What leaves.
+
+    def flush(self) -> None:
+        """Send frames whose way has to be read from them, as those that were written into `out`."""
+        if self.out:
+            lines, self.out = bytes(self.out), bytearray()
+            for line in lines.splitlines():
+                head = head_of(line)
+                if head is None or not head.name:
+                    self.route(line, None, UNSET if head is None else head.request_id)
+                else:
+                    self.route(line, None if head.name.startswith("$/") else head.session_of(head.params), UNSET)
+
+    def route(self, frame: bytes, session_id: str | None, answers: RequestId | UnsetType) -> None:
+        if self.lost is not None:
+            return
+        if not isinstance(answers, UnsetType):
+            session_id = self._asked.pop((type(answers), answers), None)
+            if answers == self._initialize_id and not self.initialized.done():
+                self.initialized.set_result(frame)
+                return
+        self.put(frame, session_id)
+
+    def put(self, frame: bytes, session_id: str | None, number: int = 0) -> None:
+        """Send a frame on the stream of a session, None for that of the connection, as the event of that number."""
+        if self.lost is not None:
+            return
+        if session_id in self._unheard:
+            session_id, number = None, 0
+        stream = self._streams.get(session_id)
+        if stream is None:
+            stream = self._streams[session_id] = _EventStream()
+        self._queued += len(frame) + 1
+        stream.put(frame, number)
+        if self._queued > BUFFER_LIMIT:
+            self._lose(ConnectionClosed("the client does not read what is sent to it"))
+
+    def discard(self, session_id: str | None) -> None:
+        """Forget what waits for the stream of a session: it will be sent again."""
+        if (stream := self._streams.get(session_id)) is not None:
+            self._left(sum(len(frame) + 1 for frame, _ in stream.waiting))
+            stream.waiting.clear()
+
+    async def send_events(self, session: str | None, last_id: str, receive: Receive, send: Send) -> None:
+        """Send the events of a session, or of the connection, until the client leaves or another reader takes over."""
+        stream = self._streams.setdefault(session, _EventStream())
+        self._unheard.discard(session or "")
+        again = b""
+        if self.stream_opened is not None:
+            self.stream_opened(session, last_id)
+        else:
+            again = stream.after(last_id)
+        reader = stream.reader = object()
+        stream.changed.set()  # another reader looks up and leaves
+        headers = [
+            (b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache, no-transform"), (b"x-accel-buffering", b"no"),
+        ]  # fmt: skip
+        self._busy += 1
+        leaving = asyncio.ensure_future(_left(receive))
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": again or KEEP_ALIVE, "more_body": True})
+            while stream.reader is reader and self.lost is None and not leaving.done():
+                chunk, size = stream.take()
+                if chunk:
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                    self._left(size)
+                else:
+                    await self._wait(stream, leaving, send)
+            await send({"type": "http.response.body", "body": b""})
+        except OSError:
+            pass  # the client left while something was sent: it gets it again with `Last-Event-ID`
+        finally:
+            leaving.cancel()
+            self._busy -= 1
+            if stream.reader is reader:
+                stream.reader = None
+            self._live()
+
+    async def _wait(self, stream: _EventStream, leaving: "asyncio.Future[None]", send: Send) -> None:
+        stream.changed.clear()
+        change = asyncio.ensure_future(stream.changed.wait())
+        try:
+            watched: list[asyncio.Future[Any]] = [change, leaving, self.over]
+            done, _ = await asyncio.wait(watched, timeout=KEEP_ALIVE_INTERVAL, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            change.cancel()
+        if not done:
+            await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
+
+    # The end.
+
+    def _live(self) -> None:
+        self._idle.cancel()
+        if not self.over.done():
+            self._idle = asyncio.get_running_loop().call_later(IDLE_TIMEOUT, self._expire)
+
+    def _expire(self) -> None:
+        if self._busy:
+            self._live()
+        else:
+            self._lose(ConnectionClosed("the client is gone"))
+
+    def _lose(self, error: ConnectionClosed) -> None:
+        super()._lose(error)
+        self._idle.cancel()
+        if not self.over.done():
+            self.over.set_result(None)
+        if not self.initialized.done():
+            self.initialized.set_exception(error)
+            self.initialized.exception()  # seen, also if nothing waits for it
+        for stream in self._streams.values():
+            stream.changed.set()
+
+    async def close(self) -> None:
+        self.flush()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_TIMEOUT):
+                while self._busy and self._queued and self.lost is None:
+                    self._room.clear()
+                    await self._room.wait()
+        self._lose(ConnectionClosed("the connection is closed"))
+
+
+async def _left(receive: Receive) -> None:
+    """Wait until the client of a request has left."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

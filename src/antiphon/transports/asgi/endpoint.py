@@ -1,0 +1,366 @@
+"""Both remote profiles as one ASGI application: WebSocket, and streamable HTTP with server-sent events.
+
+It moves frames and reads only what their way depends on: the id, the method and the session. Strict in what it sends,
+lenient in what it takes, because the clients of the official SDKs differ:
+
+1. The session is the one in the params; a header that names another is refused, a missing one is not.
+2. A stream for a session that is not known yet is opened: some clients listen before they load.
+3. A second stream for the same session takes the place of the first, which may belong to a phone that fell asleep.
+4. A session that was loaded before its stream was opened is sent on the stream of the connection: some clients open no other.
+5. The response to a request about a session goes where its updates go, so it never overtakes them.
+6. Events have numbers; `Last-Event-ID` gets what was sent after it, as far back as `REPLAY_LIMIT`.
+
+Each request is admitted by itself: a connection belongs to the principal that opened it, and for any other there is none of that id.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Final, TypeAlias
+
+from antiphon.errors import ConnectionClosed
+from antiphon.transports.asgi.connections import HttpConnection, Receive, Scope, Send, SocketConnection
+from antiphon.transports.base import Transport
+from antiphon.transports.framing import MAX_FRAME
+from antiphon.transports.remote import CLOSE_TIMEOUT, CONNECTION_ID, SESSION_ID, MessageHead, head_of
+
+__all__ = [
+    "AcpEndpoint",
+    "Admission",
+    "Admit",
+    "EndpointLimits",
+    "Refusal",
+    "Serve",
+    "foreign_origin",
+    "header_of",
+    "respond",
+]
+
+INITIALIZE_TIMEOUT: Final = 30.0
+"""Seconds until the response to `initialize`, which is the answer to its post."""
+
+BODY_TIMEOUT: Final = 60.0
+"""Seconds in which the whole body of a post has to arrive."""
+
+MAX_ID: Final = 1024
+"""Characters of a connection or session id in a header."""
+
+Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
+Serve: TypeAlias = Callable[[Transport], Awaitable[None]]
+"""Serves one connection until it is over."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A request that is let in: for whom, and what serves the connection that it may open."""
+
+    serve: Serve
+    principal: object = None
+    """Compared with that of the request which opened a connection. None: all requests are of the same principal."""
+    subprotocol: str | None = None
+    """The one of the offered WebSocket subprotocols that is accepted."""
+    headers: Headers = ()
+    """Headers of the response that opens a connection, such as a cookie."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A request that is not let in: the HTTP status, and a sentence."""
+
+    status: int
+    sentence: str
+    headers: Headers = ()
+
+
+Admit: TypeAlias = Callable[[Scope], Awaitable[Admission | Refusal]]
+"""Decides about one request. It is called for every one, also on connections that are open."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointLimits:
+    """The limits of an endpoint; one that is reached refuses what is new and keeps what is open."""
+
+    message: int = MAX_FRAME
+    """Bytes of a message."""
+    connections: int = 1000
+    streams: int = 64
+    """Streams that one connection has open."""
+
+
+class AcpEndpoint:
+    """An ASGI application that serves an agent at whatever path it is mounted.
+
+    `serve` gets a transport for each connection and serves it until it ends. A browser's request from a page of another host is
+    refused unless its origin is in `origins`. With `admit` both are decided for each request by that function.
+    """
+
+    def __init__(
+        self,
+        serve: Serve | None = None,
+        *,
+        admit: Admit | None = None,
+        origins: Collection[str] = (),
+        limits: EndpointLimits | None = None,
+    ) -> None:
+        if (serve is None) == (admit is None):
+            raise TypeError("give either `serve` or `admit`")
+        self._admit: Admit = admit or _admit_same_origin(serve, origins)  # type: ignore[arg-type]  # one of them is given
+        self._limits = limits or EndpointLimits()
+        self._connections: dict[str, HttpConnection] = {}
+        self._sockets: set[SocketConnection] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "websocket":
+            await self._websocket(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._http(scope, receive, send)
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await self.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def close(self) -> None:
+        """End every connection, and wait until what served them has ended."""
+        await asyncio.gather(*(connection.close() for connection in (*self._connections.values(), *self._sockets)))
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many connections as the limit allows."""
+        return len(self._connections) + len(self._sockets) >= self._limits.connections
+
+    # WebSocket.
+
+    async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()  # websocket.connect
+        admission = await self._admit(scope)
+        if isinstance(admission, Admission) and self.is_full:
+            admission = _FULL
+        if isinstance(admission, Refusal):
+            await _refuse_socket(scope, send, admission)
+            return
+        id = token_hex(16)
+        headers = [(_CONNECTION, id.encode()), *admission.headers]
+        await send({"type": "websocket.accept", "subprotocol": admission.subprotocol, "headers": headers})
+        transport = SocketConnection(scope, send, self._limits.message)
+        self._sockets.add(transport)
+        serving = asyncio.ensure_future(admission.serve(transport))
+        listening = asyncio.ensure_future(transport.listen(receive))
+        try:
+            await asyncio.wait([serving, listening], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._sockets.discard(transport)
+            await _end(serving, transport)
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+
+    # Streamable HTTP.
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        admission = await self._admit(scope)
+        if isinstance(admission, Refusal):
+            await respond(send, admission.status, admission.sentence, *admission.headers)
+            return
+        match scope["method"]:
+            case "POST":
+                await self._post(scope, receive, send, admission)
+            case "GET":
+                await self._get(scope, receive, send, admission)
+            case "DELETE":
+                connection = self._connection(scope, admission)
+                if connection is None:
+                    await respond(send, 404, "there is no such connection")
+                else:
+                    await connection.close()
+                    await respond(send, 202)
+            case _:
+                await respond(send, 405, "use GET, POST or DELETE", (b"allow", b"GET, POST, DELETE"))
+
+    def _connection(self, scope: Scope, admission: Admission) -> HttpConnection | None:
+        """Return the connection that a request names, if it belongs to the principal of the request."""
+        found = self._connections.get(header_of(scope, _CONNECTION))
+        return found if found is not None and found.principal == admission.principal else None
+
+    async def _post(self, scope: Scope, receive: Receive, send: Send, admission: Admission) -> None:
+        if header_of(scope, b"content-type").partition(";")[0].strip().lower() != "application/json":
+            await respond(send, 415, "the body has to be `application/json`")
+            return
+        body = await _body(receive, self._limits.message)
+        if isinstance(body, Refusal):
+            await respond(send, body.status, body.sentence)
+            return
+        if body.lstrip()[:1] == b"[":
+            await respond(send, 501, "batches are not supported")
+            return
+        head = head_of(body)
+        if head is None:
+            await respond(send, 400, "the body has to be a JSON-RPC message")
+            return
+        id, named, session = header_of(scope, _CONNECTION), header_of(scope, _SESSION), head.session_of(head.params)
+        if head.name == "initialize" and not id:
+            await self._initialize(body, head, send, admission)
+            return
+        if problem := _mistake(head, id, named, session):
+            await respond(send, 400, problem)
+            return
+        connection = self._connection(scope, admission)
+        if connection is None:
+            await respond(send, 404, "there is no such connection: it may have ended")
+            return
+        await connection.posted(body, head, session or named or None)
+        await respond(send, 202)
+
+    async def _initialize(self, body: bytes, head: MessageHead, send: Send, admission: Admission) -> None:
+        if head.request_id is None:
+            await respond(send, 400, "`initialize` needs an id")
+            return
+        if self.is_full:
+            await respond(send, _FULL.status, _FULL.sentence)
+            return
+        id = token_hex(16)
+        connection = self._connections[id] = HttpConnection(head.request_id, admission.principal)
+        task = asyncio.ensure_future(self._run(id, connection, admission.serve))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        await connection.posted(body, head, None)
+        try:
+            async with asyncio.timeout(INITIALIZE_TIMEOUT):
+                response = await asyncio.shield(connection.initialized)
+        except TimeoutError:
+            await connection.close()
+            await respond(send, 504, "the agent did not answer `initialize` in time")
+        except ConnectionClosed as error:
+            await respond(send, 500, str(error))
+        else:
+            headers = [(b"content-type", b"application/json"), (_CONNECTION, id.encode()), *admission.headers]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": response})
+
+    async def _run(self, id: str, connection: HttpConnection, serve: Serve) -> None:
+        serving = asyncio.ensure_future(serve(connection))
+        try:
+            await asyncio.wait([serving, connection.over], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            del self._connections[id]
+            await _end(serving, connection)
+
+    async def _get(self, scope: Scope, receive: Receive, send: Send, admission: Admission) -> None:
+        accepted = header_of(scope, b"accept")
+        if "text/event-stream" not in accepted and "*/*" not in accepted:
+            await respond(send, 406, "accept `text/event-stream`")
+            return
+        id, session = header_of(scope, _CONNECTION), header_of(scope, _SESSION)
+        if not id or len(id) > MAX_ID or len(session) > MAX_ID:
+            await respond(send, 400, f"`{CONNECTION_ID}` is missing, or an id is too long")
+            return
+        connection = self._connection(scope, admission)
+        if connection is None:
+            await respond(send, 404, "there is no such connection: it may have ended")
+        elif connection.open_streams >= self._limits.streams:
+            await respond(send, 429, "this connection has too many streams")
+        else:
+            await connection.send_events(session or None, header_of(scope, b"last-event-id"), receive, send)
+
+
+_FULL: Final = Refusal(503, "there are too many connections")
+_CONNECTION: Final = CONNECTION_ID.lower().encode()
+_SESSION: Final = SESSION_ID.lower().encode()
+
+
+def header_of(scope: Scope, name: bytes) -> str:
+    """Return a header of a request by its name in small letters; empty without it."""
+    for key, value in scope["headers"]:
+        if key == name:
+            found: str = value.decode("latin-1")
+            return found
+    return ""
+
+
+def foreign_origin(scope: Scope, origins: Collection[str] = ()) -> bool:
+    """Whether a request comes from a page of another host than it goes to, whose origin is not among those allowed."""
+    origin = header_of(scope, b"origin")
+    if not origin or origin in origins:
+        return False
+    return origin.partition("://")[2] != header_of(scope, b"host")
+
+
+def _admit_same_origin(serve: Serve, origins: Collection[str]) -> Admit:
+    allowed = frozenset(origins)
+
+    async def admit(scope: Scope) -> Admission | Refusal:
+        return Refusal(403, "this origin is not allowed") if foreign_origin(scope, allowed) else Admission(serve)
+
+    return admit
+
+
+def _mistake(head: MessageHead, id: str, named: str, session: str | None) -> str:
+    """Return what is wrong with the headers of a post; empty if nothing is."""
+    if not id or len(id) > MAX_ID or len(named) > MAX_ID:
+        return f"`{CONNECTION_ID}` is missing, or an id is too long"
+    if head.name == "initialize":
+        return "this connection has been initialized"
+    if named and session is not None and named != session:
+        return f"`{SESSION_ID}` and `params.sessionId` name different sessions"
+    return ""
+
+
+async def respond(send: Send, status: int, text: str = "", *headers: tuple[bytes, bytes]) -> None:
+    """Send a whole response: a status, and a sentence about it."""
+    body = f"{text}\n".encode() if text else b""
+    kind = [(b"content-type", b"text/plain; charset=utf-8")] if text else []
+    length = (b"content-length", str(len(body)).encode())
+    await send({"type": "http.response.start", "status": status, "headers": [*kind, length, *headers]})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _refuse_socket(scope: Scope, send: Send, refusal: Refusal) -> None:
+    """Refuse a WebSocket by its HTTP status where the server can send one; else it sends 403."""
+    if "websocket.http.response" not in (scope.get("extensions") or {}):
+        await send({"type": "websocket.close", "code": 1008, "reason": refusal.sentence[:100]})
+        return
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), *refusal.headers]
+    await send({"type": "websocket.http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": f"{refusal.sentence}\n".encode()})
+
+
+async def _body(receive: Receive, limit: int) -> bytes | Refusal:
+    """Return the body of a request, or why it is not taken. A client that left before its end posted nothing."""
+    parts, size = [], 0
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    return b""
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > limit:
+                    return Refusal(413, f"a message has at most {limit} bytes")
+                if not message.get("more_body", False):
+                    return b"".join(parts)
+    except TimeoutError:
+        return Refusal(408, "the body did not arrive in time")
+
+
+async def _end(serving: "asyncio.Future[None]", transport: Transport) -> None:
+    """Close a connection, and end what serves it."""
+    await transport.close()
+    await asyncio.wait([serving], timeout=CLOSE_TIMEOUT)
+    if not serving.done():
+        serving.cancel()
+        await asyncio.wait([serving], timeout=CLOSE_TIMEOUT)
+    if serving.done() and not serving.cancelled() and (error := serving.exception()) is not None:
+        _log.error("serving a connection failed", exc_info=error)
