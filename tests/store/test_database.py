@@ -11,7 +11,7 @@ from sqlite3 import Connection
 
 import pytest
 
-from antiphon.store import file
+from antiphon.store import database as store_database
 from antiphon.store.database import Database
 from antiphon.store.errors import StoreError
 from tests.limits import limit
@@ -39,7 +39,9 @@ def add(database: Database, text: str | None) -> "asyncio.Task[int | None]":
 async def test_jobs_are_done_in_order_and_give_their_results(tmp_path: Path) -> None:
     async with asyncio.timeout(10), Database(tmp_path / "db", WORDS) as database:
         assert await asyncio.gather(*[add(database, text) for text in "abc"]) == [1, 2, 3]
-        assert await database.read(words) == ["a", "b", "c"]
+        database.post(adding("d"))
+        assert await add(database, "e") == 5
+        assert await database.read(words) == ["a", "b", "c", "d", "e"]
 
 
 async def test_jobs_that_wait_together_share_a_commit(tmp_path: Path) -> None:
@@ -185,7 +187,7 @@ async def test_a_writer_waits_for_another_and_a_reader_does_not(tmp_path: Path) 
 async def test_a_lock_that_is_never_released_is_an_error_with_a_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file, "LOCK_PATIENCE", 0.05)
+    monkeypatch.setattr(store_database, "LOCK_PATIENCE", 0.05)
     async with asyncio.timeout(10), Database(tmp_path / "db", WORDS) as database:
         other = sqlite3.connect(tmp_path / "db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
@@ -249,7 +251,6 @@ async def test_when_sqlite_undoes_the_whole_transaction_the_neighbours_are_done_
 
 EXITS = """
 import asyncio, sys
-from antiphon.store import file
 from antiphon.store.database import Database
 
 async def main():

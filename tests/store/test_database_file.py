@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.store.database import Database
+from antiphon.store.database import Database, copy_of
 from antiphon.store.errors import StoreError
-from antiphon.store.file import copy_of
 from tests.store.stores import file_in, opened
 
 ONE = ("CREATE TABLE one (x)", "INSERT INTO one VALUES ('kept')")

@@ -11,17 +11,15 @@ from pathlib import Path
 import pytest
 
 from antiphon.errors import LocalProtocolError
-from antiphon.store.database import Database
+from antiphon.store.database import Database, DirectoryLock
 from antiphon.store.errors import DirectoryInUse
-from antiphon.store.file import DirectoryLock
 
 TABLES = (("CREATE TABLE word (id INTEGER PRIMARY KEY, word TEXT NOT NULL)",),)
 
 HOLDER = """
 import asyncio, sys
 from pathlib import Path
-from antiphon.store.database import Database
-from antiphon.store.file import DirectoryLock
+from antiphon.store.database import Database, DirectoryLock
 
 TABLES = (("CREATE TABLE word (id INTEGER PRIMARY KEY, word TEXT NOT NULL)",),)
 

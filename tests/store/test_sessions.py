@@ -8,7 +8,8 @@ import pytest
 
 from antiphon.store.errors import BadCursor, NoSuchSession, SessionExists
 from antiphon.store.sessions import SessionRow, SessionStore
-from tests.store.stores import START, Clock, opened
+from tests.store.stores import START, Clock, Gate, opened
+from tests.waits import idle
 
 ONE = b'{"sessionUpdate":"plan","entries":[]}'
 TWO = '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"ü"}}'.encode()
@@ -71,22 +72,17 @@ async def test_what_is_not_there_is_reported(tmp_path: Path) -> None:
                 await asking
 
 
-async def test_posted_updates_keep_their_place_among_awaited_ones(tmp_path: Path) -> None:
+async def test_updates_are_taken_as_they_are_when_they_are_given(tmp_path: Path) -> None:
     async with asyncio.timeout(10), opened(tmp_path) as store:
         await store.create("s", "demo", "/w")
-        for number in range(10):
-            updates = [b"%d" % (2 * number)]
-            store.post("s", updates)
-            updates.clear()  # the caller's list is the caller's again
-            await store.append("s", [b"%d" % (2 * number + 1)])
-        assert await store.history("s") == [b"%d" % number for number in range(20)]
-
-
-async def test_a_post_to_a_session_that_is_gone_is_raised_by_the_flush(tmp_path: Path) -> None:
-    async with asyncio.timeout(10), opened(tmp_path) as store:
-        store.post("gone", [ONE])
-        with pytest.raises(NoSuchSession, match="`gone`"):
-            await store.database.flush()
+        gate = Gate(store.database)
+        updates = [ONE]
+        appending = asyncio.ensure_future(store.append("s", updates))
+        await idle()
+        updates.clear()  # the caller's list is the caller's again
+        gate.open()
+        assert await appending == 1
+        assert await store.history("s") == [ONE]
 
 
 async def test_a_large_history_comes_in_pages(tmp_path: Path) -> None:

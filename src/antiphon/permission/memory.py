@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, cast
 
 from antiphon.errors import Advice
 from antiphon.policy import Remembered, Rule, RuleError, Verdict, applicable, closed_reason
+from antiphon.store.database import stamp
 from antiphon.store.decisions import Decision, scope_key
 from antiphon.store.errors import StoreError
-from antiphon.store.schema import stamp
 
 if TYPE_CHECKING:
     from antiphon.store.decisions import DecisionStore, Scope

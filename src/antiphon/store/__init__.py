@@ -2,9 +2,8 @@
 
 Files in reading order:
 
-    database.py    one file, one thread, group commit
-    file.py        how a file is opened, migrated, locked and made durable
-    schema.py      the tables, version by version, and how times are written
+    database.py    one file, one thread, group commit; how a file is opened, migrated, locked and made durable
+    schema.py      the tables, version by version
     sessions.py    sessions with their history, the ids of their engine sessions, their names; search
     decisions.py   remembered decisions, trusted projects, the audit log
     locks.py       one writer for each session

@@ -4,28 +4,277 @@ Jobs are plain functions of the connection, done in the order in which they were
 transaction, and so one wait for the disk; each has a savepoint of its own, so one that fails takes nothing of its neighbours along.
 A job has its result after the commit: then it is on the disk. A job touches nothing but the connection: what
 SQLite has undone is done again.
+
+Rule 1: several processes of ours may open, migrate and write one file at the same moment. What makes that safe: a rollback journal
+(not WAL), every writing transaction takes its lock at the start, and a process that finds the file locked waits its turn.
+Rule 2: a process that is to be the only one has the directory locked for itself alone (`DirectoryLock`), and its files use a
+write-ahead log: a commit is one sync instead of three. Others share the lock of the directory, so neither can begin beside the other.
+With two writing processes a write-ahead log can lose pages in SQLite before 3.51.3 (sqlite.org/wal.html, the WAL-reset bug).
 """
 
 import asyncio
 import atexit
+import fcntl
 import logging
+import os
+import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from sqlite3 import Connection
+from time import monotonic
 from types import TracebackType
-from typing import Any, Final, Generic, Self, TypeAlias, TypeVar
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
-from antiphon.errors import AcpError, fresh
-from antiphon.store.errors import StoreError, explained
-from antiphon.store.file import DirectoryLock, Migration, begin, commit, open_file
+import msgspec
 
-__all__ = ["Database"]
+from antiphon.config.places import make_private_directory
+from antiphon.errors import AcpError, LocalProtocolError, fresh
+from antiphon.store.errors import DirectoryInUse, StoreError, explained
+
+__all__ = ["Database", "DirectoryLock", "Migration", "copy_of", "stamp", "utc_now"]
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
+
+Migration: TypeAlias = Sequence[str]
+"""Statements that bring a file from one version to the next. Its place in the list is the version it starts from."""
+
+# Times as they are stored: UTC in ISO 8601, all of one width, so that the order of the texts is the order in time.
+
+
+def utc_now() -> datetime:
+    """The time, with its zone."""
+    return datetime.now(UTC)
+
+
+def stamp(moment: datetime) -> str:
+    """A moment as text, such as `2026-01-02T03:04:05.000000Z`."""
+    if moment.tzinfo is None:
+        raise ValueError("a time needs its zone, such as `datetime.now(UTC)`")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+# The file: its permissions, its durability, its tables brought up to date, and the lock of its directory.
+
+BUSY_TIMEOUT: Final = 0.02
+"""Seconds that SQLite itself waits for a lock. Short, because its pauses grow to 100 ms and a process that sleeps long is overtaken by
+others; we ask again until `LOCK_PATIENCE` is used up."""
+
+LOCK_PATIENCE: Final = 30.0
+"""Seconds until a locked file is an error. A commit takes milliseconds, so by then another process is stopped or stuck."""
+
+WAL_KEPT: Final = 64 * 1024 * 1024
+"""Bytes that the write-ahead log may keep on the disk after its pages went into the file."""
+
+_creating = threading.Lock()
+
+
+class DirectoryLock:
+    """A directory whose databases only this process opens. It is released by `release`, or when the process ends.
+
+    Raises:
+        DirectoryInUse: another process has it, or a database in it is open.
+        StoreError: it cannot be made or locked.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        try:
+            make_private_directory(directory)
+            self._descriptor = _locked(directory, fcntl.LOCK_EX)
+        except BlockingIOError:
+            raise DirectoryInUse(directory) from None
+        except OSError as error:
+            raise StoreError(f"`{directory}` cannot be locked: {error.strerror}", hint=_ELSEWHERE) from error
+
+    @property
+    def held(self) -> bool:
+        """Whether it was not released yet."""
+        return self._descriptor >= 0
+
+    def release(self) -> None:
+        """Let others open it. Close its databases first."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def check(self, path: Path) -> None:
+        """Raise if it does not cover this file."""
+        if not self.held or path.parent.resolve() != self.directory.resolve():
+            raise LocalProtocolError(f"the lock of `{self.directory}` does not cover `{path}`, or was released")
+
+    def __enter__(self) -> "DirectoryLock":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+_ELSEWHERE: Final = "check the permissions, or choose another directory"
+
+
+def _locked(directory: Path, how: int) -> int:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+class _FileConnection(sqlite3.Connection):
+    """A connection to a database, and the share in the lock of its directory that it holds as long as it is open."""
+
+    descriptor = -1
+
+    def close(self) -> None:
+        """Close the file, then release the share."""
+        super().close()
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def _share(connection: _FileConnection, directory: Path) -> None:
+    try:
+        connection.descriptor = _locked(directory, fcntl.LOCK_SH)
+    except BlockingIOError:
+        raise DirectoryInUse(directory) from None
+    except (
+        OSError
+    ):  # a directory that cannot be read, or a file system without such locks: then no process can have it alone
+        pass
+
+
+def open_file(path: Path, migrations: Sequence[Migration], lock: DirectoryLock | None = None) -> Connection:
+    """Return a connection to a file whose tables are those of `migrations`. The caller begins and ends its transactions.
+
+    With the lock of its directory the file has a write-ahead log.
+
+    Raises:
+        DirectoryInUse: another process has the directory for itself alone.
+        StoreError: it cannot be made, or was written by a newer version.
+    """
+    if lock is not None:
+        lock.check(path)
+    try:
+        _make_private(path)
+    except OSError as error:
+        hint = "check the permissions, or choose another directory with ANTIPHON_STATE_DIR"
+        raise StoreError(f"`{path}` cannot be made: {error.strerror}", hint=hint) from error
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT, isolation_level=None, factory=_FileConnection)
+    try:
+        if lock is None:
+            _share(connection, path.parent)
+        # TRUNCATE: the emptied journal is synced, so a commit survives a power cut; with DELETE the directory would have to be, too.
+        mode = "TRUNCATE" if lock is None else "WAL"
+        _patiently(connection, f"PRAGMA journal_mode = {mode}")
+        if lock is not None:
+            connection.execute(f"PRAGMA journal_size_limit = {WAL_KEPT}")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        _migrate(connection, path, migrations)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _begin(connection: Connection, *, writes: bool) -> int:
+    """Begin a transaction with the lock it needs, and return the file's version: reading it is what takes a reader's lock."""
+    return int(_patiently(connection, "BEGIN IMMEDIATE" if writes else "BEGIN", "PRAGMA user_version"))
+
+
+def _migrate(connection: Connection, path: Path, migrations: Sequence[Migration]) -> None:
+    newest = len(migrations)
+    if _patiently(connection, "PRAGMA user_version") == newest:
+        return
+    # Only under the lock is it known what is left to do: another process may be doing it now.
+    found = _begin(connection, writes=True)
+    try:
+        if found > newest:
+            raise _newer(path, found, newest)
+        if 0 < found < newest:
+            _keep_copy(path, found)
+        for migration in migrations[found:]:
+            for statement in migration:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {newest}")
+        _patiently(connection, "COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def copy_of(path: Path, version: int) -> Path:
+    """Return where the copy of a file is kept that had its tables in `version`."""
+    return path.with_name(f"{path.stem}-version-{version}{path.suffix}")
+
+
+def _keep_copy(path: Path, version: int) -> None:
+    """Copy the file as it is, beside itself. Runs under the lock of a migration, which lets others read and not write."""
+    copy = copy_of(path, version)
+    half = copy.with_name(f"{copy.name}.half")  # a copy that was cut short never has the name of a whole one
+    try:
+        half.unlink(missing_ok=True)
+        os.close(os.open(half, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(half)) as target:
+            source.backup(target)
+        half.replace(copy)
+    except (OSError, sqlite3.Error) as error:
+        hint = "make room on its disk, or choose another directory with ANTIPHON_STATE_DIR"
+        raise StoreError(
+            f"`{path}` cannot be brought up to date: no copy could be made ({error})", hint=hint
+        ) from error
+
+
+def _newer(path: Path, found: int, known: int) -> StoreError:
+    hint = "update this Antiphon and start it again, or give it a directory of its own with ANTIPHON_STATE_DIR"
+    return StoreError(
+        f"`{path}` was written by a newer Antiphon (its tables are version {found}, we know {known})", hint=hint
+    )
+
+
+def _make_private(path: Path) -> None:
+    """Make directory and file for the user alone."""
+    make_private_directory(path.parent)
+    # One thread at a time: closing a descriptor of the file would drop the locks of a connection that this process has to it.
+    with _creating:
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        except FileExistsError:
+            if path.is_file() and path.stat().st_mode & 0o077:
+                with suppress(PermissionError):  # it belongs to another user, who lets us write
+                    path.chmod(0o600)
+
+
+def _patiently(connection: Connection, *statements: str) -> Any:
+    """Execute statements until the lock is free, or `LOCK_PATIENCE` is used up; return what the last one gives. A try that fails undoes
+    the transaction that it began."""
+    give_up = monotonic() + LOCK_PATIENCE
+    outside = not connection.in_transaction
+    while True:
+        try:
+            cursor = connection.cursor()
+            for statement in statements:
+                cursor.execute(statement)
+            row = cursor.fetchone()
+            return row and row[0]
+        except sqlite3.Error as error:
+            if outside and connection.in_transaction:
+                connection.execute("ROLLBACK")
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY or monotonic() > give_up:
+                raise
+
+
+# The thread that uses it.
 
 MAX_GROUP: Final = 1000
 """Jobs that share a transaction. Beyond this the wait for the disk is a small part of the whole, and others want the lock."""
@@ -37,32 +286,16 @@ EXIT_LIMIT: Final = 2.0
 _open: "weakref.WeakSet[Database]" = weakref.WeakSet()
 
 
-class _Job(Generic[T]):
+class _Job(msgspec.Struct, eq=False):
     """Something to do, and what came of it. Without `call` it only marks a place in the queue."""
 
-    __slots__ = ("call", "error", "future", "last", "result", "writes")
-
-    def __init__(
-        self, call: Callable[[Connection], T] | None, future: "asyncio.Future[T] | None", *, writes: bool, last: bool
-    ) -> None:
-        self.call = call
-        self.future = future
-        self.writes = writes
-        self.last = last
-        self.result: Any = None
-        self.error: Exception | None = None
-
-    def settle(self) -> None:
-        """Give the result to the future. On the loop's thread."""
-        if self.future is None or self.future.done():
-            return  # not waited for, or not any more
-        if self.error is None:
-            self.future.set_result(self.result)
-        else:
-            self.future.set_exception(self.error)
-
-
-_AnyJob: TypeAlias = _Job[Any]
+    call: "Callable[[Connection], Any] | None"
+    future: "asyncio.Future[Any] | None" = None
+    """Gets the result; None: nothing waits for it."""
+    writes: bool = False
+    last: bool = False
+    result: Any = None
+    error: Exception | None = None
 
 
 class Database:
@@ -76,7 +309,7 @@ class Database:
         self._lock = lock
         self.path = Path(path)
         self._migrations = migrations
-        self._queue: SimpleQueue[_AnyJob] = SimpleQueue()
+        self._queue: SimpleQueue[_Job] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._connection: Connection | None = None  # the thread's alone
         self._lost: Exception | None = None  # the first failure of a posted job that was not raised yet
@@ -101,20 +334,26 @@ class Database:
         Raises:
             StoreError: the file cannot be used, with a hint; or whatever the job raised.
         """
-        return await self._ask(job, writes=True)
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._put(_Job(job, future, writes=True))
+        return await future
 
     async def read(self, job: Callable[[Connection], T]) -> T:
         """Do a job that only reads: it sees every job given before it, and does not wait for writers elsewhere."""
-        return await self._ask(job, writes=False)
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._put(_Job(job, future))
+        return await future
 
     def post(self, job: Callable[[Connection], object]) -> None:
         """Do a job that writes without waiting for it. If it fails that is logged, and raised by the next `flush`."""
-        self._put(_Job(job, None, writes=True, last=False))
+        self._put(_Job(job, writes=True))
 
     async def flush(self) -> None:
         """Wait until everything given so far is on the disk; raise the first failure of what was posted."""
         if self._thread is not None and not self._closed:
-            await self._ask(None, writes=False)
+            here: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._put(_Job(None, here))
+            await here
         self._raise_lost()
 
     async def close(self) -> None:
@@ -122,19 +361,14 @@ class Database:
         thread = self._thread
         if thread is not None and not self._closed:
             end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._put(_Job(None, end, writes=False, last=True))
+            self._put(_Job(None, end, last=True))
             self._closed = True
             await end
             thread.join()  # the job above was its last
         self._closed = True
         self._raise_lost()
 
-    async def _ask(self, call: Callable[[Connection], T] | None, *, writes: bool) -> T:
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._put(_Job(call, future, writes=writes, last=False))
-        return await future
-
-    def _put(self, job: _AnyJob) -> None:
+    def _put(self, job: _Job) -> None:
         if self._closed:
             raise StoreError(f"`{self.path}` was closed: open it again to use it")
         self._queue.put(job)
@@ -151,7 +385,7 @@ class Database:
     def _finish(self) -> None:
         """Have the thread end, for a program that exits without closing, or whose `close` was cancelled."""
         if self._thread is not None:
-            self._queue.put(_Job(None, None, writes=False, last=True))
+            self._queue.put(_Job(None, last=True))
             self._thread.join(EXIT_LIMIT)
 
     # The thread's side.
@@ -166,7 +400,7 @@ class Database:
                 self._connection.close()
             self._resolve(group)
 
-    def _next_group(self) -> list[_AnyJob]:
+    def _next_group(self) -> list[_Job]:
         """Wait for a job, and take along what waits behind it."""
         group = [self._queue.get()]
         try:
@@ -176,15 +410,16 @@ class Database:
             pass
         return group
 
-    def _transact(self, jobs: Sequence[_AnyJob]) -> None:
+    def _transact(self, jobs: Sequence[_Job]) -> None:
         if not jobs:
             return
         try:
             connection = self._connection = self._connection or open_file(self.path, self._migrations, self._lock)
-            writes = any(job.writes for job in jobs)
-            begin(connection, writes=writes, path=self.path, version=len(self._migrations))
+            found = _begin(connection, writes=any(job.writes for job in jobs))
+            if found != len(self._migrations):
+                raise _newer(self.path, found, len(self._migrations))
             if all(self._do(connection, job) for job in jobs):
-                commit(connection)
+                _patiently(connection, "COMMIT")  # on the disk then; readers may hold it up for a moment
                 return
         except Exception as error:  # the error belongs to the callers that wait, and the thread goes on
             self._let_go()
@@ -198,7 +433,7 @@ class Database:
             if job.error is None:
                 self._transact([job])
 
-    def _do(self, connection: Connection, job: _AnyJob) -> bool:
+    def _do(self, connection: Connection, job: _Job) -> bool:
         """Do one job in its savepoint. False: it failed, and SQLite has undone the whole transaction, as when the disk is full."""
         if job.call is None:
             return True
@@ -219,8 +454,8 @@ class Database:
         if connection is not None:
             connection.close()
 
-    def _resolve(self, group: Sequence[_AnyJob]) -> None:
-        waiting: dict[asyncio.AbstractEventLoop, list[_AnyJob]] = {}
+    def _resolve(self, group: Sequence[_Job]) -> None:
+        waiting: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
         for job in group:
             if job.future is not None:
                 waiting.setdefault(job.future.get_loop(), []).append(job)
@@ -243,6 +478,12 @@ def _finish_all() -> None:
 atexit.register(_finish_all)
 
 
-def _settle(jobs: Sequence[_AnyJob]) -> None:
+def _settle(jobs: Sequence[_Job]) -> None:
+    """Give the results to those that still wait. On the loop's thread."""
     for job in jobs:
-        job.settle()
+        if job.future is None or job.future.done():
+            continue
+        if job.error is None:
+            job.future.set_result(job.result)
+        else:
+            job.future.set_exception(job.error)

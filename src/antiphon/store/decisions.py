@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
-from antiphon.store.database import Database
-from antiphon.store.schema import stamp, utc_now
+from antiphon.store.database import Database, stamp, utc_now
 
 if TYPE_CHECKING:
     from antiphon.config.project_files import ProjectFile

@@ -3,30 +3,13 @@
 A migration that was released is never changed: files out there have seen it.
 """
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from antiphon.config.places import state_dir
-from antiphon.store.database import Database
-from antiphon.store.file import Migration
+from antiphon.store.database import Database, Migration
 
-__all__ = ["FILE_NAME", "MIGRATIONS", "open_database", "stamp", "utc_now"]
-
-# Times as they are stored: UTC in ISO 8601, all of one width, so that the order of the texts is the order in time.
-
-
-def utc_now() -> datetime:
-    """The time, with its zone."""
-    return datetime.now(UTC)
-
-
-def stamp(moment: datetime) -> str:
-    """A moment as text, such as `2026-01-02T03:04:05.000000Z`."""
-    if moment.tzinfo is None:
-        raise ValueError("a time needs its zone, such as `datetime.now(UTC)`")
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
+__all__ = ["FILE_NAME", "MIGRATIONS", "open_database"]
 
 FILE_NAME: Final = "antiphon.sqlite3"
 

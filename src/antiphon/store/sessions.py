@@ -9,9 +9,8 @@ from typing import Final
 
 import msgspec
 
-from antiphon.store.database import Database
+from antiphon.store.database import Database, stamp, utc_now
 from antiphon.store.errors import BadCursor, NoSuchSession, SessionExists
-from antiphon.store.schema import stamp, utc_now
 
 __all__ = [
     "MAX_LIST",
@@ -90,11 +89,21 @@ class SessionStore:
         Raises:
             NoSuchSession: it was deleted, or never was.
         """
-        return await self.database.run(self._appending(id, updates))
+        updates = tuple(updates)  # as they are now: the job comes later
+        at = stamp(self._clock())
 
-    def post(self, id: str, updates: Sequence[bytes]) -> None:
-        """Add to the history without waiting for the disk. `database.flush()` waits, and raises what went wrong."""
-        self.database.post(self._appending(id, updates))
+        def append(connection: Connection) -> int:
+            # The length is the sequence: under the writer's lock no other process can take the same numbers.
+            # Never back in time: another process may have a later one, and a clock may be set back.
+            change = "UPDATE session SET length = length + ?, updated_at = max(updated_at, ?) WHERE id = ?"
+            if connection.execute(change, (len(updates), at, id)).rowcount == 0:
+                raise NoSuchSession(id)
+            key, length = connection.execute("SELECT key, length FROM session WHERE id = ?", (id,)).fetchone()
+            rows = ((key, seq, data) for seq, data in enumerate(updates, length - len(updates) + 1))
+            connection.executemany("INSERT INTO history (session, seq, data) VALUES (?, ?, ?)", rows)
+            return int(length)
+
+        return await self.database.run(append)
 
     async def history(self, id: str) -> list[bytes]:
         """The whole history, in order."""
@@ -272,23 +281,6 @@ class SessionStore:
         """Forget a session and its history. False: it was not there."""
         deleted = "DELETE FROM session WHERE id = ?"
         return await self.database.run(lambda connection: connection.execute(deleted, (id,)).rowcount > 0)
-
-    def _appending(self, id: str, updates: Sequence[bytes]) -> Callable[[Connection], int]:
-        updates = tuple(updates)  # as they are now: the job comes later
-        at = self._time(None)
-
-        def append(connection: Connection) -> int:
-            # The length is the sequence: under the writer's lock no other process can take the same numbers.
-            # Never back in time: another process may have a later one, and a clock may be set back.
-            change = "UPDATE session SET length = length + ?, updated_at = max(updated_at, ?) WHERE id = ?"
-            if connection.execute(change, (len(updates), at, id)).rowcount == 0:
-                raise NoSuchSession(id)
-            key, length = connection.execute("SELECT key, length FROM session WHERE id = ?", (id,)).fetchone()
-            rows = ((key, seq, data) for seq, data in enumerate(updates, length - len(updates) + 1))
-            connection.executemany("INSERT INTO history (session, seq, data) VALUES (?, ?, ?)", rows)
-            return int(length)
-
-        return append
 
     async def _change(self, id: str, assignment: str, value: str | bytes | None) -> None:
         def change(connection: Connection) -> None:

@@ -20,7 +20,7 @@ from antiphon.engines.labels import sentence
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.base import BAD_INPUT
-from antiphon.store.schema import stamp
+from antiphon.store.database import stamp
 
 __all__ = ["SessionList", "Summary", "read_summary", "read_time"]
 
