@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.engines.process import TRIES, KeptProcess, LineProcess
+from antiphon.engines.process import TRIES, KeptProcess
 from antiphon.errors import ConnectionClosed, SpawnFailed
+from tests.engines.test_line_process import PlainProcess
 from tests.transports.children import gone
 from tests.waits import idle
 
@@ -232,23 +233,23 @@ class RealOwner:
         self.received: asyncio.Queue[bytes] = asyncio.Queue()
         self.over: asyncio.Queue[int] = asyncio.Queue()
 
-    async def start(self) -> LineProcess:
+    async def start(self) -> PlainProcess:
         code = "import sys\nprint('hello', flush=True)\nsys.stdin.read()"
-        return await LineProcess.start([sys.executable, "-c", code], cwd=str(self._folder), env=os.environ)
+        return await PlainProcess.start([sys.executable, "-c", code], str(self._folder), os.environ)
 
-    async def began(self, process: LineProcess) -> None:
+    async def began(self, process: PlainProcess) -> None:
         assert await self.received.get() == b"hello"
 
-    async def receive(self, process: LineProcess, line: bytes) -> None:
+    async def receive(self, process: PlainProcess, line: bytes) -> None:
         self.received.put_nowait(line)
 
-    async def ended(self, process: LineProcess) -> None:
+    async def ended(self, process: PlainProcess) -> None:
         self.over.put_nowait(process.pid)
 
 
 async def test_a_real_program_that_is_killed_is_followed_by_another(tmp_path: Path) -> None:
     owner = RealOwner(tmp_path)
-    running: KeptProcess[LineProcess] = KeptProcess(owner)
+    running: KeptProcess[PlainProcess] = KeptProcess(owner)
     first = await running.ready()
     os.kill(first.pid, signal.SIGKILL)
     assert await owner.over.get() == first.pid

@@ -1,4 +1,4 @@
-"""A program that speaks in lines, as the engines drive it."""
+"""The lines of a CLI, as the engines read them."""
 
 import asyncio
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.engines.process import LineProcess
+from antiphon.engines.process import CliProcess
 from antiphon.errors import ConnectionClosed, ProcessDied, SpawnFailed
 from tests.transports.children import gone
 from tests.waits import idle
@@ -15,8 +15,17 @@ from tests.waits import idle
 ECHO = "import sys\nfor line in sys.stdin.buffer:\n    sys.stdout.buffer.write(line)\n    sys.stdout.buffer.flush()"
 
 
-async def start(code: str, tmp_path: Path) -> LineProcess:
-    return await LineProcess.start([sys.executable, "-c", code], cwd=str(tmp_path), env=os.environ)
+class PlainProcess(CliProcess[bytes]):
+    """A program whose lines are taken as they are."""
+
+    title = "the program"
+
+    def read(self, line: bytes) -> bytes:
+        return line
+
+
+async def start(code: str, tmp_path: Path) -> PlainProcess:
+    return await PlainProcess.start([sys.executable, "-c", code], str(tmp_path), os.environ)
 
 
 async def test_lines_come_back_in_order(tmp_path: Path) -> None:
@@ -36,8 +45,8 @@ async def test_lines_that_come_together_are_read_together_and_announced_once(tmp
     announced: list[bool] = []
     code = "import os, sys\nos.write(1, b'one\\ntwo\\n\\nthree\\n')\nsys.stdin.read()"
     command = [sys.executable, "-c", code]
-    program = await LineProcess.start(
-        command, cwd=str(tmp_path), env=os.environ, before=lambda: announced.append(program.end is None)
+    program = await PlainProcess.start(
+        command, str(tmp_path), os.environ, lambda: announced.append(program.end is None)
     )
     assert await anext(program.batches()) == [b"one", b"two", b"three"]
     assert announced == [True]
@@ -72,7 +81,7 @@ async def test_its_end_says_how_it_ended_and_its_last_words(tmp_path: Path) -> N
     before = program.end
     assert [line async for line in program.lines()] == [b"out"]
     assert before is None and isinstance(program.end, ProcessDied) and program.end.status == 3
-    assert program.stderr == "I give up"
+    assert "I give up" in str(program.end)
     program.send(b"nobody hears this\n")
     await program.close()
 
@@ -102,4 +111,4 @@ async def test_a_caller_that_does_not_read_slows_it_down_and_loses_nothing(tmp_p
 
 async def test_a_program_that_is_not_there_is_reported_as_missing(tmp_path: Path) -> None:
     with pytest.raises(SpawnFailed, match="no-such-program"):
-        await LineProcess.start(["no-such-program"], cwd=str(tmp_path), env=os.environ)
+        await PlainProcess.start(["no-such-program"], str(tmp_path), os.environ)

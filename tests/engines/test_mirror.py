@@ -12,12 +12,15 @@ import pytest
 from antiphon.agent.client import ConnectedClient
 from antiphon.agent.turn import AgentTurn
 from antiphon.client.terminals import Terminals
+from antiphon.connection.connection import Connection
 from antiphon.connection.router import Router
 from antiphon.engines import events as mirroring
 from antiphon.engines.events import MIRROR_BYTES, mirror, mirrors
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.version import V1
+from antiphon.transports.memory import memory_pair
 from tests.agent.editor import FULL, only_prompt, playing
 
 Create = Callable[[v1.CreateTerminal], Coroutine[Any, Any, v1.CreateTerminalResult]]
@@ -140,4 +143,5 @@ async def test_terminals_are_mirrored_for_users_that_ask_for_it(
 
 def test_a_client_without_capabilities_has_no_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(mirroring.VARIABLE, "1")
-    assert not mirrors(ConnectedClient(None))  # type: ignore[arg-type]
+    client = ConnectedClient(Connection(memory_pair()[0], version=V1))
+    assert not mirrors(client)

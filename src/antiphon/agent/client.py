@@ -8,7 +8,7 @@ from antiphon.protocol.methods import extension_call, extension_notice
 from antiphon.protocol.v1.initialize import ClientCapabilities
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
     from antiphon.connection.connection import Connection
     from antiphon.protocol.timeouts import Timeout
@@ -22,6 +22,8 @@ class ConnectedClient:
 
     def __init__(self, connection: "Connection", asked: "Initialize | None" = None) -> None:
         self.connection = connection
+        self.gather: Callable[[], None] = connection.transport.gather
+        """Sends all that is written in this step of the event loop together, at its end: each write wakes the client."""
         self._chooses_models = False
         self._introduce(asked)
 
@@ -30,10 +32,6 @@ class ConnectedClient:
         self._introduced = asked is not None
         self.info: Implementation | None = asked.client_info if asked is not None else None
         self.capabilities = asked.client_capabilities if asked is not None else ClientCapabilities()
-
-    def gather(self) -> None:
-        """Send all that is written in this step of the event loop together, at its end: each write wakes the client."""
-        self.connection.transport.gather()
 
     @property
     def name(self) -> str:

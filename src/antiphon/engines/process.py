@@ -1,7 +1,6 @@
 """The process of a CLI: started, read line by line, sent lines and requests, kept alive for its owner, and ended with all its children.
 
-    LineProcess   a program on pipes that writes lines
-    CliProcess    the same with requests to the CLI and their responses; Claude Code and Codex each have a subclass
+    CliProcess    a CLI on pipes: its lines, requests to it and their responses; Claude Code and Codex each have a subclass
     KeptProcess   keeps one such process for its owner: started ahead, started again when it has ended, never two at a time
 
 It is the one module of the engines that knows a transport (ADR 0018).
@@ -16,7 +15,7 @@ from enum import Enum
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
-from antiphon.aio import ignore_result
+from antiphon.aio import NO_WAIT, ignore_result
 from antiphon.errors import AcpError, Code, ConnectionClosed, fresh
 from antiphon.life import Life
 from antiphon.transports import guard
@@ -35,7 +34,6 @@ __all__ = [
     "KeptProcess",
     "KeptProcessEvent",
     "KeptProcessState",
-    "LineProcess",
     "LineSource",
     "ProcessOwner",
     "run_once",
@@ -80,123 +78,6 @@ def run_once(
         return (1 if child.returncode is None else child.returncode), out.read(), err.read()
 
 
-# A program that writes lines.
-
-
-class _LineBuffer:
-    """Collects lines as they arrive and hands them over in batches: a model writes small lines, and many of them."""
-
-    def __init__(self, child: ProcessTransport, before: "Callable[[], None] | None") -> None:
-        self._child = child
-        self._before = before
-        self._lines: list[bytes] = []
-        self._size = 0
-        self._ended = False
-        self._last = 0.0
-        self._more: asyncio.Future[None] | None = None
-
-    def block_received(self, block: "Frame") -> None:
-        if isinstance(block, bytes | bytearray):
-            self._lines += lines_of(block)
-            self._size += len(block)
-            if len(self._lines) > UNREAD_LINES or self._size > UNREAD_BYTES:
-                self._child.pause()
-            self._wake()
-        else:  # a line over the limit, of which only the size is left
-            _log.warning("`%s` wrote a line of %d bytes, which is too long to be read", self._child.command, block.size)
-
-    def connection_lost(self, error: ConnectionClosed) -> None:
-        self._ended = True
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._more is not None and not self._more.done():
-            self._more.set_result(None)
-            if self._before is not None:
-                self._before()
-
-    async def take(self) -> list[bytes]:
-        """Return all lines that have arrived; an empty list when there will be no more."""
-        while not self._lines and not self._ended:
-            self._more = self._child.loop.create_future()
-            await self._more
-        lines, self._lines, self._size = self._lines, [], 0
-        self._read_on()
-        return lines
-
-    def _read_on(self) -> None:
-        """Resume reading: at once after a silence, else after a short pause in which more lines arrive."""
-        loop = self._child.loop
-        before, self._last = self._last, loop.time()
-        if self._last - before > READ_PAUSE:
-            self._child.resume()
-        else:
-            self._child.pause()
-            loop.call_later(READ_PAUSE, self._child.resume)
-
-
-class LineProcess:
-    """A running program that writes lines. A slow reader slows it down; nothing accumulates here."""
-
-    def __init__(self, child: ProcessTransport, before: Callable[[], None] | None = None) -> None:
-        self._child = child
-        self._before = before
-
-    @classmethod
-    async def start(
-        cls,
-        command: Sequence[str],
-        *,
-        cwd: str,
-        env: Mapping[str, str],
-        before: Callable[[], None] | None = None,
-    ) -> Self:
-        """Start a program. `before` is called when lines have arrived, which are handled in the next turn of the event loop.
-
-        Raises:
-            SpawnFailed: there is no such program, or it may not be run.
-        """
-        return cls(await spawn(command, cwd=cwd, env=env), before)
-
-    @property
-    def pid(self) -> int:
-        """The id of the process."""
-        return self._child.pid
-
-    @property
-    def end(self) -> ConnectionClosed | None:
-        """Why no more lines will come; None while the program may still write."""
-        return self._child.lost
-
-    @property
-    def stderr(self) -> str:
-        """The end of what the program wrote to stderr."""
-        return self._child.stderr
-
-    async def lines(self) -> AsyncIterator[bytes]:
-        """Yield line by line, until the program ends."""
-        async for batch in self.batches():
-            for line in batch:
-                yield line
-
-    async def batches(self) -> AsyncIterator[list[bytes]]:
-        """Yield as many lines at a time as arrived together."""
-        buffer = _LineBuffer(self._child, self._before)
-        self._child.attach(buffer)
-        while batch := await buffer.take():
-            yield batch
-
-    def send(self, line: bytes) -> None:
-        """Send a line, which ends in a newline. To a program that has ended nothing is sent; `lines` ends with it."""
-        if self._child.lost is None:
-            self._child.out += line
-            self._child.flush_soon()
-
-    async def close(self) -> None:
-        """Close its stdin; terminate, then kill what does not end by that. Closing twice is fine."""
-        await self._child.close()
-
-
 # A CLI: requests and their responses.
 
 
@@ -223,14 +104,21 @@ class _Waiting(Generic[T]):
 class CliProcess(Generic[L]):
     """A running CLI. Iterate `lines`: responses to our requests are taken out of them on the way.
 
-    A subclass knows the messages: it decodes a line, passes responses to `succeeded` and `failed`, and encodes what is sent.
+    A subclass knows the messages: it decodes a line, passes responses to `succeeded` and `failed`, and encodes what is sent. Lines are
+    collected as they arrive and read in batches: a model writes small ones, and many of them. A slow reader slows the CLI down.
     """
 
     title: ClassVar[str]
     """What the CLI is called in errors."""
 
-    def __init__(self, process: LineProcess) -> None:
-        self._process = process
+    def __init__(self, child: ProcessTransport, before: Callable[[], None] | None = None) -> None:
+        self._child = child
+        self._before = before
+        self._unread: list[bytes] = []
+        self._size = 0
+        self._paused = False
+        self._last = 0.0
+        self._more: asyncio.Future[None] | None = None
         self._waiting: dict[Hashable, _Waiting[Any]] = {}
         self._numbers = itertools.count(1)
 
@@ -242,22 +130,26 @@ class CliProcess(Generic[L]):
         environment: Mapping[str, str],
         before: Callable[[], None] | None = None,
     ) -> Self:
-        """Start the CLI; `before` as in `LineProcess.start`. Raises `SpawnFailed`."""
-        return cls(await LineProcess.start(command, cwd=cwd, env=environment, before=before))
+        """Start the CLI. `before` is called when lines have arrived, which are handled in the next turn of the event loop.
+
+        Raises:
+            SpawnFailed: there is no such program, or it may not be run.
+        """
+        return cls(await spawn(command, cwd=cwd, env=environment), before)
 
     @property
     def pid(self) -> int:
         """The id of the process."""
-        return self._process.pid
+        return self._child.pid
 
     @property
     def end(self) -> ConnectionClosed | None:
-        """Why no more lines will come; None while the CLI runs."""
-        return self._process.end
+        """Why no more lines will come; None while the CLI may still write."""
+        return self._child.lost
 
     async def close(self) -> None:
-        """End the CLI and everything that it started."""
-        await self._process.close()
+        """End the CLI and everything that it started: close its stdin; terminate, then kill what does not end by that. Closing twice is fine."""
+        await self._child.close()
 
     # From the CLI.
 
@@ -268,13 +160,64 @@ class CliProcess(Generic[L]):
     async def lines(self) -> AsyncIterator[L]:
         """Yield decoded lines until the CLI ends; then every request that still waits fails."""
         read = self.read
-        async for batch in self._process.batches():
+        async for batch in self.batches():
             for raw in batch:
                 if (line := read(raw)) is not None:
                     yield line
         for waiting in self._waiting.values():
             if not waiting.response.done():
                 waiting.response.set_exception(fresh(self.end or ConnectionClosed(f"{self.title} has ended")))
+
+    async def batches(self) -> AsyncIterator[list[bytes]]:
+        """Yield as many lines at a time as arrived together, until the CLI ends."""
+        self._child.attach(self)
+        while True:
+            while not self._unread and self._child.lost is None:
+                self._more = self._child.loop.create_future()
+                await self._more
+            if not self._unread:
+                return
+            lines, self._unread, self._size = self._unread, [], 0
+            self._read_on()
+            yield lines
+
+    def _read_on(self) -> None:
+        """Read on: at once after a silence, else after a short pause in which more lines arrive."""
+        before, self._last = self._last, self._child.loop.time()
+        if self._last - before <= READ_PAUSE:
+            self._pause()
+            self._child.loop.call_later(READ_PAUSE, self._resume)
+        elif self._paused:
+            self._resume()
+
+    def _pause(self) -> None:
+        self._paused = True
+        self._child.pause()
+
+    def _resume(self) -> None:
+        self._paused = False
+        self._child.resume()
+
+    def block_received(self, block: "Frame") -> None:
+        """Keep lines that arrive until they are asked for."""
+        if isinstance(block, bytes | bytearray):
+            self._unread += lines_of(block)
+            self._size += len(block)
+            if len(self._unread) > UNREAD_LINES or self._size > UNREAD_BYTES:
+                self._pause()
+            self._wake()
+        else:  # a line over the limit, of which only the size is left
+            _log.warning("`%s` wrote a line of %d bytes, which is too long to be read", self._child.command, block.size)
+
+    def connection_lost(self, error: ConnectionClosed) -> None:
+        """No more lines will arrive."""
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._more is not None and not self._more.done():
+            self._more.set_result(None)
+            if self._before is not None:
+                self._before()
 
     def succeeded(self, id: Hashable, result: object) -> None:
         """Give a result to the request with this id. It is read at once, before the lines that follow it."""
@@ -294,13 +237,15 @@ class CliProcess(Generic[L]):
 
     # To the CLI.
 
+    def send(self, line: bytes) -> None:
+        """Send a line, which ends in a newline. To a CLI that has ended nothing is sent; `lines` ends with it."""
+        if self._child.lost is None:
+            self._child.out += line
+            self._child.flush_soon()
+
     def next_number(self) -> int:
         """Return a number that no other request to this process has."""
         return next(self._numbers)
-
-    def send(self, line: bytes) -> None:
-        """Send a line that needs no response."""
-        self._process.send(line)
 
     async def exchange(self, id: Hashable, method: str, line: bytes, read: Callable[[Any], T], limit: float) -> T:
         """Send a request and return what `read` makes of its response.
@@ -440,7 +385,7 @@ class KeptProcess(Generic[P]):
         Raises:
             ConnectionClosed: it was closed for good, or every process that was started ended at once.
         """
-        death = ConnectionClosed("it ended")
+        death: ConnectionClosed | None = None
         for _ in range(TRIES):
             if self.state is _S.CLOSED:
                 raise ConnectionClosed("the session is closed")
@@ -455,7 +400,7 @@ class KeptProcess(Generic[P]):
                 return process
             death = process.end
             # It ended before we could run again: `ended` may have been called already, and will not be called again.
-        raise fresh(death)
+        raise fresh(death or ConnectionClosed("it ended"))
 
     def _is_closed(self) -> bool:
         return self.state is _S.CLOSED
@@ -489,7 +434,8 @@ class KeptProcess(Generic[P]):
         try:
             async for line in process.lines():
                 try:
-                    await self._owner.receive(process, line)
+                    if (wait := self._owner.receive(process, line)) is not NO_WAIT:
+                        await wait
                 except ConnectionClosed as error:  # the client is gone; later lines may still be needed
                     _log.debug("a line of an engine was not handled: %s", error)
                 except Exception:  # an error in one line must not stop the others

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
 from typing import Final, Protocol
 
 from msgspec import UnsetType
@@ -55,14 +56,11 @@ class Transport(ABC):
         self._chores: set[asyncio.Task[None]] = set()
         self.flushing_soon = False
         """Whether `flush_soon` has been asked for and not done yet."""
-        self._loop: asyncio.AbstractEventLoop | None = None
 
-    @property
+    @cached_property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The loop this transport lives on: the one that ran when it was first used."""
-        if self._loop is None:
-            self._loop = asyncio.get_running_loop()
-        return self._loop
+        return asyncio.get_running_loop()
 
     # For a connection.
 

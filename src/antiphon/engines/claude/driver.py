@@ -343,7 +343,7 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
         Raises:
             RequestError: it does not start, or each one ends before it can be used.
         """
-        death = ConnectionClosed("Claude Code ended")
+        death: ConnectionClosed | None = None
         for _ in range(TRIES):
             process = await self.ready()
             if await self._project.look() != self._trusted:
@@ -353,7 +353,7 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
             if process.end is None:  # it may have ended while we looked
                 return process
             death = process.end
-        raise self._gone(death)
+        raise self._gone(death or ConnectionClosed("Claude Code ended"))
 
     async def ready(self) -> ClaudeProcess:
         """Return the process once it can be used.

@@ -64,10 +64,8 @@ class ClaudeMessages:
     # The stream.
 
     def stream(self, line: wire.StreamEvent) -> "Sequence[ClaudeEvent]":
-        """Translate one event of the model's stream."""
+        """Translate an event of the model's stream that is no delta."""
         event, parent = line.event, line.parent_tool_use_id
-        if type(event) is wire.BlockDelta:
-            return self._delta(event, parent)
         lane = self._lane(parent)
         if type(event) is wire.MessageStart:
             lane.tools.clear()
@@ -78,7 +76,8 @@ class ClaudeMessages:
             tally(self._unknown, f"event/{event.kind}")
         return ()
 
-    def _delta(self, event: wire.BlockDelta, parent: str | None) -> "Sequence[ClaudeEvent]":
+    def delta(self, event: wire.BlockDelta, parent: str | None) -> "Sequence[ClaudeEvent]":
+        """Translate a piece of text, of thinking or of a tool's input."""
         delta = event.delta
         if type(delta) is wire.TextDelta:
             return self._streams("text", v1.AgentMessageChunk, event.index, delta.text) if parent is None else ()

@@ -88,9 +88,11 @@ class ClaudeTranslator:
         return ()
 
     def _stream(self, line: wire.StreamEvent) -> "Sequence[ClaudeEvent]":
+        event, parent = line.event, line.parent_tool_use_id
+        if type(event) is wire.BlockDelta:
+            return self._messages.delta(event, parent)
         events = self._messages.stream(line)
-        if line.parent_tool_use_id is None:
-            event = line.event
+        if parent is None:
             if type(event) is wire.MessageStart:
                 self._usage.message(event.message)
             elif type(event) is wire.MessageDelta:

@@ -304,6 +304,9 @@ _SECOND_CHANCE: Final[dict[str, type[ClaudeStruct]]] = {
 }
 _OF_BLOCKS: Final[dict[type[ClaudeStruct], type[ClaudeStruct]]] = {Assistant: AssistantOfBlocks, User: UserOfBlocks}
 
+_OUTER: Final = frozenset({_SystemHead, RequestOnWire, ResponseOnWire})
+"""Lines of which the first decoder reads only the outer part."""
+
 _line: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_WireLine)
 _head = msgspec.json.Decoder(_Head)
 _request_head = msgspec.json.Decoder(_RequestHead)
@@ -319,28 +322,26 @@ _SURROGATES = re.compile(rb"(?i)(?:\\\\)+|\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]
 def decode(line: bytes) -> Line:
     """Read one line."""
     try:
-        return _strictly(line)
+        found = _line.decode(line)
+        return _opened(found, line) if type(found) in _OUTER else found
     except BAD_INPUT as refusal:
         return _second_look(line, refusal)
 
 
-def _strictly(line: bytes) -> Line:
-    found = _line.decode(line)
-    kind = type(found)
-    if kind is _SystemHead:
-        decoder = _system.get(found.subtype)
-        found = decoder.decode(line) if decoder else UnknownLine(type="system", subtype=found.subtype)
-    elif kind is RequestOnWire or kind is ResponseOnWire:
-        found = found.read()
-    result: Line = found
-    return result
+def _opened(found: "_SystemHead | RequestOnWire | ResponseOnWire", line: bytes) -> Line:
+    """Read what is inside of a line of which only the outer part was read."""
+    if not isinstance(found, _SystemHead):
+        return found.read()
+    decoder = _system.get(found.subtype)
+    return decoder.decode(line) if decoder else UnknownLine(type="system", subtype=found.subtype)
 
 
 def _second_look(line: bytes, refusal: Exception) -> Line:
     mended = _mended(line)
     try:
         if mended is not line:
-            return _marked(_strictly(mended))
+            found = _line.decode(mended)
+            return _marked(_opened(found, mended) if type(found) in _OUTER else found)
     except BAD_INPUT as error:
         refusal = error
     try:
