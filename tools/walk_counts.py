@@ -99,32 +99,29 @@ async def appears(path: Path) -> None:
 async def walk(calls: Calls, work: Path) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """The functions of a prompt on its way in, and those of one token on its way out."""
     from antiphon.duet.agent import joint_agent
-    from antiphon.transports.base import Frame
-    from antiphon.transports.memory import memory_pair
+    from antiphon.transports.pipes import PipeTransport
 
-    ours, theirs = memory_pair()
-    agent = asyncio.create_task(joint_agent(["claude"]).serve(ours))
+    loop = asyncio.get_running_loop()
+    (agent_reads, client_writes), (client_reads, agent_writes) = os.pipe(), os.pipe()
+    agent = asyncio.create_task(joint_agent(["claude"]).serve(PipeTransport(agent_reads, agent_writes)))
     answers: dict[int, asyncio.Future[dict[str, object]]] = {}
 
-    class Client:
-        """Reads lines without any code of the package."""
-
-        def block_received(self, block: Frame) -> None:
-            for line in block.splitlines() if isinstance(block, bytes | bytearray) else ():
+    def read_lines() -> None:
+        """Be the client, without any code of the package."""
+        with os.fdopen(client_reads) as lines:
+            for line in lines:
                 message = json.loads(line)
                 if (number := message.get("id")) in answers and "method" not in message:
-                    answers[number].set_result(message["result"])
+                    loop.call_soon_threadsafe(answers[number].set_result, message["result"])
 
-        def connection_lost(self, *_: object) -> None:
-            """The agent has gone."""
-
-    theirs.attach(Client())
+    client = threading.Thread(target=read_lines)
+    client.start()
 
     def send(method: str, params: dict[str, object]) -> "asyncio.Future[dict[str, object]]":
         number = len(answers) + 1
-        answers[number] = asyncio.get_running_loop().create_future()
-        theirs.out += json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode() + b"\n"
-        theirs.flush()
+        answers[number] = loop.create_future()
+        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        os.write(client_writes, json.dumps(message).encode() + b"\n")
         return answers[number]
 
     await send(
@@ -145,8 +142,9 @@ async def walk(calls: Calls, work: Path) -> tuple[list[tuple[str, str]], list[tu
     calls.recording = False
     way_out = calls.taken()
     await answer
-    await theirs.close()
+    os.close(client_writes)
     await agent
+    client.join()
     return way_in, way_out
 
 

@@ -178,7 +178,7 @@ class InnerSession(AgentSession):
         self._outer = outer
 
     def update(self, update: v1.Update) -> Awaitable[None]:
-        if self.closed:
+        if self._held is None:
             raise LocalProtocolError("the session is closed")
         if self.collected is not None:
             self.collected.append(update)

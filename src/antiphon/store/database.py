@@ -23,6 +23,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from sqlite3 import Connection
@@ -47,9 +48,8 @@ Migration: TypeAlias = Sequence[str]
 # Times as they are stored: UTC in ISO 8601, all of one width, so that the order of the texts is the order in time.
 
 
-def utc_now() -> datetime:
-    """The time, with its zone."""
-    return datetime.now(UTC)
+utc_now: Final = partial(datetime.now, UTC)
+"""The time, with its zone."""
 
 
 def stamp(moment: datetime) -> str:
@@ -186,17 +186,16 @@ def open_file(path: Path, migrations: Sequence[Migration], lock: DirectoryLock |
     return connection
 
 
-def _begin(connection: Connection, *, writes: bool) -> int:
-    """Begin a transaction with the lock it needs, and return the file's version: reading it is what takes a reader's lock."""
-    return int(_patiently(connection, "BEGIN IMMEDIATE" if writes else "BEGIN", "PRAGMA user_version"))
+VERSION: Final = "PRAGMA user_version"
+"""How many migrations the file has seen. To read it is what takes a reader's lock."""
 
 
 def _migrate(connection: Connection, path: Path, migrations: Sequence[Migration]) -> None:
     newest = len(migrations)
-    if _patiently(connection, "PRAGMA user_version") == newest:
+    if _patiently(connection, VERSION) == newest:
         return
     # Only under the lock is it known what is left to do: another process may be doing it now.
-    found = _begin(connection, writes=True)
+    found = _patiently(connection, "BEGIN IMMEDIATE", VERSION)
     try:
         if found > newest:
             raise _newer(path, found, newest)
@@ -415,7 +414,7 @@ class Database:
             return
         try:
             connection = self._connection = self._connection or open_file(self.path, self._migrations, self._lock)
-            found = _begin(connection, writes=any(job.writes for job in jobs))
+            found = _patiently(connection, "BEGIN IMMEDIATE" if any(job.writes for job in jobs) else "BEGIN", VERSION)
             if found != len(self._migrations):
                 raise _newer(self.path, found, len(self._migrations))
             if all(self._do(connection, job) for job in jobs):

@@ -292,11 +292,12 @@ class JointHistory:
         for _, update, done in batch:
             if done is not None and not done.done():
                 done.set_result(None)
-            if update is None or session.closed:
+            if update is None:
                 continue
             try:
-                await session.update(update)
-            except AcpError as error:  # the client is gone; what follows is stored all the same
+                if (wait := session.update(update)) is not NO_WAIT:
+                    await wait
+            except AcpError as error:  # the client is gone or the session closed; what follows is stored all the same
                 _log.debug("an update was not shown: %s", error)
             except Exception:  # one that has no JSON form: the next ones must not suffer
                 _log.exception("an update could not be shown")

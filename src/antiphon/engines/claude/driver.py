@@ -202,7 +202,7 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
         """Handle a line. Nearly all are a token of the model, which is sent without a coroutine."""
         if type(line) is not wire.StreamEvent:
             return self._receive_line(process, line)
-        events = self._translator.feed(line)
+        events = self._translator.stream(line)
         return self._updates.send(events[0]) if len(events) == 1 else self._send_all(events)
 
     async def _receive_line(self, process: ClaudeProcess, line: wire.Line) -> None:

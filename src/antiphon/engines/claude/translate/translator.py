@@ -41,7 +41,7 @@ class ClaudeTranslator:
         self._session_id: str | None = None
         self._noticed: Recent[ClaudeEvent] = Recent()
         self._by_type: dict[type, Callable[[Any], Iterable[ClaudeEvent]]] = {
-            wire.StreamEvent: self._stream,
+            wire.StreamEvent: self.stream,
             wire.Assistant: self._assistant,
             wire.User: self._user,
             wire.ResultLine: self._result,
@@ -87,7 +87,8 @@ class ClaudeTranslator:
             tally(self.unknown, f"{line.type}/{line.subtype}" if line.subtype else line.type)
         return ()
 
-    def _stream(self, line: wire.StreamEvent) -> "Sequence[ClaudeEvent]":
+    def stream(self, line: wire.StreamEvent) -> "Sequence[ClaudeEvent]":
+        """Return what an event of the model's stream becomes: nearly all lines are one."""
         event, parent = line.event, line.parent_tool_use_id
         if type(event) is wire.BlockDelta:
             return self._messages.delta(event, parent)
