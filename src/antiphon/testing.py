@@ -74,9 +74,9 @@ class RecordingClient:
             raise LocalProtocolError("not connected yet", hint="async with RecordingClient(agent) as client")
         return self._session
 
-    async def prompt(self, said: str | Sequence[v1.ContentBlock]) -> v1.PromptResult:
+    async def prompt(self, content: str | Sequence[v1.ContentBlock]) -> v1.PromptResult:
         """Send a prompt, record its updates, and return why the turn ended."""
-        turn = self.session.prompt(said)
+        turn = self.session.prompt(content)
         async for update in turn:
             self.updates.append(update)
         return turn.result

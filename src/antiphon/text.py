@@ -196,8 +196,8 @@ def table(
         cells = []
         for column, cell in enumerate(row):
             text = cut(cell, widths[column]) if column == giving else cell
-            room = " " * (widths[column] - width_of(text)) if column < len(row) - 1 else ""
-            cells.append(paint(text, "dim" if number == 0 else styles[column]) + room)
+            padding = " " * (widths[column] - width_of(text)) if column < len(row) - 1 else ""
+            cells.append(paint(text, "dim" if number == 0 else styles[column]) + padding)
         lines.append("  ".join(cells).rstrip())
     return lines
 

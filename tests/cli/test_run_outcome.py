@@ -76,7 +76,7 @@ def test_the_last_message_of_each_engine_is_whole_and_has_its_name(
 ) -> None:
     answer = AnswerText()
     for update in updates_of(messages, ids):
-        answer.hear(update)
+        answer.add_update(update)
     last = {engine: "".join(pieces) for engine, pieces in messages}
     assert {each.engine: each.text for each in answer.answers} == last
     order = sorted(last, key=lambda engine: max(place for place, each in enumerate(messages) if each[0] == engine))
@@ -104,7 +104,7 @@ def test_every_event_says_which_engine_it_comes_from(messages: list[tuple[str, l
 def test_an_agent_that_names_no_engine_answers_with_its_last_message(texts: list[str]) -> None:
     answer = AnswerText()
     for place, text in enumerate(texts):
-        answer.hear(v1.AgentMessageChunk(v1.TextBlock(text), f"m{place}"))
+        answer.add_update(v1.AgentMessageChunk(v1.TextBlock(text), f"m{place}"))
     assert answer.last == texts[-1] and answer.answers == []
 
 

@@ -91,7 +91,7 @@ def test_our_own_reader_understands_a_recording() -> None:
 
 
 def test_words_for_people_are_never_messages() -> None:
-    wire = DirectionRecorder("stderr", speaks=False)
+    wire = DirectionRecorder("stderr", is_protocol=False)
     assert json.loads(wire.feed(0, b"{}\n")) == {"t": 0, "dir": "stderr", "raw": "{}"}
 
 

@@ -163,8 +163,8 @@ def test_any_cutting_of_a_text_gives_the_same_text(whole: str, cuts: list[int], 
 
 def test_what_the_user_says_is_a_message_of_its_own() -> None:
     transcript = Transcript()
-    transcript.said([text("one")])
-    transcript.said([text("two"), IMAGE])
+    transcript.add_prompt([text("one")])
+    transcript.add_prompt([text("two"), IMAGE])
     transcript.apply(agent("yes"))
     assert transcript.plain() == "> one\n> two[image]\nyes"
 
@@ -172,7 +172,7 @@ def test_what_the_user_says_is_a_message_of_its_own() -> None:
 @pytest.mark.parametrize("id", [None, "u"])
 def test_an_agent_that_repeats_a_prompt_does_not_make_it_appear_twice(id: str | None) -> None:
     transcript = Transcript()
-    message = transcript.said([text("look at this"), IMAGE])
+    message = transcript.add_prompt([text("look at this"), IMAGE])
     for chunk in (user("look ", id), user("at this", id), v1.UserMessageChunk(content=IMAGE, message_id=id)):
         assert transcript.apply(chunk) is message
     assert message.message_id == id
@@ -182,7 +182,7 @@ def test_an_agent_that_repeats_a_prompt_does_not_make_it_appear_twice(id: str | 
 
 def test_other_words_in_the_user_s_name_are_shown() -> None:
     transcript = Transcript()
-    transcript.said([text("hello")])
+    transcript.add_prompt([text("hello")])
     transcript.apply(user("<reminder>"))
     transcript.apply(user("hello"))
     assert transcript.plain() == "> hello\n> <reminder>hello"
@@ -418,7 +418,7 @@ def test_a_limit_keeps_the_last_entries_the_whole_state_and_what_a_permission_re
 def test_a_session_that_runs_for_weeks_keeps_no_more_than_its_limit() -> None:
     bounded = Transcript(50)
     for number in range(5000):
-        bounded.said([text("x" * 100)])
+        bounded.add_prompt([text("x" * 100)])
         bounded.apply(call(f"c{number}", content=[v1.ContentItem(IMAGE)]))
         bounded.apply(agent("y" * 100, f"m{number}"))
         bounded.apply(v1.CompactionUpdate(f"k{number}", status=v1.CompactionStatus.IN_PROGRESS))

@@ -28,7 +28,7 @@ def call(id: str, status: v1.ToolStatus = v1.ToolStatus.IN_PROGRESS, title: str 
 
 def test_finished_blocks_are_final_and_the_open_one_is_live() -> None:
     shown = screen()
-    shown.said("hello")
+    shown.show_prompt("hello")
     assert shown.take() == [f"{PROMPT} hello"]
     shown.apply(say("# One\n\nTwo is **op"))
     assert shown.take() == ["", "One"]
@@ -130,7 +130,7 @@ def test_history_is_shown_with_the_author_of_each_message() -> None:
 
 def test_an_echo_of_what_was_typed_is_not_shown_again() -> None:
     shown = screen()
-    shown.said("hello")
+    shown.show_prompt("hello")
     shown.apply(v1.UserMessageChunk(v1.TextBlock("hello")))
     shown.apply(say("hi"))
     shown.end_turn()

@@ -51,31 +51,31 @@ def parser() -> argparse.ArgumentParser:
 def run(arguments: list[str]) -> int:
     """Chat until the user leaves, and return the exit status."""
     options = Options.read(parser(), arguments)
-    who: str | None = getattr(options, "who", None)
-    if who is not None and options.agent is not None:
-        raise Misused(f"two agents were named: `{who}` and `{options.agent}`")
-    if who is not None:
-        _check_agent(who)
-    options.agent = who or options.agent
+    agent_name: str | None = getattr(options, "who", None)
+    if agent_name is not None and options.agent is not None:
+        raise Misused(f"two agents were named: `{agent_name}` and `{options.agent}`")
+    if agent_name is not None:
+        _check_agent(agent_name)
+    options.agent = agent_name or options.agent
     cwd = working_directory(options)
     _check_terminal()
     _check_packages()
     return _chat(options, cwd)
 
 
-def _check_agent(who: str) -> None:
+def _check_agent(agent_name: str) -> None:
     """Raise `Misused` for a prompt where an agent is expected: other programs take a prompt there."""
     import shutil
 
-    program = who.split()[0] if who.split() else ""
-    if " " in who.strip() and shutil.which(os.path.expanduser(program)) is None:
+    program = agent_name.split()[0] if agent_name.split() else ""
+    if " " in agent_name.strip() and shutil.which(os.path.expanduser(program)) is None:
         from antiphon.catalogue.agents import names, user_settings
 
-        if who not in names(user_settings()):
+        if agent_name not in names(user_settings()):
             raise Misused(
-                f"`{who}` is neither an agent nor a command that can be started",
+                f"`{agent_name}` is neither an agent nor a command that can be started",
                 hint="`antiphon chat AGENT` chooses who answers, and the prompt is typed there; "
-                f"`antiphon run {shlex.quote(who)}` sends one prompt",
+                f"`antiphon run {shlex.quote(agent_name)}` sends one prompt",
             )
 
 
@@ -108,22 +108,22 @@ def _chat(options: Options, cwd: str) -> int:
     from antiphon.config.places import state_dir
     from antiphon.tui.chat import Chat
 
-    async def talk() -> Chat:
+    async def run_chat() -> Chat:
         chat = Chat(_opener(options, cwd), state_dir() / "chat_history", cwd, colour=coloured(sys.stdout))
         await chat.run()
         return chat
 
     # Not on stderr as well: that is the screen.
     with logging_to_file(verbose=False):
-        chat = asyncio.run(talk())
+        chat = asyncio.run(run_chat())
     if leave_closed_terminal():
         return CANCELLED
     if chat.failure is not None:
         sentence, hint = sentence_and_hint(chat.failure)
         status, kind = status_of(chat.failure), kind_of(chat.failure)
         return fail(sentence, hint or "`antiphon agents` lists what is installed", status, kind)
-    if (farewell := chat.farewell) is not None:
-        sys.stderr.write(f"\n{farewell}{_same_place(options)}\n")
+    if (resume_hint := chat.resume_hint) is not None:
+        sys.stderr.write(f"\n{resume_hint}{_same_place(options)}\n")
     return 0
 
 

@@ -193,7 +193,7 @@ class DoctorReport(msgspec.Struct, frozen=True, rename="camel"):
 
 def report_of(results: "Sequence[DoctorResult]", *, network: bool, start: bool) -> DoctorReport:
     """Return the report of all checks, in order."""
-    told = [
+    findings = [
         DoctorFinding(
             result.check.id,
             result.check.part,
@@ -207,8 +207,8 @@ def report_of(results: "Sequence[DoctorResult]", *, network: bool, start: bool) 
         for result in results
         for found in result.findings
     ]
-    wrong = any(each.status == "problem" for each in told)
-    return DoctorReport(__version__, "problem" if wrong else "ok", network, start, told)
+    wrong = any(each.status == "problem" for each in findings)
+    return DoctorReport(__version__, "problem" if wrong else "ok", network, start, findings)
 
 
 def encode(report: DoctorReport) -> bytes:
@@ -247,12 +247,12 @@ def lines(report: DoctorReport, screen: "Screen", width: int, *, named: bool) ->
     from antiphon.doctor.checks import PARTS
 
     for part, title in PARTS.items():
-        told = [each for each in report.checks if each.part == part]
-        if not told:
+        findings = [each for each in report.checks if each.part == part]
+        if not findings:
             continue
-        absent = [] if named else [each for each in told if part == "agents" and each.status == "note"]
+        absent = [] if named else [each for each in findings if part == "agents" and each.status == "note"]
         yield screen.styled(title, "bold")
-        for each in told:
+        for each in findings:
             if each not in absent:
                 yield from _finding(each, screen, width, hint=each.status == "note")
         if absent:
@@ -261,17 +261,17 @@ def lines(report: DoctorReport, screen: "Screen", width: int, *, named: bool) ->
     yield from _summary(report, screen, width, named=named)
 
 
-def _finding(told: DoctorFinding, screen: "Screen", width: int, *, hint: bool) -> Iterator[str]:
-    mark, style = _MARKS[told.status]
-    yield from _wrapped(f"{told.title}: {told.sentence}", width, screen.styled(mark, style), 1)
-    if hint and told.hint:
-        yield from _wrapped(f"hint: {told.hint}", width, "", 3)
+def _finding(findings: DoctorFinding, screen: "Screen", width: int, *, hint: bool) -> Iterator[str]:
+    mark, style = _MARKS[findings.status]
+    yield from _wrapped(f"{findings.title}: {findings.sentence}", width, screen.styled(mark, style), 1)
+    if hint and findings.hint:
+        yield from _wrapped(f"hint: {findings.hint}", width, "", 3)
 
 
-def _absent(told: Sequence[DoctorFinding], screen: "Screen", width: int) -> Iterator[str]:
+def _absent(findings: Sequence[DoctorFinding], screen: "Screen", width: int) -> Iterator[str]:
     """Return the agents that are not installed on one line: there are many."""
     mark, style = _MARKS["note"]
-    listed = ", ".join(each.title for each in told)
+    listed = ", ".join(each.title for each in findings)
     yield from _wrapped(f"not installed: {listed}", width, screen.styled(mark, style), 1)
     yield from _wrapped("hint: `antiphon agents` shows how to get each", width, "", 3)
 

@@ -431,8 +431,8 @@ def leave_stdout() -> None:
 
 def _redirect(fd: int) -> None:
     try:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
+        null = os.open(os.devnull, os.O_WRONLY)
     except OSError:
         return  # Python complains about the rest when it exits, and there is nothing else to do
-    os.dup2(nowhere, fd)
-    os.close(nowhere)
+    os.dup2(null, fd)
+    os.close(null)

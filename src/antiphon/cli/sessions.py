@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["SessionFilter", "delete", "export", "parser", "run", "search", "show", "show_list", "to_resume"]
 
 FORMATS: Final = ("markdown", "json", "html")
-_UNLESS_SAID: Final = argparse.SUPPRESS
+_UNLESS_GIVEN: Final = argparse.SUPPRESS
 """The default of options that may stand before the command as well: a value given there holds."""
 
 EPILOG: Final = """\
@@ -52,13 +52,13 @@ def parser() -> argparse.ArgumentParser:
     _add_list(top)
     commands = top.add_subparsers()
     listed = commands.add_parser("list", help="list sessions, the last used first")
-    _add_list(listed, _UNLESS_SAID)
+    _add_list(listed, _UNLESS_GIVEN)
 
     show = commands.add_parser("show", help="print a session as Markdown")
     show.add_argument("id", metavar="ID", help="the session")
     form = show.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="as Markdown (default)")
-    form.add_argument("--json", action="store_true", default=_UNLESS_SAID, help="as one JSON object, with everything")
+    form.add_argument("--json", action="store_true", default=_UNLESS_GIVEN, help="as one JSON object, with everything")
     show.add_argument("--thoughts", action="store_true", help="include thoughts")
     calls = argparse.BooleanOptionalAction
     show.add_argument("--calls", action=calls, default=True, help="include tool calls (default) or not")
@@ -68,9 +68,9 @@ def parser() -> argparse.ArgumentParser:
         "words", metavar="WORD", nargs="+", help="a word to find; all have to be in the session, case is ignored"
     )
     search.add_argument(
-        "--all", action="store_true", default=_UNLESS_SAID, help="search all directories (default: this one)"
+        "--all", action="store_true", default=_UNLESS_GIVEN, help="search all directories (default: this one)"
     )
-    search.add_argument("--json", action="store_true", default=_UNLESS_SAID, help="one JSON object per line")
+    search.add_argument("--json", action="store_true", default=_UNLESS_GIVEN, help="one JSON object per line")
 
     export = commands.add_parser("export", help="write a session as Markdown, JSON or HTML")
     export.add_argument("id", metavar="ID", help="the session")
@@ -270,8 +270,8 @@ async def show(word: str, *, thoughts: bool, calls: bool) -> int:
     from antiphon.export.stored import open_stored
 
     async with open_stored() as stored:
-        told = await stored.told(stored.find(word))
-    _write(markdown(told, thoughts=thoughts, calls=calls).encode("utf-8", "replace"))
+        session = await stored.session(stored.find(word))
+    _write(markdown(session, thoughts=thoughts, calls=calls).encode("utf-8", "replace"))
     return 0
 
 
@@ -281,20 +281,20 @@ async def export(word: str, path: str | None, form: str) -> int:
     from antiphon.export.stored import open_stored
 
     async with open_stored() as stored:
-        told = await stored.told(stored.find(word))
+        session = await stored.session(stored.find(word))
     match form:
         case "json" | "line":
             from antiphon.export.json import document
 
-            data = document(told, indent=2 if form == "json" else -1)
+            data = document(session, indent=2 if form == "json" else -1)
         case "html":
             from antiphon.export.html import page
 
-            data = page(told).encode("utf-8", "replace")
+            data = page(session).encode("utf-8", "replace")
         case _:
             from antiphon.export.markdown import markdown
 
-            data = markdown(told, thoughts=True).encode("utf-8", "replace")
+            data = markdown(session, thoughts=True).encode("utf-8", "replace")
     if path is None or path == "-":
         _write(data)
         return 0
@@ -330,15 +330,15 @@ async def search(words: Sequence[str], *, everywhere: bool, as_json: bool) -> in
     paint, found, pattern = stdout_paint(), 0, pattern_of(wanted)
     async with open_stored() as stored:
         for row in stored.rows if everywhere else stored.in_directory(os.getcwd()):
-            told = await stored.told(row)
-            hits = hits_in(told.about.title or "", told.lines, wanted)
+            session = await stored.session(row)
+            hits = hits_in(session.about.title or "", session.lines, wanted)
             if hits is None:
                 continue
             if as_json:
-                sys.stdout.write(f"{msgspec.json.encode(FoundSession(told.about, hits)).decode()}\n")
+                sys.stdout.write(f"{msgspec.json.encode(FoundSession(session.about, hits)).decode()}\n")
             else:
                 gap = "\n" if found else ""
-                head = f"{stored.short(row.id)}  {one_line(told.about.title or '-')}"
+                head = f"{stored.short(row.id)}  {one_line(session.about.title or '-')}"
                 tail = f"  {ago(row.updated_at)}{f'  {one_line(row.cwd)}' if everywhere else ''}"
                 sys.stdout.write(f"{gap}{paint(paint.fit(head, beside=tail), 'bold')}{tail}\n")
                 sys.stdout.write("".join(f"{line}\n" for hit in hits for line in _hit(hit, pattern, paint)))

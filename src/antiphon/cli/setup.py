@@ -308,7 +308,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _print_steps(screen: "Screen", editor: Editor, path: Path, entry: EditorEntry) -> None:
-    for step in editor.told(path, entry):
+    for step in editor.next_steps(path, entry):
         screen.note(f"next: {step}")
 
 

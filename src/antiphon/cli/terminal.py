@@ -78,7 +78,7 @@ class Screen:
             text, self._message_end = prose(text, self._message_end), text[-2:]
         self._write(self._out, text)
 
-    def end_saying(self, *, gap: bool = False) -> None:
+    def end_message(self, *, gap: bool = False) -> None:
         """End the open line on stdout; with `gap`, add an empty line."""
         self._end_line(self._out)
         if gap:
@@ -209,9 +209,9 @@ class Screen:
     def _lose(self, stream: TextIO) -> None:
         """Drop everything that is written to a stream from now on."""
         with suppress(OSError, ValueError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, stream.fileno())
-            os.close(nowhere)
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, stream.fileno())
+            os.close(null)
             stream.flush()
         if stream is self._out:
             self.lost()

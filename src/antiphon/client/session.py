@@ -156,7 +156,7 @@ class ClientSession:
                 before._cancel()  # before this one is sent: a cancellation ends what the agent has been given so far
         turn = ClientTurn(self, blocks, timeout, meta)
         self._inbox.add(turn)
-        self.transcript.said(blocks)
+        self.transcript.add_prompt(blocks)
         return turn
 
     async def cancel(self) -> None:

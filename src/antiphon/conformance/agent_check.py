@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from antiphon.config.environment import with_new_sessions
-from antiphon.conformance.agent_run import FENCE, KNOCK_LIMIT, AgentRun, AgentTraits, CheckOptions
+from antiphon.conformance.agent_run import FENCE, PROBE_LIMIT, AgentRun, AgentTraits, CheckOptions
 from antiphon.conformance.requirements import (
     Blocked,
     NoResponse,
@@ -21,7 +21,7 @@ from antiphon.conformance.requirements import (
     ScenarioStopped,
     Suite,
 )
-from antiphon.conformance.results import ConformanceReport, ScenarioRecord, results_of, tell_late
+from antiphon.conformance.results import ConformanceReport, ScenarioRecord, results_of, mark_late
 from antiphon.conformance.standin_client import EVERYTHING, StandinClient
 from antiphon.conformance.suites.agent import SUITE
 from antiphon.conformance.wire import PeerClosed, PeerResponse, PeerWire
@@ -116,16 +116,16 @@ class AgentCheck:
                         tasks.create_task(self._play_alone(one))
         except BaseExceptionGroup as several:  # the program cannot be started: one sentence about it is enough
             raise several.exceptions[0] from None
-        tell_late(self._records)
+        mark_late(self._records)
         order = [one.name for one in scenarios]
         return sorted(self._records, key=lambda record: order.index(record.name))
 
-    async def tell_waits(self, tell: Waits) -> None:
+    async def report_waits(self, report: Waits) -> None:
         """Report again and again what is waited for: an agent may take long, and the user has to see that it does."""
         while True:
             await asyncio.sleep(WAITS_EVERY)
             found = [(name, *wait) for name, run in self._playing.items() for wait in run.wire.waits]
-            tell([one for one in found if one[2] >= WAITS_FROM])
+            report([one for one in found if one[2] >= WAITS_FROM])
 
     async def _play_together(self, lane: AgentLane, tasks: asyncio.TaskGroup) -> None:
         async with self._turns:
@@ -168,7 +168,7 @@ class AgentCheck:
         run: AgentRun | None = None
         again = False
         try:
-            run = self._playing[scenario.name] = await self._staged(scenario, record, lane)
+            run = self._playing[scenario.name] = await self._prepared(scenario, record, lane)
             reason = await self._played(scenario, run)
         except NoResponse as stopped:
             again = stopped.left and run is not None and run.inherited
@@ -204,7 +204,7 @@ class AgentCheck:
             )
         return RequirementVerdict(RequirementStatus.BLOCKED, str(stopped), awaited=stopped.request)
 
-    async def _staged(self, scenario: Scenario[AgentRun], record: ScenarioRecord, lane: AgentLane) -> AgentRun:
+    async def _prepared(self, scenario: Scenario[AgentRun], record: ScenarioRecord, lane: AgentLane) -> AgentRun:
         """A run of it.
 
         Raises:
@@ -241,8 +241,8 @@ class AgentCheck:
             wire, client = lane.shared[:2]
             for asked in wire.checker.state.pairs.open:
                 if asked.dir is wire.says and asked.method == "session/prompt":
-                    told = {"sessionId": asked.params.get("sessionId")}
-                    await wire.send({"jsonrpc": "2.0", "method": "session/cancel", "params": told})
+                    params = {"sessionId": asked.params.get("sessionId")}
+                    await wire.send({"jsonrpc": "2.0", "method": "session/cancel", "params": params})
             client.held.clear()
             client.allows = "allow_once"
             client.unsaved.clear()
@@ -272,7 +272,7 @@ class AgentCheck:
         workspace = self._workspace()
         client = StandinClient(wire, workspace)
         self._ends.push_async_callback(client.close)
-        run = self._run(wire, client, _room(workspace, record))
+        run = self._run(wire, client, _scenario_directory(workspace, record))
         run.another = lambda: self._open(record)
         run.renewed = run.another
         return run
@@ -303,7 +303,7 @@ class AgentCheck:
         wire, client, introduced, cwd = lane.shared
         if wire not in record.wires:
             record.wires.append(wire)
-        run = self._run(wire, client, _room(cwd, record))
+        run = self._run(wire, client, _scenario_directory(cwd, record))
         run.introduced = introduced
         run.renewed = lambda: self._together(record, lane)
         if introduced.error is not None:
@@ -324,7 +324,7 @@ class AgentCheck:
             return
         self._traits.known = True
         try:
-            await run.request(FENCE, {}, limit=min(self.options.limit, KNOCK_LIMIT))
+            await run.request(FENCE, {}, limit=min(self.options.limit, PROBE_LIMIT))
         except NoResponse as missing:
             if missing.left:
                 return  # the scenario finds that out by itself
@@ -348,7 +348,7 @@ async def check_agent(
     begun = time.monotonic()
     checking = AgentCheck(place, options or CheckOptions(), progress, jobs)
     scenarios = [one for one in suite.scenarios.values() if not only or one.name in only]
-    reporter = asyncio.create_task(checking.tell_waits(waits)) if waits is not None else None
+    reporter = asyncio.create_task(checking.report_waits(waits)) if waits is not None else None
     try:
         records = await checking.run(scenarios)
     finally:
@@ -360,11 +360,11 @@ async def check_agent(
     )
 
 
-def _room(workspace: Path, record: ScenarioRecord) -> Path:
+def _scenario_directory(workspace: Path, record: ScenarioRecord) -> Path:
     """A directory of the scenario's own: neither the files nor the sessions of one are found by another."""
-    room = workspace / record.name
-    room.mkdir(exist_ok=True)
-    return room
+    directory = workspace / record.name
+    directory.mkdir(exist_ok=True)
+    return directory
 
 
 def _is_answer(id: int) -> Callable[[Entry], bool]:

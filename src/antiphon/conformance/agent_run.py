@@ -38,7 +38,7 @@ KNOWN_TO_ALL: Final = ("initialize", "session/new", "session/prompt")
 SILENT_LIMIT: Final = 1.0
 """Seconds that an agent which does not answer methods it does not know is given for all others than these."""
 
-KNOCK_LIMIT: Final = 10.0
+PROBE_LIMIT: Final = 10.0
 """Seconds after which a refusal of something unknown, which takes no thought, will not come any more."""
 
 

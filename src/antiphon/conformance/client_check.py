@@ -20,7 +20,7 @@ from antiphon.conformance.requirements import (
     ScenarioStopped,
     Suite,
 )
-from antiphon.conformance.results import ConformanceReport, ScenarioRecord, results_of, tell_late
+from antiphon.conformance.results import ConformanceReport, ScenarioRecord, results_of, mark_late
 from antiphon.conformance.suites.client import SUITE
 from antiphon.traffic.entries import Direction
 from antiphon.traffic.state import is_malformed
@@ -175,7 +175,7 @@ async def check_client(
     begun = time.monotonic()
     checking = ClientCheck(place, options or ClientCheckOptions(), progress, jobs)
     records = await checking.run([one for one in suite.scenarios.values() if not only or one.name in only])
-    tell_late(records)
+    mark_late(records)
     results = results_of(suite.requirements(), records, Direction.C2A, some=bool(only))
     return ConformanceReport(suite.side, checking.peer, results, time.monotonic() - begun, complete=not only)
 

@@ -85,9 +85,9 @@ class HeldRequest:
 
     @property
     def is_answered(self) -> bool:
-        said = self.connection.wire.trace[self.entry.number :]
+        later = self.connection.wire.trace[self.entry.number :]
         return any(
-            one.dir is Direction.A2C and one.is_response and one.msg.get("id") == self.entry.msg["id"] for one in said
+            one.dir is Direction.A2C and one.is_response and one.msg.get("id") == self.entry.msg["id"] for one in later
         )
 
     async def end(self, reason: str = "end_turn", **more: object) -> Entry:
@@ -227,7 +227,7 @@ class TurnRequester(Requester):
             raise Blocked(problem)
 
 
-LAST_WORDS: Final = 300
+LAST_OUTPUT: Final = 300
 """Characters of what a client printed that are reported where it ended too early."""
 
 
@@ -304,8 +304,8 @@ class ClientRun(TurnRequester):
     def _last_words(self) -> str:
         if not self.running.ended.is_set():
             return f" within {self.options.limit:g} s"
-        said = self.running.output[-LAST_WORDS:]
-        return f" and ended with status {self.running.status}" + (f"; it printed: {said}" if said else "")
+        output = self.running.output[-LAST_OUTPUT:]
+        return f" and ended with status {self.running.status}" + (f"; it printed: {output}" if output else "")
 
     async def prompted(self) -> HeldRequest:
         """The next prompt, whose turn the scenario then takes over."""

@@ -152,8 +152,8 @@ def _case(area: str, one: ReportedRequirement, strict: bool) -> str:
     head = f"    <testcase classname={quoteattr(f'acp.{area}')} name={quoteattr(f'{one.id}: {one.requirement}')}"
     found = _clean(one.found)
     if _fails(one, strict):
-        told = "\n".join([found, *map(_shown, one.evidence), f"fix: {one.fix}", one.link])
-        return f"{head}>\n      <failure type={quoteattr(one.level)} message={quoteattr(found)}>{escape(told)}</failure>\n    </testcase>\n"
+        details = "\n".join([found, *map(_shown, one.evidence), f"fix: {one.fix}", one.link])
+        return f"{head}>\n      <failure type={quoteattr(one.level)} message={quoteattr(found)}>{escape(details)}</failure>\n    </testcase>\n"
     if _is_skipped(one):
         return f"{head}>\n      <skipped message={quoteattr(f'{one.status}: {found}')}/>\n    </testcase>\n"
     if one.status in ("failed", "noted"):

@@ -89,7 +89,7 @@ def results_of(
     return [one for one in found if not (some and _is_beside(one))]
 
 
-def tell_late(records: Iterable[ScenarioRecord]) -> None:
+def mark_late(records: Iterable[ScenarioRecord]) -> None:
     """Take back what was found because a response did not come in time, where it came later: the protocol has no such times."""
     for record in records:
         for id, verdict in record.verdicts.items():

@@ -2,7 +2,7 @@
 
 Run as `python -I -S shim.py SOCKET`, with nothing but the standard library, because a client may have a short timeout. It opens
 two connections: one carries stdio as it is, the other one line of JSON for each event: how it was started, the end of its input,
-signals. The check sends on it what an agent may do besides talking: fill stderr, outlive its input, exit.
+signals. The check sends on it what an agent may do besides sending messages: fill stderr, outlive its input, exit.
 """
 
 import json
@@ -23,12 +23,12 @@ class Shim:
 
     def __init__(self, path: str) -> None:
         self.control = _connected(path, b"control\n")
-        self.told = b""
-        self.tell({"pid": os.getpid(), "cwd": os.getcwd(), "argv": sys.argv[2:]})
+        self.rest = b""
+        self.report({"pid": os.getpid(), "cwd": os.getcwd(), "argv": sys.argv[2:]})
         self.data = _connected(path, f"data {os.getpid()}\n".encode())
-        self.stubborn = False
+        self.outlives_input = False
 
-    def tell(self, fact: "dict[str, object]") -> None:
+    def report(self, fact: "dict[str, object]") -> None:
         try:
             self.control.sendall(json.dumps(fact).encode() + b"\n")
         except OSError:
@@ -38,7 +38,7 @@ class Shim:
         for carry in (self.carry_in, self.carry_out):
             threading.Thread(target=carry, daemon=True).start()
         while True:
-            self.obey()
+            self.run_commands()
 
     def carry_in(self) -> None:
         while chunk := os.read(0, SIZE):
@@ -46,8 +46,8 @@ class Shim:
                 self.data.sendall(chunk)
             except OSError:
                 os._exit(0)
-        self.tell({"event": "eof"})
-        if self.stubborn:
+        self.report({"event": "eof"})
+        if self.outlives_input:
             self.data.shutdown(socket.SHUT_WR)
         else:
             os._exit(0)
@@ -57,22 +57,22 @@ class Shim:
             try:
                 _write(1, chunk)
             except OSError:
-                self.tell({"event": "deaf"})
+                self.report({"event": "stdout closed"})
                 return
         os._exit(0)
 
-    def obey(self) -> None:
+    def run_commands(self) -> None:
         chunk = self.control.recv(SIZE)
         if not chunk:
             os._exit(0)
-        *lines, self.told = (self.told + chunk).split(b"\n")
+        **lines, self.rest = (self.rest + chunk).split(b"\n")
         for line in lines:
             name, _, value = line.decode().partition(" ")
             if name == "exit":
                 os._exit(int(value))
-            elif name == "stubborn":
-                self.stubborn = True
-                self.tell({"event": "stubborn"})
+            elif name == "outlive input":
+                self.outlives_input = True
+                self.report({"event": "outlives input"})
             elif name == "flood":
                 self.flood(int(value))
 
@@ -82,8 +82,8 @@ class Shim:
             for _ in range(size // len(line)):
                 _write(2, line)
         except OSError:
-            self.tell({"event": "stderr closed"})
-        self.tell({"event": "flooded"})
+            self.report({"event": "stderr closed"})
+        self.report({"event": "flooded"})
 
 
 def _connected(path: str, hello: bytes) -> socket.socket:
@@ -103,7 +103,7 @@ def main() -> None:
     pump = Shim(sys.argv[1])
 
     def leave(number: int, _: object) -> None:
-        pump.tell({"event": signal.Signals(number).name})
+        pump.report({"event": signal.Signals(number).name})
         os._exit(0)
 
     for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

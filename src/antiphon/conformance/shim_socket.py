@@ -90,8 +90,8 @@ class AgentProcessStart(AgentStart):
 
     async def outlive_input(self, limit: float) -> bool:
         """Make the shim stay when its input ends. Return whether it confirmed in time."""
-        await self._command("stubborn")
-        return await self._happens("stubborn", limit)
+        await self._command("outlive input")
+        return await self._happens("outlives input", limit)
 
     async def is_gone(self, limit: float) -> bool:
         """Whether the process has ended, or does within the limit."""

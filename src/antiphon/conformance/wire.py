@@ -40,7 +40,7 @@ MOST_SILENCES: Final = 40
 """How many times as long as the silence should be one waits for it."""
 
 
-MOST_HEARD: Final = 512 * 1024 * 1024
+MOST_RECEIVED: Final = 512 * 1024 * 1024
 """Bytes that are kept of what a peer sends. A peer that sends more floods us, and is ended: what it sent until then is checked."""
 
 
@@ -73,13 +73,13 @@ class PeerWire:
         self._reader = asyncio.create_task(self._read(), name="messages of the peer")
 
     async def _read(self) -> None:
-        heard = 0
+        received_bytes = 0
         try:
-            while heard < MOST_HEARD and (frame := await self.transport.receive()) is not None:
+            while received_bytes < MOST_RECEIVED and (frame := await self.transport.receive()) is not None:
                 raw = (
                     bytes(frame) if isinstance(frame, bytes | bytearray) else frame.head
                 )  # over the limit: its beginning
-                heard += len(raw)
+                received_bytes += len(raw)
                 await self._note(self.says.other, raw.removesuffix(b"\r"))
         except Exception as error:  # a bug of ours, as in a rule: the peer is not to blame
             self._failure = error

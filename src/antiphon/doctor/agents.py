@@ -50,12 +50,12 @@ def together(context: DoctorContext, command: str) -> Sequence[Finding]:
 
 def _sentence(names: Sequence[str], route: str, *, auto_resume: bool) -> str:
     if names == [DEMO]:
-        who = "no engine is installed, so it has the demo behind it"
+        engines_text = "no engine is installed, so it has the demo behind it"
     elif len(names) == 1:
-        who = f"it has {names[0]} behind it"
+        engines_text = f"it has {names[0]} behind it"
     else:
-        who = f"it joins {', '.join(names[:-1])} and {names[-1]}; the route of a new session is `{route}`"
-    return f"built in: {who}; auto-resume is {'on' if auto_resume else 'off'}"
+        engines_text = f"it joins {', '.join(names[:-1])} and {names[-1]}; the route of a new session is `{route}`"
+    return f"built in: {engines_text}; auto-resume is {'on' if auto_resume else 'off'}"
 
 
 def _missing(wanted: DuetPreferences, present: PresentEngines, context: DoctorContext) -> Iterator[Finding]:

@@ -83,7 +83,7 @@ async def claude_login(context: DoctorContext) -> Sequence[Finding]:
     answer = await ask(
         found.path, "auth", "status", "--json", limit=context.limit, env={**context.environment, **_QUIET}
     )
-    login = _login_in(answer.said)
+    login = _login_in(answer.text)
     if login is None:
         return _silent(CLAUDE, answer, "run `claude auth status` in a terminal to see what it prints")
     if not login.logged_in:
@@ -102,9 +102,9 @@ async def codex_login(context: DoctorContext) -> Sequence[Finding]:
         return []
     answer = await ask(found.path, "login", "status", limit=context.limit, env=context.environment)
     if answer.status == 0:
-        way = "with a ChatGPT account" if "ChatGPT" in answer.said else "with an API key"
-        return ok(f"signed in {way}", method="chatgpt" if "ChatGPT" in answer.said else "apikey")
-    if answer.trouble is not None or "Not logged in" not in answer.said:
+        way = "with a ChatGPT account" if "ChatGPT" in answer.text else "with an API key"
+        return ok(f"signed in {way}", method="chatgpt" if "ChatGPT" in answer.text else "apikey")
+    if answer.trouble is not None or "Not logged in" not in answer.text:
         return _silent(CODEX, answer, "run `codex login status` in a terminal to see what it prints")
     provider = codex_config(context).get("model_provider", "openai")
     if provider != "openai":
@@ -181,7 +181,7 @@ def _version_in(cli: Cli, answer: ProgramOutput) -> str | None:
     """Return the version; a warning before it may contain another one."""
     if answer.status != 0:
         return None
-    lines = answer.said.splitlines()
+    lines = answer.text.splitlines()
     own = [line for line in lines if cli.title in line or line.startswith(cli.program)]
     return next((version for line in (*own, *lines) if (version := version_in(line))), None)
 
@@ -194,11 +194,11 @@ def _is_chosen(cli: Cli, context: DoctorContext) -> bool:
     return file is not None and read(file.text).text("engines", cli.name, "executable") is not None
 
 
-def _login_in(said: str) -> ClaudeLogin | None:
+def _login_in(output: str) -> ClaudeLogin | None:
     """Return the JSON object in the output, which may begin with a warning."""
-    start = said.find("{")
+    start = output.find("{")
     try:
-        return msgspec.json.decode(said[start : said.rfind("}") + 1], type=ClaudeLogin) if start >= 0 else None
+        return msgspec.json.decode(output[start : output.rfind("}") + 1], type=ClaudeLogin) if start >= 0 else None
     except (msgspec.DecodeError, UnicodeError):
         return None
 

@@ -56,7 +56,7 @@ async def codex(context: DoctorContext) -> Sequence[Finding]:
     if isinstance(address := config.get("openai_base_url"), str):
         return await _reach(address, context)
     answer = await ask(found.path, "login", "status", limit=context.limit, env=context.environment)
-    return await _reach(CHATGPT if "ChatGPT" in answer.said else OPENAI, context)
+    return await _reach(CHATGPT if "ChatGPT" in answer.text else OPENAI, context)
 
 
 async def _reach(address: str, context: DoctorContext) -> Sequence[Finding]:
@@ -66,7 +66,7 @@ async def _reach(address: str, context: DoctorContext) -> Sequence[Finding]:
         return problem("the model's address is not a URL", "correct it; it begins with https:// or http://")
     began = time.monotonic()
     try:
-        status = await in_thread(lambda: _knock(address, context.limit))
+        status = await in_thread(lambda: _connect(address, context.limit))
     except OSError as error:
         why = getattr(error, "reason", error)
         return problem(
@@ -81,7 +81,7 @@ async def _reach(address: str, context: DoctorContext) -> Sequence[Finding]:
     return ok(f"{shown} answered after {seconds} s", **facts)
 
 
-def _knock(address: str, limit: float) -> int:
+def _connect(address: str, limit: float) -> int:
     """Return the status of the response. Blocks."""
     from urllib.error import HTTPError
     from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener

@@ -28,14 +28,14 @@ OUTPUT: Final = 64 * 1024
 class ProgramOutput(msgspec.Struct, frozen=True):
     """The output of a program, stdout and stderr together, or why there is none."""
 
-    said: str = ""
+    text: str = ""
     status: int | None = None
     trouble: str | None = None
 
     @property
     def first_line(self) -> str:
         """The first line, for display."""
-        line = self.said.strip().partition("\n")[0][:200]
+        line = self.text.strip().partition("\n")[0][:200]
         return line or ("nothing" if self.status == 0 else f"nothing, and ended with {self.status}")
 
 

@@ -18,13 +18,13 @@ from antiphon.store.schema import FILE_NAME, MIGRATIONS
 
 __all__ = ["database", "directory", "is_trusted", "leftovers", "sessions"]
 
-LOCK_PATIENCE: Final = 1.0
+LOCK_TIMEOUT: Final = 1.0
 """Seconds until a locked database is reported. A commit takes milliseconds."""
 
 CHECKED_WHOLE: Final = 256 * 1024 * 1024
 """Bytes up to which a database is read from end to end: it takes a second or two."""
 
-LITTLE_ROOM: Final = 100 * 1024 * 1024
+LOW_DISK_SPACE: Final = 100 * 1024 * 1024
 """Bytes of free disk below which a note is made: a long session has some megabytes."""
 
 STALE: Final = 3600.0
@@ -42,7 +42,7 @@ def directory(context: DoctorContext) -> Sequence[Finding]:
     if not os.access(there, os.W_OK | os.X_OK):
         return problem(f"{place} cannot be written to: {there} may not be changed by you", other, **facts)
     free = shutil.disk_usage(there).free
-    if free < LITTLE_ROOM:
+    if free < LOW_DISK_SPACE:
         return problem(
             f"{place} has little room: {_size(free)} are free", "make room on that disk, or choose another one", **facts
         )
@@ -101,8 +101,8 @@ def sessions(context: DoctorContext) -> Sequence[Finding]:
     found: list[Finding] = []
     for path, holder in every:
         if holder is not None:
-            who = str(holder) or "another Antiphon"
-            found += ok(f"session `{holder.session_id or '?'}` is open ({who})", path=str(path), pid=str(holder.pid))
+            holder_name = str(holder) or "another Antiphon"
+            found += ok(f"session `{holder.session_id or '?'}` is open ({holder_name})", path=str(path), pid=str(holder.pid))
     stale = [path for path, holder in every if holder is None]
     if stale:
         count = f"{len(stale)} lock{'' if len(stale) == 1 else 's'} of sessions"
@@ -121,7 +121,7 @@ def is_trusted(context: DoctorContext) -> bool:
         return False
     find = "SELECT 1 FROM trusted_project WHERE project = ? AND digest = ?"
     try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=LOCK_PATIENCE)) as connection:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=LOCK_TIMEOUT)) as connection:
             row = connection.execute(find, (str(sources.directory), sources.project.digest)).fetchone()
     except sqlite3.Error:
         return False
@@ -131,7 +131,7 @@ def is_trusted(context: DoctorContext) -> bool:
 def _look_into(path: Path, *, whole: bool) -> tuple[int, str | None]:
     """Return the version of the tables, and what is damaged. Raises if it cannot be written."""
     uri = f"{path.as_uri()}?mode=rw"
-    with closing(sqlite3.connect(uri, uri=True, timeout=LOCK_PATIENCE, isolation_level=None)) as connection:
+    with closing(sqlite3.connect(uri, uri=True, timeout=LOCK_TIMEOUT, isolation_level=None)) as connection:
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
         word = connection.execute("PRAGMA quick_check(1)").fetchone()[0] if whole else "ok"
         connection.execute("BEGIN IMMEDIATE")  # as every writer begins; it writes nothing

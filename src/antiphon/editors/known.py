@@ -161,7 +161,7 @@ class JsonEditor(msgspec.Struct, frozen=True):
     group: str
     """The key of that object."""
     steps: tuple[str, ...]
-    """What the user does next. `{name}` is what we are called there."""
+    """What the user does next. `{name}` is the name of our entry there."""
     fixed: tuple[tuple[str, str], ...] = ()
     """What stands in the entry besides the command."""
 
@@ -181,7 +181,7 @@ class JsonEditor(msgspec.Struct, frozen=True):
             return None
         return take_entry(text, self.group, name, made_group=made_group, replaced=replaced)
 
-    def told(self, path: Path, entry: EditorEntry) -> list[str]:
+    def next_steps(self, path: Path, entry: EditorEntry) -> list[str]:
         """Return what the user has to do next."""
         return [step.format(name=entry.name) for step in self.steps]
 
@@ -194,7 +194,7 @@ class CodeEditor(msgspec.Struct, frozen=True):
     """What stands in every file that we wrote."""
     write: Callable[[str, Sequence[str]], str]
     """Our name and command → the text of the file."""
-    tell: Callable[[Path, str], list[str]]
+    make_steps: Callable[[Path, str], list[str]]
     """The file and our name → what the user does next."""
 
     def put(self, text: str | None, entry: EditorEntry) -> JsoncEdit:
@@ -207,12 +207,12 @@ class CodeEditor(msgspec.Struct, frozen=True):
         """Raise EditRefused: the user has changed the file."""
         raise EditRefused("it was changed after it was written", hint="delete it yourself if you do not need it")
 
-    def told(self, path: Path, entry: EditorEntry) -> list[str]:
+    def next_steps(self, path: Path, entry: EditorEntry) -> list[str]:
         """Return the line to add, and what to do then."""
-        return self.tell(path, entry.name)
+        return self.make_steps(path, entry.name)
 
 
-def _tell_neovim(path: Path, name: str) -> list[str]:
+def _neovim_steps(path: Path, name: str) -> list[str]:
     word = path.stem
     return [
         f'CodeCompanion: add to its setup   adapters = {{ acp = {{ {word} = require("{word}").codecompanion }} }}',
@@ -221,7 +221,7 @@ def _tell_neovim(path: Path, name: str) -> list[str]:
     ]
 
 
-def _tell_emacs(path: Path, name: str) -> list[str]:
+def _emacs_steps(path: Path, name: str) -> list[str]:
     return [
         f'add to your init file   (load "{path.with_suffix("")}")',
         f"install agent-shell from MELPA if you have not, restart Emacs, then `M-x agent-shell` and pick {name}",
@@ -242,8 +242,8 @@ EDITORS: Final[Mapping[str, Editor]] = {
         "agent_servers",
         ("restart the IDE, open AI Chat, and pick {name} in its list of agents",),
     ),
-    "neovim": CodeEditor("Neovim", "Written by `antiphon setup neovim`", lua, _tell_neovim),
-    "emacs": CodeEditor("Emacs", "Written by `antiphon setup emacs'", elisp, _tell_emacs),
+    "neovim": CodeEditor("Neovim", "Written by `antiphon setup neovim`", lua, _neovim_steps),
+    "emacs": CodeEditor("Emacs", "Written by `antiphon setup emacs'", elisp, _emacs_steps),
     "vscode": JsonEditor(
         "VS Code",
         "acp.agents",

@@ -260,15 +260,15 @@ def _articles(session: ExportedSession) -> Iterator[str]:
     last_speaker: str | None = None
     opened = False
     for line in session.lines:
-        who, mine = speaker(line), isinstance(line.entry, Message) and line.entry.speaker == "user"
-        if mine or last_speaker != who:
+        speaker_name, mine = speaker(line), isinstance(line.entry, Message) and line.entry.speaker == "user"
+        if mine or last_speaker != speaker_name:
             if opened:
                 yield "</article>"
             colour = f" e{engines.index(line.engine) % COLOURS}" if line.engine else ""
             kind = "user" if mine else f"agent{colour}"
             at = f'<time datetime="{line.when:%Y-%m-%dT%H:%M:%SZ}">{line.when.astimezone():%Y-%m-%d %H:%M}</time>'
-            yield f'<article class="{kind}"><h2>{safe(who)} {at}</h2>'
-            opened, last_speaker = True, None if mine else who
+            yield f'<article class="{kind}"><h2>{safe(speaker_name)} {at}</h2>'
+            opened, last_speaker = True, None if mine else speaker_name
         yield from _body(line, session.about.cwd)
     if opened:
         yield "</article>"

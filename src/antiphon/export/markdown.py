@@ -27,10 +27,10 @@ def markdown(session: ExportedSession, *, thoughts: bool = False, calls: bool = 
     for line in session.lines:
         if (isinstance(line.entry, Thought) and not thoughts) or (isinstance(line.entry, CallEntry) and not calls):
             continue
-        who, mine = speaker(line), isinstance(line.entry, Message) and line.entry.speaker == "user"
-        if mine or (who != last_speaker and not isinstance(line.entry, NoticeEntry)):
-            blocks.append(f"## {one_line(who)} · {line.when.astimezone():%Y-%m-%d %H:%M}")
-            last_speaker = None if mine else who
+        speaker_name, mine = speaker(line), isinstance(line.entry, Message) and line.entry.speaker == "user"
+        if mine or (speaker_name != last_speaker and not isinstance(line.entry, NoticeEntry)):
+            blocks.append(f"## {one_line(speaker_name)} · {line.when.astimezone():%Y-%m-%d %H:%M}")
+            last_speaker = None if mine else speaker_name
         blocks += _body(line, session.about.cwd)
     if session.plan:
         steps = [f"- {_BOXES[step.status.meaning]} {one_line(step.content)}" for step in session.plan]

@@ -98,7 +98,7 @@ class StoredSessions:
         known = about(row, await self.store.state(row.id), self._engines.get(row.id, ()), turns)
         return known if row.title else _titled(known, await self._first_prompt(row.id))
 
-    async def told(self, row: SessionRow) -> ExportedSession:
+    async def session(self, row: SessionRow) -> ExportedSession:
         """Return a session with its history."""
         return read_session(await self.about(row), await self.store.history(row.id))
 
@@ -190,14 +190,14 @@ def hits_in(title: str, lines: Sequence[ExportedLine], words: Sequence[str]) -> 
     return None if missing else found[:MOST_HITS]
 
 
-def _hits(who: str, text: str, pattern: "re.Pattern[str]") -> Iterator[Hit]:
+def _hits(speaker: str, text: str, pattern: "re.Pattern[str]") -> Iterator[Hit]:
     lines = text.splitlines()
     for number, line in enumerate(lines):
         if found := pattern.search(line):
             begin = max(found.start() - WINDOW // 2, 0)
             shown = line[begin : begin + WINDOW]
             before, after = ([*lines[number - 1 : number]] if number else []), lines[number + 1 : number + 2]
-            yield Hit(who, _one(shown, begin > 0), _one("".join(before)), _one("".join(after)))
+            yield Hit(speaker, _one(shown, begin > 0), _one("".join(before)), _one("".join(after)))
 
 
 def _one(line: str, cut: bool = False) -> str:

@@ -140,21 +140,21 @@ class LocalCommand:
             )
         name = os.fspath(words[0])  # alone: arguments may hold secrets
         try:
-            nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+            null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         except OSError as error:
             raise SpawnFailed(name, error) from error
         ours = theirs = -1
         try:
             ours, theirs = os.pipe()
             os.set_blocking(ours, False)
-            streams = (nowhere if stdin == subprocess.DEVNULL else stdin, theirs, theirs if errors else nowhere)
+            streams = (null if stdin == subprocess.DEVNULL else stdin, theirs, theirs if errors else null)
             child = guard.start(words, streams, env=os.environ if env is None else env, cwd=cwd)
         except (OSError, ValueError) as error:
             if ours >= 0:
                 os.close(ours)
             raise SpawnFailed(name, error, _missing(cwd)) from error
         finally:
-            os.close(nowhere)
+            os.close(null)
             if theirs >= 0:
                 os.close(theirs)
         return cls(child, ours, name, output_limit)
@@ -204,18 +204,18 @@ class LocalCommand:
         if chunk:
             self._ring.add(chunk)
         else:
-            self._stop_hearing()
-        self._tell_followers()
+            self._stop_reading()
+        self._wake_followers()
         return len(chunk)
 
-    def _stop_hearing(self) -> None:
+    def _stop_reading(self) -> None:
         if self._fd >= 0:
             self._loop.remove_reader(self._fd)
             os.close(self._fd)
             self._fd = -1
             self._ring.end()
 
-    def _tell_followers(self) -> None:
+    def _wake_followers(self) -> None:
         for follower in self._followers:
             if not follower.done():
                 follower.set_result(None)
@@ -240,7 +240,7 @@ class LocalCommand:
         if self.exit is None:
             self.exit = exit
         self._exited.set()
-        self._tell_followers()
+        self._wake_followers()
 
     # How we end it.
 
@@ -279,7 +279,7 @@ class LocalCommand:
         if before is not None:
             await before
         await self._climb_down()
-        self._stop_hearing()
+        self._stop_reading()
         if self._child.ended():
             await release(self._child)  # the last: while the zombie stands its group keeps its number
 

@@ -401,8 +401,8 @@ class PermissionGate:
         )
         done = "allowed" if verdict is Verdict.ALLOW else "denied"
         extent = f"always ({choice.scope})" if always else "once"
-        who = "The user" if choice.by == USER else "The client"
-        why = choice.message if choice.message and verdict is Verdict.DENY else f"{who} {done} it {extent}."
+        decider = "The user" if choice.by == USER else "The client"
+        why = choice.message if choice.message and verdict is Verdict.DENY else f"{decider} {done} it {extent}."
         rule = ", ".join(rule.text for rule in question.always) if always else ""
         return _Settled(verdict, choice.by, why, rule, always, choice.option_id, answered=True)
 

@@ -21,11 +21,11 @@ _RAW: Final = msgspec.json.Decoder(msgspec.Raw)
 
 
 class DirectionRecorder:
-    """The lines of one direction. `speaks`: its lines are messages, and not only text for people, as on stderr."""
+    """The lines of one direction. `is_protocol`: its lines are messages, and not only text for people, as on stderr."""
 
-    def __init__(self, direction: str, *, speaks: bool = True, longest: int = LONGEST) -> None:
+    def __init__(self, direction: str, *, is_protocol: bool = True, longest: int = LONGEST) -> None:
         self._direction = direction
-        self._speaks = speaks
+        self._is_protocol = is_protocol
         self._longest = longest
         self._parts: list[bytes] = []  # pieces of the line that has not ended
         self._held = 0
@@ -83,25 +83,25 @@ class DirectionRecorder:
         return note(t, "a line was not recorded", of=self._direction, bytes=size)
 
     def _lines(self, head: bytes, whole: bytes) -> bytes:
-        if self._speaks and b"\r" not in whole and _is_text(whole) and _are_objects(whole):
+        if self._is_protocol and b"\r" not in whole and _is_text(whole) and _are_objects(whole):
             begin = head + b'"msg":'
             return begin + whole.replace(b"\n", b"}\n" + begin) + b"}\n"
         return b"".join(self._line(head, line) for line in whole.split(b"\n"))
 
     def _line(self, head: bytes, line: bytes, *, ended: bool = True) -> bytes:
-        return _recorded(head, line, speaks=self._speaks, ended=ended)
+        return _recorded(head, line, is_protocol=self._is_protocol, ended=ended)
 
 
 def line_of(t: float, direction: str, line: bytes) -> bytes:
     """A line of the wire, without its line feed, as a line of a recording."""
-    return _recorded(_head(t, direction), line, speaks=True, ended=True)
+    return _recorded(_head(t, direction), line, is_protocol=True, ended=True)
 
 
 def _head(t: float, direction: str) -> bytes:
     return f'{{"t":{t:.6f},"dir":"{direction}",'.encode()
 
 
-def _recorded(head: bytes, line: bytes, *, speaks: bool, ended: bool) -> bytes:
+def _recorded(head: bytes, line: bytes, *, is_protocol: bool, ended: bool) -> bytes:
     """Every byte of the wire can be restored from it. A carriage return stands in no line of the file as it is: many programs would take it
     for the end of the line."""
     end = b"}\n"
@@ -109,7 +109,7 @@ def _recorded(head: bytes, line: bytes, *, speaks: bool, ended: bool) -> bytes:
         line, end = line[:-1], b',"end":"\\r\\n"}\n'
     if not _is_text(line):
         return b'%s"raw":%s,"base64":"%s"%s' % (head, _quoted(line), b64encode(line), end)
-    if speaks and _is_json(line):
+    if is_protocol and _is_json(line):
         if b"\r" in line:  # in JSON it can only stand between words, as a space does
             return b'%s"msg":%s,"raw":%s%s' % (head, line.replace(b"\r", b" "), _quoted(line), end)
         return b'%s"msg":%s%s' % (head, line, end)

@@ -24,7 +24,7 @@ __all__ = ["BACKLOG", "NAP", "RecordingFiles", "RecordingWriter", "WriteQueue"]
 BACKLOG = 64 * 1024 * 1024
 """Bytes that may wait for the disk in each direction: minutes of a busy session."""
 
-NAP = 0.02
+QUEUE_INTERVAL = 0.02
 """Seconds between two looks at the queue. To be woken for every message would cost more than to write it down."""
 
 AT_ONCE = 0.001
@@ -165,11 +165,11 @@ class RecordingWriter:
         self._write(b"")
         if not quiet and not self._complained:
             self._print(f"recording to {self._files.path}")
-        wires = {name: DirectionRecorder(name, speaks=name != "stderr") for name in ("c2a", "a2c", "stderr")}
+        wires = {name: DirectionRecorder(name, is_protocol=name != "stderr") for name in ("c2a", "a2c", "stderr")}
         while not self._closing:
             self._queue.wait()
             self._empty(wires)
-            time.sleep(NAP)
+            time.sleep(QUEUE_INTERVAL)
         self._empty(wires)
         self._write(b"".join(wire.end(self._queue.now) for wire in wires.values()))
 

@@ -124,11 +124,11 @@ class TrafficChecker:
         state.begin(entry)
         if state.judged:
             for tally in self._concerned(entry):
-                said = tally.holds(entry, state)
-                if said is not None:
+                faults = tally.holds(entry, state)
+                if faults is not None:
                     tally.count += 1
-                    if said:
-                        found += [Deviation(tally.id, entry, text) for text in _shown(said)]
+                    if faults:
+                        found += [Deviation(tally.id, entry, text) for text in _shown(faults)]
         state.add(entry)
         if found:
             self.deviations += found
@@ -159,12 +159,12 @@ class _Tally:
     count: int = 0
 
 
-def _shown(said: Sequence[str]) -> Iterable[str]:
+def _shown(faults: Sequence[str]) -> Iterable[str]:
     """Sentences for people: they quote what a peer has sent, which may be long, many and no text at all."""
-    for text in said[:MOST]:
+    for text in faults[:MOST]:
         yield exact(text if len(text) <= LONGEST else f"{text[:LONGEST]}…").replace("\n", " ").replace("\t", " ")
-    if len(said) > MOST:
-        yield f"and {len(said) - MOST} times more in this message"
+    if len(faults) > MOST:
+        yield f"and {len(faults) - MOST} times more in this message"
 
 
 def _kind_of(entry: Entry, asked: Entry | None) -> tuple[str, str]:

@@ -35,12 +35,12 @@ class Look:
 
     faults: list[Fault] = field(default_factory=list)
     drafts: list[str] = field(default_factory=list)
-    strangers: list[str] = field(default_factory=list)
+    unknown_fields: list[str] = field(default_factory=list)
 
     def add(self, other: "Look") -> None:
         self.faults += other.faults
         self.drafts += other.drafts
-        self.strangers += other.strangers
+        self.unknown_fields += other.unknown_fields
 
     def wrong(self, path: str, text: str) -> None:
         self.faults.append(Fault(path, text))
@@ -91,7 +91,7 @@ class _Shape:
         for name, one in value.items():
             if name not in fields:
                 if name not in self.tags:
-                    found.strangers.append(_at(path, name))
+                    found.unknown_fields.append(_at(path, name))
                 continue
             checks, draft = fields[name]
             where = f"{path}.{name}" if path else name

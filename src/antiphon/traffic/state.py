@@ -95,11 +95,11 @@ class TrackedTurn:
 
     prompt: Entry
     number: int
-    said: int = 0
+    updates_sent: int = 0
     cancelled: Entry | None = None
     waiting: set[int] = field(default_factory=set)
     """The numbers of the agent's requests that were open when it was cancelled."""
-    dismissed: bool = False
+    interrupted: bool = False
     """Whether the client has cancelled a permission request of it, cancelled a request or closed the session."""
     noticed: bool = False
     """Whether the agent has shown that it had read the cancellation."""
@@ -146,23 +146,23 @@ class TrackedSession:
     def note_activity(self) -> None:
         """The user has seen something of every turn that is open."""
         for turn in self.turns:
-            turn.said += 1
+            turn.updates_sent += 1
 
-    def dismiss(self) -> None:
+    def mark_interrupted(self) -> None:
         for turn in self.turns:
-            turn.dismissed = True
+            turn.interrupted = True
 
     def turn_of(self, prompt: Entry | None) -> TrackedTurn | None:
         return next((turn for turn in self.turns if turn.prompt is prompt), None)
 
-    def take_settings(self, said: JsonObject) -> None:
+    def take_settings(self, source: JsonObject) -> None:
         """Take over the modes and the options of a response or an update."""
-        modes = as_object(said.get("modes"))
+        modes = as_object(source.get("modes"))
         if modes:
             self.modes = texts_in(modes.get("availableModes"), "id")
-        if isinstance(said.get("configOptions"), list):
+        if isinstance(source.get("configOptions"), list):
             self.options = {
-                one["id"]: one for one in objects_in(said["configOptions"]) if isinstance(one.get("id"), str)
+                one["id"]: one for one in objects_in(source["configOptions"]) if isinstance(one.get("id"), str)
             }
 
     def add_update(self, update: JsonObject) -> None:
@@ -274,16 +274,16 @@ class TrafficState:
         """Take note of a line."""
         self.lines[entry.dir] += 1
         if is_malformed(entry):
-            self._hear_malformed(entry)
+            self._add_malformed(entry)
         if self.pairs.duplicate_of(entry) is not None:
             self.malformed_ids.add((entry.dir, id_shown(entry.msg)))  # both may be answered, and only one will be found
         asked = self.pairs.add(entry)
         if entry.method is not None:
-            (self._hear_client if entry.dir is Direction.C2A else self._hear_agent)(entry)
+            (self._add_client_message if entry.dir is Direction.C2A else self._add_agent_message)(entry)
         elif asked is not None:
-            (self._hear_client_answer if entry.dir is Direction.C2A else self._hear_agent_answer)(entry, asked)
+            (self._add_client_response if entry.dir is Direction.C2A else self._add_agent_response)(entry, asked)
 
-    def _hear_malformed(self, entry: Entry) -> None:
+    def _add_malformed(self, entry: Entry) -> None:
         self.malformed[entry.dir] += 1
         if isinstance(entry.msg, list):
             self.batches[entry.dir] += 1
@@ -291,7 +291,7 @@ class TrafficState:
             if isinstance(one.get("id"), str | int | float):
                 self.malformed_ids.add((entry.dir, id_shown(one)))
 
-    def _hear_client(self, entry: Entry) -> None:
+    def _add_client_message(self, entry: Entry) -> None:
         id = as_text(entry.params.get("sessionId"))
         if entry.method == "initialize" and self.initialized is None:
             self.initialize = entry
@@ -299,7 +299,7 @@ class TrafficState:
             self.client = as_object(entry.params.get("clientCapabilities"))
         elif entry.method == "$/cancel_request":
             for session in self.sessions.values():
-                session.dismiss()
+                session.mark_interrupted()
         if id is None:
             return
         self.named.add(id)
@@ -315,7 +315,7 @@ class TrafficState:
         elif entry.method == "session/cancel":
             self._cancel(known, entry)
         elif entry.method in ("session/close", "session/delete"):
-            known.dismiss()
+            known.mark_interrupted()
 
     def _cancel(self, session: TrackedSession, entry: Entry) -> None:
         session.last_cancel = entry.number
@@ -329,7 +329,7 @@ class TrafficState:
                 turn.cancelled, turn.waiting = entry, set(mine)
                 self._cancelled.append(turn)
 
-    def _hear_agent(self, entry: Entry) -> None:
+    def _add_agent_message(self, entry: Entry) -> None:
         session = self.session(entry)
         if session is not None and entry.method in ("session/request_permission", "elicitation/create"):
             session.note_activity()
@@ -345,7 +345,7 @@ class TrafficState:
             self.terminals.pop(id, None)
             self.released.add(id)
 
-    def _hear_client_answer(self, entry: Entry, asked: Entry) -> None:
+    def _add_client_response(self, entry: Entry, asked: Entry) -> None:
         session = self.session(asked)
         result = as_object(entry.msg.get("result"))
         if session is not None:
@@ -353,19 +353,19 @@ class TrafficState:
                 turn.noticed = turn.noticed or turn.waiting == {asked.number}
                 turn.waiting.discard(asked.number)
             if as_object(result.get("outcome")).get("outcome") == "cancelled" or result.get("action") == "cancel":
-                session.dismiss()
+                session.mark_interrupted()
         if asked.method == "terminal/create":
             id = as_text(result.get("terminalId"))
             if id is not None:
                 self.released.discard(id)
                 self.terminals[id] = as_text(asked.params.get("sessionId")) or ""
 
-    def _hear_agent_answer(self, entry: Entry, asked: Entry) -> None:
+    def _add_agent_response(self, entry: Entry, asked: Entry) -> None:
         result = as_object(entry.msg.get("result"))
         failed = "error" in entry.msg
         session = self.session(asked)
         if asked.method == "initialize" and not failed:
-            self._hear_initialized(entry, asked, result)
+            self._add_initialize_result(entry, asked, result)
         elif asked.method in BRINGS_A_NEW_ONE and isinstance(id := result.get("sessionId"), str):
             self.named.add(id)
             self.opened.add(id)
@@ -374,11 +374,11 @@ class TrafficState:
         elif asked.method == "session/list":
             self.named.update(texts_in(result.get("sessions"), "sessionId"))
         elif session is not None:
-            self._hear_session_answer(session, asked, result, failed)
+            self._add_session_result(session, asked, result, failed)
         for turn in self._cancelled:
             turn.noticed = turn.noticed or (turn.cancelled is not None and turn.cancelled.number < asked.number)
 
-    def _hear_initialized(self, entry: Entry, asked: Entry, result: JsonObject) -> None:
+    def _add_initialize_result(self, entry: Entry, asked: Entry, result: JsonObject) -> None:
         self.initialize, self.initialized = asked, entry
         self._offers.clear()
         self.client = as_object(asked.params.get("clientCapabilities"))
@@ -386,7 +386,7 @@ class TrafficState:
         self.auth_methods = texts_in(result.get("authMethods"), "id")
         self.version = _version(result)
 
-    def _hear_session_answer(self, session: TrackedSession, asked: Entry, result: JsonObject, failed: bool) -> None:
+    def _add_session_result(self, session: TrackedSession, asked: Entry, result: JsonObject, failed: bool) -> None:
         if asked is session.opening:
             session.opening = None
             session.replayed = asked.method == "session/load"
@@ -426,6 +426,6 @@ def is_id(value: object) -> bool:
     return isinstance(value, str | int) and not isinstance(value, bool)
 
 
-def _version(said: JsonObject) -> int | None:
-    version = said.get("protocolVersion")
+def _version(message: JsonObject) -> int | None:
+    version = message.get("protocolVersion")
     return version if isinstance(version, int) and not isinstance(version, bool) else None

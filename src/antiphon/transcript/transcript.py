@@ -127,7 +127,7 @@ class Transcript:
         """The call of this id; if there were several, the last."""
         return self._calls.get(id)
 
-    def said(self, prompt: Sequence[ContentBlock]) -> Message:
+    def add_prompt(self, prompt: Sequence[ContentBlock]) -> Message:
         """Enter a prompt of the user. Agents that repeat it in the turn do not make it appear twice."""
         message = Message(self._next_key, "user", None)
         for block in prompt:

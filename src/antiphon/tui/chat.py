@@ -84,8 +84,8 @@ Open: TypeAlias = Callable[[ChatFrontend], AbstractAsyncContextManager[StartedAg
 
 _log = logging.getLogger(__name__)
 
-BREATH: Final = 0.02
-"""Seconds of updates in a row after which the window gets its turn: an agent may talk faster than we draw."""
+DRAW_INTERVAL: Final = 0.02
+"""Seconds of updates in a row after which the window gets its turn: an agent may send faster than we draw."""
 
 DRAW_LIMIT: Final = 1.0
 """Seconds that the window may take to draw its last state when the chat ends."""
@@ -114,7 +114,7 @@ class Chat:
         self.opened: StartedAgent | None = None
         self.listed: list[v1.SessionInfo] = []
         self.failure: AcpError | None = None
-        self.farewell: str | None = None
+        self.resume_hint: str | None = None
         """How to come back, once it is over."""
         self._session: ClientSession | None = None
         self._waiting: deque[str] = deque()
@@ -123,7 +123,7 @@ class Chat:
         self._left = asyncio.Event()
         self._turn: ClientTurn | None = None
         self._cancelling: asyncio.Task[v1.PromptResult] | None = None
-        self._errands: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._since: float | None = None
         self._about_to_leave = False
 
@@ -220,7 +220,7 @@ class Chat:
             results = await asyncio.gather(window, work, return_exceptions=True)
         session = self._session
         if session is not None and session.transcript.entries and self.agent.capabilities.load_session:
-            self.farewell = f"Go on with this session: antiphon chat --resume {shlex.quote(one_line(session.id))}"
+            self.resume_hint = f"Go on with this session: antiphon chat --resume {shlex.quote(one_line(session.id))}"
         for result in results:
             if isinstance(result, AcpError):
                 self.failure = result
@@ -285,7 +285,7 @@ class Chat:
         self._about_to_leave = False
         own = commands.find(text)
         if own is not None and not own.waits:
-            self._run_errand(self._do(own, text))
+            self._run_task(self._do(own, text))
             return
         self._waiting.append(text)
         self._woken.set()
@@ -319,10 +319,10 @@ class Chat:
             self.window.input.text = text
             self.window.input.cursor_position = len(text)
 
-    def _run_errand(self, errand: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(errand)
-        self._errands.add(task)
-        task.add_done_callback(self._errands.discard)
+    def _run_task(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _commands(self) -> list[tuple[str, str]]:
         ours = [(own.name, own.about) for own in commands.COMMANDS.values()]
@@ -373,7 +373,7 @@ class Chat:
                 self.window.input.text = text  # to be mended
                 self.window.input.cursor_position = len(text)
             return
-        self.screen.said(text, blocks)
+        self.screen.show_prompt(text, blocks)
         self._turn = turn
         try:
             result = await self._follow(turn)
@@ -408,15 +408,15 @@ class Chat:
 
     async def _follow(self, turn: "ClientTurn") -> v1.PromptResult:
         """Show the updates of a turn. The end of a cancelled turn is read by `cancel`, and shown afterwards."""
-        breath = time.monotonic()
+        last_drawn = time.monotonic()
         async for update in turn:
             self.screen.apply(update)
             self.window.refresh()
             if self._cancelling is not None:
                 break
-            if (now := time.monotonic()) - breath > BREATH:
+            if (now := time.monotonic()) - last_drawn > DRAW_INTERVAL:
                 await asyncio.sleep(0)
-                breath = now
+                last_drawn = now
         await self._terminals.look()
         return turn.result if self._cancelling is None else await self._cancelling
 
@@ -434,14 +434,14 @@ class Chat:
         history: list[v1.Update] = []  # kept until it is open; if it never is, nothing has changed here
         is_open = False
 
-        def heard(update: v1.Update) -> None:
+        def collect(update: v1.Update) -> None:
             if is_open:
                 self._take_update(update)
             else:
                 history.append(update)
 
         try:
-            session = await self.opened.load(session_id, heard)
+            session = await self.opened.load(session_id, collect)
         except RequestRefused as error:
             if error.code != Code.RESOURCE_NOT_FOUND:
                 raise

@@ -143,12 +143,12 @@ def fit(
 ) -> tuple[list[str], int]:
     """Return a panel with its middle cut to fit, and the number of hidden lines."""
     top, bottom = painter.all(above), painter.all(below)
-    room = max(height - len(top) - len(bottom), SHORTEST)
+    rows_left = max(height - len(top) - len(bottom), SHORTEST)
     hidden = 0
-    if len(body) > room:
-        hidden = len(body) - room + 1
+    if len(body) > rows_left:
+        hidden = len(body) - rows_left + 1
         body = [
-            *body[: room - 1],
+            *body[: rows_left - 1],
             *painter.paint(Text(f"  … {hidden} more {'line' if hidden == 1 else 'lines'}", "dim")),
         ]
     return [*top, *body, *bottom], hidden

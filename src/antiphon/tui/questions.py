@@ -248,13 +248,13 @@ def _program(method: v1.AuthMethod, command: Sequence[str]) -> tuple[list[str], 
     if isinstance(method, v1.TerminalAuth):
         return [*command, *method.args], method.env
     meta = getattr(method, "meta", None)
-    told = meta.get("terminal-auth") if isinstance(meta, Mapping) else None
-    if not isinstance(told, Mapping) or not isinstance(told.get("command"), str):
+    login = meta.get("terminal-auth") if isinstance(meta, Mapping) else None
+    if not isinstance(login, Mapping) or not isinstance(login.get("command"), str):
         return None
-    words, env = told.get("args") or [], told.get("env") or {}
+    words, env = login.get("args") or [], login.get("env") or {}
     if not isinstance(words, list) or not isinstance(env, Mapping):
         return None
-    return [told["command"], *map(str, words)], {str(name): str(value) for name, value in env.items()}
+    return [login["command"], *map(str, words)], {str(name): str(value) for name, value in env.items()}
 
 
 def _id(method: v1.AuthMethod) -> str | None:
@@ -313,7 +313,7 @@ class ChatQuestions:
         if question.request is not None:
             self._screen.asked_about = self._screen.asked(question.request.tool_call).key
             return subject_of(question.request.tool_call, question.request.options, cwd, why=why, always=always)
-        return PermissionSubject(*_unasked(question, cwd), why, always)
+        return PermissionSubject(*_without_request(question, cwd), why, always)
 
     async def _form(self, request: v1.FormElicitation) -> Elicited:
         panel = FormPanel(request.message, request.requested_schema)
@@ -351,7 +351,7 @@ class ChatQuestions:
         return await choose_login(methods, self._command(), host.ask, host.in_terminal, self._screen.note)
 
 
-def _unasked(question: Question, cwd: str) -> tuple[str, tuple[RenderableType, ...]]:
+def _without_request(question: Question, cwd: str) -> tuple[str, tuple[RenderableType, ...]]:
     """Return title and content of an action for which the agent sent no request."""
     action = question.action
     if question.content is not None:

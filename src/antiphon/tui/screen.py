@@ -62,7 +62,7 @@ class ChatScreen:
         self.painter = painter
         self.cwd = cwd
         self.transcript = Transcript()
-        self.beat = 0
+        self.animation_frame = 0
         """The frame of the animated mark of running calls; the caller that draws counts it up."""
         self.asked_about: int | None = None
         """The call that a panel shows at this moment, so that it is not shown twice."""
@@ -82,9 +82,9 @@ class ChatScreen:
         self.transcript, self.cwd = Transcript(), cwd
         self._open, self._plan, self._silent = {}, [], set()
 
-    def said(self, text: str, blocks: "list[v1.ContentBlock] | None" = None) -> None:
+    def show_prompt(self, text: str, blocks: "list[v1.ContentBlock] | None" = None) -> None:
         """Show a prompt of the user."""
-        entry = self.transcript.said(blocks if blocks is not None else [v1.TextBlock(text)])
+        entry = self.transcript.add_prompt(blocks if blocks is not None else [v1.TextBlock(text)])
         self._silent.add(entry.key)
         self._write("user", self._user_lines(text))
 
@@ -99,7 +99,7 @@ class ChatScreen:
         if len(self.transcript.entries) > before:
             self._settle(except_for=entry.key)
         if isinstance(update, MessageChunk):
-            self._talked(entry, update.content)
+            self._add_text(entry, update.content)
         elif isinstance(entry, NoticeEntry):
             mark, style = SEVERITIES[entry.severity.meaning]
             words = one_line(entry.title) + (f": {clean(entry.description)}" if entry.description else "")
@@ -151,7 +151,7 @@ class ChatScreen:
         self._write(kind, self.painter.all(texts))
 
     @property
-    def has_spoken(self) -> bool:
+    def has_lines(self) -> bool:
         """Whether there are final lines."""
         return bool(self._last)
 
@@ -188,25 +188,25 @@ class ChatScreen:
 
     # Messages and thoughts.
 
-    def _talked(self, entry: Entry, content: v1.ContentBlock) -> None:
+    def _add_text(self, entry: Entry, content: v1.ContentBlock) -> None:
         if not isinstance(entry, Message | Thought):
             return
-        talk = self._open.get(entry.key)
-        if not isinstance(talk, OpenMessage):
-            talk = self._open[entry.key] = OpenMessage(entry)
+        message = self._open.get(entry.key)
+        if not isinstance(message, OpenMessage):
+            message = self._open[entry.key] = OpenMessage(entry)
         if isinstance(content, v1.TextBlock):
-            self._write_blocks(talk, talk.splitter.feed(content.text))
+            self._write_blocks(message, message.splitter.feed(content.text))
         else:
-            self._write_blocks(talk, talk.splitter.finish())
-            self._write_blocks(talk, [Block(content_word(content))])
+            self._write_blocks(message, message.splitter.finish())
+            self._write_blocks(message, [Block(content_word(content))])
 
-    def _write_blocks(self, talk: OpenMessage, blocks: list[Block]) -> None:
-        kind = _kind_of(talk.entry)
+    def _write_blocks(self, message: OpenMessage, blocks: list[Block]) -> None:
+        kind = _kind_of(message.entry)
         if kind == "user":  # of another time: shown whole, when it is
             return
         for block in blocks:
-            self._write(kind, self._block_lines(kind, block.text), gap=block.gap if talk.begun else None)
-            talk.begun = True
+            self._write(kind, self._block_lines(kind, block.text), gap=block.gap if message.begun else None)
+            message.begun = True
 
     def _block_lines(self, kind: str, text: str) -> list[str]:
         if kind == "thought":
@@ -246,7 +246,7 @@ class ChatScreen:
 
     def _call_or_compaction(self, entry: CallEntry | CompactionEntry, *, moving: bool) -> tuple[str, list[str]]:
         if isinstance(entry, CallEntry):
-            spinner = SPINNER[self.beat % len(SPINNER)] if moving else None
+            spinner = SPINNER[self.animation_frame % len(SPINNER)] if moving else None
             return "call", self.painter.all(
                 call_texts(entry, self.cwd, self._tail_of, spinner, self._word_of(entry.id))
             )
@@ -299,8 +299,8 @@ def _finished(entry: CallEntry | CompactionEntry) -> bool:
     return entry.finished if isinstance(entry, CallEntry) else entry.status != v1.CompactionStatus.IN_PROGRESS
 
 
-def _gap(talk: OpenMessage) -> bool:
-    return talk.splitter.open is not None and talk.splitter.open.gap
+def _gap(message: OpenMessage) -> bool:
+    return message.splitter.open is not None and message.splitter.open.gap
 
 
 def _end_of(text: str, height: int, width: int) -> str:
@@ -310,6 +310,6 @@ def _end_of(text: str, height: int, width: int) -> str:
     if len(lines) > most:
         first = [lines[0]] if lines[0].lstrip().startswith(("```", "~~~")) else []
         lines = [*first, *lines[-most:]]
-    if len(lines) == 1 and len(text) > (room := height * width * 2):
-        return text[-room:].partition(" ")[2] or text[-room:]
+    if len(lines) == 1 and len(text) > (longest := height * width * 2):
+        return text[-longest:].partition(" ")[2] or text[-longest:]
     return "\n".join(lines)

@@ -156,7 +156,7 @@ MENU_LINES: Final = 7
 QUEUE_LINES: Final = 3
 """Prompts that wait and are in sight."""
 
-BEAT: Final = 0.2
+FRAME_INTERVAL: Final = 0.2
 """Seconds between two states of the mark that turns."""
 
 
@@ -226,7 +226,7 @@ class ChatWindow:
 
     async def run(self) -> None:
         """Show the window until `close`."""
-        beating = asyncio.get_running_loop().create_task(self._beat())
+        beating = asyncio.get_running_loop().create_task(self._next_frame())
         try:
             await self.app.run_async(set_exception_handler=False)
         finally:
@@ -258,14 +258,14 @@ class ChatWindow:
         self._size()
         return self.screen.take()
 
-    async def _beat(self) -> None:
+    async def _next_frame(self) -> None:
         while True:
-            await asyncio.sleep(BEAT)
+            await asyncio.sleep(FRAME_INTERVAL)
             if _is_closed(self.app.output):
                 self.owner.leave()
             elif self.owner.busy:
                 await self.owner.look()
-                self.screen.beat += 1
+                self.screen.animation_frame += 1
                 self.refresh()
 
     async def in_terminal(self, command: list[str], env: dict[str, str]) -> int:
@@ -385,7 +385,7 @@ class ChatWindow:
         taken = 2 + self._typed_lines(columns) + len(self._queue_lines()) + len(self._menu_lines())
         taken += len(self._panel_lines())
         lines = self.screen.live(max(rows - taken, 1))
-        return [*lines, ""] if lines or self.screen.has_spoken else lines
+        return [*lines, ""] if lines or self.screen.has_lines else lines
 
     @_once_a_frame
     def _panel_lines(self) -> list[str]:

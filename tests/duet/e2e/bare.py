@@ -46,7 +46,7 @@ class Bare:
         """Say something, as the user sees it."""
         self.shown = 0
         block = {"type": "text", "text": text}
-        self.transcript.said([TextBlock(text)])
+        self.transcript.add_prompt([TextBlock(text)])
         return self.send("session/prompt", sessionId=session, prompt=[block])
 
     async def line(self) -> Json | None:

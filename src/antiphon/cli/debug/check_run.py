@@ -43,7 +43,7 @@ __all__ = [
     "show_prompts",
     "show_requirements",
     "split",
-    "told",
+    "write_reports",
     "write",
 ]
 
@@ -268,10 +268,10 @@ def reported(
         report = _checked(check(only, done, progress.waits))
     keeping.write()
     report.command = words
-    return FAILED if told(report, suite, options) else 0
+    return FAILED if write_reports(report, suite, options) else 0
 
 
-def told(report: "ConformanceReport", suite: "Suite[Any]", options: argparse.Namespace) -> bool:
+def write_reports(report: "ConformanceReport", suite: "Suite[Any]", options: argparse.Namespace) -> bool:
     """Write the requested reports, and return whether the check failed."""
     from antiphon.conformance.report import document_of, encode
 
@@ -475,29 +475,29 @@ def _line(one: ReportedRequirement, screen: Screen, width: int) -> Iterator[str]
 
 def _verdict(document: ReportDocument, screen: Screen, width: int, *, everything: bool) -> Iterator[str]:
     counts = document.counts
-    told = [f"{counts['passed']} passed", f"{counts['failed']} failed"]
-    told += [f"{counts['noted']} noted"] if counts["noted"] else []
-    told += [f"{counts[status]} {words}" for status, words in WORDS.items() if counts[status]]
+    totals = [f"{counts['passed']} passed", f"{counts['failed']} failed"]
+    totals += [f"{counts['noted']} noted"] if counts["noted"] else []
+    totals += [f"{counts[status]} {words}" for status, words in WORDS.items() if counts[status]]
     fatal = sum(one.level in ("must", "capability") for one in document.failed())
-    who = one_line(document.peer or " ".join(document.command))
+    peer_name = one_line(document.peer or " ".join(document.command))
     if document.correct and not document.complete:
         style: Style = "green"
-        sentence = f"{who}: nothing that must hold was broken, in the part that was played{_untested(document)}."
+        sentence = f"{peer_name}: nothing that must hold was broken, in the part that was played{_untested(document)}."
     elif document.correct:
         style = "green"
-        sentence = f"{who} is correct: nothing that must hold was broken{_untested(document)}."
+        sentence = f"{peer_name} is correct: nothing that must hold was broken{_untested(document)}."
     elif fatal and not counts["passed"]:
         style = "red"
-        sentence = f"{who} could not be checked: it did not get as far as to answer anything."
+        sentence = f"{peer_name} could not be checked: it did not get as far as to answer anything."
     elif fatal:
         style = "red"
-        sentence = f"{who} is not correct: {fatal} requirement{'' if fatal == 1 else 's'} that must hold {'is' if fatal == 1 else 'are'} broken."
+        sentence = f"{peer_name} is not correct: {fatal} requirement{'' if fatal == 1 else 's'} that must hold {'is' if fatal == 1 else 'are'} broken."
     else:
         style = "red"
-        sentence = f"{who} could not be checked: nothing was shown."
+        sentence = f"{peer_name} could not be checked: nothing was shown."
     yield from (screen.styled(line, style) for line in _wrapped(sentence, width, ""))
     hidden = "" if everything else " --all shows each."
-    yield f"{len(document.results)} requirements: {', '.join(told)}. {document.seconds:.1f} s.{hidden}"
+    yield f"{len(document.results)} requirements: {', '.join(totals)}. {document.seconds:.1f} s.{hidden}"
 
 
 def _untested(document: ReportDocument) -> str:

@@ -61,32 +61,32 @@ def run(arguments: list[str]) -> int:
 
 def _quickly(arguments: list[str]) -> ReplayOptions | None:
     """Return the options of a command line that editors and tests use; None for any other."""
-    wishes = ReplayOptions()
+    options = ReplayOptions()
     if arguments[:1] == ["--speed"] and arguments[1:2] in (["max"], ["0"]):
-        wishes.speed, arguments = 0.0, arguments[2:]
+        options.speed, arguments = 0.0, arguments[2:]
     flags = [word for word in arguments if word.startswith("-")]
     words = [word for word in arguments if not word.startswith("-")]
     if len(words) != 1 or not {"--strict", "--tolerant", "--verbose"}.issuperset(flags) or len(flags) > len(set(flags)):
         return None
     if {"--strict", "--tolerant"}.issubset(flags):
         return None
-    wishes.file, wishes.strict, wishes.verbose = words[0], "--strict" in flags, "--verbose" in flags
-    return wishes
+    options.file, options.strict, options.verbose = words[0], "--strict" in flags, "--verbose" in flags
+    return options
 
 
 def _carefully(arguments: list[str]) -> ReplayOptions:
     from antiphon.cli.arguments import split_command
 
     words, command = split_command(arguments)
-    wishes: ReplayOptions = parser().parse_intermixed_args(words, namespace=ReplayOptions())
-    wishes.command = command or []
-    if wishes.cwd is not None and not os.path.isdir(wishes.cwd):
-        raise Misused(f"there is no directory `{wishes.cwd}`")
-    if wishes.role == "client" and not command:
+    options: ReplayOptions = parser().parse_intermixed_args(words, namespace=ReplayOptions())
+    options.command = command or []
+    if options.cwd is not None and not os.path.isdir(options.cwd):
+        raise Misused(f"there is no directory `{options.cwd}`")
+    if options.role == "client" and not command:
         raise Misused("`--as client` needs the agent to start: `-- COMMAND …`")
-    if wishes.role == "agent" and (command or wishes.json or wishes.cwd is not None):
+    if options.role == "agent" and (command or options.json or options.cwd is not None):
         raise Misused("a command, `--json` and `--cwd` are for `--as client`")
-    return wishes
+    return options
 
 
 def parser() -> "argparse.ArgumentParser":
@@ -155,28 +155,28 @@ def _wrong(sentence: str) -> "NoReturn":
     raise ArgumentTypeError(sentence)
 
 
-def _play(wishes: ReplayOptions) -> int:
-    script = _script(wishes)
-    if wishes.role == "client":
-        return play_client(script, wishes)
+def _play(options: ReplayOptions) -> int:
+    script = _script(options)
+    if options.role == "client":
+        return play_client(script, options)
     from antiphon.recorder.replay.agent import serve
 
     require_streams()
 
-    player = _player(script, wishes)
+    player = _player(script, options)
 
-    def tell(player: "Player") -> None:
-        for note in player.notes if wishes.verbose else ():
+    def print_notes(player: "Player") -> None:
+        for note in player.notes if options.verbose else ():
             sys.stderr.write(f"note: {exact(note)}\n")
         player.notes.clear()
 
-    serve(player, tell)
+    serve(player, print_notes)
     for problem in player.problems:
         sys.stderr.write(f"error: {exact(problem)}\n")
     return FAILED if player.problems else 0
 
 
-def _script(wishes: ReplayOptions) -> "Script":
+def _script(options: ReplayOptions) -> "Script":
     """Return the conversation that the options name.
 
     Raises:
@@ -187,43 +187,43 @@ def _script(wishes: ReplayOptions) -> "Script":
 
     reading = RecordingReader()
     try:
-        with open(wishes.file, "rb") as file:
+        with open(options.file, "rb") as file:
             entries = list(entries_of(file, reading))
     except OSError as error:
         why = (error.strerror or "it cannot be read").lower()
-        raise Misused(f"`{wishes.file}` cannot be read: {why}", hint="`antiphon record` makes recordings") from error
+        raise Misused(f"`{options.file}` cannot be read: {why}", hint="`antiphon record` makes recordings") from error
     if not entries:
-        wrong = is_none(exact(wishes.file), reading.lines)
+        wrong = is_none(exact(options.file), reading.lines)
         raise BadRecording(wrong.sentence, hint=wrong.hint)
     found = conversations(entries)
-    if len(found) > 1 and wishes.conversation is None:
+    if len(found) > 1 and options.conversation is None:
         sys.stderr.write(
             f"note: the file holds {len(found)} conversations; this is the first, --conversation chooses\n"
         )
-    number = wishes.conversation or 1
+    number = options.conversation or 1
     if number > len(found):
         raise Misused(f"there is no conversation {number}: the file holds {len(found)}")
-    return Script(found[number - 1], Direction.C2A if wishes.role == "client" else Direction.A2C)
+    return Script(found[number - 1], Direction.C2A if options.role == "client" else Direction.A2C)
 
 
-def _player(script: "Script", wishes: ReplayOptions) -> "Player":
+def _player(script: "Script", options: ReplayOptions) -> "Player":
     from antiphon.recorder.replay.script import ReplayNames
 
-    names = ReplayNames(script.lines, script.ours.other, verbatim=wishes.verbatim, renew=not wishes.strict)
-    if not wishes.strict:
+    names = ReplayNames(script.lines, script.ours.other, verbatim=options.verbatim, renew=not options.strict)
+    if not options.strict:
         from antiphon.recorder.replay.agent import TolerantPlayer
 
-        return TolerantPlayer(script, names, speed=wishes.speed)
+        return TolerantPlayer(script, names, speed=options.speed)
     from antiphon.recorder.replay.agent import StrictPlayer
     from antiphon.recorder.replay.comparison import Ignored
 
-    return StrictPlayer(script, names, speed=wishes.speed, ignored=Ignored(wishes.ignore))
+    return StrictPlayer(script, names, speed=options.speed, ignored=Ignored(options.ignore))
 
 
 # --- `antiphon replay --as client` -----------------------------------------------------------------------------------
 
 
-def play_client(script: "Script", wishes: "ReplayOptions") -> int:
+def play_client(script: "Script", options: "ReplayOptions") -> int:
     """Play the client, report, and return 1 if anything differed."""
     import asyncio  # here: an agent is replayed without it, and an editor may wait for that
 
@@ -231,27 +231,27 @@ def play_client(script: "Script", wishes: "ReplayOptions") -> int:
     from antiphon.recorder.replay.comparison import Ignored
     from antiphon.recorder.replay.script import ReplayNames
 
-    here = os.path.abspath(wishes.cwd or ".")
-    names = ReplayNames(script.lines, script.ours.other, verbatim=wishes.verbatim)
+    here = os.path.abspath(options.cwd or ".")
+    names = ReplayNames(script.lines, script.ours.other, verbatim=options.verbatim)
     recorded = next((line.params["cwd"] for line in script.lines if isinstance(line.params.get("cwd"), str)), None)
     if recorded is not None:
         names.move(recorded, here)
-    ignored = Ignored(wishes.ignore)
-    player = ClientPlayer(script, names, speed=wishes.speed, strict=wishes.strict, ignored=ignored)
-    early = asyncio.run(drive(player, wishes.command, here, wishes.timeout))
-    _print_outcome(player, early, wishes)
+    ignored = Ignored(options.ignore)
+    player = ClientPlayer(script, names, speed=options.speed, strict=options.strict, ignored=ignored)
+    early = asyncio.run(drive(player, options.command, here, options.timeout))
+    _print_outcome(player, early, options)
     return FAILED if player.differences or early is not None else 0
 
 
-def _print_outcome(player: "ClientPlayer", early: str | None, wishes: "ReplayOptions") -> None:
-    for note in player.notes if wishes.verbose else ():
+def _print_outcome(player: "ClientPlayer", early: str | None, options: "ReplayOptions") -> None:
+    for note in player.notes if options.verbose else ():
         sys.stderr.write(f"note: {exact(note)}\n")
     if early is not None:
         sys.stderr.write(f"error: {exact(early)}\n")
     for difference in player.differences:
         sys.stderr.write(f"{exact(str(difference))}\n")
     sys.stderr.write(f"{player.matched} messages of the agent as recorded, {len(player.differences)} differences\n")
-    if wishes.json:
+    if options.json:
         found = [difference.as_data() for difference in player.differences]
         report = {"matched": player.matched, "differences": found, "ended_early": early}
         sys.stdout.write(f"{msgspec.json.encode(report).decode()}\n")

@@ -33,23 +33,23 @@ Why = Literal["cancelled", "timeout"]
 
 
 class StopSignal:
-    """Whether the run is to end, and why. `polite` is called at the first signal, whatever the program is doing.
+    """Whether the run is to end, and why. `cancel_run` is called at the first signal, whatever the program is doing.
 
     As long as no other is given, it ends this process at once: nothing but the watcher has been started, which goes with us.
     """
 
     def __init__(self, mark: str) -> None:
         self.why: Why | None = None
-        self.polite: Callable[[], None] = leave_at_once
+        self.cancel_run: Callable[[], None] = leave_at_once
         self._mark = mark
 
     def stop(self, why: Why) -> None:
         """Request the end of the run. The first reason counts."""
         if self.why is None:
             self.why = why
-            self.polite()
+            self.cancel_run()
 
-    def heard(self, number: int, frame: FrameType | None) -> None:
+    def handle_signal(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal: the first one is polite, the second ends everything."""
         if self.why is not None:
             self.at_once()
@@ -71,7 +71,7 @@ def stop_signals() -> Iterator[StopSignal]:
     # What is ignored stays so: `nohup`, and jobs in the background of a script.
     before = {number: signal.getsignal(number) for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN}
     for number in before:
-        signal.signal(number, state.heard)
+        signal.signal(number, state.handle_signal)
     try:
         yield state
     finally:
@@ -128,14 +128,14 @@ def _prepared(options: Options) -> "tuple[RunPrompt, str]":
 # only an @: it may be anyone's text.
 # Rule 2: every wait ends. With a prompt in the arguments, a stdin without data is ignored after a moment; `-` waits for it.
 
-STDIN_PATIENCE: Final = 3.0
+STDIN_TIMEOUT: Final = 3.0
 """Seconds that the first byte on stdin may take when there is a prompt already. Many schedulers leave a pipe open on which nothing
 ever comes."""
 
 MAX_INPUT: Final = 10 * 1024 * 1024
 """Bytes of a prompt: more than any model reads."""
 
-NOTHING_SAID: Final = "there is no prompt"
+NO_PROMPT: Final = "there is no prompt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def read_prompt(options: Options, cwd: str) -> RunPrompt:
 
     text, data = _words(options)
     if not text.strip():
-        raise Misused(NOTHING_SAID)
+        raise Misused(NO_PROMPT)
     text, mentions = mentioned(text, cwd)
     attachments = [*mentions, *(attached(path, cwd) for path in options.attach)]
     _check_lines(attachments)
@@ -192,7 +192,7 @@ def _words(options: Options) -> tuple[str, str | None]:
     written = " ".join(words) if options.file is None else "\n\n".join(filter(None, (" ".join(words[:-1]), words[-1])))
     if not words:
         if not wanted and sys.stdin.isatty():
-            raise Misused(NOTHING_SAID)
+            raise Misused(NO_PROMPT)
         return _decoded(_everything(0, "stdin"), "stdin").strip("\n"), None
     return written, (_decoded(_everything(0, "stdin"), "stdin") if wanted or _something_comes() else None) or None
 
@@ -234,7 +234,7 @@ def _something_comes() -> bool:
         return True
     if not stat.S_ISFIFO(kind) and not stat.S_ISSOCK(kind):
         return False
-    if select.select([0], [], [], STDIN_PATIENCE)[0]:
+    if select.select([0], [], [], STDIN_TIMEOUT)[0]:
         return True
-    sys.stderr.write(f"warning: nothing came on stdin for {STDIN_PATIENCE:g} s, so it is left out (`-` waits for it)\n")
+    sys.stderr.write(f"warning: nothing came on stdin for {STDIN_TIMEOUT:g} s, so it is left out (`-` waits for it)\n")
     return False

@@ -63,7 +63,7 @@ class Person:
             offered += ", always in this s session, p project, e everywhere"
             for scope in _SCOPES:
                 words[scope[0]] = words[scope] = PermissionChoice(Verdict.ALLOW, scope=scope)
-        async with self._floor():
+        async with self._exclusive():
             self._show(question)
             if rules:
                 self._screen.note(f"  always would allow: {rules}", "dim")
@@ -105,7 +105,7 @@ class Person:
         from antiphon.transcript.forms import Wrong, fields_of
 
         form = request.requested_schema
-        async with self._floor():
+        async with self._exclusive():
             self._screen.note(f"? {request.message}", "bold")
             self._screen.note("  an empty line takes what is in brackets, Ctrl-D declines", "dim")
             content: dict[str, v1.ContentValue] = {}
@@ -130,7 +130,7 @@ class Person:
 
     async def visit(self, request: v1.UrlElicitation) -> "Elicited":
         """Ask the person to open a page. The address is shown whole, and never opened by this program."""
-        async with self._floor():
+        async with self._exclusive():
             self._screen.note(f"? {request.message}", "bold")
             self._screen.note(f"  {request.url}", "cyan")
             opened = await self._answer("  Open it yourself. Did you go there? (y yes, n no): ", YES_OR_NO, False)
@@ -139,7 +139,7 @@ class Person:
     # The terminal.
 
     @asynccontextmanager
-    async def _floor(self) -> AsyncIterator[None]:
+    async def _exclusive(self) -> AsyncIterator[None]:
         async with self._asking:
             self._quiet.clear()
             self._forget_typed()

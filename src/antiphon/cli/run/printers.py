@@ -95,7 +95,7 @@ class TextPrinter:
         self._merged = _same_place()
         self._session: ClientSession | None = None
         self._message: str | None = None  # the id of the message that is being printed
-        self._saying = self._thinking = False
+        self._in_message = self._thinking = False
         self._has_text = False
         self._plan: str | None = None
         self._unfinished: dict[str, CallEntry] = {}
@@ -110,14 +110,14 @@ class TextPrinter:
             case v1.AgentMessageChunk(content=v1.TextBlock(text=text), message_id=id):
                 self._print_text(text, id)
             case v1.AgentThoughtChunk(content=v1.TextBlock(text=text)):
-                if self._saying:
+                if self._in_message:
                     self._part()
-                self._saying, self._thinking = False, True
+                self._in_message, self._thinking = False, True
                 self._screen.think(text)
             case v1.MessageChunk(content=content) if not isinstance(update, v1.UserMessageChunk):
                 self._note(f"[{describe_block(content)}]", "dim")
             case v1.ToolCall(tool_call_id=id) | v1.ToolCallUpdate(tool_call_id=id):
-                self._saying = self._saying and not isinstance(update, v1.ToolCall)
+                self._in_message = self._in_message and not isinstance(update, v1.ToolCall)
                 self._call(id)
             case v1.Plan(entries=steps):
                 self._show_plan(plan_line(steps))
@@ -146,8 +146,8 @@ class TextPrinter:
         self._note(f"warning: {title}{f' ({hint})' if hint else ''}", "yellow")
 
     def ended(self, result: "ResultEvent", usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> None:
-        self._saying = False
-        self._screen.end_saying()
+        self._in_message = False
+        self._screen.end_message()
         end = " (cancelled)" if result.stop_reason == "cancelled" else ""
         for key, call in self._unfinished.items():
             line = f"{call_line(call, self._cwd)}{end}"
@@ -171,12 +171,12 @@ class TextPrinter:
     def _print_text(self, text: str, id: str | None) -> None:
         if not text:
             return
-        another = not self._saying or (id is not None and self._message is not None and id != self._message)
+        another = not self._in_message or (id is not None and self._message is not None and id != self._message)
         if another and self._has_text:
-            self._screen.end_saying(gap=True)
+            self._screen.end_message(gap=True)
         if self._thinking:
             self._part()
-        self._saying, self._has_text, self._message, self._thinking = True, True, id, False
+        self._in_message, self._has_text, self._message, self._thinking = True, True, id, False
         self._screen.say(text)
 
     def _note(self, text: str, style: Style = "") -> None:
@@ -268,7 +268,7 @@ class QuietPrinter:
 
     def ended(self, result: "ResultEvent", usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> None:
         self._screen.say(result.text)
-        self._screen.end_saying()
+        self._screen.end_message()
 
 
 def _same_place() -> bool:

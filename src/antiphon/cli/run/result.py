@@ -102,7 +102,7 @@ class AnswerText:
         self._id: str | None = None
         self._open = False
 
-    def hear(self, update: v1.Update) -> None:
+    def add_update(self, update: v1.Update) -> None:
         """Add an update. A new call, a thought or another engine ends the current message; an update of a running call does not."""
         match update:
             case v1.AgentMessageChunk(content=content, message_id=id):

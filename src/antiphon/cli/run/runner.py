@@ -68,7 +68,7 @@ LINGER: Final = 0.1
 MORE: Final = "`--verbose` shows the log"
 """The hint of an error that has none."""
 
-PATIENCE: Final = 1.0
+STATUS_DELAY: Final = 1.0
 """Seconds before we show what we wait for."""
 
 _log = logging.getLogger(__name__)
@@ -103,12 +103,12 @@ class Runner:
         loop = asyncio.get_running_loop()
         task = asyncio.current_task()
 
-        def politely() -> None:
-            loop.call_soon_threadsafe(self._politely, task)
+        def request_cancel() -> None:
+            loop.call_soon_threadsafe(self._cancel_run, task)
 
-        self._stop.polite = politely
+        self._stop.cancel_run = request_cancel
         self._screen.lost = lambda: self._stop.stop("cancelled")
-        self._starting = loop.call_later(PATIENCE, self._screen.status, "starting the agent …")
+        self._starting = loop.call_later(STATUS_DELAY, self._screen.status, "starting the agent …")
         limit = self._options.timeout
         timeout = loop.call_later(limit, self._stop.stop, "timeout") if limit is not None else None
         stopped: v1.PromptResult | None = None
@@ -116,7 +116,7 @@ class Runner:
         try:
             async with launch(self._options.launch_options(), self._cwd, self._frontend()) as running:
                 self._running = running
-                stopped = await self._converse(running)
+                stopped = await self._run_session(running)
                 self._turn = None
         except asyncio.CancelledError:
             if self._stop.why is None:
@@ -139,7 +139,7 @@ class Runner:
 
     # The session.
 
-    async def _converse(self, running: RunningAgent) -> v1.PromptResult:
+    async def _run_session(self, running: RunningAgent) -> v1.PromptResult:
         _log.info("%s started for a run in %s", running.agent.name, self._cwd)
         if self._starting is not None:  # it has started, and may ask before anything else comes
             self._starting.cancel()
@@ -167,16 +167,16 @@ class Runner:
     async def _show(self, update: v1.Update) -> None:
         if self._person is not None:
             await self._person.undisturbed()
-        self._answer.hear(update)
+        self._answer.add_update(update)
         self._printer.update(update)
 
     def _update_outside_turn(self, update: v1.Update) -> None:
         """Handle an update outside of a turn: history or settings before the prompt, late updates after it."""
         if self._turn is not None:
-            self._answer.hear(update)
+            self._answer.add_update(update)
             self._printer.update(update)
 
-    def _politely(self, task: "asyncio.Task[object] | None") -> None:
+    def _cancel_run(self, task: "asyncio.Task[object] | None") -> None:
         """Cancel the turn, or the start of the agent."""
         if self._turn is not None:
             self._cancel_turn()

@@ -1,6 +1,6 @@
 """Opens the session that the options name (new, by name, the last, or by id), and applies its settings.
 
-Names are ours, sessions are the agent's. A name whose session the agent has forgotten gets a new one, and the user is told.
+Names are ours, sessions are the agent's. A name whose session the agent has forgotten gets a new session, with a warning for the user.
 """
 
 import os
@@ -78,7 +78,7 @@ async def open_session(
             if isinstance(error, AuthRequired):
                 raise
             if place == len(known):
-                _told_of(running, options, id, error)
+                _handle_missing(running, options, id, error)
     if opened is None:
         servers, directories = _place(running, options)
         session = await running.agent.new_session(
@@ -153,7 +153,7 @@ async def _whole(running: "RunningAgent", word: str) -> str | None:
     return None if found is None else found.session_id
 
 
-def _told_of(running: "RunningAgent", options: "Options", id: str, error: RequestRefused) -> None:
+def _handle_missing(running: "RunningAgent", options: "Options", id: str, error: RequestRefused) -> None:
     """Warn that a session cannot be opened, and raise unless a new one may replace it."""
     if options.session is not None:
         running.warn(Advice(f"the session `{options.session}` is gone, so a new one takes its name: {error.reason}"))
@@ -233,7 +233,7 @@ async def _set(running: "RunningAgent", options: "Options", opened: OpenedSessio
         await _set_option(session, key, value)
 
 
-async def _keep_mode(running: "RunningAgent", session: "ClientSession", told: str) -> None:
+async def _keep_mode(running: "RunningAgent", session: "ClientSession", sentence: str) -> None:
     """Set the agent to the mode of the policy if its own would allow more, with a warning."""
     try:
         was = await keep_agent_to(session, running.gate.mode)
@@ -242,7 +242,7 @@ async def _keep_mode(running: "RunningAgent", session: "ClientSession", told: st
         running.warn(Advice(f"the mode is `{now}`, as the agent has it: {sentence_and_hint(error)[0]}"))
         return
     if was is not None:
-        running.warn(Advice(told.format(was.value)))
+        running.warn(Advice(sentence.format(was.value)))
 
 
 async def _try(running: "RunningAgent", what: str, value: str, setting: Awaitable[None]) -> None:
@@ -399,39 +399,39 @@ def read_servers(path: str, environment: Mapping[str, str] = os.environ) -> list
     """
     try:
         with open(path, "rb") as file:
-            told = msgspec.json.decode(file.read())
+            document = msgspec.json.decode(file.read())
     except OSError as error:
         raise ServersError(
             f"cannot read `{path}`: {(error.strerror or str(error)).lower()}", hint="check the path"
         ) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ServersError(f"`{path}` is not JSON: {error}", hint=HINT) from error
-    return [_server_of_file(path, name, server, environment) for name, server in _named(path, told)]
+    return [_server_of_file(path, name, server, environment) for name, server in _named(path, document)]
 
 
-def _named(path: str, told: object) -> list[tuple[str, object]]:
-    if isinstance(told, dict):
-        told = told.get("mcpServers", told.get("servers", told))
-    if isinstance(told, dict):
-        return list(told.items())
-    if isinstance(told, list):
-        return [(server.get("name", "") if isinstance(server, dict) else "", server) for server in told]
+def _named(path: str, document: object) -> list[tuple[str, object]]:
+    if isinstance(document, dict):
+        document = document.get("mcpServers", document.get("servers", document))
+    if isinstance(document, dict):
+        return list(document.items())
+    if isinstance(document, list):
+        return [(server.get("name", "") if isinstance(server, dict) else "", server) for server in document]
     raise ServersError(f"`{path}` lists no MCP servers", hint=HINT)
 
 
-def _server_of_file(path: str, name: str, told: object, environment: Mapping[str, str]) -> v1.McpServer:
+def _server_of_file(path: str, name: str, server: object, environment: Mapping[str, str]) -> v1.McpServer:
     try:
-        server = msgspec.convert(_filled(told, environment), _Server)
+        parsed = msgspec.convert(_filled(server, environment), _Server)
     except (msgspec.ValidationError, KeyError) as error:
         why = f"the variable `{error.args[0]}` is not set" if isinstance(error, KeyError) else str(error)
         raise ServersError(f"the MCP server `{name}` in `{path}` is not valid: {why}", hint=HINT) from None
-    if server.command is not None:
-        env = [v1.EnvVariable(key, value) for key, value in server.env.items()]
-        return v1.StdioServer(name, server.command, server.args, env)
-    if server.url is not None:
-        headers = [v1.HttpHeader(key, value) for key, value in server.headers.items()]
-        kind = v1.SseServer if server.type == "sse" else v1.HttpServer
-        return kind(name, server.url, headers)
+    if parsed.command is not None:
+        env = [v1.EnvVariable(key, value) for key, value in parsed.env.items()]
+        return v1.StdioServer(name, parsed.command, parsed.args, env)
+    if parsed.url is not None:
+        headers = [v1.HttpHeader(key, value) for key, value in parsed.headers.items()]
+        kind = v1.SseServer if parsed.type == "sse" else v1.HttpServer
+        return kind(name, parsed.url, headers)
     raise ServersError(f"the MCP server `{name}` in `{path}` has neither `command` nor `url`", hint=HINT)
 
 

@@ -448,15 +448,15 @@ PENDING: Final = 16 * 1024 * 1024
 """Bytes that may wait for a client that does not read, before we stop to listen to it."""
 
 
-def serve(player: Player, tell: Callable[[Player], None], source: int = 0, target: int = 1) -> None:
-    """Play until the client closes its end or the player is over. `tell` is called after each message."""
+def serve(player: Player, after_message: Callable[[Player], None], source: int = 0, target: int = 1) -> None:
+    """Play until the client closes its end or the player is over. `after_message` is called after each message."""
     framer = LineFramer()
     out = bytearray()
     listening = True
     while listening or out:
         now = time.monotonic()
         out += b"".join(player.ready(now))
-        tell(player)
+        after_message(player)
         if player.over:
             listening = False
             if not out:
@@ -474,7 +474,7 @@ def serve(player: Player, tell: Callable[[Player], None], source: int = 0, targe
                 out += b"".join(player.ready(now))  # before the next line is read: the order matters
             if not chunk:
                 out += b"".join(player.end(time.monotonic()))
-                tell(player)
+                after_message(player)
                 listening = False
 
 

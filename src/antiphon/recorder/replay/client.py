@@ -218,13 +218,13 @@ class ClientPlayer(Player):
             self._differ(Difference(None, label(line), "", ABSENT, line.params))
 
 
-def _outline(said: object) -> JsonObject:
+def _outline(message: object) -> JsonObject:
     """What counts where words may differ: whether it is a result or an error, and why a turn ended."""
-    if not isinstance(said, dict):
+    if not isinstance(message, dict):
         return {}
-    result = said.get("result")
+    result = message.get("result")
     stop = {"stopReason": result["stopReason"]} if isinstance(result, dict) and "stopReason" in result else {}
-    return {key: stop if key == "result" else {} for key in ("params", "result", "error") if key in said}
+    return {key: stop if key == "result" else {} for key in ("params", "result", "error") if key in message}
 
 
 def _is_time(value: object) -> bool:

@@ -49,16 +49,16 @@ def head(story: Story) -> Markup:
         ),
         tag(
             "h1",
-            _who(story.client, "Client", "client"),
+            _peer(story.client, "Client", "client"),
             tag("span", " with ", class_="with"),
-            _who(story.agent, "Agent", "agent"),
+            _peer(story.agent, "Agent", "agent"),
         ),
         _verdict_line(story),
         tag("dl", *_tiles(story), class_="tiles"),
     )
 
 
-def _who(who: Party | None, otherwise: str, side: str) -> Markup:
+def _peer(who: Party | None, otherwise: str, side: str) -> Markup:
     version = tag("small", f" {who.version}") if who and who.version else None
     return tag("span", party(who, otherwise), version, class_=f"party {side}")
 
@@ -80,8 +80,8 @@ def verdict(story: Story) -> tuple[str, str]:
     judged += f" {counted(len(story.advice), 'piece')} of advice." if story.advice else ""
     if not found:
         return "good", f"{'No deviation from the protocol and no' if story.judged else 'No'} error.{judged}"
-    said = found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
-    return ("bad" if story.deviations or story.undecodable else "fair"), f"{said}.{judged}"
+    summary = found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
+    return ("bad" if story.deviations or story.undecodable else "fair"), f"{summary}.{judged}"
 
 
 def _verdict_line(story: Story) -> Markup:

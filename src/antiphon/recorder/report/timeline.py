@@ -119,16 +119,16 @@ class Axis:
         (before, low), (after, high) = self.points[place - 1], self.points[place]
         return low + (high - low) * (t - before) / (after - before) if after > before else low
 
-    def ticks(self, wished: int = 9) -> Iterator[Tick]:
+    def ticks(self, wanted: int = 9) -> Iterator[Tick]:
         """Round moments along the axis, none of them inside a folded silence, and finer ones for a wider picture."""
-        step = next((step for step in _STEPS if step * self.scale >= 100 / wished), _STEPS[-1])
+        step = next((step for step in _STEPS if step * self.scale >= 100 / wanted), _STEPS[-1])
         drawn: list[float] = []
         for level in range(3):
-            room = 60 / wished / 5**level
+            distance = 60 / wanted / 5**level
             for t in (*(silence.end for silence in self.silences), *self._round(step)):
                 x = self.at(t)
                 place = bisect_right(drawn, x)
-                near = (abs(x - other) < room for other in drawn[max(place - 1, 0) : place + 1])
+                near = (abs(x - other) < distance for other in drawn[max(place - 1, 0) : place + 1])
                 if x <= 97 and not any(near):
                     drawn.insert(place, x)
                     yield Tick(t, x, step, level)
@@ -409,6 +409,6 @@ def _traffic(entries: Sequence[RecordedMessage], axis: Axis) -> list[Markup]:
             "rect", class_=direction, x=f"{place * 100 / _BUCKETS:.3f}%", width=f"{80 / _BUCKETS:.3f}%",
             y=f"{middle - height if direction == 'c2a' else middle:.1f}", height=f"{height:.1f}",
         )  # fmt: skip
-        who = "client" if direction == "c2a" else "agent"
-        shapes.append(_link(found[0].message, shape, title=f"{who}: {counted(len(found), 'message')}, {size(total)}"))
+        sender = "client" if direction == "c2a" else "agent"
+        shapes.append(_link(found[0].message, shape, title=f"{sender}: {counted(len(found), 'message')}, {size(total)}"))
     return shapes

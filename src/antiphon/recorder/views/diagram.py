@@ -107,8 +107,8 @@ def _arrow(row: DiagramRow, style: ViewStyle) -> str:
     width = _inner(style)
     name, label = _words(row, style)
     name = style.cut(name, width - SHORTEST - 4)
-    room = width - SHORTEST - 4 - width_of(name)
-    label = style.cut(label, room) if room > 3 else ""
+    columns = width - SHORTEST - 4 - width_of(name)
+    label = style.cut(label, columns) if columns > 3 else ""
     between = " " if label else ""
     colour = _colour(shown)
     line = signs.answer if shown.kind == "answer" else signs.line

@@ -147,9 +147,9 @@ def overview(story: Story, style: ViewStyle) -> Iterator[str]:
 def head_lines(story: Story, style: ViewStyle) -> Iterator[str]:
     """The two peers, the duration, and the counts of everything."""
     dot = f" {style.signs.between} "
-    who = f"{_party(story.client, 'a client')} {style.signs.both} {_party(story.agent, 'an agent')}"
+    peers = f"{_party(story.client, 'a client')} {style.signs.both} {_party(story.agent, 'an agent')}"
     version = f"{dot}version {story.version}" if story.version is not None else ""
-    yield style(style.fit(f"{who}{version}"), "bold")
+    yield style(style.fit(f"{peers}{version}"), "bold")
     parts = [
         seconds(story.duration),
         counted(story.messages, "message"),

@@ -60,8 +60,8 @@ class ViewStyle:
     def cell(self, text: str, width: int, style: Style = "", *, right: bool = False) -> str:
         """A text of others, safe to show, in exactly so many columns."""
         short = self.cut(text, width)
-        room = " " * (width - width_of(short))
-        return room + self.paint(short, style) if right else self.paint(short, style) + room
+        padding = " " * (width - width_of(short))
+        return padding + self.paint(short, style) if right else self.paint(short, style) + padding
 
     def fit(self, text: str, beside: int = 0) -> str:
         """A text of others, safe to show, no wider than what is left of the line."""

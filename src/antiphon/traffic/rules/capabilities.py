@@ -19,7 +19,7 @@ OPENING = ("session/new", "session/load", "session/resume", "session/fork")
 TURN_DONE = "answer session/prompt"
 
 
-def _honours(
+def _check_capability(
     side: Side, capability: str, uses: Uses, on: frozenset[str], entry: Entry, state: TrafficState
 ) -> list[str] | None:
     asked = state.request
@@ -40,7 +40,7 @@ def _did_something(state: TrafficState) -> bool:
     """Whether the turn that ends here has shown anything to the user: a message, a tool call, a request."""
     session = state.session(state.request)
     turn = session.turn_of(state.request) if session is not None else None
-    return turn is not None and turn.said > 0
+    return turn is not None and turn.updates_sent > 0
 
 
 def _name(entry: Entry, asked: Entry | None) -> str:
@@ -62,7 +62,7 @@ def _capability(
         link=link,
         fix=f"Look at `{path}.{capability}` of the {other} first, and do without where it is missing.",
         on=(*on, TURN_DONE if side is Side.AGENT else "session/prompt"),
-    )(partial(_honours, side, capability, uses, frozenset(on)))
+    )(partial(_check_capability, side, capability, uses, frozenset(on)))
 
 
 def _by_itself(entry: Entry) -> list[str]:
@@ -76,8 +76,8 @@ def _elicitation(mode: str, entry: Entry) -> list[str]:
 
 
 def _boolean_options(entry: Entry) -> list[str]:
-    told = as_object(entry.params.get("update")) or as_object(as_object(entry.msg).get("result"))
-    options = [one for one in objects_in(told.get("configOptions")) if one.get("type") == "boolean"]
+    source = as_object(entry.params.get("update")) or as_object(as_object(entry.msg).get("result"))
+    options = [one for one in objects_in(source.get("configOptions")) if one.get("type") == "boolean"]
     return [f"the option `{one.get('id')}` is of the type boolean" for one in options]
 
 
@@ -101,7 +101,7 @@ def _more_directories(entry: Entry) -> list[str]:
 
 
 TERMINAL_METHODS = tuple(f"terminal/{name}" for name in ("create", "output", "wait_for_exit", "kill", "release"))
-TELLS_OPTIONS = (
+CARRY_OPTIONS = (
     *(f"answer {method}" for method in (*OPENING, "session/set_config_option")),
     "update config_option_update",
 )
@@ -126,7 +126,7 @@ for _mode in ("form", "url"):
     )  # fmt: skip
 _capability(
     "boolean-option", Side.AGENT, "session.configOptions.boolean", "Options of the type boolean are offered",
-    uses=_boolean_options, on=TELLS_OPTIONS, link="session-config-options",
+    uses=_boolean_options, on=CARRY_OPTIONS, link="session-config-options",
 )  # fmt: skip
 _capability(
     "terminal-auth", Side.AGENT, "auth.terminal", "Logins in a terminal are offered",

@@ -65,7 +65,7 @@ def waits(entry: Entry, state: TrafficState) -> list[str] | None:
     fix="Answer `initialize` first; send everything else after it.",
     on=["request", "notification", "answer initialize"],
 )
-def speaks_after(entry: Entry, state: TrafficState) -> list[str] | None:
+def silent_before(entry: Entry, state: TrafficState) -> list[str] | None:
     if state.initialize is None or state.opened:  # a client that opens sessions before gets updates of them before
         return None
     if entry.method is None:

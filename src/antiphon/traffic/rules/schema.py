@@ -133,7 +133,7 @@ def removed(entry: Entry, state: TrafficState) -> list[str] | None:
     if _offers_models(entry):
         return []  # and the old way beside it, for clients that were written before there were settings
     return _once(
-        "removed", (f"`{one}`" for one in seen.strangers if one in REMOVED_FIELDS), entry, state, "was removed"
+        "removed", (f"`{one}`" for one in seen.unknown_fields if one in REMOVED_FIELDS), entry, state, "was removed"
     )
 
 
@@ -172,18 +172,18 @@ def unknown_field(entry: Entry, state: TrafficState) -> list[str] | None:
     seen = _looked(entry, state)
     if seen is None:
         return None
-    if not seen.strangers:
+    if not seen.unknown_fields:
         return []
-    found = (f"`{one}`" for one in seen.strangers if one not in REMOVED_FIELDS)
+    found = (f"`{one}`" for one in seen.unknown_fields if one not in REMOVED_FIELDS)
     return _once("stranger", found, entry, state, "is a field that the schema does not know")
 
 
 def _once(topic: str, found: Iterable[str], entry: Entry, state: TrafficState, text: str) -> list[str]:
     """Each path once on a connection: a peer that sends a field sends it a thousand times."""
     where = entry.method or (state.request.method if state.request is not None else "")
-    told = []
+    problems = []
     for one in found:
         place = re.sub(r"\[\d+\]", "[]", one)
         if state.first_time(topic, entry.dir, where, place):
-            told.append(f"{place} {text}")
-    return told
+            problems.append(f"{place} {text}")
+    return problems

@@ -2,7 +2,7 @@
 
 from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Entry, as_object, objects_in, shown, texts_in, twice_in
-from antiphon.traffic.rules.capabilities import OPENING, TELLS_OPTIONS
+from antiphon.traffic.rules.capabilities import OPENING, CARRY_OPTIONS
 from antiphon.traffic.state import TrafficState, choices_of
 
 
@@ -16,9 +16,9 @@ from antiphon.traffic.state import TrafficState, choices_of
     on=[*(f"answer {method}" for method in OPENING), "update current_mode_update"],
 )
 def mode_current(entry: Entry, state: TrafficState) -> list[str] | None:
-    told = as_object(entry.params.get("update")) or as_object(as_object(entry.msg.get("result")).get("modes"))
-    current = told.get("currentModeId")
-    offered = texts_in(told.get("availableModes"), "id")
+    modes = as_object(entry.params.get("update")) or as_object(as_object(entry.msg.get("result")).get("modes"))
+    current = modes.get("currentModeId")
+    offered = texts_in(modes.get("availableModes"), "id")
     if entry.method is not None:
         session = state.session(entry)
         if session is None or session.modes is None:
@@ -53,11 +53,11 @@ def mode_offered(entry: Entry, state: TrafficState) -> list[str] | None:
     "The current value of an option is one of its values, and each option has an id of its own.",
     link="session-config-options#initial-state",
     fix="List the value in `options`, or make one current that is listed.",
-    on=TELLS_OPTIONS,
+    on=CARRY_OPTIONS,
 )
 def config_current(entry: Entry, state: TrafficState) -> list[str] | None:
-    told = as_object(entry.params.get("update")) or as_object(entry.msg.get("result"))
-    options = objects_in(told.get("configOptions"))
+    source = as_object(entry.params.get("update")) or as_object(entry.msg.get("result"))
+    options = objects_in(source.get("configOptions"))
     if not options:
         return None
     found = [f"more than one option has the id {shown(id)}" for id in twice_in(texts_in(options, "id"))]
@@ -108,10 +108,10 @@ def config_complete(entry: Entry, state: TrafficState) -> list[str] | None:
     result = entry.msg.get("result")
     if session is None or session.options is None or state.request is None or not isinstance(result, dict):
         return None
-    told: set[object] = set(texts_in(result.get("configOptions"), "id"))
+    listed: set[object] = set(texts_in(result.get("configOptions"), "id"))
     was_set = state.request.params.get("configId")
-    if was_set in session.options and was_set not in told:
+    if was_set in session.options and was_set not in listed:
         return [f"the option {shown(was_set)}, which was set, is not in the answer"]
-    if len(session.options) > 1 and told == {was_set}:
+    if len(session.options) > 1 and listed == {was_set}:
         return [f"the answer has only the option {shown(was_set)}, and the session has {len(session.options)}"]
     return []

@@ -80,7 +80,7 @@ def not_silent(entry: Entry, state: TrafficState) -> list[str] | None:
         return None  # its response may have crossed a cancellation that came before the first word
     if not turn.prompt.params.get("prompt"):
         return None
-    return [] if turn.said else ["the turn ended with `end_turn` and without any message, thought, plan or tool call"]
+    return [] if turn.ending else ["the turn ended with `end_turn` and without any message, thought, plan or tool call"]
 
 
 @rule(
@@ -112,8 +112,8 @@ def stop_reason(entry: Entry, state: TrafficState) -> list[str] | None:
         return None  # a second prompt may be refused, or wait for the end of the first and not be meant by the cancellation
     if not turn.noticed and entry.t - turn.cancelled.t < CROSSING_SECONDS:
         return None
-    said = "an error" if "error" in entry.msg else f"the stop reason {shown(reason)}"
-    return [f"the prompt was cancelled in message {turn.cancelled.number} and was answered with {said}"]
+    ending = "an error" if "error" in entry.msg else f"the stop reason {shown(reason)}"
+    return [f"the prompt was cancelled in message {turn.cancelled.number} and was answered with {ending}"]
 
 
 @rule(
@@ -125,7 +125,7 @@ def stop_reason(entry: Entry, state: TrafficState) -> list[str] | None:
     fix="End a turn with `end_turn` where the user has rejected something, and with `refusal` where the agent will not go on.",
     on=["answer session/prompt"],
 )
-def unasked(entry: Entry, state: TrafficState) -> list[str] | None:
+def not_cancelled(entry: Entry, state: TrafficState) -> list[str] | None:
     """A second prompt, a request that was cancelled and a session that is being closed may also end a turn."""
     session = state.session(state.request)
     turn = session.turn_of(state.request) if session is not None else None
@@ -133,7 +133,7 @@ def unasked(entry: Entry, state: TrafficState) -> list[str] | None:
         return None
     if as_object(entry.msg.get("result")).get("stopReason") != "cancelled":
         return None
-    return [] if turn.cancelled is not None or turn.dismissed else ["the client has not cancelled this turn"]
+    return [] if turn.cancelled is not None or turn.interrupted else ["the client has not cancelled this turn"]
 
 
 # --- tool calls

@@ -41,8 +41,8 @@ async def unknown(run: AgentRun) -> None:
     if offered:
         run.holds("auth.unknown", response.error is not None, "it was answered with a result", response)
     opened = await run.request("session/new", {"cwd": str(run.cwd), "mcpServers": []})
-    told = opened.error is None or opened.code == AUTH_REQUIRED
-    run.holds("auth.session", told, f"the code is {opened.code}", opened)
+    asks_login = opened.error is None or opened.code == AUTH_REQUIRED
+    run.holds("auth.session", asks_login, f"the code is {opened.code}", opened)
     if not offered:
         raise NotOffered("the agent offers no method to sign in by")
 
@@ -88,8 +88,8 @@ async def signing_in(run: AgentRun) -> None:
     left = await run.request("logout", {})
     if run.holds("auth.logout", left.error is None, "it was answered with an error", left):
         opened = await run.request("session/new", {"cwd": str(run.cwd), "mcpServers": []})
-        told = opened.error is None or opened.code == AUTH_REQUIRED
-        run.holds("auth.after-logout", told, f"the code is {opened.code}", left, opened)
+        asks_login = opened.error is None or opened.code == AUTH_REQUIRED
+        run.holds("auth.after-logout", asks_login, f"the code is {opened.code}", left, opened)
     await _signs_in(run, "auth.back")
 
 

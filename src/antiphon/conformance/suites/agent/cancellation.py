@@ -24,7 +24,7 @@ from antiphon.traffic.entries import Entry
 __all__: list[str] = []
 
 LINK = "prompt-turn#cancellation"
-NAP = "sleep 60"
+SLEEP_COMMAND = "sleep 60"
 
 PERMISSION = "session/request_permission"
 
@@ -117,7 +117,7 @@ async def running(run: AgentRun) -> None:
     begun = len(run.wire.trace)
 
     async def command() -> PendingRequest:
-        pending = await run.prompt(session, run.words("long_run", command=NAP))
+        pending = await run.prompt(session, run.words("long_run", command=SLEEP_COMMAND))
         await _works(run, session, pending)
         return pending
 
@@ -170,7 +170,7 @@ async def crossing(run: AgentRun) -> None:
     session = await run.session()
 
     async def allowed() -> PendingRequest:
-        pending, asked = await hold(run, PERMISSION, session, "long_run", command=NAP)
+        pending, asked = await hold(run, PERMISSION, session, "long_run", command=SLEEP_COMMAND)
         await run.client.handle(asked)
         return pending
 
@@ -204,10 +204,10 @@ async def idle(run: AgentRun) -> None:
     response = await run.turn(session)
     right = response.error is None and reason(response) != "cancelled"
     run.holds("cancel.idle", right, "the next turn was cancelled or refused", response)
-    told = await run.cancel(UNKNOWN_SESSION)
+    cancellation = await run.cancel(UNKNOWN_SESSION)
     await run.settle()
-    stray = [one for one in run.wire.received if one.number > told.number and one.is_response and _id(one) is None]
-    run.holds("cancel.unknown-session", not stray, "it was answered", told, *stray)
+    stray = [one for one in run.wire.received if one.number > cancellation.number and one.is_response and _id(one) is None]
+    run.holds("cancel.unknown-session", not stray, "it was answered", cancellation, *stray)
     await usable(run, "cancel.unknown-session", session)
 
 

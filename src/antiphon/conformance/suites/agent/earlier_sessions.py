@@ -108,8 +108,8 @@ async def listing(run: AgentRun) -> None:
     run.holds("list.directory", not elsewhere, f"there are sessions of {elsewhere[:3]} in it", *here[:1])
     empty = run.cwd / "nobody-was-here"
     empty.mkdir(exist_ok=True)
-    nowhere = await run.request("session/list", {"cwd": str(empty)})
-    run.holds("list.none", nowhere.get("sessions") == [], "it is not", nowhere)
+    elsewhere = await run.request("session/list", {"cwd": str(empty)})
+    run.holds("list.none", elsewhere.get("sessions") == [], "it is not", elsewhere)
 
 
 @SUITE.scenario(

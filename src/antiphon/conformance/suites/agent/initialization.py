@@ -70,8 +70,8 @@ async def handshake(run: AgentRun) -> None:
     version = response.get("protocolVersion")
     run.holds("init.version", version == 1, f"the response has version {version}", response)
     name = response.get("agentInfo", "name")
-    told = isinstance(name, str) and bool(name) and isinstance(response.get("agentInfo", "version"), str)
-    run.holds("init.info", told, "the answer has no `agentInfo` with a name and a version", response)
+    has_info = isinstance(name, str) and bool(name) and isinstance(response.get("agentInfo", "version"), str)
+    run.holds("init.info", has_info, "the answer has no `agentInfo` with a name and a version", response)
     able = isinstance(response.get("agentCapabilities"), dict)
     run.holds("init.capabilities", able, "the answer has no `agentCapabilities`", response)
     listed = isinstance(response.get("authMethods"), list)
@@ -259,8 +259,8 @@ def _number(response: PeerResponse) -> int | None:
 async def future(run: AgentRun) -> None:
     response = await run.introduce(HIGH, {})
     if run.holds("version.answers", response.error is None, "it was answered with an error", response):
-        spoken = _is_real(response) and _number(response) != HIGH
-        run.holds("version.no-echo", spoken, _version_found(response), response)
+        supported = _is_real(response) and _number(response) != HIGH
+        run.holds("version.no-echo", supported, _version_found(response), response)
     else:
         response = await run.introduce(1, {})
     run.holds("init.empty-capabilities", response.error is None, "it was answered with an error", response)
@@ -280,12 +280,12 @@ async def future(run: AgentRun) -> None:
     ),
 )
 async def two(run: AgentRun) -> None:
-    told = {"name": "antiphon-check", "version": "1"}
+    info = {"name": "antiphon-check", "version": "1"}
     params = {
         "protocolVersion": 2,
-        "info": told,
+        "info": info,
         "capabilities": {},
-        "clientInfo": told,
+        "clientInfo": info,
         "clientCapabilities": {"terminal": False},
     }
     response = await run.request("initialize", params)

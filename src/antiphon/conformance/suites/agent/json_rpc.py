@@ -95,17 +95,17 @@ async def at_once(run: AgentRun) -> None:
     await run.settle()
     for pending in asked:
         count = len(same_id(run, pending.request))
-        told, late = f"one of them was answered {count} times", None if count else pending.request
-        run.holds("rpc.in-flight", count == 1, told, pending.request, awaited=late)
+        problem, late = f"one of them was answered {count} times", None if count else pending.request
+        run.holds("rpc.in-flight", count == 1, problem, pending.request, awaited=late)
 
 
-TOLD: Final = {
+UNKNOWN_NOTIFICATIONS: Final = {
     "notify.unknown": ("", "session/antiphon_check"),
     "notify.extension": (" if its name begins with `_`", "_antiphon/check"),
     "notify.dollar": (" if its name begins with `$/`", "$/antiphon_check"),
 }
 
-breaks("rpc.answer-to-notification", by=(*TOLD, "rpc.stray-answer", "cancel-request.quiet"))
+breaks("rpc.answer-to-notification", by=(*UNKNOWN_NOTIFICATIONS, "rpc.stray-answer", "cancel-request.quiet"))
 
 QUIET: Final = "A notification that the agent does not know gets no answer, not even an error{}."
 
@@ -124,7 +124,7 @@ def _quiet(requirement: str, kind: str) -> Requirement:
     "a client sends notifications that the agent does not know",
     provokes=True,
     shows=[
-        *(_quiet(one, kind) for one, (kind, _) in TOLD.items()),
+        *(_quiet(one, kind) for one, (kind, _) in UNKNOWN_NOTIFICATIONS.items()),
         must(
             "rpc.stray-answer",
             "A response without a request is ignored.",
@@ -134,15 +134,15 @@ def _quiet(requirement: str, kind: str) -> Requirement:
     ],
 )
 async def notifications(run: AgentRun) -> None:
-    told = {}
-    for one, (_, method) in TOLD.items():
-        told[one] = await run.notify(method, {"sessionId": "nobody", "text": "hello"})
+    sent_at = {}
+    for one, (_, method) in UNKNOWN_NOTIFICATIONS.items():
+        sent_at[one] = await run.notify(method, {"sessionId": "nobody", "text": "hello"})
         await run.fence()
-    told["rpc.stray-answer"] = await run.wire.send({"jsonrpc": "2.0", "id": "nobody-asked", "result": {}})
+    sent_at["rpc.stray-answer"] = await run.wire.send({"jsonrpc": "2.0", "id": "nobody-asked", "result": {}})
     await run.wire.send({"jsonrpc": "2.0", "id": 987654321, "error": {"code": -32603, "message": "nobody asked"}})
     await run.settle()
-    ends = [*(entry.number for entry in told.values()), len(run.wire.trace) + 1][1:]
-    for (one, sent), end in zip(told.items(), ends, strict=True):
+    ends = [*(entry.number for entry in sent_at.values()), len(run.wire.trace) + 1][1:]
+    for (one, sent), end in zip(sent_at.items(), ends, strict=True):
         responses = [response for response in stray_responses(run, sent) if response.number < end]
         run.holds(one, not responses, "it was answered", sent, *responses[:1])
 
@@ -332,8 +332,8 @@ async def wrong(run: AgentRun) -> None:
     ]
     responses = [response for response in (*missing, *others) if response is not None]
     for response in responses:
-        told = response.error is not None and _tells_where(response)
-        run.holds("error.private", not told, "the error has a stack trace in it", response)
+        leaked = response.error is not None and _has_stack_trace(response)
+        run.holds("error.private", not leaked, "the error has a stack trace in it", response)
     try:
         opened = await run.new_session()
     except NoResponse as silence:
@@ -371,7 +371,7 @@ async def _again(run: AgentRun) -> str:
     return await run.session()
 
 
-def _tells_where(response: PeerResponse) -> bool:
+def _has_stack_trace(response: PeerResponse) -> bool:
     return any(trace in text for text in _texts(response.error) for trace in TRACES)
 
 
@@ -395,7 +395,7 @@ def _texts(value: object) -> list[str]:
         ),
     ),
 )
-async def nowhere(run: AgentRun) -> None:
+async def unknown_session(run: AgentRun) -> None:
     """A prompt for an unknown session. That the response is an error at all is a rule of all traffic."""
     await run.session()
     params = {"sessionId": "antiphon-check-nobody", "prompt": [{"type": "text", "text": "Hello"}]}

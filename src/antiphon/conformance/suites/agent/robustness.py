@@ -146,11 +146,11 @@ async def batch(run: AgentRun) -> None:
     sent = await run.wire.send(asked)
     if not await survived(run, "batch.survives", sent):
         return
-    told = _batch_was_answered(run, sent)
-    if not told:
+    answered = _batch_was_answered(run, sent)
+    if not answered:
         await run.wire.silence(run.options.silence)
-        told = _batch_was_answered(run, sent)
-    run.holds("batch.answered", told, "nothing came for it", sent)
+        answered = _batch_was_answered(run, sent)
+    run.holds("batch.answered", answered, "nothing came for it", sent)
 
 
 def _batch_was_answered(run: AgentRun, sent: Entry) -> bool:

@@ -8,7 +8,7 @@ from antiphon.conformance.suites.agent.turns import is_refused, requests
 __all__: list[str] = []
 
 INVALID_PARAMS = -32602
-NOBODY_LISTENS = "http://127.0.0.1:9/"
+CLOSED_PORT = "http://127.0.0.1:9/"
 """An address that refuses at once: the port of a service that no machine has any more."""
 
 
@@ -70,7 +70,7 @@ async def servers(run: AgentRun) -> None:
 async def _far(run: AgentRun, kind: str) -> None:
     """A session with a server that has an address, for an agent that offers to take one. No server listens there."""
     run.need("mcpCapabilities", kind)
-    far: dict[str, object] = {"type": kind, "name": "far", "url": NOBODY_LISTENS, "headers": []}
+    far: dict[str, object] = {"type": kind, "name": "far", "url": CLOSED_PORT, "headers": []}
     response = await run.new_session(mcpServers=[far])
     run.holds(f"session.{kind}-server", response.code != INVALID_PARAMS, "it calls such a server invalid", response)
 

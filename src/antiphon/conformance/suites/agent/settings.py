@@ -90,11 +90,11 @@ async def modes(run: AgentRun) -> None:
     twin = next((one for one in options(made) if one.get("category") == "mode"), None)
     if twin is None or is_refused(response):
         raise NotOffered("the modes are no setting too")
-    told = await choose(run, session, *_something(options(made), twin))
-    if is_refused(told):
+    chosen = await choose(run, session, *_something(options(made), twin))
+    if is_refused(chosen):
         raise Blocked("`session/set_config_option` was answered with an error")
-    seen = _value(told, twin.get("id"))
-    run.holds("mode.in-step", seen == other, f"the mode is {other}, and the setting is {seen}", response, told)
+    seen = _value(chosen, twin.get("id"))
+    run.holds("mode.in-step", seen == other, f"the mode is {other}, and the setting is {seen}", response, chosen)
 
 
 def _something(listed: list[Option], twin: Option) -> tuple[object, object]:

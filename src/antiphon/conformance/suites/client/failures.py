@@ -16,7 +16,7 @@ FLOOD: Final = 1024 * 1024
 
 STDIO = "transports#stdio"
 ERRORS = "overview#error-handling"
-TELL = "Show the user what the agent answered, and exit with a status that is not 0."
+SHOW_ERROR = "Show the user what the agent answered, and exit with a status that is not 0."
 
 
 def _ended(status: int | None) -> str:
@@ -37,7 +37,7 @@ def _ended(status: int | None) -> str:
             "errors.session-status",
             "It ends with a status that is not 0.",
             link=ERRORS,
-            fix=TELL,
+            fix=SHOW_ERROR,
             needs=("errors.session",),
         ),
     ),
@@ -76,7 +76,7 @@ async def no_session(run: ClientRun) -> None:
             "errors.prompt-status",
             "The client ends with a status that is not 0.",
             link=ERRORS,
-            fix=TELL,
+            fix=SHOW_ERROR,
             needs=("errors.prompt",),
         ),
     ),
@@ -85,10 +85,10 @@ async def failing_turn(run: ClientRun) -> None:
     await run.start()
     turn = await run.prompted()
     await run.send_text("so far so good")
-    said = await turn.connection.agent.refuse(turn.entry, Code.INTERNAL_ERROR, "the model is not there")
+    sent = await turn.connection.agent.refuse(turn.entry, Code.INTERNAL_ERROR, "the model is not there")
     status = await run.ended()
-    if run.holds("errors.prompt", status is not None, _ended(status), said):
-        run.holds("errors.prompt-status", status != 0, _ended(status), said)
+    if run.holds("errors.prompt", status is not None, _ended(status), sent):
+        run.holds("errors.prompt-status", status != 0, _ended(status), sent)
 
 
 @SUITE.scenario(
@@ -106,12 +106,12 @@ async def failing_turn(run: ClientRun) -> None:
 async def agent_leaves(run: ClientRun) -> None:
     await run.start()
     turn = await run.prompted()
-    said = await run.send_text("I have to")
+    sent = await run.send_text("I have to")
     await run.settle()
     run.script.held.clear()  # a client that starts it again finds it well
     await turn.connection.agent_start.leave()
     status = await run.ended()
-    run.holds("ends.agent-gone", status is not None, "the client did not end", said)
+    run.holds("ends.agent-gone", status is not None, "the client did not end", sent)
 
 
 @SUITE.scenario(
@@ -152,9 +152,9 @@ async def agent_stays(run: ClientRun) -> None:
         return
     if not await agent_start.outlive_input(limit):
         raise Blocked("the agent left")
-    said = await turn.end()
+    sent = await turn.end()
     status = await run.ended()
     gone = await agent_start.is_gone(limit if status is not None else 0)
-    run.holds("ends.input", gone or "eof" in agent_start.events, "the agent's stdin is still open", said)
+    run.holds("ends.input", gone or "eof" in agent_start.events, "the agent's stdin is still open", sent)
     otherwise = "the agent still runs" if status is not None else "the agent still runs, and so does the client"
-    run.holds("ends.no-orphan", gone, otherwise, said)
+    run.holds("ends.no-orphan", gone, otherwise, sent)

@@ -65,15 +65,15 @@ async def introduction(run: ClientRun) -> None:
         return
     run.holds("prompt.comes", True, "", turn.entry)
     hello = run.wire.checker.state.initialize
-    said = hello.params if hello is not None else {}
-    version = said.get("protocolVersion")
+    params = hello.params if hello is not None else {}
+    version = params.get("protocolVersion")
     proper = isinstance(version, int) and not isinstance(version, bool) and version >= 1
     run.holds("hello.version", proper, f"`protocolVersion` is {version!r}", hello)
-    able = isinstance(said.get("clientCapabilities"), dict)
+    able = isinstance(params.get("clientCapabilities"), dict)
     run.holds("hello.capabilities", able, "`initialize` has no `clientCapabilities`", hello)
-    info = said.get("clientInfo")
-    told = isinstance(info, dict) and all(isinstance(info.get(key), str) and info[key] for key in ("name", "version"))
-    run.holds("hello.info", told, "`initialize` has no `clientInfo` with a name and a version", hello)
+    info = params.get("clientInfo")
+    has_info = isinstance(info, dict) and all(isinstance(info.get(key), str) and info[key] for key in ("name", "version"))
+    run.holds("hello.info", has_info, "`initialize` has no `clientInfo` with a name and a version", hello)
     cwd = run.script.folders.get(turn.session, "")
     opened = next((one for one in run.wire.received if one.method == "session/new"), None)
     run.holds("session.folder", _is_folder(cwd), f"there is no directory `{cwd}`", opened)
@@ -200,11 +200,11 @@ async def strange_introduction(run: ClientRun) -> None:
     agent = opening.connection.agent
     usual = agent.new_session(opening.entry.params)
     usual["configOptions"].append(STRANGE_OPTION)
-    said = await agent.respond(opening.entry, usual | STRANGE_OFFER)
+    sent = await agent.respond(opening.entry, usual | STRANGE_OFFER)
     try:
         turn = await run.prompted()
     except NotAsked as problem:
-        run.holds("tolerates.session", False, str(problem), said)
+        run.holds("tolerates.session", False, str(problem), sent)
         raise
-    await run.survives("tolerates.session", "a strange session", said)
+    await run.survives("tolerates.session", "a strange session", sent)
     await turn.end()

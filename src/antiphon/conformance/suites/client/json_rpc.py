@@ -101,9 +101,9 @@ async def requests(run: ClientRun) -> None:
     await _answered(run, "requests.extension", await run.send_request("_antiphon.example/own_method", {"a": [1]}))
     # From here on what no correct agent sends.
     await _unknown(run)
-    said = await run.wire.send({"jsonrpc": "2.0", "method": "antiphon/unknown_notice", "params": {"a": 1}})
+    sent = await run.wire.send({"jsonrpc": "2.0", "method": "antiphon/unknown_notice", "params": {"a": 1}})
     own = await run.wire.send({"jsonrpc": "2.0", "method": "_antiphon/own_notice"})
-    await run.survives("requests.notification", "a notification that it does not know", said, own)
+    await run.survives("requests.notification", "a notification that it does not know", sent, own)
     wrong = await run.request("session/request_permission", {"sessionId": 7, "options": "none"})
     run.holds("requests.invalid", wrong.error is not None, "it was answered with a result", wrong)
     await _not_offered(run)

@@ -160,13 +160,13 @@ async def cancellation(run: ClientRun) -> None:
     # A client with a user has this open when the turn is cancelled; a rule of all traffic knows what it has to answer then.
     permission = {"sessionId": turn.session, "toolCall": CALL, "options": OPTIONS}
     asked = await run.send_request("session/request_permission", permission)
-    said = await run.send_text("this takes a while")
+    sent = await run.send_text("this takes a while")
     run.running.interrupt()
     try:
         cancel = await run.wire.wait_for(lambda one: one.method == "session/cancel", limit=run.options.limit)
     except (TimeoutError, PeerClosed) as problem:
         what = "the client left" if isinstance(problem, PeerClosed) else "the client sent none"
-        run.holds("cancel.told", False, f"{what} while the turn ran", said)
+        run.holds("cancel.told", False, f"{what} while the turn ran", sent)
         raise Blocked("the turn was not cancelled") from None
     run.holds("cancel.told", True, "", cancel)
     proper = cancel.is_notification and cancel.params.get("sessionId") == turn.session
@@ -176,7 +176,7 @@ async def cancellation(run: ClientRun) -> None:
         return
     await asked.response()
     late = {"sessionUpdate": "tool_call", "toolCallId": "late", "title": "What was done", "status": "failed"}
-    said = await run.update(late)
+    sent = await run.update(late)
     await run.wire.silence(run.options.silence)
-    run.holds("cancel.updates", not run.wire.closed, "the client left when an update came", cancel, said)
+    run.holds("cancel.updates", not run.wire.closed, "the client left when an update came", cancel, sent)
     await turn.end("cancelled")

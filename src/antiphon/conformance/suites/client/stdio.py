@@ -69,8 +69,8 @@ async def _cut(run: ClientRun) -> None:
     Raises:
         Blocked: nothing has.
     """
-    said = await run.wire.send_in_pieces(run.question("in-pieces", "ä" * 40), 33, PAUSE)
-    await _comes(run, "lines.pieces", "a message in pieces", PendingRequest(run, said))
+    sent = await run.wire.send_in_pieces(run.question("in-pieces", "ä" * 40), 33, PAUSE)
+    await _comes(run, "lines.pieces", "a message in pieces", PendingRequest(run, sent))
     several = await run.wire.send_together([run.question(f"together-{n}") for n in range(3)])
     for one in several:
         await _comes(run, "lines.together", "messages in one piece", PendingRequest(run, one))
@@ -121,22 +121,22 @@ async def _comes(run: ClientRun, id: str, what: str, pending: PendingRequest) ->
 async def noise(run: ClientRun) -> None:
     await run.start()
     turn = await run.prompted()
-    said = [
+    sent = [
         await run.wire.send_line(line)
         for line in (b"Loading model...", b"\x1b[32mINFO\x1b[0m {ready", b'{"jsonrpc":"2.0","method":', b"")
     ]
-    await run.survives("noise.lines", "lines that are no JSON", *said)
-    said = [await run.wire.send(one) for one in ({"foo": 1}, 7, None, "text", {"level": "info", "msg": "ready"})]
-    await run.survives("noise.objects", "JSON that is no message", *said)
-    said = [
+    await run.survives("noise.lines", "lines that are no JSON", *sent)
+    sent = [await run.wire.send(one) for one in ({"foo": 1}, 7, None, "text", {"level": "info", "msg": "ready"})]
+    await run.survives("noise.objects", "JSON that is no message", *sent)
+    sent = [
         await run.wire.send({"jsonrpc": "2.0", "id": 987654, "result": {}}),
         await run.wire.send({"jsonrpc": "2.0", "id": "nobody", "error": {"code": -32603, "message": "?"}}),
     ]
-    await run.survives("noise.stray", "responses without a request", *said)
+    await run.survives("noise.stray", "responses without a request", *sent)
     problem = {"code": -32700, "message": "Parse error"}
-    said = [
+    sent = [
         await run.wire.send({"jsonrpc": "2.0", "error": problem}),
         await run.wire.send({"jsonrpc": "2.0", "id": None, "error": problem}),
     ]
-    await run.survives("noise.no-id", "errors without an id", *said)
+    await run.survives("noise.no-id", "errors without an id", *sent)
     await turn.end()

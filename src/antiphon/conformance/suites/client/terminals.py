@@ -195,8 +195,8 @@ async def long_commands(run: ClientRun) -> None:
     run.holds("terminals.waits", not early, "it was answered while the command ran", *early)
     killed = await run.here("terminal/kill", terminalId=terminal)
     ended = [await one.response() for one in waiting]
-    told = killed.error is None and all(one.error is None for one in ended)
-    run.holds("terminals.kill", told, "it was answered with an error", killed, *ended)
+    succeeded = killed.error is None and all(one.error is None for one in ended)
+    run.holds("terminals.kill", succeeded, "it was answered with an error", killed, *ended)
     run.holds("terminals.signal", ended[0].get("exitCode") != 0, "the exit code is 0", ended[0])
     output = await run.here("terminal/output", terminalId=terminal)
     text = output.get("output")

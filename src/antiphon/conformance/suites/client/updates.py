@@ -92,7 +92,7 @@ async def updates(run: ClientRun) -> None:
     await run.start()
     turn = await run.prompted()
     options = turn.connection.agent.options(turn.session)
-    told: dict[str, list[Update]] = {
+    updates: dict[str, list[Update]] = {
         "messages": MESSAGES,
         "tool-calls": CALLS,
         "plan": PLANS,
@@ -104,14 +104,14 @@ async def updates(run: ClientRun) -> None:
                     {"sessionUpdate": "usage_update", "used": 10, "size": 100, "cost": {"amount": 0.1, "currency": "USD"}}],
     }  # fmt: skip
     if run.offers("session", "notices"):
-        told["notices"] = NOTICES
+        updates["notices"] = NOTICES
     if run.offers("session", "compaction"):
-        told["compaction"] = COMPACTION
-    for name, several in told.items():
-        said = [await run.update(one) for one in several]
-        await run.survives(f"updates.{name}", f"updates of the kind `{several[-1]['sessionUpdate']}`", *said)
+        updates["compaction"] = COMPACTION
+    for name, several in updates.items():
+        sent = [await run.update(one) for one in several]
+        await run.survives(f"updates.{name}", f"updates of the kind `{several[-1]['sessionUpdate']}`", *sent)
     await turn.end()
-    if left := [name for name in ("notices", "compaction") if name not in told]:
+    if left := [name for name in ("notices", "compaction") if name not in updates]:
         raise NotOffered(f"the client does not offer `session.{'` and `session.'.join(left)}`")
 
 
@@ -224,18 +224,18 @@ async def strange_updates(run: ClientRun) -> None:
         raise
     run.holds("updates.early", True, "")
     for requirement, what, several in STRANGE:
-        said = [await run.update(one) for one in several]
-        await run.survives(requirement.id, what, *said)
+        sent = [await run.update(one) for one in several]
+        await run.survives(requirement.id, what, *sent)
     foreign = {"sessionUpdate": "agent_message_chunk", "content": text("not for you")}
-    said = [await run.update(foreign, session="antiphon-somebody-else")]
-    await run.survives("updates.other-session", "an update of another session", *said)
+    sent = [await run.update(foreign, session="antiphon-somebody-else")]
+    await run.survives("updates.other-session", "an update of another session", *sent)
     response = {"jsonrpc": "2.0", "id": turn.entry.msg["id"], "result": {"stopReason": "end_turn"}}
     params = {"sessionId": turn.session, "update": _change("never-announced", title="Later")}
     late = {"jsonrpc": "2.0", "method": "session/update", "params": params}
-    said = await run.wire.send_together([response, late, late])
+    sent = await run.wire.send_together([response, late, late])
     status = await run.ended()
     otherwise = "the client did not end" if status is None else f"the client ended with status {status}"
-    run.holds("updates.late", status == 0, otherwise, *said)
+    run.holds("updates.late", status == 0, otherwise, *sent)
 
 
 SIGN_INS = [{"type": "antiphon_tomorrow", "id": "tomorrow", "name": "Tomorrow", "vars": [1]}]
@@ -270,6 +270,6 @@ async def strange_end(run: ClientRun) -> None:
             run.holds("tolerates.sign-ins", False, str(problem), *run.connections[0].wire.trace[1:2])
         raise
     run.holds("tolerates.sign-ins", True, "")
-    said = await turn.end("antiphon_tomorrow", antiphonUsage={"tokens": 1}, _meta={"a.example": 1})
+    sent = await turn.end("antiphon_tomorrow", antiphonUsage={"tokens": 1}, _meta={"a.example": 1})
     status = await run.ended()
-    run.holds("turn.unknown-reason", status is not None, "the client did not end", said)
+    run.holds("turn.unknown-reason", status is not None, "the client did not end", sent)
