@@ -195,14 +195,14 @@ def test_what_is_not_there_is_an_error_with_a_hint(home: Path, sessions: Session
 
 
 def test_words_are_found_in_what_people_see(home: Path, sessions: Sessions) -> None:
-    story = "Once upon a time\nthere was a LIMITER here\nand then it ended"
+    analysis = "Once upon a time\nthere was a LIMITER here\nand then it ended"
     write(
         ONE,
         str(home),
         [
             asked("Tell"),
-            message_event(story[:30]),
-            message_event(story[30:]),
+            message_event(analysis[:30]),
+            message_event(analysis[30:]),
             thought("hidden thought"),
             called("make tea"),
         ],

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from antiphon.recorder.story import RecordedMessage, Story
-from antiphon.recorder.story_builder import story_of
+from antiphon.recorder.analysis import Analysis, RecordedMessage
+from antiphon.recorder.analysis_builder import analyse
 
 Json = Any
 
@@ -66,8 +66,8 @@ class Tape:
     def choose(self, id: Json, option: str) -> "Tape":
         return self.answer(id, {"outcome": {"outcome": "selected", "optionId": option}}, "c2a")
 
-    def read_back(self) -> tuple[Story, list[RecordedMessage]]:
-        return story_of(self.lines)
+    def read_back(self) -> tuple[Analysis, list[RecordedMessage]]:
+        return analyse(self.lines)
 
-    def story(self) -> Story:
+    def analysis(self) -> Analysis:
         return self.read_back()[0]

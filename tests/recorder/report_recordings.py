@@ -1,7 +1,7 @@
 """Recordings to write reports of, one calm and one that means harm, and the page for a recording."""
 
+from antiphon.recorder.analysis_builder import analyse
 from antiphon.recorder.report import html_report
-from antiphon.recorder.story_builder import story_of
 from antiphon.traffic.entries import entries_of
 from tests.recorder.recordings import Tape
 
@@ -14,8 +14,8 @@ HOSTILE = (
 
 
 def page(tape: Tape, file: str = "talk.jsonl") -> str:
-    story, shown = story_of(tape.lines, file)
-    return html_report(story, list(zip(shown, (entry.raw for entry in entries_of(tape.lines)), strict=True)))
+    analysis, shown = analyse(tape.lines, file)
+    return html_report(analysis, list(zip(shown, (entry.raw for entry in entries_of(tape.lines)), strict=True)))
 
 
 def hostile_tape() -> Tape:

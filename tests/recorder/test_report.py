@@ -122,7 +122,7 @@ def test_deviations_are_grouped_by_rule_with_a_link_and_the_side() -> None:
         .refuse(3, -32602, "no")
     )
     written = page(tape)
-    assert written.count("<details") == len({one.rule for one in tape.story().deviations})
+    assert written.count("<details") == len({one.rule for one in tape.analysis().deviations})
     assert "schema.params" in written and "4 times by the client" in written
     assert 'href="https://agentclientprotocol.com/protocol/v1/' in written
 
@@ -146,14 +146,14 @@ def advised() -> Tape:
 
 
 def test_advice_is_no_deviation_in_any_view() -> None:
-    story = advised().story()
-    assert story.deviations == [] and [one.rule for one in story.advice] == ["schema.removed"]
+    analysis = advised().analysis()
+    assert analysis.deviations == [] and [one.rule for one in analysis.advice] == ["schema.removed"]
     written = page(advised())
     assert "No deviation from the protocol and no error. 1 piece of advice." in written
     assert re.search(r"<dt>Deviations</dt><dd>0<small>1 piece of advice</small>", written)
     assert "<h2>Deviations" not in written and "<h2>Advice<small> 1</small>" in written
     assert "▲</text>" not in written
-    shown = "\n".join(overview(story, ViewStyle()))
+    shown = "\n".join(overview(analysis, ViewStyle()))
     assert re.search("0 deviations . 1 piece of advice", shown)
     assert "Deviations" not in shown and "Advice  1" in shown
 
@@ -164,20 +164,20 @@ def test_a_message_that_is_too_long_is_cut() -> None:
 
 
 def test_a_long_silence_between_turns_is_folded_and_one_in_a_turn_is_not() -> None:
-    story, shown = working_tape().read_back()
-    axis = Axis.of(story, shown)
+    analysis, shown = working_tape().read_back()
+    axis = Axis.of(analysis, shown)
     [silence] = axis.silences
     assert silence.end - silence.start == pytest.approx(900)
     assert axis.at(silence.end) - axis.at(silence.start) == pytest.approx(silence.width) and silence.width < 5
-    story, shown = Tape().meet().prompt(2).later(900).answer(2, {"stopReason": "end_turn"}).read_back()
-    assert Axis.of(story, shown).silences == []
+    analysis, shown = Tape().meet().prompt(2).later(900).answer(2, {"stopReason": "end_turn"}).read_back()
+    assert Axis.of(analysis, shown).silences == []
 
 
 def test_recordings_one_after_another_do_not_lie_on_top_of_each_other() -> None:
     tape = Tape().meet().prompt(2).later(5).answer(2, {"stopReason": "end_turn"}).later(-5)
-    story, shown = tape.meet().prompt(2).later(5).answer(2, {"stopReason": "end_turn"}).read_back()
-    axis = Axis.of(story, shown)
-    assert [axis.place(turn.start, turn.message) for turn in story.turns] == [0, pytest.approx(50)]
+    analysis, shown = tape.meet().prompt(2).later(5).answer(2, {"stopReason": "end_turn"}).read_back()
+    axis = Axis.of(analysis, shown)
+    assert [axis.place(turn.start, turn.message) for turn in analysis.turns] == [0, pytest.approx(50)]
     assert axis.place(shown[-1].t, shown[-1].message) == 100
 
 

@@ -42,9 +42,9 @@ def test_our_verdict_is_that_of_the_official_schema() -> None:
 
 def test_what_only_the_draft_knows_is_reported() -> None:
     found = look("PromptResponse", {"stopReason": "end_turn", "usage": None}, "result")
-    assert (found.faults, found.drafts, found.strangers) == ([], ["result.usage"], [])
+    assert (found.faults, found.drafts, found.unknown_fields) == ([], ["result.usage"], [])
     found = look("SessionNotification", {"sessionId": "s", "update": {"sessionUpdate": "plan_removed", "planId": "p"}})
-    assert (found.faults, found.drafts, found.strangers) == ([], ["update.sessionUpdate=plan_removed"], [])
+    assert (found.faults, found.drafts, found.unknown_fields) == ([], ["update.sessionUpdate=plan_removed"], [])
 
 
 def test_fields_that_no_schema_knows_are_reported_with_their_path() -> None:
@@ -52,9 +52,9 @@ def test_fields_that_no_schema_knows_are_reported_with_their_path() -> None:
     found = look(
         "SessionNotification", {"sessionId": "s", "update": {"sessionUpdate": "agent_message_chunk", "content": text}}
     )
-    assert (found.faults, found.drafts, found.strangers) == ([], [], ["update.content.timestamp"])
+    assert (found.faults, found.drafts, found.unknown_fields) == ([], [], ["update.content.timestamp"])
     found = look("McpServer", {"type": "stdio", "name": "n", "command": "c", "args": [], "env": []})
-    assert (found.faults, found.strangers) == ([], ["type"])
+    assert (found.faults, found.unknown_fields) == ([], ["type"])
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from antiphon.errors import AcpError, SpawnFailed
 from antiphon.local.commands import LocalCommand
 
 __all__ = [
-    "PATIENCE",
+    "VERSION_TIMEOUT",
     "AgentMissing",
     "FoundAgent",
     "MissingAgent",
@@ -264,7 +264,7 @@ def _unknown(name: str, settings: Settings, registry: Registry) -> UnknownAgent:
 
 # --- versions of installed agents ------------------------------------------------------------------------------------
 
-PATIENCE: Final = 2.0
+VERSION_TIMEOUT: Final = 2.0
 """Seconds a program may take to print its version. Some start a whole runtime for it, and the user waits for the list."""
 
 AT_ONCE: Final = 16
@@ -279,7 +279,7 @@ _RUNNERS: Final = re.compile(
 """Programs that start another one: their version is not the agent's."""
 
 
-async def with_versions(agents: Sequence[FoundAgent], limit: float = PATIENCE) -> list[FoundAgent]:
+async def with_versions(agents: Sequence[FoundAgent], limit: float = VERSION_TIMEOUT) -> list[FoundAgent]:
     """Return the agents with the versions that their programs printed in time."""
     gate = asyncio.Semaphore(AT_ONCE)
 

@@ -21,7 +21,7 @@ from antiphon.conformance.requirements import (
     ScenarioStopped,
     Suite,
 )
-from antiphon.conformance.results import ConformanceReport, ScenarioRecord, results_of, mark_late
+from antiphon.conformance.results import ConformanceReport, ScenarioRecord, mark_late, results_of
 from antiphon.conformance.standin_client import EVERYTHING, StandinClient
 from antiphon.conformance.suites.agent import SUITE
 from antiphon.conformance.wire import PeerClosed, PeerResponse, PeerWire

@@ -20,7 +20,7 @@ from antiphon.conformance.requirements import (
     ScenarioStopped,
     Suite,
 )
-from antiphon.conformance.results import ConformanceReport, ScenarioRecord, results_of, mark_late
+from antiphon.conformance.results import ConformanceReport, ScenarioRecord, mark_late, results_of
 from antiphon.conformance.suites.client import SUITE
 from antiphon.traffic.entries import Direction
 from antiphon.traffic.state import is_malformed

@@ -8,7 +8,7 @@ from antiphon.conformance.wire import PeerWire
 from antiphon.traffic.checker import Level, Side
 from antiphon.traffic.entries import Direction, Entry
 
-__all__ = ["ConformanceReport", "RequirementResult", "ScenarioRecord", "results_of", "tell_late"]
+__all__ = ["ConformanceReport", "RequirementResult", "ScenarioRecord", "mark_late", "results_of"]
 
 SHOWN: int = 3
 """Deviations from one rule that are listed; how many there are in all is reported too."""

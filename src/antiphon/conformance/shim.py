@@ -65,12 +65,12 @@ class Shim:
         chunk = self.control.recv(SIZE)
         if not chunk:
             os._exit(0)
-        **lines, self.rest = (self.rest + chunk).split(b"\n")
+        *lines, self.rest = (self.rest + chunk).split(b"\n")
         for line in lines:
             name, _, value = line.decode().partition(" ")
             if name == "exit":
                 os._exit(int(value))
-            elif name == "outlive input":
+            elif name == "outlive":
                 self.outlives_input = True
                 self.report({"event": "outlives input"})
             elif name == "flood":

@@ -90,7 +90,7 @@ class AgentProcessStart(AgentStart):
 
     async def outlive_input(self, limit: float) -> bool:
         """Make the shim stay when its input ends. Return whether it confirmed in time."""
-        await self._command("outlive input")
+        await self._command("outlive")
         return await self._happens("outlives input", limit)
 
     async def is_gone(self, limit: float) -> bool:

@@ -102,7 +102,9 @@ def sessions(context: DoctorContext) -> Sequence[Finding]:
     for path, holder in every:
         if holder is not None:
             holder_name = str(holder) or "another Antiphon"
-            found += ok(f"session `{holder.session_id or '?'}` is open ({holder_name})", path=str(path), pid=str(holder.pid))
+            found += ok(
+                f"session `{holder.session_id or '?'}` is open ({holder_name})", path=str(path), pid=str(holder.pid)
+            )
     stale = [path for path, holder in every if holder is None]
     if stale:
         count = f"{len(stale)} lock{'' if len(stale) == 1 else 's'} of sessions"

@@ -82,7 +82,9 @@ class _SessionFolder:
         match event:
             case PromptEvent():
                 self.transcript.turn_ended()
-                self._enter(self.transcript.add_prompt(event.prompt), "", event.at, "" if event.by == "command" else event.by)
+                self._enter(
+                    self.transcript.add_prompt(event.prompt), "", event.at, "" if event.by == "command" else event.by
+                )
             case UpdateEvent():
                 if update is not None:
                     self._shown(event, update)
@@ -105,7 +107,9 @@ class _SessionFolder:
         engine_title = title_of(event.engine)
         if event.stop_reason in ("", v1.StopReason.END_TURN):  # a failure has a notice of its own
             return
-        notice = v1.NoticeUpdate(v1.NoticeSeverity.INFO, f"{engine_title} stopped: {event.stop_reason.replace('_', ' ')}")
+        notice = v1.NoticeUpdate(
+            v1.NoticeSeverity.INFO, f"{engine_title} stopped: {event.stop_reason.replace('_', ' ')}"
+        )
         self._enter(self.transcript.apply(notice), event.engine, event.at)
 
     def _enter(self, entry: Entry | None, engine: str, at: float, by: str = "") -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from antiphon.recorder.lines import DirectionRecorder
 
-__all__ = ["BACKLOG", "NAP", "RecordingFiles", "RecordingWriter", "WriteQueue"]
+__all__ = ["BACKLOG", "QUEUE_INTERVAL", "RecordingFiles", "RecordingWriter", "WriteQueue"]
 
 BACKLOG = 64 * 1024 * 1024
 """Bytes that may wait for the disk in each direction: minutes of a busy session."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["client_parser", "parser", "run", "run_client"]
 
-PATIENCE: Final = 0.25
+SILENCE: Final = 0.25
 """Seconds of a silence, by default."""
 
 EPILOG: Final = """\
@@ -79,8 +79,8 @@ def add_reports(top: argparse.ArgumentParser) -> None:
         "--patience",
         metavar="TIME",
         type=duration,
-        default=PATIENCE,
-        help=f"how long nothing must arrive to count as silence (default: {shown_time(PATIENCE)})",
+        default=SILENCE,
+        help=f"how long nothing must arrive to count as silence (default: {shown_time(SILENCE)})",
     )
     top.add_argument(
         "--jobs", metavar="N", type=number_from(1), default=4, help="how many to start at once (default: 4)"

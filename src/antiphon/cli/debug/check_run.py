@@ -43,8 +43,8 @@ __all__ = [
     "show_prompts",
     "show_requirements",
     "split",
-    "write_reports",
     "write",
+    "write_reports",
 ]
 
 

@@ -17,7 +17,7 @@ from antiphon.errors import AcpError
 from antiphon.text import exact, exact_line
 
 if TYPE_CHECKING:
-    from antiphon.recorder.story import RecordedMessage, Story
+    from antiphon.recorder.analysis import Analysis, RecordedMessage
     from antiphon.recorder.views.filters import MessageFilter
     from antiphon.recorder.views.style import ViewStyle
     from antiphon.traffic.entries import Entry
@@ -39,7 +39,7 @@ exit status: 0; 1 if there is no recording, or with --strict if the protocol was
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command."""
 
-    from antiphon.recorder.story_builder import SLOW
+    from antiphon.recorder.analysis_builder import SLOW
     from antiphon.recorder.views.filters import span
 
     top = Parser(
@@ -132,14 +132,14 @@ class Inspection:
     """One recording, read once and shown according to the options."""
 
     def __init__(self, file: str, options: InspectOptions, choice: "MessageFilter") -> None:
-        from antiphon.recorder.story_builder import SLOW, StoryBuilder
+        from antiphon.recorder.analysis_builder import SLOW, AnalysisBuilder
         from antiphon.traffic.entries import RecordingReader
 
         self._file = file
         self._options = options
         self._choice = choice
         self._reading = RecordingReader()
-        self._builder = StoryBuilder(file, slow=options.slow or SLOW)
+        self._builder = AnalysisBuilder(file, slow=options.slow or SLOW)
         self._shown: list[RecordedMessage] = []
         self._whole: list[Entry] = []
         self._short = True
@@ -175,17 +175,17 @@ class Inspection:
         """Print what the options ask for, and return the exit status."""
         with _opened(self._file) as lines:
             self._read(lines)
-        story = self._builder.story(self._reading)
-        if not story.conversations:
+        analysis = self._builder.analysis(self._reading)
+        if not analysis.conversations:
             self._nothing()
         if self._options.json:
-            self._print_json(story)
+            self._print_json(analysis)
         elif self._options.html is not None:
-            self._write_page(story, self._options.html)
+            self._write_page(analysis, self._options.html)
         else:
-            for number, line in enumerate(self._lines(story, stdout_pen())):
+            for number, line in enumerate(self._lines(analysis, stdout_pen())):
                 sys.stdout.write((line if number else line.lstrip("\n")) + "\n")
-        return self._status(story)
+        return self._status(analysis)
 
     def _nothing(self) -> NoReturn:
         from antiphon.recorder.replay.script import is_none
@@ -193,21 +193,23 @@ class Inspection:
         wrong = is_none(exact_line(self._file), self._reading.lines)
         raise UnusableRecording(wrong.sentence, hint=wrong.hint)
 
-    def _status(self, story: "Story") -> int:
-        broken = story.undecodable or bool(story.deviations)
+    def _status(self, analysis: "Analysis") -> int:
+        broken = analysis.undecodable or bool(analysis.deviations)
         return FAILED if self._options.strict and broken else 0
 
-    def _print_json(self, story: "Story") -> None:
-        document = msgspec.to_builtins(story)
+    def _print_json(self, analysis: "Analysis") -> None:
+        document = msgspec.to_builtins(analysis)
         if self._options.messages:
             document["entries"] = msgspec.to_builtins(self._shown)
         sys.stdout.write(f"{msgspec.json.encode(document).decode()}\n")
 
-    def _write_page(self, story: "Story", out: str) -> None:
+    def _write_page(self, analysis: "Analysis", out: str) -> None:
         """Write the page, readable by its owner alone: recordings contain secrets."""
         from antiphon.recorder.report import html_report
 
-        page = html_report(story, [(shown, entry.raw) for shown, entry in zip(self._shown, self._whole, strict=True)])
+        page = html_report(
+            analysis, [(shown, entry.raw) for shown, entry in zip(self._shown, self._whole, strict=True)]
+        )
         if out == "-" or (out == BESIDE and self._file == "-"):
             sys.stdout.write(page)
             return
@@ -224,7 +226,7 @@ class Inspection:
             ) from error
         sys.stderr.write(f"wrote `{exact_line(str(path))}`\n")
 
-    def _lines(self, story: "Story", style: "ViewStyle") -> Iterator[str]:
+    def _lines(self, analysis: "Analysis", style: "ViewStyle") -> Iterator[str]:
         from antiphon.recorder.views.diagram import diagram_lines
         from antiphon.recorder.views.overview import overview, turn_lines
 
@@ -232,13 +234,13 @@ class Inspection:
             yield from _whole_lines(self._whole, self._shown, style)
         elif self._choice:
             if self._choice.only_turns:
-                wanted = [turn for turn in story.turns if self._wants_turn(turn.number, turn.session)]
-                yield from turn_lines(story, style, wanted, all_of_them=True)
+                wanted = [turn for turn in analysis.turns if self._wants_turn(turn.number, turn.session)]
+                yield from turn_lines(analysis, style, wanted, all_of_them=True)
                 yield ""
             yield from diagram_lines(self._shown, style, texts=self._options.deviations)
-            yield style(f"\n{len(self._shown):,} of {story.messages:,} messages", "dim")
+            yield style(f"\n{len(self._shown):,} of {analysis.messages:,} messages", "dim")
         else:
-            yield from overview(story, style)
+            yield from overview(analysis, style)
             yield ""
             if self._options.diagram or self._short:
                 yield from diagram_lines(self._shown, style)
@@ -277,10 +279,10 @@ class Inspection:
         except KeyboardInterrupt:
             pass
         live.end()
-        story = self._builder.story(self._reading)
-        for line in ("", *overview(story, style)):
+        analysis = self._builder.analysis(self._reading)
+        for line in ("", *overview(analysis, style)):
             sys.stdout.write(f"{line}\n")
-        return self._status(story)
+        return self._status(analysis)
 
     def _restart(self) -> None:
         self._reading.lines = 0

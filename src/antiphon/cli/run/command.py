@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from antiphon.client.attachments import Attachment
     from antiphon.protocol import v1
 
-__all__ = ["CANCELLED", "STDIN_PATIENCE", "RunPrompt", "StopSignal", "parser", "read_prompt", "run", "stop_signals"]
+__all__ = ["CANCELLED", "STDIN_TIMEOUT", "RunPrompt", "StopSignal", "parser", "read_prompt", "run", "stop_signals"]
 
 # --- signals and the time limit --------------------------------------------------------------------------------------
 # The first signal is polite: the turn is cancelled. The second ends the agent with everything it started, and us, at once. Plain

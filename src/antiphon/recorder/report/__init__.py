@@ -20,11 +20,11 @@ from importlib.resources import files
 from string import Template
 from typing import Final
 
+from antiphon.recorder.analysis import Analysis, RecordedMessage
 from antiphon.recorder.report.data import data_block
 from antiphon.recorder.report.markup import text
 from antiphon.recorder.report.tables import file_name, head, navigation, party, tables
 from antiphon.recorder.report.timeline import Axis, timeline
-from antiphon.recorder.story import RecordedMessage, Story
 
 __all__ = ["html_report"]
 
@@ -32,24 +32,24 @@ SCRIPTS: Final = ("model.js", "rows.js", "message.js", "diagram.js", "timeline.j
 """The parts of the one script, in the order in which they need each other."""
 
 
-def html_report(story: Story, entries: Sequence[tuple[RecordedMessage, bytes]]) -> str:
+def html_report(analysis: Analysis, entries: Sequence[tuple[RecordedMessage, bytes]]) -> str:
     """The page for a recording: what was found in it, and each message with its bytes as they were on the wire."""
     style = _part("page.css")
     script = '"use strict";\n(() => {\n' + "\n".join(map(_part, SCRIPTS)) + "})();\n"
     shown = [shown for shown, _ in entries]
-    axis = Axis.of(story, shown)
+    axis = Axis.of(analysis, shown)
     return Template(_part("page.html")).substitute(
         policy=_policy(style, script),
-        title=text(f"{file_name(story.file)} · antiphon inspect"),
+        title=text(f"{file_name(analysis.file)} · antiphon inspect"),
         style=style,
         script=script,
-        head=head(story),
-        navigation=navigation(story),
-        timeline=timeline(story, shown, axis),
-        tables=tables(story, shown),
-        client=text(party(story.client, "Client")),
-        agent=text(party(story.agent, "Agent")),
-        data=data_block(story, entries, axis),
+        head=head(analysis),
+        navigation=navigation(analysis),
+        timeline=timeline(analysis, shown, axis),
+        tables=tables(analysis, shown),
+        client=text(party(analysis.client, "Client")),
+        agent=text(party(analysis.agent, "Agent")),
+        data=data_block(analysis, entries, axis),
     )
 
 

@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
+from antiphon.recorder.analysis import Analysis, RecordedMessage
 from antiphon.recorder.report.markup import Markup
 from antiphon.recorder.report.timeline import Axis
-from antiphon.recorder.story import RecordedMessage, Story
 from antiphon.text import EXACT, TAGS, exact
 
 __all__ = ["data_block"]
@@ -28,7 +28,7 @@ _AS_JSON: Final = {code: _escape(code) for code in (*EXACT, *TAGS) if code >= 0x
 """What would be invisible, as the escape that means the same inside JSON: what is shown is still the message, and can be copied."""
 
 
-def data_block(story: Story, entries: Sequence[tuple[RecordedMessage, bytes]], axis: Axis) -> Markup:
+def data_block(analysis: Analysis, entries: Sequence[tuple[RecordedMessage, bytes]], axis: Axis) -> Markup:
     """The content of the element that carries the data."""
     names, sessions = _Numbered(), _Numbered()
     rows: list[list[object]] = []
@@ -53,12 +53,13 @@ def data_block(story: Story, entries: Sequence[tuple[RecordedMessage, bytes]], a
                 exact(turn.error or turn.stop_reason or "no end"),
                 turn.calls,
             ]
-            for turn in story.turns
+            for turn in analysis.turns
         ],
-        "pairs": [[one.message, one.answer, one.duration] for one in story.requests if one.answer is not None],
-        "unanswered": story.unanswered,
+        "pairs": [[one.message, one.answer, one.duration] for one in analysis.requests if one.answer is not None],
+        "unanswered": analysis.unanswered,
         "deviations": [
-            [one.message, one.rule, exact(one.text), one.level, one.link] for one in (*story.deviations, *story.advice)
+            [one.message, one.rule, exact(one.text), one.level, one.link]
+            for one in (*analysis.deviations, *analysis.advice)
         ],
         "axis": axis.points,
         "restarts": axis.restarts,

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
+from antiphon.recorder.analysis import Analysis, Party, RecordedDeviation, RecordedMessage, RecordedTurn
 from antiphon.recorder.labels import NOTHING, counted, seconds, size
 from antiphon.recorder.report.markup import Markup, joined, tag
 from antiphon.recorder.report.timeline import family
-from antiphon.recorder.story import Party, RecordedDeviation, RecordedMessage, RecordedTurn, Story
 
 __all__ = ["SECTIONS", "file_name", "head", "navigation", "party", "tables", "verdict"]
 
@@ -24,7 +24,7 @@ SECTIONS = (
     ("methods", "Sizes"),
     ("sessions", "Sessions"),
 )
-"""What of a story has a table of its own, in the order of the page."""
+"""The parts of an analysis that have a table of their own, in the order of the page."""
 
 
 def file_name(path: str) -> str:
@@ -37,24 +37,24 @@ def party(who: Party | None, otherwise: str) -> str:
     return (who.title or who.name or otherwise) if who else otherwise
 
 
-def head(story: Story) -> Markup:
+def head(analysis: Analysis) -> Markup:
     """Names, verdict and counts."""
     return joined(
         tag(
             "p",
             tag("span", "antiphon inspect"),
             " ",
-            tag("span", file_name(story.file), class_="file"),
+            tag("span", file_name(analysis.file), class_="file"),
             class_="eyebrow",
         ),
         tag(
             "h1",
-            _peer(story.client, "Client", "client"),
+            _peer(analysis.client, "Client", "client"),
             tag("span", " with ", class_="with"),
-            _peer(story.agent, "Agent", "agent"),
+            _peer(analysis.agent, "Agent", "agent"),
         ),
-        _verdict_line(story),
-        tag("dl", *_tiles(story), class_="tiles"),
+        _verdict_line(analysis),
+        tag("dl", *_tiles(analysis), class_="tiles"),
     )
 
 
@@ -63,44 +63,48 @@ def _peer(who: Party | None, otherwise: str, side: str) -> Markup:
     return tag("span", party(who, otherwise), version, class_=f"party {side}")
 
 
-def verdict(story: Story) -> tuple[str, str]:
+def verdict(analysis: Analysis) -> tuple[str, str]:
     """The summary, as a word and a sentence."""
-    if not story.messages and not story.undecodable:
-        return "fair", f"There is no message in it, and {counted(story.skipped, 'line')} of another kind."
+    if not analysis.messages and not analysis.undecodable:
+        return "fair", f"There is no message in it, and {counted(analysis.skipped, 'line')} of another kind."
     found = []
-    if story.deviations:
-        found.append(f"{counted(len(story.deviations), 'deviation')} from the protocol")
-    if story.errors:
-        found.append(f"{counted(len(story.errors), 'answer')} with an error")
-    if story.undecodable:
-        found.append(f"{counted(story.undecodable, 'line')} that could not be read")
-    if story.unanswered:
-        found.append(f"{counted(len(story.unanswered), 'request')} without an answer")
-    judged = "" if story.judged else " Only conversations of protocol version 1 are judged by its rules."
-    judged += f" {counted(len(story.advice), 'piece')} of advice." if story.advice else ""
+    if analysis.deviations:
+        found.append(f"{counted(len(analysis.deviations), 'deviation')} from the protocol")
+    if analysis.errors:
+        found.append(f"{counted(len(analysis.errors), 'answer')} with an error")
+    if analysis.undecodable:
+        found.append(f"{counted(analysis.undecodable, 'line')} that could not be read")
+    if analysis.unanswered:
+        found.append(f"{counted(len(analysis.unanswered), 'request')} without an answer")
+    judged = "" if analysis.judged else " Only conversations of protocol version 1 are judged by its rules."
+    judged += f" {counted(len(analysis.advice), 'piece')} of advice." if analysis.advice else ""
     if not found:
-        return "good", f"{'No deviation from the protocol and no' if story.judged else 'No'} error.{judged}"
+        return "good", f"{'No deviation from the protocol and no' if analysis.judged else 'No'} error.{judged}"
     summary = found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
-    return ("bad" if story.deviations or story.undecodable else "fair"), f"{summary}.{judged}"
+    return ("bad" if analysis.deviations or analysis.undecodable else "fair"), f"{summary}.{judged}"
 
 
-def _verdict_line(story: Story) -> Markup:
-    word, sentence = verdict(story)
+def _verdict_line(analysis: Analysis) -> Markup:
+    word, sentence = verdict(analysis)
     sign = {"good": "✓", "fair": "!", "bad": "▲"}[word]
     return tag("p", tag("span", sign, class_="sign", aria_hidden="true"), " ", sentence, class_=f"verdict {word}")
 
 
-def _tiles(story: Story) -> list[Markup]:
-    waited = sum(turn.waited for turn in story.turns)
+def _tiles(analysis: Analysis) -> list[Markup]:
+    waited = sum(turn.waited for turn in analysis.turns)
     tiles = [
-        ("Duration", seconds(story.duration), None),
-        ("Messages", f"{story.messages:,}", f"→ {size(story.bytes.c2a)} ← {size(story.bytes.a2c)}"),
-        ("Turns", f"{len(story.turns):,}", f"{seconds(sum(turn.duration or 0 for turn in story.turns))} in turns"),
-        ("Tool calls", f"{len(story.calls):,}", _failed(story)),
-        ("Waits", f"{len(story.waits):,}", f"{seconds(waited)} waited" if story.waits else None),
-        ("Errors", f"{len(story.errors):,}", None),
-        ("Deviations", f"{len(story.deviations):,}", _rules(story)),
-        ("Protocol", f"v{story.version}" if story.version is not None else NOTHING, _conversations(story)),
+        ("Duration", seconds(analysis.duration), None),
+        ("Messages", f"{analysis.messages:,}", f"→ {size(analysis.bytes.c2a)} ← {size(analysis.bytes.a2c)}"),
+        (
+            "Turns",
+            f"{len(analysis.turns):,}",
+            f"{seconds(sum(turn.duration or 0 for turn in analysis.turns))} in turns",
+        ),
+        ("Tool calls", f"{len(analysis.calls):,}", _failed(analysis)),
+        ("Waits", f"{len(analysis.waits):,}", f"{seconds(waited)} waited" if analysis.waits else None),
+        ("Errors", f"{len(analysis.errors):,}", None),
+        ("Deviations", f"{len(analysis.deviations):,}", _rules(analysis)),
+        ("Protocol", f"v{analysis.version}" if analysis.version is not None else NOTHING, _conversations(analysis)),
     ]
     return [
         tag(
@@ -117,25 +121,25 @@ def _tile_class(name: str, value: str) -> str | None:
     return {"Errors": "bad", "Deviations": "warn"}.get(name) if value != "0" else None
 
 
-def _failed(story: Story) -> str | None:
-    failed = sum(call.status == "failed" for call in story.calls)
+def _failed(analysis: Analysis) -> str | None:
+    failed = sum(call.status == "failed" for call in analysis.calls)
     return f"{failed} failed" if failed else None
 
 
-def _rules(story: Story) -> str | None:
-    rules = f"of {counted(len({one.rule for one in story.deviations}), 'rule')}" if story.deviations else ""
-    advice = f"{counted(len(story.advice), 'piece')} of advice" if story.advice else ""
+def _rules(analysis: Analysis) -> str | None:
+    rules = f"of {counted(len({one.rule for one in analysis.deviations}), 'rule')}" if analysis.deviations else ""
+    advice = f"{counted(len(analysis.advice), 'piece')} of advice" if analysis.advice else ""
     return ", ".join(filter(None, (rules, advice))) or None
 
 
-def _conversations(story: Story) -> str | None:
-    return counted(len(story.conversations), "conversation") if len(story.conversations) > 1 else None
+def _conversations(analysis: Analysis) -> str | None:
+    return counted(len(analysis.conversations), "conversation") if len(analysis.conversations) > 1 else None
 
 
-def navigation(story: Story) -> Markup:
+def navigation(analysis: Analysis) -> Markup:
     """The way to each part that has something in it, with how much."""
-    links = [("timeline", "Timeline", None), ("messages", "Messages", story.messages)]
-    links += [(name, title, len(getattr(story, name))) for name, title in SECTIONS if getattr(story, name)]
+    links = [("timeline", "Timeline", None), ("messages", "Messages", analysis.messages)]
+    links += [(name, title, len(getattr(analysis, name))) for name, title in SECTIONS if getattr(analysis, name)]
     return joined(
         *(
             tag("a", title, tag("small", f" {count:,}") if count is not None else None, href=f"#{name}")
@@ -148,23 +152,23 @@ _MOST_ROWS: Final = 1000
 """A longer table is not read; the messages can be filtered, and `--json` has everything."""
 
 
-def tables(story: Story, entries: Sequence[RecordedMessage]) -> Markup:
+def tables(analysis: Analysis, entries: Sequence[RecordedMessage]) -> Markup:
     """All tables that have something in them."""
     speakers = {
         shown.message: "client" if shown.dir == "c2a" else "agent"
         for shown in entries
         if shown.deviations or shown.advice
     }
-    makers: dict[str, Callable[[Story], Markup]] = {
+    makers: dict[str, Callable[[Analysis], Markup]] = {
         "turns": _turns, "calls": _calls, "waits": _waits, "errors": _errors, "slow": _slow, "methods": _methods,
-        "sessions": _sessions, "deviations": lambda story: _deviations(story.deviations, speakers),
-        "advice": lambda story: _deviations(story.advice, speakers),
+        "sessions": _sessions, "deviations": lambda analysis: _deviations(analysis.deviations, speakers),
+        "advice": lambda analysis: _deviations(analysis.advice, speakers),
     }  # fmt: skip
     return joined(
         *(
-            tag("section", tag("h2", title, tag("small", f" {len(found):,}")), makers[name](story), id=name)
+            tag("section", tag("h2", title, tag("small", f" {len(found):,}")), makers[name](analysis), id=name)
             for name, title in SECTIONS
-            if (found := getattr(story, name))
+            if (found := getattr(analysis, name))
         )
     )
 
@@ -204,8 +208,8 @@ def _length(value: float | None, longest: float, kind: str, part: float = 0.0) -
     )  # fmt: skip
 
 
-def _turns(story: Story) -> Markup:
-    longest = max((turn.duration or 0 for turn in story.turns), default=0)
+def _turns(analysis: Analysis) -> Markup:
+    longest = max((turn.duration or 0 for turn in analysis.turns), default=0)
     return _table(
         ["", "Prompt", "Took>", "", "First word>", "Waited>", "Tool calls>", "Updates>", "End"],
         [
@@ -220,7 +224,7 @@ def _turns(story: Story) -> Markup:
                 turn.updates,
                 _ending(turn),
             ]
-            for turn in story.turns
+            for turn in analysis.turns
         ],
     )
 
@@ -231,8 +235,8 @@ def _ending(turn: RecordedTurn) -> Markup:
     return tag("span", turn.stop_reason or "no end", class_=None if turn.stop_reason == "end_turn" else "unusual")
 
 
-def _calls(story: Story) -> Markup:
-    longest = max((call.duration or 0 for call in story.calls), default=0)
+def _calls(analysis: Analysis) -> Markup:
+    longest = max((call.duration or 0 for call in analysis.calls), default=0)
     return _table(
         ["", "Turn>", "Kind", "Title", "Status", "Took>", ""],
         [
@@ -245,13 +249,13 @@ def _calls(story: Story) -> Markup:
                 seconds(call.duration),
                 _length(call.duration, longest, family(call.kind)),
             ]
-            for call in story.calls
+            for call in analysis.calls
         ],
     )
 
 
-def _waits(story: Story) -> Markup:
-    longest = max((wait.duration or 0 for wait in story.waits), default=0)
+def _waits(analysis: Analysis) -> Markup:
+    longest = max((wait.duration or 0 for wait in analysis.waits), default=0)
     return _table(
         ["", "Turn>", "Asked for", "What", "Outcome", "Waited>", ""],
         [
@@ -264,12 +268,12 @@ def _waits(story: Story) -> Markup:
                 seconds(wait.duration),
                 _length(wait.duration, longest, "wait", wait.duration or 0),
             ]
-            for wait in story.waits
+            for wait in analysis.waits
         ],
     )
 
 
-def _errors(story: Story) -> Markup:
+def _errors(analysis: Analysis) -> Markup:
     return _table(
         ["", "Method", "Code>", "Text"],
         [
@@ -279,7 +283,7 @@ def _errors(story: Story) -> Markup:
                 tag("span", error.code if error.code is not None else NOTHING, class_="error"),
                 tag("span", error.text, class_="words"),
             ]
-            for error in story.errors
+            for error in analysis.errors
         ],
     )
 
@@ -312,8 +316,8 @@ def _broken(found: list[RecordedDeviation], speakers: Mapping[int, str]) -> Mark
     )  # fmt: skip
 
 
-def _slow(story: Story) -> Markup:
-    longest = max((slow.duration for slow in story.slow), default=0)
+def _slow(analysis: Analysis) -> Markup:
+    longest = max((slow.duration for slow in analysis.slow), default=0)
     return _table(
         ["", "What", "Took>", ""],
         [
@@ -323,13 +327,13 @@ def _slow(story: Story) -> Markup:
                 seconds(slow.duration),
                 _length(slow.duration, longest, "other"),
             ]
-            for slow in story.slow
+            for slow in analysis.slow
         ],
     )
 
 
-def _methods(story: Story) -> Markup:
-    ordered = sorted(story.methods, key=lambda method: method.bytes, reverse=True)
+def _methods(analysis: Analysis) -> Markup:
+    ordered = sorted(analysis.methods, key=lambda method: method.bytes, reverse=True)
     most = max((method.bytes for method in ordered), default=0)
     return _table(
         ["", "Method", "Kind", "Messages>", "Bytes>", "", "Largest>"],
@@ -351,7 +355,7 @@ def _methods(story: Story) -> Markup:
 _SPEAKERS: Final = {"c2a": "sent by the client", "a2c": "sent by the agent"}
 
 
-def _sessions(story: Story) -> Markup:
+def _sessions(analysis: Analysis) -> Markup:
     return _table(
         ["", "Session", "Title", "How", "Turns>"],
         [
@@ -360,8 +364,8 @@ def _sessions(story: Story) -> Markup:
                 tag("code", session.id),
                 tag("span", session.title or NOTHING, class_="words"),
                 session.how,
-                sum(turn.session == session.id for turn in story.turns) or "",
+                sum(turn.session == session.id for turn in analysis.turns) or "",
             ]
-            for session in story.sessions
+            for session in analysis.sessions
         ],
     )

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from antiphon.recorder.analysis import Analysis, RecordedCall, RecordedMessage, RecordedTurn, RecordedWait
 from antiphon.recorder.labels import about, clock, counted, seconds, size
 from antiphon.recorder.report.markup import Markup, joined, tag
-from antiphon.recorder.story import RecordedCall, RecordedMessage, RecordedTurn, RecordedWait, Story
 
 __all__ = ["Axis", "FoldedSilence", "Tick", "family", "timeline"]
 
@@ -77,11 +77,11 @@ class Axis:
         self._times = [t for t, _ in self.points]
 
     @classmethod
-    def of(cls, story: Story, entries: Sequence[RecordedMessage]) -> "Axis":
+    def of(cls, analysis: Analysis, entries: Sequence[RecordedMessage]) -> "Axis":
         """The axis for a recording."""
         restarts = list(_restarts(entries))
         clock = cls(0.0, 1.0, (), restarts)
-        busy = sorted(_busy(story, entries, clock))
+        busy = sorted(_busy(analysis, entries, clock))
         if not busy:
             return cls(0.0, 1.0)
         start, end = busy[0][0], max(stop for _, stop in busy)
@@ -142,9 +142,9 @@ class Axis:
                 yield number * step
 
 
-def _busy(story: Story, entries: Sequence[RecordedMessage], clock: Axis) -> Iterator[tuple[float, float]]:
+def _busy(analysis: Analysis, entries: Sequence[RecordedMessage], clock: Axis) -> Iterator[tuple[float, float]]:
     """Stretches in which something went on. A turn without an end is busy for as long as it sends messages."""
-    spans: list[RecordedTurn | RecordedCall | RecordedWait] = [*story.turns, *story.calls, *story.waits]
+    spans: list[RecordedTurn | RecordedCall | RecordedWait] = [*analysis.turns, *analysis.calls, *analysis.waits]
     for span in spans:
         start = clock.elapsed(span.start, span.message)
         yield start, clock.elapsed(span.end, span.message) if span.end is not None else start
@@ -179,14 +179,14 @@ def family(kind: str | None) -> str:
     return _FAMILIES.get(kind or "", "other")
 
 
-def timeline(story: Story, entries: Sequence[RecordedMessage], axis: Axis) -> Markup:
+def timeline(analysis: Analysis, entries: Sequence[RecordedMessage], axis: Axis) -> Markup:
     """The picture with its names at the left and a scroll of its own."""
-    lanes = _lanes(story.calls[:_MOST_BARS], axis)
+    lanes = _lanes(analysis.calls[:_MOST_BARS], axis)
     rows = [
-        ("turns", _TURN, _turns(story, axis) if story.turns else []),
-        ("tool calls", _LANE * len(lanes), _calls(lanes, story, axis)),
-        ("waits", _WAIT, _waits(story.waits[:_MOST_BARS], axis)),
-        ("marks", _MARK, _marks(story, entries, axis)),
+        ("turns", _TURN, _turns(analysis, axis) if analysis.turns else []),
+        ("tool calls", _LANE * len(lanes), _calls(lanes, analysis, axis)),
+        ("waits", _WAIT, _waits(analysis.waits[:_MOST_BARS], axis)),
+        ("marks", _MARK, _marks(analysis, entries, axis)),
         ("traffic", _TRAFFIC, _traffic(entries, axis)),
     ]
     names: list[Markup] = []
@@ -201,7 +201,7 @@ def timeline(story: Story, entries: Sequence[RecordedMessage], axis: Axis) -> Ma
     picture = tag(
         "svg", _PATTERNS, *_silences(axis, top), *_ticks(axis, top), *drawn,
         tag("line", id="cursor", x1="0", x2="0", y1=_AXIS - 6, y2=top, visibility="hidden"),
-        id="picture", role="img", width="100%", height=top, aria_label=_description(story),
+        id="picture", role="img", width="100%", height=top, aria_label=_description(analysis),
     )  # fmt: skip
     left = tag("svg", *names, class_="names", width=84, height=top, aria_hidden="true")
     return tag(
@@ -209,12 +209,12 @@ def timeline(story: Story, entries: Sequence[RecordedMessage], axis: Axis) -> Ma
     )
 
 
-def _description(story: Story) -> str:
+def _description(analysis: Analysis) -> str:
     counts = (
-        counted(len(story.turns), "turn"),
-        counted(len(story.calls), "tool call"),
-        counted(len(story.waits), "wait"),
-        f"{seconds(story.duration)} in all",
+        counted(len(analysis.turns), "turn"),
+        counted(len(analysis.calls), "tool call"),
+        counted(len(analysis.waits), "wait"),
+        f"{seconds(analysis.duration)} in all",
     )
     return f"Timeline: {', '.join(counts)}. The tables below have the same data."
 
@@ -285,8 +285,8 @@ def _ticks(axis: Axis, height: int) -> list[Markup]:
     ]
 
 
-def _turns(story: Story, axis: Axis) -> list[Markup]:
-    return [_turn(turn, axis) for turn in story.turns[:_MOST_BARS]]
+def _turns(analysis: Analysis, axis: Axis) -> list[Markup]:
+    return [_turn(turn, axis) for turn in analysis.turns[:_MOST_BARS]]
 
 
 def _turn(turn: RecordedTurn, axis: Axis) -> Markup:
@@ -321,8 +321,8 @@ def _lanes(calls: Iterable[RecordedCall], axis: Axis) -> list[list[RecordedCall]
     return lanes
 
 
-def _calls(lanes: list[list[RecordedCall]], story: Story, axis: Axis) -> list[Markup]:
-    ends = {turn.number: turn.end for turn in story.turns}
+def _calls(lanes: list[list[RecordedCall]], analysis: Analysis, axis: Axis) -> list[Markup]:
+    ends = {turn.number: turn.end for turn in analysis.turns}
     return [
         tag(
             "g",
@@ -363,7 +363,7 @@ def _waits(waits: Sequence[RecordedWait], axis: Axis) -> list[Markup]:
     ]
 
 
-def _marks(story: Story, entries: Sequence[RecordedMessage], axis: Axis) -> list[Markup]:
+def _marks(analysis: Analysis, entries: Sequence[RecordedMessage], axis: Axis) -> list[Markup]:
     """A cross for an error, a triangle for a deviation."""
     places = {entry.message: axis.place(entry.t, entry.message) for entry in entries}
     errors = [
@@ -374,10 +374,10 @@ def _marks(story: Story, entries: Sequence[RecordedMessage], axis: Axis) -> list
             error.message,
             f"Error {error.code}: {error.text}",
         )
-        for error in story.errors[:_MOST_MARKS]
+        for error in analysis.errors[:_MOST_MARKS]
     ]
     seen: dict[int, list[str]] = {}
-    for one in story.deviations[:_MOST_MARKS]:
+    for one in analysis.deviations[:_MOST_MARKS]:
         seen.setdefault(one.message, []).append(f"{one.rule}: {one.text}")
     deviations = [
         _mark(places.get(message, 0.0), "▲", "deviation-mark", message, "\n".join(said))
@@ -410,5 +410,7 @@ def _traffic(entries: Sequence[RecordedMessage], axis: Axis) -> list[Markup]:
             y=f"{middle - height if direction == 'c2a' else middle:.1f}", height=f"{height:.1f}",
         )  # fmt: skip
         sender = "client" if direction == "c2a" else "agent"
-        shapes.append(_link(found[0].message, shape, title=f"{sender}: {counted(len(found), 'message')}, {size(total)}"))
+        shapes.append(
+            _link(found[0].message, shape, title=f"{sender}: {counted(len(found), 'message')}, {size(total)}")
+        )
     return shapes

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from antiphon.recorder.analysis import RecordedMessage, RecordedTurn
 from antiphon.recorder.labels import seconds, size
-from antiphon.recorder.story import RecordedMessage, RecordedTurn
 from antiphon.recorder.views.style import ViewStyle
 from antiphon.text import Style, width_of
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from antiphon.recorder.story import RecordedMessage
+from antiphon.recorder.analysis import RecordedMessage
 
 __all__ = ["MessageFilter", "span"]
 

@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from antiphon.recorder.labels import counted, seconds, size
-from antiphon.recorder.story import (
+from antiphon.recorder.analysis import (
+    Analysis,
     MethodCount,
     Party,
     RecordedCall,
     RecordedDeviation,
     RecordedTurn,
     RecordedWait,
-    Story,
 )
+from antiphon.recorder.labels import counted, seconds, size
 from antiphon.recorder.views.style import ViewStyle, many
 from antiphon.text import Style, exact_line
 
@@ -28,13 +28,13 @@ GOOD: Final = ("end_turn", None)
 
 
 def turn_lines(
-    story: Story, style: ViewStyle, turns: Sequence[RecordedTurn], *, all_of_them: bool = False
+    analysis: Analysis, style: ViewStyle, turns: Sequence[RecordedTurn], *, all_of_them: bool = False
 ) -> Iterator[str]:
     """The part about turns."""
     if not turns:
         return
     parts: dict[int | None, list[RecordedCall | RecordedWait]] = {}
-    for one in _parts(story):
+    for one in _parts(analysis):
         parts.setdefault(one.turn, []).append(one)
     longest = max(_length(turn, parts.get(turn.number, ())) for turn in turns)
     yield style.title("Turns")
@@ -55,8 +55,8 @@ def _bar_width(style: ViewStyle) -> int:
     return min(max(style.width // 4, 12), 36)
 
 
-def _parts(story: Story) -> list[RecordedCall | RecordedWait]:
-    return [*story.calls, *story.waits]
+def _parts(analysis: Analysis) -> list[RecordedCall | RecordedWait]:
+    return [*analysis.calls, *analysis.waits]
 
 
 def _length(turn: RecordedTurn, parts: Sequence[RecordedCall | RecordedWait]) -> float:
@@ -133,54 +133,54 @@ TEXTS: Final = 3
 """Different sentences that are shown of one broken rule."""
 
 
-def overview(story: Story, style: ViewStyle) -> Iterator[str]:
+def overview(analysis: Analysis, style: ViewStyle) -> Iterator[str]:
     """The whole summary except the diagram."""
-    yield from head_lines(story, style)
-    yield from turn_lines(story, style, story.turns)
-    yield from error_lines(story, style)
-    yield from deviation_lines(story.deviations, style)
-    yield from deviation_lines(story.advice, style, "Advice")
-    yield from _size_lines(story, style)
-    yield from _slow_lines(story, style)
+    yield from head_lines(analysis, style)
+    yield from turn_lines(analysis, style, analysis.turns)
+    yield from error_lines(analysis, style)
+    yield from deviation_lines(analysis.deviations, style)
+    yield from deviation_lines(analysis.advice, style, "Advice")
+    yield from _size_lines(analysis, style)
+    yield from _slow_lines(analysis, style)
 
 
-def head_lines(story: Story, style: ViewStyle) -> Iterator[str]:
+def head_lines(analysis: Analysis, style: ViewStyle) -> Iterator[str]:
     """The two peers, the duration, and the counts of everything."""
     dot = f" {style.signs.between} "
-    peers = f"{_party(story.client, 'a client')} {style.signs.both} {_party(story.agent, 'an agent')}"
-    version = f"{dot}version {story.version}" if story.version is not None else ""
+    peers = f"{_party(analysis.client, 'a client')} {style.signs.both} {_party(analysis.agent, 'an agent')}"
+    version = f"{dot}version {analysis.version}" if analysis.version is not None else ""
     yield style(style.fit(f"{peers}{version}"), "bold")
     parts = [
-        seconds(story.duration),
-        counted(story.messages, "message"),
-        f"client {size(story.bytes.c2a)}",
-        f"agent {size(story.bytes.a2c)}",
+        seconds(analysis.duration),
+        counted(analysis.messages, "message"),
+        f"client {size(analysis.bytes.c2a)}",
+        f"agent {size(analysis.bytes.a2c)}",
     ]
     yield style.fit(dot.join(parts))
     what = [
-        counted(len(story.conversations), "conversation") if len(story.conversations) > 1 else "",
-        counted(len(story.sessions), "session"),
-        counted(len(story.turns), "turn"),
-        counted(len(story.calls), "tool call"),
-        counted(len(story.waits), "question"),
+        counted(len(analysis.conversations), "conversation") if len(analysis.conversations) > 1 else "",
+        counted(len(analysis.sessions), "session"),
+        counted(len(analysis.turns), "turn"),
+        counted(len(analysis.calls), "tool call"),
+        counted(len(analysis.waits), "question"),
     ]
     yield style.fit(dot.join(filter(None, what)))
-    yield from _troubles(story, style)
+    yield from _troubles(analysis, style)
 
 
-def _troubles(story: Story, style: ViewStyle) -> Iterator[str]:
+def _troubles(analysis: Analysis, style: ViewStyle) -> Iterator[str]:
     parts = [
-        style(counted(len(story.errors), "error"), "red" if story.errors else "dim"),
-        style(counted(len(story.deviations), "deviation"), "yellow" if story.deviations else "dim"),
+        style(counted(len(analysis.errors), "error"), "red" if analysis.errors else "dim"),
+        style(counted(len(analysis.deviations), "deviation"), "yellow" if analysis.deviations else "dim"),
     ]
-    if story.advice:
-        parts.append(counted(len(story.advice), "piece of advice", "pieces of advice"))
-    if story.unanswered:
-        parts.append(style(f"{len(story.unanswered)} unanswered", "yellow"))
-    if story.undecodable:
-        parts.append(style(f"{counted(story.undecodable, 'line')} undecodable", "yellow"))
+    if analysis.advice:
+        parts.append(counted(len(analysis.advice), "piece of advice", "pieces of advice"))
+    if analysis.unanswered:
+        parts.append(style(f"{len(analysis.unanswered)} unanswered", "yellow"))
+    if analysis.undecodable:
+        parts.append(style(f"{counted(analysis.undecodable, 'line')} undecodable", "yellow"))
     yield f" {style.signs.between} ".join(parts)
-    if not story.judged:
+    if not analysis.judged:
         yield style(f"{style.signs.warning} not judged: the rules are those of version 1", "yellow")
 
 
@@ -190,14 +190,14 @@ def _party(party: Party | None, unknown: str) -> str:
     return f"{party.title or party.name}{f' {party.version}' if party.version else ''}"
 
 
-def error_lines(story: Story, style: ViewStyle) -> Iterator[str]:
+def error_lines(analysis: Analysis, style: ViewStyle) -> Iterator[str]:
     """The errors, each once, with the messages that have it."""
-    if not story.errors:
+    if not analysis.errors:
         return
     groups: dict[tuple[str, int | None, str], list[int]] = {}
-    for error in story.errors:
+    for error in analysis.errors:
         groups.setdefault((error.method or "no request", error.code, error.text), []).append(error.message)
-    yield style.title("Errors", str(len(story.errors)))
+    yield style.title("Errors", str(len(analysis.errors)))
     widest = min(max(len(method) for method, _, _ in groups), style.width // 3)
     for (method, code, text), messages in list(groups.items())[:MOST]:
         where = many(messages, 4 if style.width >= 80 else 1)
@@ -230,11 +230,11 @@ def deviation_lines(
         yield style(f"      {first.link}", "dim")
 
 
-def _size_lines(story: Story, style: ViewStyle) -> Iterator[str]:
-    if not story.methods:
+def _size_lines(analysis: Analysis, style: ViewStyle) -> Iterator[str]:
+    if not analysis.methods:
         return
     yield style.title("Sizes")
-    methods = story.methods[:MOST]
+    methods = analysis.methods[:MOST]
     beside = 42 if style.width >= 76 else 24  # less where there is no room for the largest
     widest = min(max(len(_name(method)) for method in methods), style.width - beside - 8)
     largest = methods[0].bytes
@@ -245,8 +245,8 @@ def _size_lines(story: Story, style: ViewStyle) -> Iterator[str]:
         bar = style.bar(0.0, method.bytes, largest, width, style.signs.turn)
         top = f"  largest {size(method.largest)}" if method.count > 1 and beside > 24 else ""
         yield f"  {arrow} {style.cell(_name(method), widest)} {numbers} {style(bar, 'cyan')}{style(top, 'dim')}".rstrip()
-    if len(story.methods) > MOST:
-        rest = story.methods[MOST:]
+    if len(analysis.methods) > MOST:
+        rest = analysis.methods[MOST:]
         yield style(f"    {len(rest)} more with {size(sum(method.bytes for method in rest))}", "dim")
 
 
@@ -255,11 +255,11 @@ def _name(method: MethodCount) -> str:
     return f"answer to {name}" if method.kind == "answer" else name
 
 
-def _slow_lines(story: Story, style: ViewStyle) -> Iterator[str]:
-    if not story.slow:
+def _slow_lines(analysis: Analysis, style: ViewStyle) -> Iterator[str]:
+    if not analysis.slow:
         return
     yield style.title("Slow")
-    slow = story.slow[:MOST]
+    slow = analysis.slow[:MOST]
     width = min(max(style.width // 5, 10), 30)
     for one in slow:
         where = f"  message {one.message}"

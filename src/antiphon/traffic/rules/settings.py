@@ -2,7 +2,7 @@
 
 from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Entry, as_object, objects_in, shown, texts_in, twice_in
-from antiphon.traffic.rules.capabilities import OPENING, CARRY_OPTIONS
+from antiphon.traffic.rules.capabilities import CARRY_OPTIONS, OPENING
 from antiphon.traffic.state import TrafficState, choices_of
 
 

@@ -80,7 +80,11 @@ def not_silent(entry: Entry, state: TrafficState) -> list[str] | None:
         return None  # its response may have crossed a cancellation that came before the first word
     if not turn.prompt.params.get("prompt"):
         return None
-    return [] if turn.ending else ["the turn ended with `end_turn` and without any message, thought, plan or tool call"]
+    return (
+        []
+        if turn.updates_sent
+        else ["the turn ended with `end_turn` and without any message, thought, plan or tool call"]
+    )
 
 
 @rule(

@@ -17,12 +17,12 @@ __all__ = [
     "call",
     "calling",
     "delta",
+    "described",
     "ended",
     "event",
     "feed",
     "message_start",
     "result",
-    "story",
     "system",
     "text",
     "thought",
@@ -125,7 +125,7 @@ def ended(received: Iterable[ClaudeEvent]) -> list[str]:
     return [f"{each.tool_call_id} {each.status}" for each in calls if each.status in over]
 
 
-def story(received: Iterable[ClaudeEvent]) -> list[str]:
+def described(received: Iterable[ClaudeEvent]) -> list[str]:
     """Everything that was told, one line each."""
     return [_line(each) for each in received]
 

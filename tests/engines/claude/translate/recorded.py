@@ -1,4 +1,4 @@
-"""Whole sessions in files: each line is one that the CLI writes, beside what it must become (see `lines.story`).
+"""Whole sessions in files: each line is one that the CLI writes, beside what it must become (see `lines.described`).
 
 `python -m tests.engines.claude.translate.recorded` writes the second half anew; read the difference before you keep it.
 """
@@ -10,7 +10,7 @@ from typing import Any
 from antiphon.engines.claude import wire
 from antiphon.engines.claude.translate.events import ClaudeEvent
 from antiphon.engines.claude.translate.translator import ClaudeTranslator
-from tests.engines.claude.translate.lines import feed, story
+from tests.engines.claude.translate.lines import described, feed
 
 __all__ = ["FILES", "Session", "play"]
 
@@ -28,7 +28,7 @@ class Session:
 
     def retell(self) -> list[list[str]]:
         """What each line comes to now."""
-        return [story(each) for each in play(self.lines)]
+        return [described(each) for each in play(self.lines)]
 
 
 def play(lines: list[dict[str, Any]]) -> list[list[ClaudeEvent]]:

@@ -9,11 +9,11 @@ from tests.engines.claude.translate.lines import (
     assistant_message,
     call,
     calling,
+    described,
     ended,
     feed,
     message_start,
     result,
-    story,
     translated,
 )
 
@@ -85,7 +85,7 @@ def test_a_call_that_gets_no_result_fails_before_the_turn_ends() -> None:
     events = translated(
         assistant_message(BASH), result("error_during_execution", is_error=True, terminal_reason="aborted_tools")
     )
-    assert story(events)[1:] == ["update t failed", "turn ended cancelled"]
+    assert described(events)[1:] == ["update t failed", "turn ended cancelled"]
 
 
 def test_calls_are_closed_on_demand_and_once() -> None:
@@ -103,7 +103,7 @@ def test_a_question_shows_what_the_call_would_do_and_the_answer_lets_it_run() ->
     )
     assert (patch.tool_call_id, patch.status, patch.name) == ("t", v1.ToolStatus.PENDING, "Write")
     assert patch.content == [v1.Diff(path="/song/n", new_text="new")]
-    assert story(translator.allowed("t")) == ["update t in_progress"]
+    assert described(translator.allowed("t")) == ["update t in_progress"]
     assert translator.allowed("t") == ()
     assert translator.allowed("nobody") == ()
 
@@ -143,7 +143,7 @@ def test_a_command_in_the_background_keeps_its_terminal_until_it_ends() -> None:
     structured = {"stdout": "", "stderr": "", "backgroundTaskId": "b1"}
     translator = ClaudeTranslator("/song", terminals=True)
     events = feed(translator, assistant_message(BASH), answer("t", "It runs.", structured), result())
-    assert ended(events) == ["t completed"] and "terminal_exit" not in str(story(events))
+    assert ended(events) == ["t completed"] and "terminal_exit" not in str(described(events))
     over = {"type": "system", "subtype": "task_notification", "task_id": "b1", "tool_use_id": "t"}
     (end,) = feed(translator, {**over, "status": "completed", "summary": "It ran (exit code 3)"})
     assert isinstance(end, v1.ToolCallUpdate) and end.meta is not None and end.meta["terminal_exit"]["exit_code"] == 3

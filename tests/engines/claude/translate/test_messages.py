@@ -13,11 +13,11 @@ from tests.engines.claude.translate.lines import (
     assistant_message,
     call,
     delta,
+    described,
     event,
     feed,
     message_start,
     result,
-    story,
     system,
     text,
     thought,
@@ -38,11 +38,11 @@ def test_text_streamed_in_parts_is_shown_once() -> None:
         assistant_message(text("Hello")),
         event("content_block_stop", index=0),
     )
-    assert story(events) == ["says msg-1: 'Hel'", "says msg-1: 'lo'"]
+    assert described(events) == ["says msg-1: 'Hel'", "says msg-1: 'lo'"]
 
 
 def test_text_that_was_not_streamed_is_shown_whole() -> None:
-    assert story(translated(assistant_message(text("Hello")))) == ["says msg-1: 'Hello'"]
+    assert described(translated(assistant_message(text("Hello")))) == ["says msg-1: 'Hello'"]
 
 
 def test_what_the_message_holds_beyond_the_stream_is_shown_after_it() -> None:
@@ -67,7 +67,7 @@ def test_blocks_of_one_message_are_kept_apart() -> None:
         delta("b", 2),
         assistant_message(text("bc")),
     )
-    assert story(events) == ["thinks msg-1: 'hm'", "says msg-1: 'a'", "says msg-1: 'b'", "says msg-1: 'c'"]
+    assert described(events) == ["thinks msg-1: 'hm'", "says msg-1: 'a'", "says msg-1: 'b'", "says msg-1: 'c'"]
 
 
 def test_two_blocks_with_the_same_text_are_both_shown() -> None:
@@ -97,7 +97,7 @@ def test_a_stream_that_begins_anew_after_a_cut_has_its_own_message() -> None:
         delta("Hello"),
         assistant_message(text("Hello"), id="msg-2"),
     )
-    assert story(events) == ["says msg-1: 'He'", "says msg-2: 'Hello'"]
+    assert described(events) == ["says msg-1: 'He'", "says msg-2: 'Hello'"]
 
 
 def test_a_line_that_is_sent_again_is_not_shown_again() -> None:
@@ -131,7 +131,7 @@ def test_the_users_own_words_are_shown_in_a_history_alone() -> None:
         "message": {"content": [text("hi"), {"type": "image", "source": {"data": "AA=="}}]},
     }
     assert translated(line) == []
-    assert story(translated(line, replay=True)) == ["user u1: 'hi'", "user u1: <ImageBlock>"]
+    assert described(translated(line, replay=True)) == ["user u1: 'hi'", "user u1: <ImageBlock>"]
 
 
 def test_notes_and_echoes_of_the_cli_are_never_the_users_words() -> None:
@@ -148,18 +148,18 @@ def test_notes_and_echoes_of_the_cli_are_never_the_users_words() -> None:
 def test_an_error_written_as_a_message_is_shown_as_the_turns_error_alone() -> None:
     error = assistant_message(text("API Error: no"), id="e", error="rate_limit", is_api_error_message=True)
     events = translated(error, result(is_error=True, terminal_reason="api_error", result="API Error: no"))
-    assert words(events) == "" and story(events) == ["turn ended with error rate_limit"]
+    assert words(events) == "" and described(events) == ["turn ended with error rate_limit"]
 
 
 def test_the_same_message_is_shown_where_the_turn_did_not_fail() -> None:
     error = assistant_message(text("It is refused."), id="e", error="invalid_request", is_api_error_message=True)
     events = translated(error, result(is_error=True, stop_reason="refusal", terminal_reason="api_error"))
-    assert story(events) == ["says e: 'It is refused.'", "turn ended refusal"]
+    assert described(events) == ["says e: 'It is refused.'", "turn ended refusal"]
 
 
 def test_an_error_in_the_middle_of_a_turn_is_shown_in_its_place() -> None:
     error = assistant_message(text("Trouble."), id="e", error="server_error", is_api_error_message=True)
-    assert story(translated(error, assistant_message(text("Better."))))[:2] == [
+    assert described(translated(error, assistant_message(text("Better."))))[:2] == [
         "says e: 'Trouble.'",
         "says msg-1: 'Better.'",
     ]

@@ -11,11 +11,11 @@ from tests.engines.claude.translate.lines import (
     assistant_message,
     call,
     calling,
+    described,
     ended,
     event,
     feed,
     result,
-    story,
     system,
     text,
     thought,
@@ -33,7 +33,7 @@ def test_what_a_sub_agent_says_is_folded_into_its_call() -> None:
         AGENT, assistant_message(thought("hm"), parent="a"), assistant_message(text("I look."), parent="a")
     )
     assert not [each for each in events if isinstance(each, v1.MessageChunk)]
-    assert story(events)[1:] == ["update a shows '> hm'", "update a shows '> hm\\n\\nI look.'"]
+    assert described(events)[1:] == ["update a shows '> hm'", "update a shows '> hm\\n\\nI look.'"]
 
 
 def test_what_a_sub_agent_streams_is_no_message() -> None:
@@ -63,9 +63,9 @@ def test_the_report_is_shown_once_with_all_messages() -> None:
         assistant_message(text("All is well."), parent="a"),
         answer("a", "…", DONE),
     )
-    assert story(events)[-1] == "update a completed shows 'I look.\\n\\nAll is well.' +output"
+    assert described(events)[-1] == "update a completed shows 'I look.\\n\\nAll is well.' +output"
     events = translated(AGENT, assistant_message(text("I look."), parent="a"), answer("a", "…", DONE))
-    assert story(events)[-1] == "update a completed shows 'I look.' shows 'All is well.' +output"
+    assert described(events)[-1] == "update a completed shows 'I look.' shows 'All is well.' +output"
 
 
 def test_a_sub_agent_in_the_background_outlives_the_turn() -> None:
@@ -115,7 +115,7 @@ def test_a_launch_in_a_history_is_an_end() -> None:
     events = translated(
         AGENT, assistant_message(text("All is well."), parent="a"), answer("a", "…", LAUNCHED), replay=True
     )
-    assert story(events)[-1] == "update a completed shows 'All is well.' +output"
+    assert described(events)[-1] == "update a completed shows 'All is well.' +output"
 
 
 def test_the_talk_of_a_sub_agent_is_kept_short() -> None:

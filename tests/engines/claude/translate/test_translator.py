@@ -22,11 +22,11 @@ from tests.engines.claude.translate.lines import (
     answer,
     assistant_message,
     call,
+    described,
     event,
     feed,
     message_start,
     result,
-    story,
     system,
     text,
     translated,
@@ -66,7 +66,7 @@ def test_a_cleared_session_has_no_plan_and_an_empty_window() -> None:
     translator = ClaudeTranslator("/work")
     plan = assistant_message(call("p", "TodoWrite", todos=[{"content": "A", "status": "pending"}]))
     feed(translator, plan, answer("p", "ok"), result(modelUsage=USED, total_cost_usd=0.5))
-    received = story(feed(translator, {"type": "conversation_reset"}))
+    received = described(feed(translator, {"type": "conversation_reset"}))
     assert received == ["plan: ", "usage: 0 of 1000, $0.5000"]
 
 
@@ -79,7 +79,7 @@ def test_todos_are_the_plan_and_no_call() -> None:
     events = translated(
         assistant_message(call("p", "TodoWrite", todos=todos)), answer("p", "ok", {"oldTodos": [], "newTodos": todos})
     )
-    assert story(events) == ["plan: A (completed), B (in_progress)"]
+    assert described(events) == ["plan: A (completed), B (in_progress)"]
 
 
 def test_todos_that_were_not_taken_change_nothing() -> None:
@@ -99,7 +99,7 @@ def test_tasks_are_kept_as_a_plan() -> None:
         assistant_message(call("6", "TaskUpdate", taskId="7", status="deleted")), answer("6", "ok"),
         assistant_message(call("7", "TaskList")), answer("7", "…", {"tasks": [{"id": "2", "subject": "B", "status": "completed"}]}),
     )  # fmt: skip
-    assert story(events) == [
+    assert described(events) == [
         "plan: A (pending)",
         "plan: A (pending), B (pending)",
         "plan: A (completed), B (pending)",
@@ -118,9 +118,9 @@ def test_the_gauge_is_shown_as_messages_are_written_once_the_window_is_known() -
     start["event"]["message"]["usage"] = {"input_tokens": 100, "cache_read_input_tokens": 20, "output_tokens": 1}
     translator = ClaudeTranslator("/work")
     assert feed(translator, start, usage(output_tokens=30)) == []
-    assert story(feed(translator, result(modelUsage=USED, total_cost_usd=0.5)))[0] == "usage: 150 of 1000, $0.5000"
-    assert story(feed(translator, start, usage(output_tokens=40))) == ["usage: 160 of 1000, $0.5000"]
-    assert story(feed(translator, usage(input_tokens=1, output_tokens=1))) == ["usage: 2 of 1000, $0.5000"]
+    assert described(feed(translator, result(modelUsage=USED, total_cost_usd=0.5)))[0] == "usage: 150 of 1000, $0.5000"
+    assert described(feed(translator, start, usage(output_tokens=40))) == ["usage: 160 of 1000, $0.5000"]
+    assert described(feed(translator, usage(input_tokens=1, output_tokens=1))) == ["usage: 2 of 1000, $0.5000"]
     assert feed(translator, usage(input_tokens=1, output_tokens=1)) == []
 
 
@@ -144,7 +144,7 @@ def test_compaction_is_shown_from_its_beginning_to_its_summary() -> None:
         {"type": "user", "isSynthetic": True, "message": {"content": "In short."}},
         {"type": "user", "isSynthetic": True, "message": {"content": "Another note."}},
     )
-    assert story(events)[2:] == [
+    assert described(events)[2:] == [
         "compaction in_progress",
         "compaction completed",
         "usage: 5 of 1000",
@@ -170,7 +170,7 @@ def test_compaction_is_shown_from_its_beginning_to_its_summary() -> None:
     ],
 )
 def test_compaction_is_shown_however_it_goes(lines: list[dict[str, Any]], expected: list[str]) -> None:
-    assert story(translated(*lines)) == expected
+    assert described(translated(*lines)) == expected
 
 
 @pytest.mark.parametrize(

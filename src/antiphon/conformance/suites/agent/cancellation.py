@@ -206,7 +206,9 @@ async def idle(run: AgentRun) -> None:
     run.holds("cancel.idle", right, "the next turn was cancelled or refused", response)
     cancellation = await run.cancel(UNKNOWN_SESSION)
     await run.settle()
-    stray = [one for one in run.wire.received if one.number > cancellation.number and one.is_response and _id(one) is None]
+    stray = [
+        one for one in run.wire.received if one.number > cancellation.number and one.is_response and _id(one) is None
+    ]
     run.holds("cancel.unknown-session", not stray, "it was answered", cancellation, *stray)
     await usable(run, "cancel.unknown-session", session)
 

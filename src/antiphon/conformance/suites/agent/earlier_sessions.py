@@ -108,8 +108,8 @@ async def listing(run: AgentRun) -> None:
     run.holds("list.directory", not elsewhere, f"there are sessions of {elsewhere[:3]} in it", *here[:1])
     empty = run.cwd / "nobody-was-here"
     empty.mkdir(exist_ok=True)
-    elsewhere = await run.request("session/list", {"cwd": str(empty)})
-    run.holds("list.none", elsewhere.get("sessions") == [], "it is not", elsewhere)
+    other_list = await run.request("session/list", {"cwd": str(empty)})
+    run.holds("list.none", other_list.get("sessions") == [], "it is not", other_list)
 
 
 @SUITE.scenario(

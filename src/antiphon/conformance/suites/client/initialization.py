@@ -72,7 +72,9 @@ async def introduction(run: ClientRun) -> None:
     able = isinstance(params.get("clientCapabilities"), dict)
     run.holds("hello.capabilities", able, "`initialize` has no `clientCapabilities`", hello)
     info = params.get("clientInfo")
-    has_info = isinstance(info, dict) and all(isinstance(info.get(key), str) and info[key] for key in ("name", "version"))
+    has_info = isinstance(info, dict) and all(
+        isinstance(info.get(key), str) and info[key] for key in ("name", "version")
+    )
     run.holds("hello.info", has_info, "`initialize` has no `clientInfo` with a name and a version", hello)
     cwd = run.script.folders.get(turn.session, "")
     opened = next((one for one in run.wire.received if one.method == "session/new"), None)

@@ -1,12 +1,13 @@
 """The content of a recording, as data: turns, tool calls, waits, errors, deviations, sizes. Encoded, it is what `inspect --json` prints.
 
-Only shapes; `antiphon.recorder.story_builder` fills them. Times are seconds as the recording has them, or since its first message where it
+Only shapes; `antiphon.recorder.analysis_builder` fills them. Times are seconds as the recording has them, or since its first message where it
 has times of day. Messages are named by their number, which counts the messages on the wire from 1.
 """
 
 from msgspec import Struct, field
 
 __all__ = [
+    "Analysis",
     "ByteCount",
     "MethodCount",
     "Party",
@@ -20,7 +21,6 @@ __all__ = [
     "RecordedTurn",
     "RecordedWait",
     "SlowSpan",
-    "Story",
 ]
 
 
@@ -165,7 +165,7 @@ class SlowSpan(Struct):
     duration: float
 
 
-class Story(Struct):
+class Analysis(Struct):
     """The whole of it."""
 
     file: str

@@ -1,4 +1,4 @@
-"""Build the story of a recording message by message. Pure, and incremental: the story is right after every message.
+"""Build the analysis of a recording message by message. Pure, and incremental: the analysis is right after every message.
 
 Trusts nothing: recordings come from other tools too, hold several connections, end in the middle of a line, and are of peers that
 do everything wrong.
@@ -10,15 +10,8 @@ from typing import Final
 
 import msgspec
 
-from antiphon.recorder.labels import (
-    answer_label,
-    clip,
-    content_text,
-    error_text,
-    request_label,
-    update_label,
-)
-from antiphon.recorder.story import (
+from antiphon.recorder.analysis import (
+    Analysis,
     MethodCount,
     Party,
     RecordedCall,
@@ -31,13 +24,20 @@ from antiphon.recorder.story import (
     RecordedTurn,
     RecordedWait,
     SlowSpan,
-    Story,
+)
+from antiphon.recorder.labels import (
+    answer_label,
+    clip,
+    content_text,
+    error_text,
+    request_label,
+    update_label,
 )
 from antiphon.traffic.checker import Level, TrafficChecker, rules
 from antiphon.traffic.entries import Direction, Entry, JsonObject, RecordingReader, as_object, as_text, entries_of
 from antiphon.traffic.state import Pairs
 
-__all__ = ["SLOW", "StoryBuilder", "TurnTracker", "lasted", "story_of"]
+__all__ = ["SLOW", "AnalysisBuilder", "TurnTracker", "analyse", "lasted"]
 
 # --- turns: their tool calls, waits and silences
 
@@ -69,10 +69,10 @@ class _Open:
 
 
 class TurnTracker:
-    """The turns of one conversation; written into the story."""
+    """The turns of one conversation; written into the analysis."""
 
-    def __init__(self, story: Story, slow: float) -> None:
-        self._story = story
+    def __init__(self, analysis: Analysis, slow: float) -> None:
+        self._analysis = analysis
         self._slow = slow
         self._open: dict[str, list[_Open]] = {}
         self._calls: dict[tuple[str, str], RecordedCall] = {}
@@ -84,8 +84,8 @@ class TurnTracker:
 
     def begin(self, session: str, prompt: object, message: int, t: float) -> RecordedTurn:
         """A prompt was sent."""
-        turn = RecordedTurn(len(self._story.turns) + 1, session, clip(content_text(prompt), PROMPT), message, t)
-        self._story.turns.append(turn)
+        turn = RecordedTurn(len(self._analysis.turns) + 1, session, clip(content_text(prompt), PROMPT), message, t)
+        self._analysis.turns.append(turn)
         self._open.setdefault(session, []).append(_Open(turn, t))
         return turn
 
@@ -103,7 +103,7 @@ class TurnTracker:
         """Something was sent in a session: note a long silence before it."""
         for one in self._open.get(session, ()) if session is not None else ():
             if one.asking == 0 and t - one.last >= self._slow:
-                self._story.slow.append(SlowSpan(message, f"silence before {name}", lasted(one.last, t)))
+                self._analysis.slow.append(SlowSpan(message, f"silence before {name}", lasted(one.last, t)))
             one.last = t
 
     def pass_time_quietly(self, session: str | None, t: float) -> None:
@@ -149,9 +149,9 @@ class TurnTracker:
             )  # ids are used again in later turns
         if call is None:
             call = self._calls[session, id] = RecordedCall(id, session, turn, message, t)
-            self._story.calls.append(call)
+            self._analysis.calls.append(call)
             if turn is not None:
-                self._story.turns[turn - 1].calls += 1
+                self._analysis.turns[turn - 1].calls += 1
         title, kind, status = (
             as_text(call_update.get("title")),
             as_text(call_update.get("kind")),
@@ -174,7 +174,7 @@ class TurnTracker:
         wait = RecordedWait(message, session, self.number(session), QUESTIONS[method], t)
         wait.call = call.id if call else None
         wait.title = clip(title) if title else call.title if call else None
-        self._story.waits.append(wait)
+        self._analysis.waits.append(wait)
         for one in self._open.get(session, ())[:1] if session is not None else ():
             one.waiting_since = one.waiting_since if one.waits else t
             one.waits += 1
@@ -184,7 +184,7 @@ class TurnTracker:
         """The user has answered."""
         wait.answer, wait.end, wait.duration, wait.outcome = message, t, lasted(wait.start, t), outcome
         if wait.duration >= self._slow:
-            self._story.slow.append(SlowSpan(message, f"{wait.kind}: {wait.title or '?'}", wait.duration))
+            self._analysis.slow.append(SlowSpan(message, f"{wait.kind}: {wait.title or '?'}", wait.duration))
         for one in self._open.get(wait.session, ()) if wait.session is not None else ():
             if one.turn.number == wait.turn and one.waits:
                 one.waits -= 1
@@ -220,7 +220,7 @@ OPENING: Final = {"session/new": "new", "session/load": "load", "session/resume"
 
 @dataclass(slots=True)
 class _OpenRequest:
-    """A request, and what it means to the story."""
+    """A request, and what it means to the analysis."""
 
     request: RecordedRequest
     session: str | None
@@ -230,11 +230,11 @@ class _OpenRequest:
     """The kinds of a permission request's options, by their ids."""
 
 
-class StoryBuilder:
+class AnalysisBuilder:
     """Fed with every entry of a recording."""
 
     def __init__(self, file: str = "", *, judged: bool = True, slow: float = SLOW) -> None:
-        self._story = Story(file)
+        self._analysis = Analysis(file)
         self._judging = judged
         self._slow = slow
         self._methods: dict[tuple[str, str, str], MethodCount] = {}
@@ -246,10 +246,10 @@ class StoryBuilder:
 
     def _start(self, message: int) -> None:
         """A conversation begins: its ids, sessions and rules are its own."""
-        self._talk = RecordedConversation(message, judged=self._judging)
+        self._conversation = RecordedConversation(message, judged=self._judging)
         self._pairs = Pairs()
         self._checker = TrafficChecker() if self._judging else None
-        self._turns = TurnTracker(self._story, self._slow)
+        self._turns = TurnTracker(self._analysis, self._slow)
         self._open_requests: dict[int, _OpenRequest] = {}
         self._sessions: dict[str, RecordedSession] = {}
         self._initialize: _OpenRequest | None = None
@@ -261,7 +261,7 @@ class StoryBuilder:
             self._begin = entry.t if entry.t > TIME_OF_DAY else 0.0
             self._last = entry.t - self._begin
         t = round(entry.t - self._begin, 6)
-        self._story.duration += max(t - self._last, 0.0)
+        self._analysis.duration += max(t - self._last, 0.0)
         self._last = t
         shown = RecordedMessage(entry.number, entry.line, t, entry.dir.value, "noise", "", "", len(entry.raw))
         msg = entry.msg
@@ -273,16 +273,16 @@ class StoryBuilder:
             shown.label = clip(entry.raw[:400].decode("utf-8", "replace"))
         else:
             self._add_object(shown, entry, msg)
-        if not self._story.conversations:
-            self._begin_telling(entry.number)
+        if not self._analysis.conversations:
+            self._begin_conversation(entry.number)
         self._measure(shown, entry)
         if self._checker is not None:
             self._check(self._checker, shown, entry)
         return shown
 
-    def _begin_telling(self, message: int) -> None:
-        self._talk.message = self._talk.message or message
-        self._story.conversations.append(self._talk)
+    def _begin_conversation(self, message: int) -> None:
+        self._conversation.message = self._conversation.message or message
+        self._analysis.conversations.append(self._conversation)
 
     def _add_object(self, shown: RecordedMessage, entry: Entry, msg: JsonObject) -> None:
         method = msg.get("method")
@@ -317,7 +317,7 @@ class StoryBuilder:
             self._meet(shown, params)
         self._pairs.add(entry)
         request = RecordedRequest(shown.message, shown.name, shown.dir, shown.t)
-        self._story.requests.append(request)
+        self._analysis.requests.append(request)
         opened = self._open_requests[shown.message] = _OpenRequest(request, shown.session)
         if shown.name == "initialize" and from_client:
             self._initialize = opened
@@ -340,9 +340,9 @@ class StoryBuilder:
         """The client introduces itself. A second time it is another conversation, unless it was refused before."""
         if self._initialize is not None and self._initialize.request.error is None:
             self._start(shown.message)
-            self._begin_telling(shown.message)
-        self._talk.client = _party(params.get("clientInfo") or params.get("info"))
-        self._story.client = self._talk.client or self._story.client
+            self._begin_conversation(shown.message)
+        self._conversation.client = _party(params.get("clientInfo") or params.get("info"))
+        self._analysis.client = self._conversation.client or self._analysis.client
 
     # Responses.
 
@@ -357,7 +357,7 @@ class StoryBuilder:
             shown.error = True
             code = as_object(msg["error"]).get("code")
             known = code if isinstance(code, int) and not isinstance(code, bool) else None
-            self._story.errors.append(RecordedFailure(shown.message, method, known, error_text(msg["error"])))
+            self._analysis.errors.append(RecordedFailure(shown.message, method, known, error_text(msg["error"])))
         if opened is None:
             return
         shown.session = opened.session
@@ -389,7 +389,7 @@ class StoryBuilder:
         if "error" in msg:
             request.error = error_text(msg["error"])
         if opened.turn is None and opened.wait is None and request.duration >= self._slow:
-            self._story.slow.append(SlowSpan(shown.message, f"answer to {request.method}", request.duration))
+            self._analysis.slow.append(SlowSpan(shown.message, f"answer to {request.method}", request.duration))
 
     def _end_turn(self, turn: RecordedTurn, shown: RecordedMessage, msg: JsonObject) -> None:
         turn.answer = shown.message
@@ -397,22 +397,22 @@ class StoryBuilder:
             self._turns.end(turn, shown.t, None, error_text(msg["error"]))
             return
         self._know(turn.session, "seen", turn.message)
-        if self._talk.version in (None, 1) or "stopReason" in as_object(msg.get("result")):
+        if self._conversation.version in (None, 1) or "stopReason" in as_object(msg.get("result")):
             # Later versions only accept the prompt with it, and say in an update that they are idle again.
             self._turns.end(turn, shown.t, as_text(as_object(msg.get("result")).get("stopReason")))
 
     def _agree(self, result: JsonObject) -> None:
         """The agent introduces itself, and names the version in use."""
-        talk = self._talk
-        talk.agent = _party(result.get("agentInfo") or result.get("info"))
-        self._story.agent = talk.agent or self._story.agent
+        conversation = self._conversation
+        conversation.agent = _party(result.get("agentInfo") or result.get("info"))
+        self._analysis.agent = conversation.agent or self._analysis.agent
         version = result.get("protocolVersion")
-        talk.version = version if isinstance(version, int) and not isinstance(version, bool) else None
-        self._story.version = talk.version
-        if talk.version not in (None, 1):
-            talk.judged = False
-            self._story.deviations = [one for one in self._story.deviations if one.message < talk.message]
-            self._story.advice = [one for one in self._story.advice if one.message < talk.message]
+        conversation.version = version if isinstance(version, int) and not isinstance(version, bool) else None
+        self._analysis.version = conversation.version
+        if conversation.version not in (None, 1):
+            conversation.judged = False
+            self._analysis.deviations = [one for one in self._analysis.deviations if one.message < conversation.message]
+            self._analysis.advice = [one for one in self._analysis.advice if one.message < conversation.message]
             for shown in self._early:  # the rules that they broke are not theirs
                 shown.deviations.clear()
                 shown.advice.clear()
@@ -438,7 +438,7 @@ class StoryBuilder:
         session = self._sessions.get(id)
         if session is None:
             session = self._sessions[id] = RecordedSession(id, how, message)
-            self._story.sessions.append(session)
+            self._analysis.sessions.append(session)
         elif session.how == "seen" and how != "seen":
             session.how, session.message = how, message
         return session
@@ -459,45 +459,45 @@ class StoryBuilder:
             rule = self._rules[found.rule]
             is_advice = rule.level is Level.ADVICE
             (shown.advice if is_advice else shown.deviations).append(clip(found.text))
-            (self._story.advice if is_advice else self._story.deviations).append(
+            (self._analysis.advice if is_advice else self._analysis.deviations).append(
                 RecordedDeviation(
                     rule.id, entry.number, entry.line, found.text, rule.level.value, rule.side.value, rule.link
                 )
             )
-        if (shown.deviations or shown.advice) and self._talk.version is None:
+        if (shown.deviations or shown.advice) and self._conversation.version is None:
             self._early.append(shown)
 
     @property
     def going(self) -> RecordedTurn | None:
         """The turn that began last, if it has not ended."""
-        turn = self._story.turns[-1] if self._story.turns else None
+        turn = self._analysis.turns[-1] if self._analysis.turns else None
         return turn if turn is not None and turn.end is None else None
 
-    def story(self, reading: RecordingReader | None = None) -> Story:
-        """The story so far; what was not understood is known to the caller, which has read the file."""
-        story = self._story
+    def analysis(self, reading: RecordingReader | None = None) -> Analysis:
+        """The analysis so far; what was not understood is known to the caller, which has read the file."""
+        analysis = self._analysis
         known = list(self._methods.values())
-        story.methods = sorted(known, key=lambda method: (-method.bytes, method.method, method.dir))
-        story.bytes.c2a = sum(method.bytes for method in known if method.dir == "c2a")
-        story.bytes.a2c = sum(method.bytes for method in known if method.dir == "a2c")
+        analysis.methods = sorted(known, key=lambda method: (-method.bytes, method.method, method.dir))
+        analysis.bytes.c2a = sum(method.bytes for method in known if method.dir == "c2a")
+        analysis.bytes.a2c = sum(method.bytes for method in known if method.dir == "a2c")
         count = sum(method.count for method in known)
-        story.messages = reading.messages if reading else count - self._noise
-        story.undecodable = reading.undecodable if reading else self._noise
-        story.skipped = reading.skipped if reading else 0
-        story.duration = round(story.duration, 6)
-        story.judged = self._judging and all(talk.judged for talk in story.conversations)
-        story.slow = sorted(story.slow, key=lambda slow: (-slow.duration, slow.message))[:SLOWEST]
-        story.unanswered = [request.message for request in story.requests if request.answer is None]
-        return story
+        analysis.messages = reading.messages if reading else count - self._noise
+        analysis.undecodable = reading.undecodable if reading else self._noise
+        analysis.skipped = reading.skipped if reading else 0
+        analysis.duration = round(analysis.duration, 6)
+        analysis.judged = self._judging and all(conversation.judged for conversation in analysis.conversations)
+        analysis.slow = sorted(analysis.slow, key=lambda slow: (-slow.duration, slow.message))[:SLOWEST]
+        analysis.unanswered = [request.message for request in analysis.requests if request.answer is None]
+        return analysis
 
 
-def story_of(
+def analyse(
     lines: Iterable[bytes], file: str = "", *, judged: bool = True, slow: float = SLOW
-) -> tuple[Story, list[RecordedMessage]]:
+) -> tuple[Analysis, list[RecordedMessage]]:
     """A whole recording: its content as data, and each of its messages as one line."""
-    builder, reading = StoryBuilder(file, judged=judged, slow=slow), RecordingReader()
+    builder, reading = AnalysisBuilder(file, judged=judged, slow=slow), RecordingReader()
     shown = [builder.add(entry) for entry in entries_of(lines, reading)]
-    return builder.story(reading), shown
+    return builder.analysis(reading), shown
 
 
 def _party(info: object) -> Party | None:
