@@ -1,6 +1,6 @@
 # The menu. Every command makes the environment it needs, from the locks in requirements/, and does so only once.
 #
-#   make run      a chat with the demo agent; without a terminal, a short conversation with it
+#   make run      a chat with the demo agent; without a terminal, a short session with it
 #   make test     all tests of this project, fast ones first            (make test ARGS="-k framing")
 #   make prove    what the programs of others can break: second versions of the CLIs, third-party agents, official SDKs
 #   make evidence the same, and write what was seen into the evidence pages

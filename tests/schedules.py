@@ -70,7 +70,7 @@ VIRTUAL_LIMIT: Final = 45.0
 """Seconds of a virtual clock in which everything has ended: more than all graces together, less than the timeout of any request."""
 
 REAL_LIMIT: Final = 60.0
-"""Seconds of a real clock. Generous, because a loaded machine is no reason to fail."""
+"""Seconds of a real clock. Generous, because a loaded machine is not a reason to fail."""
 
 
 _END: Final = "the end:"

@@ -24,7 +24,7 @@ GROUPS: Final = {
 """The names by subject; the others are errors."""
 
 UNFOLDED: Final = ("Hooks", "UserQuestions")
-"""Base classes that are no public names: their methods are listed with the class that has them."""
+"""Base classes that are not public names: their methods are listed with the class that has them."""
 
 HEAD: Final = """# Public names
 

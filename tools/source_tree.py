@@ -374,7 +374,7 @@ def summary(tree: SourceTree) -> Iterator[tuple[str, object]]:
     yield "public class names used twice", len(tree.repeated_classes())
     yield "Any per thousand lines of code", f"{tree.any_per_thousand():.1f}"
     yield "cycles between packages, type checking included", len(tree.cycles())
-    yield "packages whose docstring is no map", sum(one.limit == "map" for one in offences(tree))
+    yield "packages whose docstring is not a map", sum(one.limit == "map" for one in offences(tree))
 
 
 def details(tree: SourceTree, package: str) -> Iterator[str]:

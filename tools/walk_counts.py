@@ -5,7 +5,7 @@
 
 The joint agent runs in this process over the Claude engine; in the place of Claude Code stands a script that answers with one token
 at a time. Every call of a function of the package is seen, on the thread of the store too. A session that has a title and one turn
-behind it is measured: what happens only once in a session is no part of the walk.
+behind it is measured: what happens only once in a session is not part of the walk.
 """
 
 import argparse

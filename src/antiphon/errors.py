@@ -20,7 +20,7 @@
     ├── ExtraMissing          a package of an extra is not installed
     ├── UnsupportedPlatform   Windows, for now
     │
-    │   These are made where they are raised, and can be had from here too:
+    │   These are defined where they are raised, and can be imported from here too:
     ├── AgentMissing, UnknownAgent, UnknownEngine, CliProblem (CliMissing, CliTooOld), RegistryProblem    what was to be started
     ├── FileProblem           a file of this machine: NotThere, NotAFile, NotText, NotPermitted, OutsideRoots, TooLarge
     ├── AttachmentError       a file that was to go along with a prompt
@@ -213,7 +213,7 @@ class ResponseError(AcpError):
     def __str__(self) -> str:
         hint = f"{_HINT}{self.hint}" if self.hint else ""
         code = int(self.code)
-        if self.reason.lower().startswith(self.meaning):  # "Internal error (-32603, internal error)" says it twice
+        if self.reason.lower().startswith(self.meaning):  # "Internal error (-32603, internal error)" would repeat it
             return f"{self.reason} ({code}){hint}"
         return f"{self.reason} ({code}, {self.meaning}){hint}"
 
@@ -227,12 +227,12 @@ class RequestError(ResponseError):
 
     @classmethod
     def parse_error(cls, details: str = "", *, hint: str = "") -> "RequestError":
-        """The frame is no JSON: -32700."""
+        """The frame is not JSON: -32700."""
         return cls(-32700, "Parse error", details or None, hint=hint)
 
     @classmethod
     def invalid_request(cls, details: str = "", *, hint: str = "") -> "RequestError":
-        """The message is no valid request, or not at this point: -32600."""
+        """The message is not a valid request, or not at this point: -32600."""
         return cls(-32600, "Invalid request", details or None, hint=hint)
 
     @classmethod
@@ -347,7 +347,7 @@ class ProcessDied(ConnectionClosed):
         self.command, self.status, self.stderr = command, status, stderr
         how = "closed its output" if status is None else _ending(status)
         last = "\n".join(stderr.splitlines()[-LAST_WORDS:])
-        words = f"; its last words on stderr:\n{last}" if last else ""
+        words = f"; its last lines on stderr:\n{last}" if last else ""
         super().__init__(f"`{command}` {how}{words}")
 
 

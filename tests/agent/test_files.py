@@ -97,9 +97,9 @@ async def test_what_the_disk_refuses_is_the_same_error_that_a_client_gives(tmp_p
             with pytest.raises(RequestRefused) as refusal:
                 await turn.write(path, text)
             seen.append((refusal.value.code, refusal.value.message))
-        with pytest.raises(RequestRefused, match="outside the folders"):
+        with pytest.raises(RequestRefused, match="outside the directories"):
             await turn.read("../outside")
-        with pytest.raises(RequestRefused, match="outside the folders"):
+        with pytest.raises(RequestRefused, match="outside the directories"):
             await turn.write("../outside", "x")
 
     async with playing(only_prompt(prompt)) as editor:

@@ -65,7 +65,7 @@ class Waits(Agent):
 
 
 class Noisy(Agent):
-    """Writes many lines to stdout that are no messages."""
+    """Writes many lines to stdout that are not messages."""
 
     def prompt(self, params: Message) -> object:
         sys.stdout.write("".join(f"debug: step {number}\n" for number in range(100_000)))

@@ -54,7 +54,7 @@ def test_a_denied_call_is_not_made_and_a_stray_key_is_no_answer(tmp_path: Path) 
     with chat(tmp_path) as terminal:
         begin(terminal)
         terminal.ask(f"/run touch made{ENTER}", "Allow?")
-        terminal.press("x7y")  # words, in which a letter is no answer
+        terminal.press("x7y")  # words, in which a letter is not an answer
         terminal.press(ESCAPE)
         terminal.wait("Allow?", gone=True)
         idle(terminal)
@@ -68,7 +68,7 @@ def test_a_denied_call_is_not_made_and_a_stray_key_is_no_answer(tmp_path: Path) 
             terminal.wait("Allow?", gone=True)
             idle(terminal)
         assert not (tmp_path / "work" / "made").exists()
-        assert "(cancelled)" not in terminal.all  # no is no end of the turn
+        assert "(cancelled)" not in terminal.all  # no is not an end of the turn
 
 
 def test_a_word_that_is_being_typed_when_the_question_comes_is_no_answer(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ WRONG = {
     "a full disk on stderr": Surroundings("2>/dev/full"),
     "no streams at all": Surroundings("<&- >&- 2>&-"),
     "no HOME": Surroundings(without=("HOME",)),
-    "a HOME that is no path": Surroundings(env={"HOME": "here"}),
+    "a HOME that is not a path": Surroundings(env={"HOME": "here"}),
     "a user without a home": Surroundings(without=("HOME", "ANTIPHON_STATE_DIR", "ANTIPHON_CONFIG_DIR"), homeless=True),
     "a home that cannot be written": Surroundings(
         without=("ANTIPHON_STATE_DIR", "ANTIPHON_CONFIG_DIR"), env={"HOME": "/proc/nowhere"}
@@ -300,7 +300,7 @@ def test_with_nothing_but_the_core_the_extra_that_is_missing_is_named(what: str,
 
 
 BYTES = "\udcff"
-"""An argument of one byte that is no UTF-8, as Python gives it."""
+"""An argument of one byte that is not UTF-8, as Python gives it."""
 
 MISTAKES: dict[str, list[tuple[str, ...]]] = {
     "an agent that does not exist": [
@@ -344,7 +344,7 @@ MISTAKES: dict[str, list[tuple[str, ...]]] = {
         ("help", "run", "x"), ("help", "policy", "list", "x"), ("help", "--zz"), ("completion", "bash", "x"), ("policy", "explain", "Bash", "ls", "x"),
         ("sessions", "--zz", "x"), ("agents", "--zz", "x"), ("policy", "--zz", "x"),
     ],
-    "bytes that are no text": [
+    "bytes that are not text": [
         ("run", "--agent", "demo", BYTES), ("run", "--json", "--agent", "demo", BYTES), ("run", "--agent", "demo", "--cwd", BYTES, "hi"), ("run", "--agent", "demo", "--add-dir", BYTES, "hi"),
         ("run", "--agent", "demo", "--resume", BYTES, "hi"), ("run", "--agent", "demo", "--model", BYTES, "hi"), ("run", "--agent", BYTES, "hi"), ("run", "--allow", f"Bash({BYTES})", "hi"),
         ("run", f"--{BYTES}"), ("policy", "revoke", BYTES), ("policy", "explain", "Bash", BYTES), ("sessions", "show", BYTES), ("sessions", "search", BYTES), ("agents", "add", "z", "--", BYTES),

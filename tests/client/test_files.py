@@ -56,7 +56,7 @@ async def test_a_missing_file_is_resource_not_found_with_its_name(root: Path) ->
 async def test_outside_the_roots_is_refused_alike_whether_there_is_a_file_or_not(root: Path, path: str) -> None:
     error = await refused_read(root, f"{root}/{path}")
     assert error.code == Code.INVALID_PARAMS
-    assert "outside the folders" in error.message and f"`{root}`" in error.message and SECRET not in error.message
+    assert "outside the directories" in error.message and f"`{root}`" in error.message and SECRET not in error.message
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ async def test_an_agent_that_dies_in_a_turn_has_not_stayed() -> None:
 
 
 class DropsDead(Plain):
-    """Leaves when it hears something that is no message: whatever it was."""
+    """Leaves when it hears something that is not a message: whatever it was."""
 
     async def serve(self) -> None:
         with suppress(Exception):

@@ -157,11 +157,11 @@ class Unusual(Plain):
             await self._request(message)
 
     async def _object(self, line: bytes, code: int) -> None:
-        """To what is no message."""
+        """To what is not a message."""
         if not line.strip():
             return
         if self.traits.junk == "refused":
-            await self.send(id=None, error={"code": code, "message": "that is no message"})
+            await self.send(id=None, error={"code": code, "message": "that is not a message"})
         await self._leave("junk")
 
     async def _leave(self, why: str) -> None:

@@ -136,7 +136,7 @@ class UnusualConnection:
         if method == "session/request_permission":
             options = params.get("options")
             if not isinstance(options, list) or not isinstance(params.get("sessionId"), str):
-                raise Refused(self.traits.params_code, "that is no question", "params")
+                raise Refused(self.traits.params_code, "that is not a question", "params")
             if self.traits.answers_permission == "cancelled" or self.cancelled:
                 return {"outcome": {"outcome": "cancelled"}}
             wanted = [one for one in options if one["kind"] in ("allow_once", "reject_once")]

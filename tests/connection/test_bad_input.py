@@ -52,7 +52,7 @@ ROWS: dict[str, tuple[bytes, int, object]] = {
     "an empty batch": (b"[]", Code.INVALID_REQUEST, None),
     "no method": (b'{"jsonrpc":"2.0","id":4}', Code.INVALID_REQUEST, 4),
     "no method and no id": (b'{"jsonrpc":"2.0"}', Code.INVALID_REQUEST, None),
-    "a method that is no string": (b'{"jsonrpc":"2.0","id":4,"method":7}', Code.INVALID_REQUEST, 4),
+    "a method that is not a string": (b'{"jsonrpc":"2.0","id":4,"method":7}', Code.INVALID_REQUEST, 4),
     "another version": (b'{"jsonrpc":"1.0","id":4,"method":"logout"}', Code.INVALID_REQUEST, 4),
     "an unanswerable id: bool": (b'{"jsonrpc":"2.0","id":true,"method":"logout"}', Code.INVALID_REQUEST, None),
     "an unanswerable id: object": (b'{"jsonrpc":"2.0","id":{},"method":"logout"}', Code.INVALID_REQUEST, None),

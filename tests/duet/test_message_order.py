@@ -82,5 +82,5 @@ def test_every_update_is_sent_once_in_its_order_and_messages_are_whole(texts: li
     runs = [(name, [update for _, update in group]) for name, group in groupby(sent.updates, key=lambda each: each[0])]
     for name, run in runs[:-1]:
         following = everything[name][everything[name].index(run[-1]) + 1 :]
-        # An engine that was interrupted had sent something that is no message, or was done.
+        # An engine that was interrupted had sent something that is not a message, or was done.
         assert not isinstance(run[-1], v1.AgentMessageChunk) or not following

@@ -120,7 +120,7 @@ async def test_files_outside_the_workspace_are_not_moved_or_deleted(workspace: P
     async with demo(workspace) as client:
         session = await client.new()
         for command in ("/delete ../outside.txt", "/delete door/outside.txt", "/move README.md ../taken.md"):
-            with pytest.raises(RequestRefused, match="outside the folders") as refused:
+            with pytest.raises(RequestRefused, match="outside the directories") as refused:
                 await client.prompt(session, command)
             assert refused.value.code == Code.INVALID_PARAMS
     assert outside.exists() and not client.asked
@@ -221,9 +221,9 @@ async def test_without_a_client_to_guard_them_files_outside_are_not_touched_eith
     (workspace / "link.txt").symlink_to(tmp_path / "out.txt")
     async with demo(workspace, NOTHING) as client:
         session = await client.new()
-        assert "outside the folders" in await client.say(session, command)
+        assert "outside the directories" in await client.say(session, command)
         assert "Found in 0 lines" in await client.say(session, "/search secret")
-        assert "outside the folders" in await client.say(session, f"/fetch file://{tmp_path}/out.txt")
+        assert "outside the directories" in await client.say(session, f"/fetch file://{tmp_path}/out.txt")
     assert (tmp_path / "out.txt").read_text(encoding="utf-8") == "secret"
 
 

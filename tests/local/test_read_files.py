@@ -1,4 +1,4 @@
-"""Reading text: whole or in parts, as it stands, and never from what is no text."""
+"""Reading text: whole or in parts, as it stands, and never from what is not text."""
 
 import codecs
 import os
@@ -116,9 +116,9 @@ def test_a_root_that_is_gone_is_not_there(tmp_path: Path) -> None:
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / ".."):
-        with pytest.raises(NotAFile, match="it is a folder\nhint: "):
+        with pytest.raises(NotAFile, match="it is a directory\nhint: "):
             read_text(path)
-    with pytest.raises(NotAFile, match="it is a folder"):
+    with pytest.raises(NotAFile, match="it is a directory"):
         read_text(tmp_path, roots=Roots([tmp_path]))
 
 

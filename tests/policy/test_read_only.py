@@ -13,7 +13,9 @@ EVERYTHING = [f"kind:{kind}" for kind in KINDS]
 def test_nothing_but_looking_whatever_is_allowed(kind: str) -> None:
     ruling = decide_read_only(Action(kind=kind, claimed=(kind,)), Rules.parse(allow=EVERYTHING))
     assert (ruling.verdict is Verdict.ALLOW) == (kind in QUIET_KINDS)
-    assert ruling.verdict is Verdict.ALLOW or ruling.why == f"Who only looks may read and search, and this is `{kind}`."
+    assert (
+        ruling.verdict is Verdict.ALLOW or ruling.why == f"A reviewer may only read and search, and this is `{kind}`."
+    )
 
 
 def test_a_rule_that_denies_or_asks_holds_for_looking_too() -> None:

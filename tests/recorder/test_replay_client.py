@@ -147,7 +147,7 @@ def test_noise_of_the_agent_is_no_difference() -> None:
     player.receive(b"warning: old", 0.0)
     say(player, *ANSWERS, answer(77))
     assert [one.what for one in player.differences] == ["an answer to no question"]
-    assert player.notes == ["ignored: a line that is no JSON"]
+    assert player.notes == ["ignored: a line that is not JSON"]
 
 
 def test_one_piece_of_thousands_that_is_missing_is_one_difference() -> None:

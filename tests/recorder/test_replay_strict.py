@@ -44,7 +44,7 @@ def test_another_value_is_reported_with_its_path_and_answered_with_an_error() ->
         (tell("initialize"), 'message 1 (initialize): recorded "initialize", got "initialize"'),
         (ask(0, "initialize"), "message 1 (initialize): params.protocolVersion: recorded 1, got nothing"),
         (answer(9, by="c2a"), 'message 1 (initialize): recorded "initialize", got "an answer"'),
-        (("c2a", [1]), 'message 1 (initialize): recorded "initialize", got "JSON that is no message"'),
+        (("c2a", [1]), 'message 1 (initialize): recorded "initialize", got "JSON that is not a message"'),
     ],
 )
 def test_a_message_of_another_kind_is_reported(texts: tuple[str, Any], problem: str) -> None:
@@ -165,13 +165,13 @@ def test_noise_of_the_client_is_expected_where_it_was_recorded() -> None:
     assert len(player.ready(0.0)) == 1 and player.problems == []
     other = strict(recording)
     other.receive(b"!", 0.0)
-    assert other.problems == ['message 1 (a line that is no JSON): recorded "?", got "!"']
+    assert other.problems == ['message 1 (a line that is not JSON): recorded "?", got "!"']
 
 
 def test_what_is_nested_beyond_all_sense_is_noise() -> None:
     player = strict(TURN)
     player.receive(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":' + b"[" * 900 + b"]" * 900 + b"}", 0.0)
-    assert player.problems == ['message 1 (initialize): recorded "initialize", got "a line that is no JSON"']
+    assert player.problems == ['message 1 (initialize): recorded "initialize", got "a line that is not JSON"']
 
 
 def test_a_cancelled_request_is_named_by_its_live_id() -> None:

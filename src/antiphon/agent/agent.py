@@ -147,7 +147,7 @@ class Hooks:
         raise _missing("session/list")
 
     def delete_session(self, session_id: str) -> "Maybe[None]":
-        """Delete a session for good. One that does not exist is no error."""
+        """Delete a session for good. One that does not exist is not an error."""
         raise _missing("session/delete")
 
     def session_directory(self, session_id: str) -> "Maybe[str | None]":

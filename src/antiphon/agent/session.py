@@ -3,7 +3,7 @@
 A session that is being opened has no sender yet. What is sent in it is kept until the step that sends the response to the client, which
 also gives the session its sender. So no update reaches the client before it knows the session.
 
-`SessionHost` and the functions at the end are for engines and for the programs around them. They are no public names.
+`SessionHost` and the functions at the end are for engines and for the programs around them. They are not public names.
 """
 
 import logging
@@ -33,7 +33,7 @@ R = TypeVar("R")
 
 
 class _HeldNotification(NamedTuple):
-    """A notification that is no update, and waits until the client knows the session."""
+    """A notification that is not an update, and waits until the client knows the session."""
 
     notice: "Notice[Any]"
     params: Any
@@ -216,7 +216,7 @@ class AgentSession:
         return self.update(v1.ConfigOptionUpdate(self.host.settings.shown(self.client.shows_booleans)))
 
     def notify(self, notice: "Notice[P]", params: P) -> Awaitable[None]:
-        """Send a notification that is no update, in order with the updates. Await it. Params that name the session name it by our `id`."""
+        """Send a notification that is not an update, in order with the updates. Await it. Params that name the session name it by our `id`."""
         if self._sender is None:
             if self._held is None:
                 raise LocalProtocolError("the session is closed")

@@ -53,7 +53,7 @@ _NO_REGISTRY: Final = Registry({})
 
 
 class UnknownAgent(AcpError):
-    """There is no agent of that name."""
+    """No agent has this name."""
 
 
 class AgentMissing(AcpError):
@@ -150,7 +150,7 @@ def start_of(name: str, settings: Settings | None = None, *, path: str | None = 
 
     Raises:
         UnknownAgent: no agent has this name.
-        AgentMissing: its program is not here; with how to get it.
+        AgentMissing: its program is not installed; the hint names how to get it.
     """
     if settings is None:
         settings = user_settings()
@@ -167,7 +167,7 @@ def command_for(name: str, settings: Settings | None = None) -> list[str]:
 
     Raises:
         UnknownAgent: no agent has this name.
-        AgentMissing: its program is not here; with how to get it.
+        AgentMissing: its program is not installed; the hint names how to get it.
     """
     return list(start_of(name, settings).command)
 
@@ -184,7 +184,7 @@ def user_settings() -> Settings:
 
 
 def kept_registry() -> Registry:
-    """Check the copy of a registry. One that is damaged is logged and counts as none."""
+    """Check the copy of a registry. A damaged copy is logged and ignored."""
     from antiphon.catalogue.registry_copy import kept
 
     try:

@@ -65,7 +65,7 @@ CODEX: Final = Cli(
 
 
 class FoundProgram(msgspec.Struct, frozen=True):
-    """A program that is there."""
+    """A program that was found."""
 
     cli: Cli
     path: str
@@ -91,7 +91,7 @@ def find_cli(cli: Cli, environment: Mapping[str, str] = os.environ) -> FoundProg
     """Find the program: by variable, the user's config file, the PATH, the package.
 
     Raises:
-        CliMissing: it is nowhere; or what the variable or the config file names cannot be run.
+        CliMissing: it was not found; or what the variable or the config file names cannot be run.
     """
     path = environment.get("PATH", os.defpath)
     if chosen := environment.get(cli.variable):
@@ -116,7 +116,7 @@ def _chosen(cli: Cli, chosen: str, source: Source, where: str, path: str) -> Fou
     # A relative path would mean something else wherever we are started.
     if place is None or not place.startswith("/") or not _runs(place):
         raise CliMissing(
-            f"{cli.title} cannot be started: {where} names `{chosen[:200]}`, which is no program that can be run",
+            f"{cli.title} cannot be started: {where} names `{chosen[:200]}`, which is not a program that can be run",
             "correct it to the whole path of the program, or take it out",
         )
     return FoundProgram(cli, place, source)

@@ -109,7 +109,7 @@ def read(data: bytes) -> Registry:
         try:
             entry = _entry(item)
             if entry.id in agents:
-                raise ValueError("it stands there twice")
+                raise ValueError("it is listed twice")
             agents[entry.id] = entry
         except (msgspec.ValidationError, ValueError) as error:
             name = item.get("id") if isinstance(item, dict) else None
@@ -129,7 +129,7 @@ def _entry(item: object) -> RegistryEntry:
     for run in runs:
         # Such a word would be an option of the runner, not a package.
         if any(not word or word.startswith("-") or "\0" in word for word in (run.package, run.cmd or "x")):
-            raise ValueError("its package is not the name of one")
+            raise ValueError("its package is not a package name")
     return entry
 
 
@@ -158,5 +158,6 @@ def launch(entry: RegistryEntry, platform: str, which: Callable[[str], str | Non
 
 def _no_registry(why: str) -> RegistryProblem:
     return RegistryProblem(
-        f"this is no registry of agents: {why}", hint="give a registry.json, such as the one of the official registry"
+        f"this is not a registry of agents: {why}",
+        hint="give a registry.json, such as the one of the official registry",
     )

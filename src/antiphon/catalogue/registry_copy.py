@@ -53,7 +53,7 @@ def fetch(source: str) -> bytes:
     """Read a registry from a file or an address: https, or http on this machine.
 
     Raises:
-        RegistryProblem: it cannot be had.
+        RegistryProblem: it cannot be read or downloaded.
     """
     return _from_url(source) if "://" in source else _from_file(Path(source).expanduser())
 
@@ -167,7 +167,9 @@ def _request(url: str) -> "tuple[Request, OpenerDirector]":
             try:
                 _check(newurl)
                 if req.type == "https" and not newurl.lower().startswith("https:"):
-                    raise RegistryProblem(f"`{_shown(newurl)}` is not fetched: https:// led there", hint="give a file")
+                    raise RegistryProblem(
+                        f"`{_shown(newurl)}` is not fetched: an https:// address redirected to it", hint="give a file"
+                    )
             except RegistryProblem:
                 fp.close()
                 raise
@@ -189,7 +191,7 @@ def _check(url: str) -> None:
         raise RegistryProblem(f"`{_shown(url)}` is not fetched with a password", hint="download it and give the file")
     if not allowed or not url.isprintable() or " " in url:
         raise RegistryProblem(
-            f"`{_shown(url)}` is not fetched: over a network only https:// is, and http:// from this machine",
+            f"`{_shown(url)}` is not fetched: only https:// addresses are, and http:// on this machine",
             hint="give an https:// address, or a file",
         )
 

@@ -70,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
         usage="antiphon agents add [OPTIONS] NAME -- PROGRAM [ARGUMENT …]",
         help="add an agent of your own to the config file",
     )
-    add.add_argument("name", metavar="NAME", help="how it is called; a known name then means this command")
+    add.add_argument("name", metavar="NAME", help="the name of the agent; a known name then means this command")
 
     remove = commands.add_parser("remove", help="remove an agent of your own from the config file")
     remove.add_argument("agent", metavar="AGENT", help="its name")
@@ -267,7 +267,7 @@ async def check(name: str, settings: Settings, *, limit: float, as_json: bool) -
     except TimeoutError:
         raise AcpError(
             f"`{name}` did not answer within {shown_time(limit)}",
-            hint=f"check that `{found.shown}` speaks ACP on stdin and stdout, or give it more time with --timeout",
+            hint=f"check that `{found.shown}` serves ACP on stdin and stdout, or give it more time with --timeout",
         ) from None
     except AcpError as error:
         sentence, hint = sentence_and_hint(error)
@@ -329,7 +329,7 @@ def _report(found: FoundAgent, agent: "ConnectedAgent") -> AgentReport:
 
 def _methods(methods: "Sequence[v1.AuthMethod]") -> list[AuthMethodReport]:
     return [
-        AuthMethodReport(str(getattr(method, "id", "?")), str(getattr(method, "name", "a way that we do not know")))
+        AuthMethodReport(str(getattr(method, "id", "?")), str(getattr(method, "name", "an unknown method")))
         for method in methods
     ]
 
@@ -351,7 +351,7 @@ def _text(report: AgentReport, found: FoundAgent) -> str:
 
 
 def _what_to_do(found: FoundAgent) -> str:
-    start = f"try `{one_line(found.shown)}` by hand: it has to speak ACP on stdin and stdout"
+    start = f"try `{one_line(found.shown)}` by hand: it has to serve ACP on stdin and stdout"
     return f"{start}; to sign in, {found.login}" if found.login else start
 
 

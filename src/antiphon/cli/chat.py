@@ -74,7 +74,7 @@ def _check_agent(agent_name: str) -> None:
         if agent_name not in names(user_settings()):
             raise Misused(
                 f"`{agent_name}` is neither an agent nor a command that can be started",
-                hint="`antiphon chat AGENT` chooses who answers, and the prompt is typed there; "
+                hint="`antiphon chat AGENT` chooses the agent, and the prompt is typed in the chat; "
                 f"`antiphon run {shlex.quote(agent_name)}` sends one prompt",
             )
 

@@ -41,7 +41,7 @@ class RedactedLines(logging.Formatter):
 class _LogFile(logging.FileHandler):
     """The log file. It is rotated when it is full, by any process that writes to it.
 
-    One that cannot be written, as on a full disk, is no reason to disturb the user.
+    One that cannot be written, as on a full disk, is not a reason to disturb the user.
     """
 
     def __init__(self, path: Path) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "GROUPS", "LoadedCommand", "load", "main"]
 
 GROUPS = {
-    "talk to an agent": {
+    "use an agent": {
         "run": "Send one prompt and print the answer",
         "chat": "Chat in the terminal",
         "sessions": "List, search and export saved sessions",

@@ -37,7 +37,7 @@ that was used last in this directory.
   antiphon sessions --all
   antiphon sessions show last
   antiphon sessions search "rate limit"
-  antiphon sessions export last -o talk.html
+  antiphon sessions export last -o session.html
   antiphon sessions resume last
 """
 

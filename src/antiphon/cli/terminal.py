@@ -225,8 +225,8 @@ def stdout_paint() -> Paint:
 
 # --- answers to a question -------------------------------------------------------------------------------------------
 # Rule 1: only a whole line is an answer. The first letter of a word means nothing: "exit" is not "e".
-# Rule 2: text that goes on behind the line was pasted or typed ahead, and is no answer.
-# Rule 3: the end of the input is not the end of a line. "y" and then nothing is no answer.
+# Rule 2: text that goes on behind the line was pasted or typed ahead, and is not an answer.
+# Rule 3: the end of the input is not the end of a line. "y" and then nothing is not an answer.
 
 T = TypeVar("T")
 

@@ -40,7 +40,7 @@ class Files:
         """Read the text of a file, or a part of it.
 
         Raises:
-            RequestError: it does not exist, is no text, or the agent may not read it.
+            RequestError: it does not exist, is not text, or the agent may not read it.
         """
         with _refusing(request.path):
             roots = Roots.of(roots)

@@ -109,7 +109,7 @@ def outcome_of(answer: object, request: v1.RequestPermission) -> v1.PermissionOu
         case v1.Selected(option_id=wanted) | str(wanted):
             return _wanted(wanted, request)
         case _:
-            _log.error("a permission handler returned %r, which is no answer: rejected", answer)
+            _log.error("a permission handler returned %r, which is not an answer: rejected", answer)
             return reject(request)
 
 
@@ -234,7 +234,7 @@ class ClientService:
             case _:
                 return v1.Declined()
         if not isinstance(answer, Elicited):
-            raise TypeError(f"an elicitation handler returned {answer!r}, which is no answer")
+            raise TypeError(f"an elicitation handler returned {answer!r}, which is not an answer")
         return answer
 
     async def _extension(self, method: str, params: Raw) -> object:

@@ -229,7 +229,7 @@ def rules_of(options: LaunchOptions, settings: "Settings") -> Rules:
     """Return the rules of the command line and of the files.
 
     Raises:
-        RuleError: one on the command line is no rule.
+        RuleError: one on the command line is not a rule.
         ExtraMissing: one there would allow nothing, because the shell grammar is not installed.
     """
     given = Rules.parse(allow=options.allow, deny=options.deny, ask=options.ask, source="command line")
@@ -246,7 +246,7 @@ async def launch(options: LaunchOptions, cwd: str, frontend: Frontend) -> AsyncI
     """Start an agent behind the policy of a directory.
 
     Raises:
-        RuleError: a rule of the caller is no rule.
+        RuleError: a rule of the caller is not a rule.
         AcpError: the agent is not installed, does not start, or has another protocol.
     """
     async with _database() as database:

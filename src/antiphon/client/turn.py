@@ -303,7 +303,7 @@ class ClientTurn:
         return update if entry is self._entry or self._follow(entry, update) else None
 
     def _follow(self, entry: "Entry | None", update: "Update") -> bool:
-        """Keep up with an update that the transcript has taken. False: it is no update."""
+        """Keep up with an update that the transcript has taken. False: it is not an update."""
         kind = type(update)
         self._begun = True
         self._entry = _NO_ENTRY

@@ -327,7 +327,7 @@ class SessionInbox:
         if self._on_update is not None:
             try:
                 self._on_update(update)
-            except Exception:  # a mistake in the handler is no reason to drop what follows
+            except Exception:  # a mistake in the handler is not a reason to drop what follows
                 _log.exception("`on_update` failed")
 
 

@@ -30,7 +30,7 @@ def with_agent(text: str, name: str, command: Sequence[str]) -> str:
     """Return the text with `[agents.NAME]` at its end.
 
     Raises:
-        EditRefused: it is no TOML, has such an agent already, or is written in a way that cannot be added to.
+        EditRefused: it is not TOML, has such an agent already, or is written in a way that cannot be added to.
     """
     if not NAME.fullmatch(name):
         raise WrongAgent(f"`{name[:80]}` is no name for an agent", hint="use letters, digits, `-`, `_` and `.`")
@@ -54,7 +54,7 @@ def without_agent(text: str, name: str) -> str:
     """Return the text without the agent, with all comments outside of its lines.
 
     Raises:
-        EditRefused: it is no TOML, has no such agent, or is written in a way that cannot be taken apart.
+        EditRefused: it is not TOML, has no such agent, or is written in a way that cannot be taken apart.
     """
     document = _parsed(text)
     agents = _agents(document)

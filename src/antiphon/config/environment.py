@@ -1,4 +1,4 @@
-"""The environment that a program which we start gets: the user's own, without the keys of other engines. The one table of them.
+"""The environment of the programs that we start: the user's own, without the keys of other engines. The one table of these keys.
 
 A key in the environment is readable by every program in it and by all that these start. So an engine gets its own keys, and an agent
 that is not known gets those of no engine: the user's config file may give them to it (`[agents.NAME] env`).

@@ -1,7 +1,7 @@
 """The files of a project that change what an engine runs or where it connects. Found and digested; nothing is interpreted.
 
-A project is often code of a stranger. Claude Code reads settings, MCP servers, hooks, commands and agents from the working directory
-and from every directory above it; Codex reads `.codex`. None of it counts until the user has trusted exactly these bytes.
+A project is often code that other people wrote. Claude Code reads settings, MCP servers, hooks, commands and agents from the working directory
+and from every directory above it; Codex reads `.codex`. None of this counts until the user has trusted exactly these bytes.
 """
 
 import os

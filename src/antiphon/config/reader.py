@@ -449,7 +449,7 @@ def _broken(error: Exception, text: str) -> ConfigProblem:
         line = int(place[1]) if place[1] else len(text.splitlines()) or 1
         column = f" (column {place[2]})" if place[2] else " (at the end)"
     return ConfigProblem(
-        line, f"this is not TOML: {reason}{column}", "correct it; until then every call is asked about", True
+        line, f"this is not TOML: {reason}{column}", "correct it; until then you are asked about every call", True
     )
 
 

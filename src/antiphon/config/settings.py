@@ -60,7 +60,7 @@ class Loaded(msgspec.Struct, frozen=True):
     problems: tuple[Advice, ...] = ()
     """What was not understood: file, line, sentence and hint."""
     policy_broken: bool = False
-    """Whether the rules may be other than the user meant: then every call is asked about, and nothing remembered counts."""
+    """Whether the rules may be other than the user meant: then the user is asked about every call, and no remembered answer counts."""
     notes: tuple[Advice, ...] = ()
     """What does not count yet, and how it would."""
     sources: Sources = Sources()
@@ -93,7 +93,8 @@ def settle(sources: Sources, *, trusted: bool, rule_problem: RuleProblem = lambd
         if file.trouble is not None:
             problems.append(
                 Advice(
-                    f"{file.path} cannot be read: {file.trouble}", "correct it; until then every call is asked about"
+                    f"{file.path} cannot be read: {file.trouble}",
+                    "correct it; until then you are asked about every call",
                 )
             )
             broken = True

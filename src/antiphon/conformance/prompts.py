@@ -11,13 +11,13 @@ from antiphon.errors import AcpError
 __all__ = ["AUTH", "DEMO", "PURPOSES", "BadPrompts", "Prompts"]
 
 PURPOSES: Final[dict[str, tuple[str, str]]] = {
-    "say": ("say something short and end the turn", "Say hello in one short sentence. Do not use any tool."),
+    "say": ("send a short message and end the turn", "Say hello in one short sentence. Do not use any tool."),
     "long": (
-        "work until it is cancelled, saying something now and then",
+        "work until it is cancelled, with a message now and then",
         "Count from 1 to 2000 in English words, one number a line. Do not use any tool and do not stop early.",
     ),
     "many": (
-        "say much in many pieces",
+        "send a long message in many pieces",
         "Count from 1 to 200 in English words, one number a line. Do not use any tool.",
     ),
     "read": ("read {file}", "Read the file {file} and tell me what its first line says."),

@@ -21,7 +21,7 @@ PROOF_BYTES = 20_000
 
 
 class Proof(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A message that proves a verdict: as it was, or, where it is no JSON or too long, its first bytes as text."""
+    """A message that proves a verdict: as it was, or, where it is not JSON or too long, its first bytes as text."""
 
     message: int
     t: float

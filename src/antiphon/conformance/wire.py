@@ -334,7 +334,7 @@ class Requester(VerdictRecorder, ABC):
 
 
 class PeerRefusal(Exception):
-    """What was asked for cannot be had: an error with a code."""
+    """The request is refused: an error with a code."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)

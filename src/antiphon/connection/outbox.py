@@ -27,7 +27,7 @@ ANSWERS_LIMIT: Final = 16 * 1024 * 1024
 """Unsent bytes above which we stop reading from a peer that sends requests and does not read the responses."""
 
 NOISE_KEPT: Final = 50
-"""Lines that were no protocol, kept to explain a failure."""
+"""Lines that were not protocol, kept to explain a failure."""
 
 _log = logging.getLogger(__name__)
 

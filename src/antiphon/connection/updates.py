@@ -75,7 +75,7 @@ class Updates:
         return self._decoder
 
     def block(self, block: Line, other: Callable[[bytes], None]) -> None:
-        """Take a block of several lines; those that are no well-formed update go to `other`, all in wire order."""
+        """Take a block of several lines; those that are not well-formed updates go to `other`, all in wire order."""
         if not self.wanted:
             for line in lines_of(block):
                 other(line)

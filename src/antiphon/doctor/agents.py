@@ -132,7 +132,7 @@ async def start(name: str, context: DoctorContext) -> Sequence[Finding]:
     except AuthRequired:
         return problem("it starts, but opens no session before you sign in", _sign_in(found))
     except AcpError as error:
-        sentence, hint = split(error.advice, f"try `{found.shown}` by hand: it has to speak ACP on stdin and stdout")
+        sentence, hint = split(error.advice, f"try `{found.shown}` by hand: it has to serve ACP on stdin and stdout")
         return problem(sentence, hint)
 
 

@@ -153,7 +153,7 @@ def _missing(program: str, context: DoctorContext) -> str | None:
     """Return what is wrong with a program that an editor starts."""
     place = os.path.expanduser(program)
     if "/" in place:
-        return None if os.path.isfile(place) and os.access(place, os.X_OK) else "which is no program that can be run"
+        return None if os.path.isfile(place) and os.access(place, os.X_OK) else "which is not a program that can be run"
     found = shutil.which(place, path=context.environment.get("PATH", os.defpath))
     return None if found is not None else "which is not on the PATH"
 

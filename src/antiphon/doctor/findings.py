@@ -75,7 +75,7 @@ def ok(sentence: str, **facts: str) -> list[Finding]:
 
 
 def note(sentence: str, hint: str | None = None, **facts: str) -> list[Finding]:
-    """Return a finding that is no problem."""
+    """Return a finding that is not a problem."""
     return [Finding("note", sentence, hint, facts)]
 
 

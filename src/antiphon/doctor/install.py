@@ -157,5 +157,5 @@ def _how(found: Distribution) -> tuple[str, str]:
     for tool, sign in (("pipx", ("pipx", "venvs")), ("uv tool", ("uv", "tools"))):
         if any(parts[at : at + 2] == sign for at in range(len(parts))):
             return tool, f"installed by {tool}"
-    by = (found.read_text("INSTALLER") or "").strip() or "an installer that does not say its name"
+    by = (found.read_text("INSTALLER") or "").strip() or "an unnamed installer"
     return by, f"installed by {by} in {sys.prefix}"

@@ -100,7 +100,7 @@ async def run_checks(
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Run something that may block in a thread that is abandoned if it hangs, for example on a dead network disk."""
+    """Run something that may block in a thread that is left behind if it hangs, for example on a dead network disk."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 

@@ -34,7 +34,7 @@ def joint_agent(names: "Sequence[str]" = ()) -> "JointAgent":
     """The agent over these engines; without names over those of the user's config file, or those that are installed.
 
     Raises:
-        AcpError: one of them is no engine.
+        AcpError: one of them is not an engine.
     """
     present = installed(names or named_by_user())
     absent = dict(present.missing)

@@ -217,7 +217,7 @@ _OF_OURS: Final = ("auto", "primary")
 
 
 def is_command_line(engine: str) -> bool:
-    """Whether this is no name: it has blanks, slashes, or whatever else names have not."""
+    """Whether this is not a name: it has blanks, slashes, or whatever else names have not."""
     return NAME.fullmatch(engine) is None
 
 

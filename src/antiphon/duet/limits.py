@@ -166,7 +166,7 @@ def _dollars(amount: float) -> str:
 
 
 # Going on by itself: when a turn stopped at a limit and tasks are left, the engines get a prompt to go on, seldom enough to be watched.
-# A command prints the tasks that are left as a JSON list. That there is no such command is no error: most people have none.
+# A command prints the tasks that are left as a JSON list. That there is no such command is not an error: most people have none.
 
 LIMIT: Final = 10.0
 """Seconds for the command. It reads a few files; what takes longer waits for something that will not come."""
@@ -282,7 +282,7 @@ async def _tasks_printed_by(command: "LocalCommand") -> list[OpenTask] | None:
     try:
         return tasks_of(msgspec.json.decode(command.output()))
     except (ValueError, RecursionError) as error:
-        _log.warning("no tasks: what `%s` printed is no JSON list: %s", command.name, error)
+        _log.warning("no tasks: what `%s` printed is not a JSON list: %s", command.name, error)
         return None
 
 
@@ -290,7 +290,7 @@ def tasks_of(listed: object) -> list[OpenTask]:
     """The tasks in a JSON list that are not done. An entry is a text, or an object with any of id, title, name, text, status, done.
 
     Raises:
-        ValueError: it is no list.
+        ValueError: it is not a list.
     """
     if not isinstance(listed, list):
         raise ValueError(f"it is {type(listed).__name__}")

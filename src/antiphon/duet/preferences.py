@@ -130,7 +130,7 @@ def _name(environ: Mapping[str, str], variable: str, what: str, problems: list[A
     said = _variable_set(environ, variable)
     if said is None or NAME.fullmatch(said[1]):
         return None if said is None else said[1]
-    why = f"{said[0]} is {said[1][:80]!a}, which is no name of {what}"
+    why = f"{said[0]} is {said[1][:80]!a}, which is not a name of {what}"
     problems.append(Advice(why, "letters, digits, `-`, `_` and `.`"))
     return None
 
@@ -149,7 +149,7 @@ def _with_program(environ: Mapping[str, str], problems: list[Advice]) -> tuple[s
         return TASKS
     # A relative path would mean something else wherever we are started.
     if "\0" in program or ("/" in program and not program.startswith("/")):
-        why = f"{TASKS_PROGRAM} is {program[:80]!a}, which is no program"
+        why = f"{TASKS_PROGRAM} is {program[:80]!a}, which is not a program"
         problems.append(Advice(why, "a program's name or its whole path"))
         return TASKS
     return (program, *TASKS[1:])

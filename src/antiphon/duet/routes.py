@@ -43,7 +43,7 @@ _TALK = (v1.AgentMessageChunk, v1.AgentThoughtChunk, v1.UserMessageChunk)
 class MessageOrder:
     """The order in which engines that work at once are shown: a message is not cut in two by one of another engine.
 
-    The engine whose message is being shown keeps its turn until the message ends: with an update that is no part of a message, or with
+    The engine whose message is being shown keeps its turn until the message ends: with an update that is not part of a message, or with
     the engine's turn. Until then the updates of the others are held back, in their order. `send` is called with each update that may be shown
     now, and the name of its engine.
     """

@@ -23,7 +23,7 @@ class Record(msgspec.Struct, frozen=True):
 
     editor: str
     name: str
-    """What we are called there."""
+    """The name of our entry there."""
     file: str
     before: str | None
     """The whole text before; None if there was no file."""

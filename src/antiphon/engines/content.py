@@ -277,7 +277,7 @@ def reader_of(turn: "AgentTurn") -> Reader | None:
 
 
 def begins_with_command(blocks: "Sequence[v1.ContentBlock]") -> bool:
-    """Whether the user's text begins with a slash command. A path is no command."""
+    """Whether the user's text begins with a slash command. A path is not a command."""
     return _COMMAND.match(_first_words(blocks)) is not None
 
 

@@ -47,7 +47,7 @@ __all__ = [
 
 
 class _EngineEvent(msgspec.Struct, frozen=True):
-    """Base of what concerns the session, and is no update for the client as it stands."""
+    """Base of what concerns the session, and is not an update for the client as it stands."""
 
 
 class EngineNotice(_EngineEvent, frozen=True):

@@ -54,7 +54,7 @@ class ExportedLine(msgspec.Struct, frozen=True):
     engine: str = ""
     at: float = 0.0
     by: str = ""
-    """Who wrote the prompt, if it was not the user."""
+    """What wrote the prompt, if it was not the user."""
 
     @property
     def when(self) -> datetime:

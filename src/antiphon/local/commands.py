@@ -26,7 +26,7 @@ _Decoder = codecs.getincrementaldecoder("utf-8")
 
 
 class Ring:
-    """Keeps at most `limit` bytes of valid UTF-8, the newest. What is no UTF-8 becomes U+FFFD on its way in, so that the limit counts
+    """Keeps at most `limit` bytes of valid UTF-8, the newest. What is not UTF-8 becomes U+FFFD on its way in, so that the limit counts
     what is kept and not what came."""
 
     def __init__(self, limit: int) -> None:

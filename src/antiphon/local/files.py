@@ -75,7 +75,7 @@ def read_text(
 def write_text(path: str | os.PathLike[str], text: str, *, roots: Roots = EVERYWHERE) -> None:
     """Write a whole file, so that a reader sees the old text or the new one and nothing between.
 
-    Missing folders are made. A file that is there keeps its mode, owner, attributes, byte order mark, and its line ends if all
+    Missing directories are created. A file that is there keeps its mode, owner, attributes, byte order mark, and its line ends if all
     of them are `\\r\\n`. Through a link the file it leads to is written. Other hard links to it keep the old text.
 
     Raises:
@@ -124,7 +124,7 @@ def _read(roots: Roots, place: Path, asked: str, first: int, count: int | None) 
 
 def _must_be_regular(found: os.stat_result, asked: str) -> None:
     if stat.S_ISDIR(found.st_mode):
-        raise NotAFile(f"cannot read `{asked}`: it is a folder", hint="give the path of a file")
+        raise NotAFile(f"cannot read `{asked}`: it is a directory", hint="give the path of a file")
     if not stat.S_ISREG(found.st_mode):
         raise NotAFile(f"cannot read `{asked}`: it is a pipe, a socket or a device", hint="give the path of a file")
 
@@ -196,7 +196,7 @@ def _decoded(data: bytes, asked: str, from_start: bool) -> str:
 
 
 # --- replacing a file ------------------------------------------------------------------------------------------------
-# Works below an open folder, so that nothing put in the way can lead it elsewhere.
+# Works below an open directory, so that no link that is put there meanwhile can lead elsewhere.
 
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -204,7 +204,7 @@ _OLD: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def replace(folder: int, name: str, data: bytes, shown: str) -> None:
-    """Put `data` into the file `name` of the folder, in the style of what is there.
+    """Put `data` into the file `name` of the directory, in the style of what is there.
 
     Raises:
         NotAFile, NotPermitted, OSError: nothing has changed then.
@@ -233,7 +233,7 @@ def _look(folder: int, name: str, shown: str) -> os.stat_result | None:
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(old.st_mode):
-        what = "a folder" if stat.S_ISDIR(old.st_mode) else "not a regular file"
+        what = "a directory" if stat.S_ISDIR(old.st_mode) else "not a regular file"
         raise NotAFile(f"cannot write `{shown}`: it is {what}", hint="give the path of a file")
     if not os.access(name, os.W_OK, dir_fd=folder, effective_ids=os.access in os.supports_effective_ids):
         raise NotPermitted(f"cannot write `{shown}`: it is read-only", hint="make it writable first")
@@ -308,7 +308,7 @@ def _write(fd: int, data: bytes) -> None:
 
 
 def _sync(folder: int) -> None:
-    """Make the rename last. It has happened, so a file system that cannot do this is no error."""
+    """Make the rename last. It has happened, so a file system that cannot do this is not an error."""
     with suppress(OSError):
         fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
         try:

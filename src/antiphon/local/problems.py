@@ -1,10 +1,10 @@
 """What can be wrong with a file, one error type each, so that callers need not read the text.
 
 FileProblem
-├── OutsideRoots      the path leads out of the folders that may be used
+├── OutsideRoots      the path leads out of the directories that may be used
 ├── NotThere          no such file; also a FileNotFoundError
 ├── NotPermitted      the system refuses; also a PermissionError
-├── NotAFile          a folder, a pipe, a device, or no path at all
+├── NotAFile          a directory, a pipe, a device, or not a path at all
 ├── NotText           binary, or in another encoding than UTF-8
 └── TooLarge          more than fits into one answer
 """
@@ -40,8 +40,8 @@ class OutsideRoots(FileProblem):
         where = f"`{path}` is" if target == path else f"`{path}` leads to `{target}`, which is"
         folders = ", ".join(f"`{root}`" for root in self.roots) or "none at all"
         super().__init__(
-            f"{where} outside the folders that may be used: {folders}",
-            hint="stay inside them, or add its folder to them",
+            f"{where} outside the directories that may be used: {folders}",
+            hint="stay inside them, or add its directory to them",
         )
 
 
@@ -94,7 +94,7 @@ def problem(verb: str, path: str, error: OSError) -> FileProblem:
         return NotThere(f"cannot {verb} `{path}`: there is no such file", hint="check the path")
     if isinstance(error, PermissionError) or error.errno == errno.EROFS:
         return NotPermitted(
-            f"cannot {verb} `{path}`: {why}", hint="check the permissions of the file and of its folder"
+            f"cannot {verb} `{path}`: {why}", hint="check the permissions of the file and of its directory"
         )
     if error.errno in _NO_FILE:
         return NotAFile(f"cannot {verb} `{path}`: {why}", hint="give the path of a file")

@@ -1,7 +1,7 @@
-"""The folders that may be used, and the way down into them.
+"""The directories that may be used, and the path down into them.
 
 A path is followed by us, link by link, and only then compared with the roots: what comes out has no link and no `..` in it.
-A link may be put in its way afterwards, so the way down (`Way`) opens folder after folder and refuses every link: what was
+A link may be put in its way afterwards, so the way down (`Way`) opens directory after directory and refuses every link: what was
 checked is what is used.
 """
 
@@ -23,7 +23,7 @@ __all__ = ["EVERYWHERE", "AnyPath", "DirectoryChain", "RealPaths", "Roots", "Wor
 AnyPath = str | os.PathLike[str]
 
 MAX_LINKS: Final = 40
-"""Links followed for one path before it counts as a circle; the kernel's own number on Linux."""
+"""Links followed for one path before it counts as a loop; the kernel's own number on Linux."""
 
 
 @dataclass(frozen=True)
@@ -49,28 +49,28 @@ class Workspace:
 
 
 class Roots:
-    """Directories that may be used, with everything below them. `folders` are their real paths, in the order given."""
+    """Directories that may be used, with everything below them. `folders` has their real paths, in the order given."""
 
     def __init__(self, roots: Iterable[AnyPath]) -> None:
         if isinstance(roots, str):
-            raise LocalProtocolError("roots are a list of folders, not one string", hint="Roots([folder])")
+            raise LocalProtocolError("roots are a list of directories, not one string", hint="Roots([folder])")
         self.folders: tuple[Path, ...] = tuple(Path(_follow(_checked(root))) for root in roots)
         self._real = [str(folder) for folder in self.folders]
 
     @classmethod
     def of(cls, roots: "Roots | Iterable[AnyPath]") -> "Roots":
-        """Roots as they are, or of these folders."""
+        """Roots as they are, or roots of these directories."""
         return roots if isinstance(roots, Roots) else cls(roots)
 
     def __repr__(self) -> str:
         return f"Roots({self._real})"
 
     def resolve(self, path: AnyPath) -> Path:
-        """The real path, without links and `..`, of a file or folder that need not exist yet.
+        """The real path, without links and `..`, of a file or directory that need not exist yet.
 
         Raises:
             OutsideRoots: it is in none of the roots.
-            FileProblem: it is not absolute, goes round in circles, or cannot be looked at.
+            FileProblem: it is not absolute, has a loop of links, or cannot be read.
         """
         asked = _checked(path)
         real = _follow(asked)
@@ -97,9 +97,9 @@ def _checked(path: AnyPath) -> str:
     try:
         os.fsencode(text)
     except UnicodeEncodeError as error:
-        raise NotAFile(f"{text!r} is not a path: it has letters that no file name can have") from error
+        raise NotAFile(f"{text!r} is not a path: it has characters that no file name can have") from error
     if not text.startswith("/"):
-        home = " and the home folder in full" if text.startswith("~") else ""
+        home = " and the home directory in full" if text.startswith("~") else ""
         raise NotAFile(f"`{text}` is a relative path", hint=f"give the whole path, from `/` on{home}")
     return text
 
@@ -113,7 +113,7 @@ def _follow(path: str) -> str:
         if part in ("", "."):
             continue
         if part == "..":
-            at = os.path.dirname(at)  # of the real folder: links are behind us
+            at = os.path.dirname(at)  # of the real directory: its links are resolved
             continue
         step = os.path.join(at, part)
         if at == "/proc" and (part.isdecimal() or part in ("self", "thread-self")):
@@ -128,7 +128,7 @@ def _follow(path: str) -> str:
             continue
         links += 1
         if links > MAX_LINKS:
-            raise NotAFile(f"`{path}` goes round in circles of links", hint="give the path of a file")
+            raise NotAFile(f"`{path}` leads through a loop of links", hint="give the path of a file")
         if target.startswith("/"):
             at = "/"
         ahead.extend(target.split("/")[::-1])
@@ -154,7 +154,7 @@ class RealPaths:
             raise ValueError(str(error)) from error
 
 
-# Linux opens a folder for passing through only, which takes no right to list it.
+# Linux opens a directory for passing through only, which needs no right to list it.
 _PASS: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 
 

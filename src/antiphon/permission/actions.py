@@ -22,7 +22,7 @@ Wanted: TypeAlias = v1.RequestPermission | v1.ReadTextFile | v1.WriteTextFile | 
 
 
 def action_of(request: Wanted, workspace: "Workspace | None") -> Action:
-    """The action behind a request of a session that works there. What cannot be made out for sure is marked so, and asked about."""
+    """Return the action of a request, in the directories of its session. What cannot be determined is marked, and the user is asked."""
     cwd, roots, home = _directories(workspace)
     resolve = RealPaths()
     match request:
@@ -46,7 +46,7 @@ def action_of(request: Wanted, workspace: "Workspace | None") -> Action:
 def texts_shown(
     request: v1.RequestPermission, workspace: "Workspace | None"
 ) -> dict[str, list[tuple[str | None, str]]]:
-    """The old and new texts in the diffs of a question, by the real path of the file."""
+    """The old and new texts in the diffs of a permission request, by the real path of the file."""
     cwd, roots, home = _directories(workspace)
     where = PathResolver(cwd, roots, home, os.path.realpath)
     shown: dict[str, list[tuple[str | None, str]]] = {}

@@ -1,6 +1,6 @@
 """The gate: decides what an agent may do, by the policy, by what is remembered, and by asking.
 
-One policy decides questions for permission, writes of files and commands, so an agent that never asks gets nothing for free. Rules:
+One policy decides permission requests, file writes and commands, so an agent that never asks is allowed no more than others. Rules:
 
 1. What is in doubt is asked, and only a person may allow it: a deny that may match, a policy that cannot be read, a store that cannot be
    used, a rule in it that means nothing.
@@ -83,7 +83,7 @@ def allowing(options: Sequence[v1.PermissionOption], option_id: str | None, *, a
 
 
 def rejecting(options: Sequence[v1.PermissionOption], option_id: str | None, *, always: bool) -> str | None:
-    """The option that rejects: the one the user picked, else the one that fits, else any. None: the agent takes no for no answer."""
+    """The option that rejects: the one the user picked, else the one that fits, else any. None: the agent offers no option that rejects."""
     picked = _of_id(options, option_id)
     if picked is not None and picked.kind.known and picked.kind in (Kind.REJECT_ONCE, Kind.REJECT_ALWAYS):
         return picked.option_id
@@ -176,7 +176,7 @@ Ask: TypeAlias = Callable[[Question], PermissionChoice | Awaitable[PermissionCho
 
 @dataclass(frozen=True, slots=True)
 class _Settled:
-    """What came of it all."""
+    """The outcome of one decision."""
 
     verdict: Verdict
     source: str
@@ -212,7 +212,7 @@ class PermissionGate:
     """Decides for one agent: give `permission` to `connect`, and the files and terminals that it guards.
 
     Without `ask` there is no user to ask, and `on_ask` decides what happens to such requests: they are denied, denied and noted as a
-    failure, or allowed. `broken` says what is wrong with the files of the policy: then everything is asked, and nothing allowed.
+    failure, or allowed. `broken` is what is wrong with the files of the policy: then the user is asked about everything, and nothing is allowed unasked.
     `workspace` is that of everything that asks, for callers that attach no sessions.
     """
 
@@ -272,7 +272,7 @@ class PermissionGate:
     async def permission(self, request: v1.RequestPermission, ask: Ask | None = None) -> v1.PermissionResult:
         """Answer a permission request. `ask` replaces the function that asks the user, for this request only.
 
-        The `_meta` of the result tells an agent of ours what decided, so that it does not take the policy for the user.
+        The `_meta` of the result names what decided, for agents of ours, so that it does not take the policy for the user.
 
         Raises:
             RequestError: it is denied, and the agent offers no option that rejects.

@@ -89,7 +89,7 @@ class Memory:
 async def forget_closed(decisions: "DecisionStore") -> list[Advice]:
     """Remove stored answers that allow more than was shown, and return a sentence about each for the user.
 
-    They do not count in any case; this is for the start of a program, so that the user hears of them once.
+    They do not count in any case; this is for the start of a program, so that the user is shown them once.
     """
     texts = []
     try:

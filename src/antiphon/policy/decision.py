@@ -335,5 +335,5 @@ def decide_read_only(action: Action, rules: Rules) -> Ruling:
     if ruling.verdict is Verdict.ALLOW or ruling.rule is not None:
         return ruling
     return Ruling(
-        Verdict.DENY, None, ruling.source, f"Who only looks may read and search, and this is `{action.kind}`."
+        Verdict.DENY, None, ruling.source, f"A reviewer may only read and search, and this is `{action.kind}`."
     )

@@ -102,7 +102,7 @@ class RunContext:
                 return True
             if self.changed and not exists(f"{here}/.git"):
                 return True
-            # git passes over a directory `.git` that is no repository, and looks further up. It never passes over a file `.git`.
+            # git passes over a directory `.git` that is not a repository, and looks further up. It never passes over a file `.git`.
             if not here or exists(f"{here}/.git/HEAD") or (exists(f"{here}/.git") and not exists(f"{here}/.git/.")):
                 return False
             here = here.rpartition("/")[0]

@@ -153,7 +153,7 @@ class CallInput(msgspec.Struct):
     """What was found.
 
     `unread` means that there is more, in a form that we do not read; `strange` that there is text under a name we do not know,
-    which matters if the call changes files. `changes` means that it brings text to write, `opaque` that it is no object at all.
+    which matters if the call changes files. `changes` means that it brings text to write, `opaque` that it is not an object at all.
     """
 
     command: str | None = None

@@ -109,7 +109,7 @@ class RuleMatcher:
         if action.words is not None:
             line = CommandLine.of_words(action.words)
         elif action.command:
-            from antiphon.policy.shell import read_line  # late: most calls are no commands
+            from antiphon.policy.shell import read_line  # late: most calls are not commands
 
             line = read_line(action.command)
         else:

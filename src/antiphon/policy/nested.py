@@ -286,7 +286,7 @@ class _Search:
         while at < len(words) and _SHELL_OPTIONS.fullmatch(words[at] or ""):
             at += 1
         script = words[at + 1] if at + 1 < len(words) and _SHELL_SCRIPT.fullmatch(words[at] or "") else None
-        # `bash -c -x SCRIPT`: the script is the first word that is no option.
+        # `bash -c -x SCRIPT`: the script is the first word that is not an option.
         if script is None or script[:1] in ("-", "+") or not (name in _READABLE or base_name(name) in _READABLE):
             self._anything(words)
         else:

@@ -37,7 +37,7 @@ def program_name(word: str) -> str:
 
 
 _ENDS_WITH_A_DIGIT = ("m4",)
-"""Interpreters whose own name ends with a digit, which is no version: what begins like them is taken for them."""
+"""Interpreters whose own name ends with a digit, which is not a version: what begins like them is taken for them."""
 
 
 def base_name(word: str) -> str:

@@ -85,7 +85,7 @@ def read(
         RequestError: -32602 (or -32700), if these are params and no rule makes sense of them.
         RemoteProtocolError: the same for a result.
     """
-    # Some dialect fields are legal extras to the strict decoder and would vanish without a word; their names are hints.
+    # Some dialect fields are legal extras to the strict decoder and would be dropped silently; their names are hints.
     hints = dialects.hints.get((method, half))
     if hints is None or not _mentions(raw, hints):
         try:

@@ -398,7 +398,7 @@ class AnalysisBuilder:
             return
         self._know(turn.session, "seen", turn.message)
         if self._conversation.version in (None, 1) or "stopReason" in as_object(msg.get("result")):
-            # Later versions only accept the prompt with it, and say in an update that they are idle again.
+            # Later versions only accept the prompt with it, and report in an update that they are idle again.
             self._turns.end(turn, shown.t, as_text(as_object(msg.get("result")).get("stopReason")))
 
     def _agree(self, result: JsonObject) -> None:

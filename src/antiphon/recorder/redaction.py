@@ -296,7 +296,7 @@ def _home_pattern(home: str, user: str) -> re.Pattern[str]:
 
 
 def redact_file(source: str, target: str, what: frozenset[str]) -> tuple[int, int]:
-    """Write the recording `source` redacted to `target`: how many lines were written, and how many were no JSON and left out.
+    """Write the recording `source` redacted to `target`: how many lines were written, and how many were not JSON and left out.
 
     It is read twice: a secret that gives itself away only at the end is hidden in the beginning too.
 
@@ -323,7 +323,7 @@ def redact_file(source: str, target: str, what: frozenset[str]) -> tuple[int, in
                     files.write(redactor.line(line.rstrip(b"\r\n")) + b"\n")
                 else:
                     left_out += 1
-                    files.write(note(0, "a line that is no JSON was left out", bytes=len(line)))
+                    files.write(note(0, "a line that is not JSON was left out", bytes=len(line)))
         finally:
             files.close()
     return written, left_out

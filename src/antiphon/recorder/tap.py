@@ -121,7 +121,7 @@ def _wait(fd: int, event: int) -> None:
 
 
 SILENCE = 0.5
-"""Seconds without a word after the agent has exited, until a process that it left behind with its output is not waited for."""
+"""Seconds without output after the agent has exited, after which processes that it left running are not waited for."""
 
 STDIN_GRACE = 2.0
 """Seconds that an agent whose reader is gone may take to end by itself, before TERM."""

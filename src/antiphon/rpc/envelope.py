@@ -37,7 +37,7 @@ MAX_ID: Final = 1024
 
 
 NOISE_KEPT: Final = 4096
-"""Bytes kept of a line that is no protocol: enough to see what it was."""
+"""Bytes kept of a line that is not protocol: enough to see what it was."""
 
 
 class _Part(msgspec.Struct, frozen=True, gc=False):
@@ -187,7 +187,7 @@ def _clipped(line: Line) -> bytes:
 
 
 def _error(raw: Raw) -> ErrorObject:
-    """An error object, whatever shape it has: a code that is no integer must not hide the message."""
+    """An error object, whatever shape it has: a code that is not an integer must not hide the message."""
     try:
         return _open_error(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,7 +1,7 @@
 """One message on the wire: when, in which direction, and its bytes. Reads the line format of recordings.
 
 A line of a recording is a JSON object: `{"t": seconds, "dir": "c2a" | "a2c", "msg": the message as sent}`, where `raw` takes the
-place of `msg` for a line that was no JSON. Where even the text is not what was sent, because that was no UTF-8, `base64` holds the
+place of `msg` for a line that was not JSON. Where even the text is not what was sent, because that was not UTF-8, `base64` holds the
 bytes. Other keys are allowed, and so are lines of other kinds (`"dir": "note"`): they are skipped.
 """
 
@@ -60,7 +60,7 @@ class Direction(StrEnum):
 
 
 class _NoJson:
-    """What stands in `Entry.msg` for a line that is no JSON; null is JSON, so None cannot."""
+    """What stands in `Entry.msg` for a line that is not JSON; null is JSON, so None cannot."""
 
     def __repr__(self) -> str:
         return "NO_JSON"
@@ -146,7 +146,7 @@ class RecordingReader:
 
     messages: int = 0
     undecodable: int = 0
-    """Lines of the file that are no JSON object, and bytes on the wire that were no JSON."""
+    """Lines of the file that are not JSON objects, and bytes on the wire that were not JSON."""
     skipped: int = 0
     """Lines of another kind: notes, headers, another tool's remarks."""
     lines: int = 0

@@ -67,7 +67,7 @@ class Pairs:
 
 
 def _key(direction: Direction, entry: Entry) -> Key:
-    """Python takes 1, 1.0 and True for the same key, so the type is part of it. Lists and objects are no ids: all are one."""
+    """Python takes 1, 1.0 and True for the same key, so the type is part of it. Lists and objects are not ids: all are one."""
     id = entry.msg.get("id")
     return direction, type(id).__name__, id if isinstance(id, str | int | float) else None
 
@@ -405,7 +405,7 @@ class TrafficState:
 
 
 def is_malformed(entry: Entry) -> bool:
-    """Whether a line is no message that could be answered properly."""
+    """Whether a line is not a message that could be answered properly."""
     msg = entry.msg
     if not isinstance(msg, dict) or msg.get("jsonrpc") != "2.0":
         return True

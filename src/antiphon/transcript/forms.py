@@ -101,7 +101,7 @@ def _number(line: str, field: v1.IntegerProperty | v1.NumberProperty) -> int | f
         value = int(line) if isinstance(field, v1.IntegerProperty) else float(line)
     except ValueError:
         raise Wrong(
-            "this is no whole number" if isinstance(field, v1.IntegerProperty) else "this is no number"
+            "this is not a whole number" if isinstance(field, v1.IntegerProperty) else "this is not a number"
         ) from None
     if value != value or (field.minimum is not None and value < field.minimum):
         raise Wrong(f"at least {field.minimum}")

@@ -41,7 +41,7 @@ class Transport(ABC):
     """Frames out, frames in. One frame is one line."""
 
     noisy = False
-    """Whether lines that are no protocol are to be expected, as from a program that may also print."""
+    """Whether lines that are not protocol are to be expected, as from a program that may also print."""
 
     routed = False
     """Whether each frame is handed to `route` instead of being written into `out`."""

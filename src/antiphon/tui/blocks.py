@@ -306,7 +306,7 @@ class Splitter:
 
     def _blank(self) -> None:
         if self._kind == "list":
-            self._add("")  # the next line says whether it goes on
+            self._add("")  # the next line shows whether it goes on
         else:
             self._emit()
             self._gap = True
@@ -353,7 +353,7 @@ class Splitter:
     def _emit(self) -> None:
         if text := "\n".join(self._lines).rstrip("\n"):
             self._done.append(Block(text, self._gap))
-            self._gap = False  # until a blank line, or a kind of line, says otherwise
+            self._gap = False  # until a blank line, or a kind of line, changes it
             if self._kind in ("fence", ""):
                 self._gap = True
         self._lines, self._size, self._kind, self._fence = [], 0, "", ""

@@ -127,7 +127,7 @@ class Chat:
         self._since: float | None = None
         self._about_to_leave = False
 
-    # What others ask of it.
+    # For the window and the commands.
 
     @property
     def session(self) -> "ClientSession":

@@ -61,7 +61,7 @@ class MessageOnItsWay:
     message: Message
     asked: Message | None
     number: int
-    """Which of its kind the request is in this scenario, from 1; 0 where this is no response."""
+    """Which of its kind the request is in this scenario, from 1; 0 where this is not a response."""
 
     def answers(self, method: str, number: int | None = None) -> bool:
         """Whether it answers a method of the client's."""

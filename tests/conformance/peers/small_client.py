@@ -28,7 +28,7 @@ def say(message: "dict[str, Any]") -> None:
 def read_message(line: bytes) -> "dict[str, Any]":
     try:
         message = json.loads(line)
-    except ValueError:  # a line that is no message
+    except ValueError:  # a line that is not a message
         return {}
     return message if isinstance(message, dict) else {}
 

@@ -64,6 +64,6 @@ for line in filter(str.strip, sys.stdin):
             case {"method": str()} | {"id": _, "result": _} | {"id": _, "error": _}:
                 pass  # told something that we do not know, or answered what we did not ask
             case _:
-                refuse(None, -32600, "That is no request")
+                refuse(None, -32600, "That is not a request")
     except ValueError:
-        refuse(None, -32700, "That is no JSON")
+        refuse(None, -32700, "That is not JSON")

@@ -73,7 +73,7 @@ async def test_a_deleted_session_is_gone_with_the_engine_sessions(at: Place) -> 
         with pytest.raises(RequestRefused) as caught:
             await client.load(id)
         assert caught.value.code == Code.RESOURCE_NOT_FOUND
-        await client.agent.delete_session(id)  # twice is no error
+        await client.agent.delete_session(id)  # twice is not an error
     async with connected(at) as client:
         assert [each async for each in client.agent.list_sessions(at.folder)] == []
 

@@ -138,5 +138,5 @@ def test_while_it_is_only_to_look_the_hook_lets_nothing_pass_but_reading(tmp_pat
 def test_a_read_only_session_is_held_to_it_also_without_rules(tmp_path: Path) -> None:
     here = session(str(tmp_path))
     here.host.read_only = True
-    why = "Who only looks may read and search, and this is `execute`. It did not run, and nothing was changed."
+    why = "A reviewer may only read and search, and this is `execute`. It did not run, and nothing was changed."
     assert decision_of(here, "Bash", command="touch x") == ("deny", why)

@@ -78,7 +78,7 @@ async def test_sessions_are_listed_also_those_of_a_terminal_and_are_forked_and_d
         again = await client.load(terminal.session_id)
         assert again.text == "echo: a song from the terminal"
         await client.session.close()
-        for _ in range(2):  # twice is no error
+        for _ in range(2):  # twice is not an error
             await client.agent.delete_session(terminal.session_id)
         assert [each.session_id async for each in client.agent.list_sessions(at.folder)] == [ours.id]
 

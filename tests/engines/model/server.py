@@ -110,7 +110,7 @@ class Model(ThreadingHTTPServer, Generic[Asked, Step]):
         raise AssertionError(f"nothing is queued for {asked}")
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A program that hangs up is no error; anything else is shown as usual."""
+        """A program that hangs up is not an error; anything else is shown as usual."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 

@@ -442,7 +442,7 @@ def _meant(message: object, found: str) -> Iterator[tuple[str, object]]:
         value = message
         try:
             for name, number in re.findall(r"(\w+)|\[(\d+)\]", place):
-                value = value[name] if name else value[int(number)]  # type: ignore[index]  # what does not fit is no place
+                value = value[name] if name else value[int(number)]  # type: ignore[index]  # what does not fit is not a place
         except (KeyError, IndexError, TypeError):
             continue
         yield place, value

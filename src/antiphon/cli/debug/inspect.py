@@ -28,7 +28,7 @@ EPILOG: Final = """\
 FILE has one JSON object per line, as `antiphon record` writes them: {"t": seconds, "dir": "c2a" or "a2c", "msg": the message}. Lines of
 other kinds are skipped.
 
-Without options it prints who the peers are, the turns with their tool calls and permission requests, errors, protocol violations, sizes,
+Without options it prints the names of both peers, the turns with their tool calls and permission requests, errors, protocol violations, sizes,
 and what was slow. If you choose messages, these are drawn as a diagram; several choices are combined. GLOB matches methods and kinds of
 updates: `fs/*`, `tool_call*`. With --json the choice applies to the list of --messages.
 

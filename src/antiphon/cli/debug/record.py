@@ -198,7 +198,7 @@ def _rewrite(options: _Options, command: list[str]) -> int:
             raise Misused(f"`{options.source}` cannot be read: {why}", hint="name a recording with `--from`") from error
         raise _no_file(path, error) from error
     if not options.quiet:
-        what_not = f"; {left_out} that were no JSON were left out" if left_out else ""
+        what_not = f"; {left_out} that were not JSON were left out" if left_out else ""
         sys.stderr.write(f"antiphon record: {lines} lines to {_shown(path)}{what_not}\n")
     return 0
 

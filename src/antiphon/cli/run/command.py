@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["CANCELLED", "STDIN_TIMEOUT", "RunPrompt", "StopSignal", "parser", "read_prompt", "run", "stop_signals"]
 
 # --- signals and the time limit --------------------------------------------------------------------------------------
-# The first signal is polite: the turn is cancelled. The second ends the agent with everything it started, and us, at once. Plain
+# The first signal cancels the turn. The second ends the agent with everything it started, and us, at once. Plain
 # signal handlers, not the loop's: they run also while a write waits for a reader.
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -50,7 +50,7 @@ class StopSignal:
             self.cancel_run()
 
     def handle_signal(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal: the first one is polite, the second ends everything."""
+        """Handle a signal: the first one cancels the run, the second ends everything."""
         if self.why is not None:
             self.at_once()
         self.stop("cancelled")
@@ -125,7 +125,7 @@ def _prepared(options: Options) -> "tuple[RunPrompt, str]":
 
 # --- the prompt: arguments, a file, stdin ----------------------------------------------------------------------------
 # Rule 1: what the user writes as a prompt may mention files (`@path`). What comes on stdin beside it is only data, and an `@` in it
-# only an @: it may be anyone's text.
+# only an @: other people may have written it.
 # Rule 2: every wait ends. With a prompt in the arguments, a stdin without data is ignored after a moment; `-` waits for it.
 
 STDIN_TIMEOUT: Final = 3.0

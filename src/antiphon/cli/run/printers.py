@@ -134,7 +134,7 @@ class TextPrinter:
     def decided(self, entry: "AuditEntry") -> None:
         if entry.verdict != "allow" and entry.source != "user":  # the user knows of their own answer
             self._note(
-                f"✗ denied ({entry.kind}): {exact_line(entry.subject or entry.tool or 'it did not say what')}: {entry.why}",
+                f"✗ denied ({entry.kind}): {exact_line(entry.subject or entry.tool or 'it did not name the action')}: {entry.why}",
                 "yellow",
             )
 

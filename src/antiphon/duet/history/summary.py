@@ -244,7 +244,7 @@ def _first_lines(content: Sequence[v1.ToolContent]) -> str:
 
 
 def text_of(prompt: Sequence[v1.ContentBlock]) -> str:
-    """A prompt as text: what is no text is named in its position."""
+    """A prompt as text: what is not text is named in its position."""
     parts: list[str] = []
     for block in prompt:
         match block:

@@ -377,7 +377,7 @@ class JointHistory:
         await self._notice_now("This session is not being saved", f"{sentence}. {rest}{f': {hint}' if hint else ''}.")
 
     async def _notice_now(self, title: str, description: str) -> None:
-        """Show something at once: it is no part of the history."""
+        """Show something at once: it is not part of the history."""
         session = self._session
         severity = v1.NoticeSeverity.WARNING if self._reason is not None else v1.NoticeSeverity.INFO
         if session.closed:

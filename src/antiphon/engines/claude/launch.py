@@ -134,7 +134,7 @@ _TIMES_IN_HEADERS: Final = 2
 class ServerFile:
     """The file with the MCP servers: made when a process first needs it, and kept for the next one until it is removed.
 
-    Where the system can, it is no file on a disk but memory of ours that has a name: it is gone when we are, however that happens.
+    Where the system can, it is not a file on a disk but memory of ours that has a name: it is gone when we are, however that happens.
     """
 
     def __init__(self, servers: "Iterable[v1.McpServer]") -> None:

@@ -53,7 +53,7 @@ async def list_threads(hub: "CodexHub", query: v1.ListSessions) -> v1.ListSessio
 
 
 async def delete_thread(hub: "CodexHub", session_id: str) -> None:
-    """Delete a thread. One that does not exist is no error.
+    """Delete a thread. One that does not exist is not an error.
 
     Raises:
         RequestError: the server refuses, or ends.

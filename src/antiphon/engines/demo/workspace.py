@@ -150,7 +150,7 @@ async def read(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
 
 @command("edit", "Write a line into a file, after you allowed it", "PATH [TEXT]")
 async def edit(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
-    """Adds a line at the end. The question for permission shows the change."""
+    """Adds a line at the end. The permission request shows the change."""
     path = _arguments(rest, "/edit PATH [TEXT]", 1000)[0]
     added = (
         rest.strip().removeprefix(path).strip() if rest.strip().startswith(path) else " ".join(shlex.split(rest)[1:])

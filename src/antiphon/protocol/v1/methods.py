@@ -40,7 +40,7 @@ __all__ = [
     "WRITE_TEXT_FILE",
 ]  # fmt: skip
 
-# Unions are no classes to a type checker, so these two need an explicit type.
+# Unions are not classes to a type checker, so these two need an explicit type.
 _Elicitation = cast("type[elicitation.CreateElicitation]", elicitation.CreateElicitation)
 _Answer = cast("type[elicitation.CreateElicitationResult]", elicitation.CreateElicitationResult)
 _AnyJson = cast("type[Json]", Json)

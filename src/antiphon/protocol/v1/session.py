@@ -60,7 +60,7 @@ class LoadSessionResult(Model, frozen=True):
 
 
 class ResumeSession(Model, frozen=True):
-    """Open an earlier session without hearing its history."""
+    """Open an earlier session without its history."""
 
     session_id: SessionId
     cwd: str
@@ -136,7 +136,7 @@ class ListSessionsResult(Model, frozen=True):
 
 
 class CloseSession(Model, frozen=True):
-    """Stop a session and free what it holds."""
+    """Close a session and release what it holds."""
 
     session_id: SessionId
 
@@ -197,7 +197,7 @@ class SessionStatus(Model, frozen=True):
 
 @unstable
 class SessionStatusResult(Model, frozen=True):
-    """Whether it is."""
+    """Whether the session is open."""
 
     status: SessionState
 

@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 DEEPEST: Final = 200
-"""Levels of nesting that are compared. What is deeper is no message of this protocol, and would cost us the stack."""
+"""Levels of nesting that are compared. What is deeper is not a message of this protocol, and would cost us the stack."""
 
 SHOWN: Final = 200
 """Characters of a value that a sentence shows."""
@@ -120,7 +120,7 @@ def signature(entry: Entry) -> tuple[str, str | None]:
 def label(entry: Entry) -> str:
     """A line in two words."""
     kind, method = signature(entry)
-    names = {"noise": "a line that is no JSON", "answer": "an answer", "other": "JSON that is no message"}
+    names = {"noise": "a line that is not JSON", "answer": "an answer", "other": "JSON that is not a message"}
     if method is None:
         return names[kind]
     return method if _METHOD.fullmatch(method) else _shown(method)  # it is text of a peer, and goes to a terminal

@@ -7,7 +7,7 @@ Everything in a recording may come from an attacker. Text is escaped where it be
 nodes of it and nothing else, and the policy in the head of the page lets no script or style run but the ones whose hashes are
 listed there.
 
-    markup.py     HTML in which everything is escaped that is no markup
+    markup.py     HTML in which everything is escaped that is not markup
     timeline.py   the picture: turns, tool calls, waits and traffic over one axis of time
     tables.py     the head of the page, and its tables
     data.py       the messages as JSON for the script

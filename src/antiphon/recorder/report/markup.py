@@ -1,4 +1,4 @@
-"""HTML that no content can break out of: everything that is no markup is escaped when it goes into an element."""
+"""HTML that no content can break out of: everything that is not markup is escaped when it goes into an element."""
 
 from html import escape
 from typing import Final

@@ -102,7 +102,7 @@ def _inner(style: ViewStyle) -> int:
 
 
 def _arrow(row: DiagramRow, style: ViewStyle) -> str:
-    """Exactly as wide as there is room between the lanes. The words stand where the speaker is, the name first as one reads."""
+    """Exactly as wide as there is room between the lanes. The text stands at the sender's side, the name first in reading order."""
     shown, signs = row.first, style.signs
     width = _inner(style)
     name, label = _words(row, style)

@@ -22,7 +22,7 @@ def utf8(entry: Entry, state: TrafficState) -> list[str] | None:
     try:
         entry.raw.decode()
     except UnicodeDecodeError as error:
-        return [f"byte {error.start + 1} of the line is no UTF-8"]
+        return [f"byte {error.start + 1} of the line is not UTF-8"]
     return None
 
 
@@ -32,10 +32,10 @@ def utf8(entry: Entry, state: TrafficState) -> list[str] | None:
     Level.MUST,
     "Every line is one JSON value; nothing else is written where messages go.",
     link="transports#stdio",
-    fix="Write logs and everything else that is no message to stderr.",
+    fix="Write logs and everything else that is not a message to stderr.",
 )
 def json(entry: Entry, state: TrafficState) -> list[str] | None:
-    return ["the line is no JSON"] if entry.is_noise else []
+    return ["the line is not JSON"] if entry.is_noise else []
 
 
 @rule(
@@ -99,7 +99,7 @@ def shape(entry: Entry, state: TrafficState) -> list[str] | None:
     Level.MUST,
     "The id of a request is a string or an integer.",
     link="overview#communication-model",
-    fix="Count requests, or give them strings; null, fractions, lists and objects are no ids.",
+    fix="Count requests, or give them strings; null, fractions, lists and objects are not ids.",
     on=["request"],
 )
 def id_type(entry: Entry, state: TrafficState) -> list[str] | None:
@@ -128,7 +128,7 @@ def id_unique(entry: Entry, state: TrafficState) -> list[str] | None:
     Level.MUST,
     "Every answer has an id; it is null where the id of the request could not be read.",
     link="overview#communication-model",
-    fix="Write `id` into every answer, as null into the error for a line that is no JSON.",
+    fix="Write `id` into every answer, as null into the error for a line that is not JSON.",
     on=["answer"],
 )
 def answer_id(entry: Entry, state: TrafficState) -> list[str] | None:
@@ -157,7 +157,7 @@ def answer_known(entry: Entry, state: TrafficState) -> list[str] | None:
     if state.initialize is None:
         return None  # the recording begins later than the connection, and so may the request be missing
     if as_object(entry.msg.get("error")).get("code") == Code.PARSE_ERROR and state.malformed[entry.dir.other]:
-        return None  # an id that was found in a line which is no JSON, so that the peer does not wait for ever
+        return None  # an id that was found in a line which is not JSON, so that the peer does not wait for ever
     alike = state.pairs.similar_to(entry)
     if alike is not None:
         return [f"the id {shown(id)} is not that of `{alike.method}`, which was asked with {shown(alike.msg['id'])}"]
@@ -170,7 +170,7 @@ def answer_known(entry: Entry, state: TrafficState) -> list[str] | None:
     Level.MUST,
     "A notification is never answered, not even with an error.",
     link="overview#error-handling",
-    fix="Drop notifications that are not understood, without a word.",
+    fix="Ignore notifications that are not understood.",
     on=["answer"],
 )
 def answer_to_notification(entry: Entry, state: TrafficState) -> list[str] | None:

@@ -16,7 +16,7 @@ REQUEST_CANCELLED = -32800
     Level.ADVICE,
     "Messages, thoughts and tool calls come within a turn: none before its prompt and none after its answer.",
     link="prompt-turn#the-prompt-turn-lifecycle",
-    fix="Answer `session/prompt` when everything has been sent, and send news between turns by other updates.",
+    fix="Answer `session/prompt` when everything has been sent, and use other updates between turns.",
     on=HISTORY_UPDATES,
 )
 def answer_last(entry: Entry, state: TrafficState) -> list[str] | None:
@@ -160,7 +160,7 @@ def announced(entry: Entry, state: TrafficState) -> list[str] | None:
         return None
     if id in session.calls:
         return [] if session.calls[id].announced else None  # it was reported when it was named first
-    what = "`tool_call_update`" if entry.method == "session/update" else "a question for permission"
+    what = "`tool_call_update`" if entry.method == "session/update" else "a permission request"
     return [f"{what} names the tool call {shown(id)}, which no `tool_call` has announced"]
 
 

@@ -40,7 +40,7 @@ COMMANDS = [
     ("a failure that printed nothing", "Exit code 1", "Error: Exit code 1", True, (["Exit code 1"], 1, "")),
     ("a command that was not run", "<tool_use_error>Bad input</tool_use_error>", "Error: Bad input", True,
      (["```\nBad input\n```"], None, "Bad input")),
-    ("a code that is no failure", "", ran(returnCodeInterpretation="No matches found"), None,
+    ("a code that is not a failure", "", ran(returnCodeInterpretation="No matches found"), None,
      (["No matches found"], None, "[No matches found]")),
     ("colours", "", ran(stdout="\x1b[31mred\x1b[0m"), None, (["```console\nred\n```"], 0, "\x1b[31mred\x1b[0m")),
     ("a fence", "", ran(stdout="```\nx\n```"), None, (["````console\n```\nx\n```\n````"], 0, "```\nx\n```")),

@@ -18,7 +18,7 @@ Modules in reading order:
     cancellation.py       `session/cancel`
     earlier_sessions.py   `session/list`, `delete`, `load`, `resume`, `fork` and `close`
     capabilities.py       a client that offers nothing, and requests for what the agent does not offer
-    robustness.py         lines that are no messages
+    robustness.py         lines that are not messages
     transport.py          the agent as a process
 """
 

@@ -58,10 +58,14 @@ async def _cancelled(
 
 @SUITE.scenario(
     "cancel-streaming",
-    "a user cancels while the agent talks",
+    "a user cancels while the agent sends a message",
     shows=(
-        _stops("cancel.talking", "while the agent talks", "Answer the prompt with `cancelled` when you have stopped."),
-        _next("cancel.talking-next", "while the agent talked"),
+        _stops(
+            "cancel.talking",
+            "while the agent sends a message",
+            "Answer the prompt with `cancelled` when you have stopped.",
+        ),
+        _next("cancel.talking-next", "while the agent sent a message"),
     ),
 )
 async def talking(run: AgentRun) -> None:

@@ -71,7 +71,7 @@ def _names(entry: Entry, file: Path) -> bool:
             "files.missing",
             "A turn ends if the client has no such file.",
             link="file-system#reading-files",
-            fix="Report to the model that there is no such file: that is no reason for the turn to hang.",
+            fix="Report to the model that there is no such file: that is not a reason for the turn to hang.",
         ),
         should(
             "files.missing-result",
@@ -137,7 +137,7 @@ def _holds(file: Path) -> str:
             "files.locked",
             "A turn ends if the client cannot write a file.",
             link="file-system#writing-files",
-            fix="Report to the model that it could not be written: that is no reason for the turn to hang.",
+            fix="Report to the model that it could not be written: that is not a reason for the turn to hang.",
         ),
         should(
             "files.locked-told",

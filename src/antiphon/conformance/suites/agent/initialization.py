@@ -322,9 +322,9 @@ async def zero(run: AgentRun) -> None:
     shows=(
         should(
             "version.word",
-            "A version that is no number is refused, or taken for an unknown one.",
+            "A version that is not a number is refused, or taken for an unknown one.",
             link="schema#protocolversion",
-            fix="Refuse a `protocolVersion` that is no number with -32602.",
+            fix="Refuse a `protocolVersion` that is not a number with -32602.",
         ),
         should(
             "version.again",

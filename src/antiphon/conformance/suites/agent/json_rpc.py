@@ -24,7 +24,7 @@ IDS: Final[dict[str, tuple[str, object]]] = {
     "id.large": ("the largest number that every language has", 2**53 - 1),
     "id.text": ("a text", "question-1"),
     "id.uuid": ("a UUID", "5f0c2a4e-8d1b-4c3e-9a77-0b6d2f1e4c58"),
-    "id.number-text": ("a text of digits, which is no number", "17"),
+    "id.number-text": ("a text of digits, which is not a number", "17"),
     "id.unicode": ("a text beyond ASCII, with line separators and pairs of surrogates", "né \u2028 \U0001f600 \u4e2d"),
 }
 """What an id is, and one of that kind."""

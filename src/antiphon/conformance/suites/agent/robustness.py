@@ -46,10 +46,10 @@ breaks("rpc.answer-to-notification", by=("junk.answer", "blank.ignored"))
 
 @SUITE.scenario(
     "junk",
-    "a client sends a line that is no JSON",
+    "a client sends a line that is not JSON",
     provokes=True,
     shows=(
-        _stays("junk.survives", "a line that is no JSON"),
+        _stays("junk.survives", "a line that is not JSON"),
         advice(
             "junk.answer",
             "A line that is not JSON is refused with -32700 and null for an id, or ignored.",
@@ -57,11 +57,11 @@ breaks("rpc.answer-to-notification", by=("junk.answer", "blank.ignored"))
             fix='Answer with {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}, or not at all.',
             needs=("junk.survives",),
         ),
-        _stays("utf8.survives", "a line that is no UTF-8"),
+        _stays("utf8.survives", "a line that is not UTF-8"),
     ),
 )
 async def junk(run: AgentRun) -> None:
-    sent = await run.wire.send_line(b"{this is no JSON")
+    sent = await run.wire.send_line(b"{this is not JSON")
     if not await survived(run, "junk.survives", sent):
         return
     await run.wire.silence(run.options.silence)
@@ -74,14 +74,14 @@ async def junk(run: AgentRun) -> None:
 
 @SUITE.scenario(
     "nonsense",
-    "a client sends JSON that is no message",
+    "a client sends JSON that is not a message",
     provokes=True,
     shows=(
-        _stays("nonsense.survives", "an object that is no message"),
-        _stays("scalar.survives", "JSON that is no object, such as a text, a number or null"),
+        _stays("nonsense.survives", "an object that is not a message"),
+        _stays("scalar.survives", "JSON that is not an object, such as a text, a number or null"),
         advice(
             "nonsense.refused",
-            "An object that is no message is refused with -32600 and null for an id.",
+            "An object that is not a message is refused with -32600 and null for an id.",
             link=LINK,
             fix='Answer with {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request"}}.',
             needs=("nonsense.survives",),

@@ -30,7 +30,7 @@ SUITE: Final[Suite[AgentRun]] = Suite(
     ),
 )
 
-SUITE.follows["wire.utf8"] = ("wire.json",)  # what is no UTF-8 is no JSON either
+SUITE.follows["wire.utf8"] = ("wire.json",)  # what is not UTF-8 is not JSON either
 SUITE.follows["capability.plan"] = SUITE.follows["capability.subagents"] = ("schema.draft",)  # only the draft has them
 
 

@@ -49,7 +49,7 @@ def _shows(entry: Entry) -> bool:
             "terminal.failing",
             "A turn in which a command failed is answered with a result.",
             link="terminals",
-            fix="Report the exit code to the model: a command that fails is no failure of the turn.",
+            fix="Report the exit code to the model: a command that fails is not a failure of the turn.",
         ),
     ),
 )
@@ -69,7 +69,7 @@ async def failing(run: AgentRun) -> None:
             "terminal.refused",
             "A turn ends if the client refuses to make a terminal.",
             link="terminals#executing-commands",
-            fix="Report to the model that the command could not be run: that is no reason for the turn to hang.",
+            fix="Report to the model that the command could not be run: that is not a reason for the turn to hang.",
         ),
         must(
             "terminal.refused-next",

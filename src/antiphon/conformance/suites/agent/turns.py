@@ -86,7 +86,7 @@ async def interrupted(
     begun: Callable[[], Awaitable[PendingRequest]],
     stop: Callable[[str], Awaitable[Entry]],
 ) -> None:
-    """Begin a turn, stop it and judge its end; again if that may have crossed with what stopped it, which is no fault."""
+    """Begin a turn, stop it and judge its end; again if that may have crossed with what stopped it, which is not a fault."""
     crossings = 0
     while True:
         pending = await begun()

@@ -8,7 +8,7 @@ Modules in reading order:
     failures.py         an agent that fails, exits, or does not exit
     file_system.py      `fs/…`
     initialization.py   `initialize` and the first session
-    stdio.py            lines in pieces, together, long, and lines that are no messages
+    stdio.py            lines in pieces, together, long, and lines that are not messages
     json_rpc.py         ids of all kinds, unknown methods, and what the client did not offer
     sessions.py         earlier sessions, modes and config options
     authentication.py   an agent that wants a user to sign in

@@ -43,7 +43,7 @@ def workspace(run: ClientRun) -> Path:
 
 
 def allowed(response: PeerResponse, how: str) -> PeerResponse:
-    """Go on unless the user or a policy refused: that is no fault. Any other error for a correct request is one.
+    """Go on unless the user or a policy refused: that is not a fault. Any other error for a correct request is one.
 
     Raises:
         Unseen: the client does not let the agent do this.

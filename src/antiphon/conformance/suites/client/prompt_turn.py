@@ -40,7 +40,7 @@ async def _asks(run: ClientRun, id: str, call: JsonObject, options: list[dict[st
     shows=(
         must(
             "permission.outcome",
-            "A question for permission is answered with an outcome: an option, or that the turn was cancelled.",
+            "A permission request is answered with an outcome: an option, or that the turn was cancelled.",
             link=LINK,
             fix="Implement `session/request_permission`: every client must.",
         ),

@@ -1,4 +1,4 @@
-"""Bytes on stdio: lines in pieces, lines together, long lines, and lines that are no messages."""
+"""Bytes on stdio: lines in pieces, lines together, long lines, and lines that are not messages."""
 
 from typing import Final
 
@@ -99,11 +99,11 @@ async def _comes(run: ClientRun, id: str, what: str, pending: PendingRequest) ->
     shows=(
         advice(
             "noise.lines",
-            "Lines that are no JSON, as a program that also prints sends them, are ignored.",
+            "Lines that are not JSON, as a program that also prints sends them, are ignored.",
             link=STDIO,
             fix=GO_ON,
         ),
-        advice("noise.objects", "JSON that is no message is ignored.", link=STDIO, fix=GO_ON),
+        advice("noise.objects", "JSON that is not a message is ignored.", link=STDIO, fix=GO_ON),
         should(
             "noise.stray",
             "A response without a request is ignored.",
@@ -125,9 +125,9 @@ async def noise(run: ClientRun) -> None:
         await run.wire.send_line(line)
         for line in (b"Loading model...", b"\x1b[32mINFO\x1b[0m {ready", b'{"jsonrpc":"2.0","method":', b"")
     ]
-    await run.survives("noise.lines", "lines that are no JSON", *sent)
+    await run.survives("noise.lines", "lines that are not JSON", *sent)
     sent = [await run.wire.send(one) for one in ({"foo": 1}, 7, None, "text", {"level": "info", "msg": "ready"})]
-    await run.survives("noise.objects", "JSON that is no message", *sent)
+    await run.survives("noise.objects", "JSON that is not a message", *sent)
     sent = [
         await run.wire.send({"jsonrpc": "2.0", "id": 987654, "result": {}}),
         await run.wire.send({"jsonrpc": "2.0", "id": "nobody", "error": {"code": -32603, "message": "?"}}),

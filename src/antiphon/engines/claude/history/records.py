@@ -218,7 +218,7 @@ def read_lines(path: Path, rows: list[RecordRow]) -> Iterator[tuple[RecordRow, b
 
 
 def mended(line: bytes) -> bytes:
-    """A line with whole characters: programs cut text by its length, and JavaScript writes the halves. Nothing when it is no JSON."""
+    """A line with whole characters: programs cut text by its length, and JavaScript writes the halves. Nothing when it is not JSON."""
     try:
         text = json.dumps(json.loads(line.decode(errors="replace")), ensure_ascii=False)
     except (ValueError, RecursionError):

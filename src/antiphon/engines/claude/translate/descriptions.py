@@ -313,7 +313,7 @@ def of_edit(values: _Values, cwd: str) -> _Content:
 
 
 def of_cell(values: _Values, _: str) -> _Content:
-    """The new text of a notebook's cell. It is no diff: that would have to be one of the whole file."""
+    """The new text of a notebook's cell. It is not a diff: that would have to be one of the whole file."""
     source = text(values, "new_source")
     return [shown_text(fenced(source, "" if values.get("cell_type") == "markdown" else "python"))] if source else []
 

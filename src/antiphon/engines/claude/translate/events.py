@@ -148,7 +148,7 @@ def usage_of(result: ResultLine) -> v1.Usage | None:
 
 
 def cost_of(result: ResultLine) -> v1.Cost | None:
-    """What the session has cost; None for what is no price."""
+    """What the session has cost; None for what is not a price."""
     dollars = result.total_cost_usd
     return v1.Cost(amount=dollars, currency="USD") if dollars is not None and 0 <= dollars <= MOST_TOKENS else None
 
@@ -369,7 +369,7 @@ _END: Final = 253_402_300_800
 
 
 def reset_moment(seconds: float | None) -> float | None:
-    """Return seconds since 1970, also from milliseconds; None for what is no time."""
+    """Return seconds since 1970, also from milliseconds; None for what is not a time."""
     if seconds is None or not 0 < seconds < _END * 1000:
         return None
     found = seconds / 1000 if seconds >= _IN_MILLISECONDS else float(seconds)

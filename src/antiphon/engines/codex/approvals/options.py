@@ -72,7 +72,7 @@ class ApprovalOption(msgspec.Struct, frozen=True):
 
 
 def decided(offers: list[ApprovalOption], chosen: v1.PermissionOption | None, argv: DecisionForms) -> JsonObject:
-    """Return the response. What was not an option is no approval."""
+    """Return the response. What was not an option is not an approval."""
     for offer in offers:
         if offer.option is chosen:
             return {"decision": offer.decision}

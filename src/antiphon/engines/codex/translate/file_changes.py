@@ -27,7 +27,7 @@ _MOVED: Final = re.compile(r"\n\nMoved to: [^\n]*\n?\Z")
 
 
 class BadPatch(ValueError):
-    """The text is no patch, or not one of this file."""
+    """The text is not a patch, or not one of this file."""
 
 
 class DiffHunk(msgspec.Struct, frozen=True):

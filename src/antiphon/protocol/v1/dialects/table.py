@@ -19,7 +19,7 @@ NULL_IS_ENOUGH: Final = (
     "session/close", "session/delete", "session/load", "session/resume", "session/set_mode", "session/set_model",
     "session/unarchive", "terminal/kill", "terminal/release", "terminal/wait_for_exit",
 )  # fmt: skip
-"""Calls whose answer may be empty. Not `mcp/message`: there, saying neither result nor error is a mistake."""
+"""Calls whose answer may be empty. Not `mcp/message`: there, sending neither a result nor an error is a mistake."""
 
 
 def _no_change(fields: Fields) -> Fields | None:

@@ -43,7 +43,7 @@ def _id_and_name(call: Fields) -> Fields | None:
 
 
 def _input_and_output(call: Fields) -> Fields | None:
-    """`{toolKind, input, output}`; an output that is no list of items is the raw one."""
+    """`{toolKind, input, output}`; an output that is not a list of items is the raw one."""
     output = "rawOutput" if items_of(call.get("output")) is None else "content"
     return in_turn(renamed("toolKind", "kind"), renamed("input", "rawInput"), renamed("output", output))(call)
 
@@ -99,7 +99,7 @@ class _CallRule(NamedTuple):
 # In this order: `output` becomes the content whose items the later rules look at.
 _CALL_RULES: Final = (
     _CallRule("tool call by id and name", BRIDGE, _id_and_name),
-    # In a question for permission these are legal extras.
+    # In a permission request these are legal extras.
     _CallRule("tool input and output", GO_CLIENT, _input_and_output, (b'"toolKind"',)),
     _CallRule("bare block in tool content", OPENCODE, each("content", _bare_block)),
     _CallRule("tool content by its fields", BANJO_WIRE, each("content", _by_its_fields)),
@@ -130,7 +130,7 @@ def _rules() -> Iterator[DialectRule]:
         for rule in _CALL_RULES:
             hints = rule.permission_hints if place is _in_permission else ()
             yield DialectRule(rule.name, rule.source, method, "params", place(rule.change), hints)
-    # A question for permission needs no title; a call that begins does.
+    # A permission request needs no title; a call that begins does.
     yield DialectRule("tool call without title", GO_CLIENT, "session/update", "params", _in_update(_without_title))
 
 
