@@ -1,4 +1,4 @@
-"""Ask an agent something and print what it says: `python examples/ask.py [words …]`."""
+"""Send a prompt to an agent and print its answer: `python examples/ask.py [words …]`."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""A client with handlers: it grants permission, gives up on a slow turn, and says what went wrong.
+"""A client with handlers: it grants permission, cancels a slow turn, and prints errors.
 
 `python examples/client.py PATH [-- COMMAND …]` asks an agent (the line counter beside this file unless a command is given) about PATH.
 """
@@ -11,17 +11,17 @@ from pathlib import Path
 from antiphon import AcpError, connect, v1
 from antiphon.client import Retry
 
-PATIENCE = 30.0
+TURN_TIMEOUT = 30.0
 """Seconds a turn may take."""
 
 
-def permit(asked: v1.RequestPermission) -> bool:
-    """Allow what only reads; anything else is up to a person, and there is none here."""
-    return asked.tool_call.kind == v1.ToolKind.READ
+def permit(request: v1.RequestPermission) -> bool:
+    """Allow reading. Anything else needs a person, and no person is asked here."""
+    return request.tool_call.kind == v1.ToolKind.READ
 
 
 def show(update: v1.Update) -> None:
-    """Print what a person would want to see."""
+    """Print messages and tool calls."""
     match update:
         case v1.AgentMessageChunk(content=v1.TextBlock(text=text)):
             print(text)
@@ -34,18 +34,18 @@ def show(update: v1.Update) -> None:
 
 
 async def main(path: Path, command: list[str]) -> int:
-    """One session, one turn. The agent may read where the file is, and nothing else."""
+    """One session, one turn. The agent may read the directory of the file, and nothing else."""
     try:
         async with connect(command, permission=permit, retry=Retry(delays=())) as agent:
             session = await agent.new_session(path.parent)
-            async with asyncio.timeout(PATIENCE), session.prompt(str(path)) as turn:
+            async with asyncio.timeout(TURN_TIMEOUT), session.prompt(str(path)) as turn:
                 async for update in turn:
                     show(update)
             print(f"({turn.result.stop_reason})")
     except TimeoutError:
         print("error: the turn took too long and was cancelled", file=sys.stderr)
         return 1
-    except AcpError as error:  # it did not start, died, refused, or spoke nonsense: each says what and why
+    except AcpError as error:  # it did not start, ended, refused, or broke the protocol: the error has the reason
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
@@ -54,7 +54,7 @@ async def main(path: Path, command: list[str]) -> int:
 if __name__ == "__main__":
     if not sys.argv[1:]:
         sys.exit("usage: client.py PATH [-- COMMAND …]")
-    what, _, *other = sys.argv[1:] if len(sys.argv) > 2 else [*sys.argv[1:], "--"]
+    path, _, *other = sys.argv[1:] if len(sys.argv) > 2 else [*sys.argv[1:], "--"]
     command = other or [sys.executable, str(Path(__file__).with_name("tool_agent.py"))]
     with suppress(KeyboardInterrupt):
-        sys.exit(asyncio.run(main(Path(what).absolute(), command)))
+        sys.exit(asyncio.run(main(Path(path).absolute(), command)))

@@ -1,4 +1,4 @@
-"""An agent, whole: `python hello.py` in an editor."""
+"""A complete agent: an editor starts it with `python hello.py`."""
 
 from antiphon import Agent, AgentTurn
 
@@ -7,7 +7,7 @@ agent = Agent("hello", version="1.0")
 
 @agent.on
 async def prompt(turn: AgentTurn) -> None:
-    """Answer whatever the user says."""
+    """Answer a prompt of the user."""
     await turn.say(f"Hello! You said: {turn.text}")
 
 

@@ -19,21 +19,21 @@ async def main() -> None:
     sessions: set[str] = set()
 
     def initialize(_: v1.Initialize) -> v1.InitializeResult:
-        router.on_request(m.NEW_SESSION, new_session)  # not before: a client has to introduce itself first
+        router.on_request(m.NEW_SESSION, new_session)  # not before: `initialize` comes first
         info = v1.Implementation("minimal", "1.0")
         return v1.InitializeResult(1, agent_capabilities=v1.AgentCapabilities(), agent_info=info)
 
-    def new_session(asked: v1.NewSession) -> v1.NewSessionResult:
-        if not os.path.isabs(asked.cwd):
+    def new_session(request: v1.NewSession) -> v1.NewSessionResult:
+        if not os.path.isabs(request.cwd):
             raise RequestError(Code.INVALID_PARAMS, "the directory has to be absolute")
         sessions.add(id := uuid.uuid4().hex)
         return v1.NewSessionResult(id)
 
-    async def prompt(asked: v1.Prompt) -> v1.PromptResult:
-        if asked.session_id not in sessions:
+    async def prompt(request: v1.Prompt) -> v1.PromptResult:
+        if request.session_id not in sessions:
             raise RequestError(Code.RESOURCE_NOT_FOUND, "there is no such session")
-        sender = connection.sender(asked.session_id)
-        for block in asked.prompt:
+        sender = connection.sender(request.session_id)
+        for block in request.prompt:
             if isinstance(block, v1.TextBlock):
                 for word in block.text.split():
                     await sender.say(word + " ")

@@ -1,6 +1,6 @@
-"""An agent as a class: it keeps notes per session, asks before it writes them down, and can load a session again.
+"""An agent as a class: it keeps notes per session, asks before it saves them, and can load a session again.
 
-Say anything to note it; `/save FILE` writes the notes to a file.
+Every prompt is a note; `/save FILE` writes the notes to a file.
 """
 
 from antiphon import Agent, AgentSession, AgentTurn, Code, RequestError, v1
@@ -9,40 +9,42 @@ ASK_FIRST = v1.ModeState("ask", [v1.Mode("ask", "Ask before saving"), v1.Mode("t
 
 
 class Notes(Agent):
-    """What is filled in here is what the client is told: prompts, loading, listing, modes."""
+    """The hooks that are implemented here are advertised to the client: prompts, loading, listing, modes."""
 
     def __init__(self) -> None:
         super().__init__("notes", "1.0", title="Notes")
         self.kept: dict[str, list[tuple[str, str]]] = {}
-        self.places: dict[str, str] = {}
+        self.directories: dict[str, str] = {}
 
     async def new_session(self, session: AgentSession) -> None:
-        """Begin with an empty page. The command list leaves after the answer, because the client does not know the session yet."""
-        self.kept[session.id], self.places[session.id] = [], session.cwd
+        """Begin without notes. The commands are sent after the response, because the client does not know the session yet."""
+        self.kept[session.id], self.directories[session.id] = [], session.cwd
         session.modes = ASK_FIRST
         await session.offer(v1.Command("save", "Write the notes to a file", v1.CommandInput("FILE")))
 
     async def load_session(self, session: AgentSession) -> None:
-        """Tell the whole history again, then go on."""
+        """Replay the whole history, then go on."""
         if session.id not in self.kept:
             raise RequestError(Code.RESOURCE_NOT_FOUND, "Resource not found", f"no notes called `{session.id}`")
         session.modes = ASK_FIRST
-        for number, (note, reply) in enumerate(self.kept[session.id]):  # the ids keep the messages apart
+        for number, (note, reply) in enumerate(
+            self.kept[session.id]
+        ):  # with ids, chunks of different messages are not joined
             await session.update(v1.UserMessageChunk(v1.TextBlock(note), message_id=f"note-{number}"))
             await session.update(v1.AgentMessageChunk(v1.TextBlock(reply), message_id=f"reply-{number}"))
 
     def list_sessions(self, query: v1.ListSessions) -> list[v1.SessionInfo]:
-        """Everything, newest first; the client is sent what it asked for."""
-        return [v1.SessionInfo(id, self.places[id]) for id in reversed(self.kept)]
+        """Return all sessions, newest first; the SDK sends those that the client asked for."""
+        return [v1.SessionInfo(id, self.directories[id]) for id in reversed(self.kept)]
 
     async def prompt(self, turn: AgentTurn) -> v1.StopReason | None:
-        """Note it, or save the notes."""
+        """Add a note, or save the notes."""
         notes = self.kept[turn.session.id]
         match turn.command:
             case ("save", file) if file:
                 return await self.save(turn, file, "".join(f"{note}\n" for note, _ in notes))
             case ("save", _):
-                await turn.say("Where to? Say `/save FILE`.")
+                await turn.say("Where to? Type `/save FILE`.")
             case _:
                 reply = f"Noted, that makes {len(notes) + 1}."
                 notes.append((turn.text, reply))

@@ -6,12 +6,12 @@ from antiphon.connection.early import answer_initialize
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 
-introduced: list[v1.Initialize] = []
+initialized: list[v1.Initialize] = []
 
 
-def initialize(asked: v1.Initialize) -> v1.InitializeResult:
-    """Say who we are. Uses nothing that takes long to import."""
-    introduced.append(asked)
+def initialize(request: v1.Initialize) -> v1.InitializeResult:
+    """Answer `initialize`. Uses nothing that takes long to import."""
+    initialized.append(request)
     info = v1.Implementation("quick", "1.0")
     return v1.InitializeResult(1, agent_capabilities=v1.AgentCapabilities(), agent_info=info)
 
@@ -40,18 +40,18 @@ async def serve(already_read: bytes) -> None:
     connection = Connection(open_stdio(already_read=already_read), router, version=V1)
     sessions: set[str] = set()
 
-    def new_session(asked: v1.NewSession) -> v1.NewSessionResult:
-        if not introduced:
-            raise RequestError(Code.INVALID_REQUEST, "a client has to introduce itself first")
-        if not os.path.isabs(asked.cwd):
+    def new_session(request: v1.NewSession) -> v1.NewSessionResult:
+        if not initialized:
+            raise RequestError(Code.INVALID_REQUEST, "`initialize` has to come first")
+        if not os.path.isabs(request.cwd):
             raise RequestError(Code.INVALID_PARAMS, "the directory has to be absolute")
         sessions.add(id := uuid.uuid4().hex)
         return v1.NewSessionResult(id)
 
-    async def prompt(asked: v1.Prompt) -> v1.PromptResult:
-        if asked.session_id not in sessions:
+    async def prompt(request: v1.Prompt) -> v1.PromptResult:
+        if request.session_id not in sessions:
             raise RequestError(Code.RESOURCE_NOT_FOUND, "there is no such session")
-        await connection.sender(asked.session_id).say("That was quick.")
+        await connection.sender(request.session_id).say("That was quick.")
         return v1.PromptResult(v1.StopReason.END_TURN)
 
     router.on_request(m.INITIALIZE, initialize)

@@ -21,21 +21,21 @@ SETTINGS = (
 
 @agent.on
 async def new_session(session: AgentSession) -> None:
-    """What the user can change, and what this session remembers."""
+    """Set what the user can change, and the state of the session."""
     session.config_options = SETTINGS
     session.state = {"command": "true"}
-    await session.offer(v1.Command("setup", "Say how the tests are run"))
+    await session.offer(v1.Command("setup", "Set the command that runs the tests"))
 
 
 @agent.on
 async def set_config_option(session: AgentSession, config_id: str, value: bool | str) -> None:
-    """Called for a value that is on offer; here there is nothing to refuse."""
+    """Store a value that is on offer; this agent refuses none."""
     session.state[config_id] = value
 
 
 @agent.on
 async def prompt(turn: AgentTurn) -> None:
-    """Ask how, or do it."""
+    """Ask for the command, or run it."""
     state = turn.session.state
     if turn.command is not None and turn.command[0] == "setup":
         answers = await turn.ask("How are the tests run?", command=v1.StringProperty(title="Command", min_length=1))

@@ -1,4 +1,4 @@
-"""An agent that does something: it counts the lines of a file, after asking, and stops when told to.
+"""An agent with a tool: it counts the lines of a file, after asking, and can be cancelled.
 
 It reads the file through the client (which may have unsaved changes) and shows the work as a tool call. Prompt it with the path of a
 file.
@@ -11,7 +11,7 @@ agent = Agent("line-counter", version="1.0")
 
 @agent.on
 async def prompt(turn: AgentTurn) -> v1.StopReason | None:
-    """Ask, read, count, tell."""
+    """Ask for permission, read the file, count its lines, send the number."""
     path = turn.text.strip()
     async with turn.tool(f"Count the lines of {path}", v1.ToolKind.READ, at=[path]) as call:
         if not await call.permitted():

@@ -1,4 +1,4 @@
-"""A tour: a short conversation with the demo agent, in a directory made for it. `python examples/tour.py [prompt …]`
+"""A tour: a short session with the demo agent, in a temporary directory. `python examples/tour.py [prompt …]`
 
 Nobody is asked: what the agent wants to do happens in that directory, which is gone afterwards, and is allowed.
 """
@@ -17,21 +17,21 @@ TOUR = ("Where are we?", "/plan", "/edit notes.txt Sing the second voice", "/rea
 MARKS = {v1.PlanStatus.COMPLETED: "✓", v1.PlanStatus.IN_PROGRESS: "▸", v1.PlanStatus.PENDING: "·"}
 
 
-def line(who: str, what: str) -> None:
-    """One or more lines of the conversation, with who says it in front."""
-    for number, part in enumerate(what.rstrip().splitlines()):
-        print(f"{who if number == 0 else '':>9}  {part}", flush=True)
+def line(author: str, text: str) -> None:
+    """Print lines of the session, with their author in front."""
+    for number, part in enumerate(text.rstrip().splitlines()):
+        print(f"{author if number == 0 else '':>9}  {part}", flush=True)
 
 
-def permission(asked: v1.RequestPermission) -> bool:
-    """Allow what it asks for, this once."""
-    line("asks", f"{asked.tool_call.title}".rstrip("?") + "?")
+def permission(request: v1.RequestPermission) -> bool:
+    """Allow this call, once."""
+    line("asks", f"{request.tool_call.title}".rstrip("?") + "?")
     line("you", "Allow")
     return True
 
 
-def show(entry: Entry, place: Path) -> None:
-    """An entry of the transcript, as it stands at the end of its turn."""
+def show(entry: Entry, directory: Path) -> None:
+    """Print an entry of the transcript, at the end of its turn."""
     match entry:
         case Message(speaker="agent", text=text):
             line("agent", text)
@@ -42,17 +42,17 @@ def show(entry: Entry, place: Path) -> None:
         case CallEntry(label=label, status=status, content=content):
             line("tool", f"{label} ({status})")
             for item in content:
-                show_content(entry, item, place)
+                show_content(entry, item, directory)
         case _:
             pass
 
 
-def show_content(call: CallEntry, item: v1.ToolContent, place: Path) -> None:
-    """What a tool call produced."""
+def show_content(call: CallEntry, item: v1.ToolContent, directory: Path) -> None:
+    """Print the content of a tool call."""
     match item:
         case v1.Diff(path=path, new_text=new, old_text=old):
             old_lines = (old or "").splitlines()
-            line("diff", f"{Path(path).relative_to(place)}")
+            line("diff", f"{Path(path).relative_to(directory)}")
             line("", "\n".join(f"+ {added}" for added in new.splitlines()[len(old_lines) :]))
         case v1.ContentItem(content=v1.TextBlock(text=text)):
             line("", text)
@@ -62,8 +62,8 @@ def show_content(call: CallEntry, item: v1.ToolContent, place: Path) -> None:
             pass
 
 
-async def play(session: ClientSession, prompt: str) -> None:
-    """One turn: what was said and done, then the plan and the usage if they changed."""
+async def run_turn(session: ClientSession, prompt: str) -> None:
+    """Run one turn: print messages and calls, then the plan and the usage if they changed."""
     line("you", prompt)
     transcript, begin = session.transcript, len(session.transcript.entries)
     plan, usage = transcript.plan, transcript.usage
@@ -83,15 +83,15 @@ async def play(session: ClientSession, prompt: str) -> None:
 
 
 async def main(prompts: list[str]) -> None:
-    """Start the demo agent and talk to it."""
-    with tempfile.TemporaryDirectory(prefix="antiphon-tour-") as place:
-        (Path(place) / "README.md").write_text("# A place to sing\n", encoding="utf-8")
-        env = {**os.environ, "ANTIPHON_STATE_DIR": f"{place}/.state"}
+    """Start the demo agent and send it prompts."""
+    with tempfile.TemporaryDirectory(prefix="antiphon-tour-") as directory:
+        (Path(directory) / "README.md").write_text("# A place to sing\n", encoding="utf-8")
+        env = {**os.environ, "ANTIPHON_STATE_DIR": f"{directory}/.state"}
         files, terminals = Files(write=True), Terminals()
         async with connect("demo", env=env, permission=permission, files=files, terminals=terminals) as agent:
-            session = await agent.new_session(place)
+            session = await agent.new_session(directory)
             for prompt in prompts or TOUR:
-                await play(session, prompt)
+                await run_turn(session, prompt)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 
 def test_the_example_shows_every_frame_and_message() -> None:
     done = subprocess.run(
-        [sys.executable, "examples/conversation.py", "one", "two"],
+        [sys.executable, "examples/frames.py", "one", "two"],
         cwd=ROOT,
         capture_output=True,
         check=True,
@@ -28,12 +28,12 @@ def test_the_example_shows_every_frame_and_message() -> None:
     assert done.stderr == ""
     lines = done.stdout.splitlines()
     assert sum(line.startswith("client → agent") for line in lines) == 3
-    assert lines[-2:] == ["the agent said: one two", "and stopped because: end_turn"]
+    assert lines[-2:] == ["the agent answered: one two", "and stopped because: end_turn"]
 
 
 SHOWN = {
     "README.md": ["hello.py", "ask.py", "script.py"],
-    "docs/core.md": ["minimal_agent.py", "conversation.py"],
+    "docs/core.md": ["minimal_agent.py", "frames.py"],
     "docs/agents.md": ["notes_agent.py", "settings_agent.py"],
     "docs/clients.md": ["client.py"],
 }

@@ -110,7 +110,7 @@ _BEHIND: Final = re.compile(
     r"|(?P<option>(?<![\w-])--?[\w-]{0,40}(?i:key|token|secret|passw(?:or)?d|auth|credentials?)=[\"']?)(?P<set>[^\s\"']{4,})"
     rf"|(?P<query>[?&#](?:[\w.-]{{0,60}}(?i:{_LOOSE}|signature)|(?i:key|sig|auth))=)(?P<part>[^&\s#\"']{{4,}})"
     r"|(?P<variable>(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)=[\"']?)(?P<value>[^\s\"'&;]{4,})"
-    rf"|(?P<name>(?i:{_LOOSE})=[\"']?)(?![A-Za-z_]+[(.\[]|(?i:none|null|true|false|str|string)\b)(?P<value>[^\s\"'&;,()<>]{{4,}})"
+    rf"|(?P<name>(?i:{_LOOSE})=[\"']?)(?![A-Za-z_]+[(.\[]|(?i:none|null|true|false|str|string)\b)(?P<text>[^\s\"'&;,()<>]{{4,}})"
     rf"|(?P<line>(?i:\bx-[\w-]{{0,40}}(?:key|token|secret|auth)|{_LOOSE}):\s{{0,8}})(?=[^\s]*\d)(?P<rest>[^\s\"'\\,;()<>]{{6,}})"
     rf"|(?P<quoted>\"[\w-]{{0,60}}(?i:{_LOOSE})\\{{0,8}}\"\s{{0,8}}:\s{{0,8}}\\{{0,8}}\")(?P<string>[^\"\\]+)",
     re.ASCII,

@@ -116,7 +116,7 @@ def test_a_fault_of_one_scenario_leaves_the_messages_of_others_alone() -> None:
         (Direction.A2C, {"method": "session/update", "params": {"sessionId": "one"}}),
         (Direction.A2C, {"id": 2, "result": {"stopReason": "end_turn"}}),
         (Direction.C2A, {"id": 3, "method": "session/new", "params": []}),
-        (Direction.C2A, b"no JSON"),
+        (Direction.C2A, b"not JSON"),
     ]
     for record in ("before", "mine", "after"):
         assert passed(Direction.C2A, opens(record)) is (record != "mine")

@@ -173,7 +173,7 @@ def test_an_editor_that_starts_us_is_named(machine: Machine) -> None:
 @pytest.mark.parametrize(
     ("command", "engine", "words"),
     [
-        ("/gone/antiphon", "claude", "no program that can be run"),
+        ("/gone/antiphon", "claude", "not a program that can be run"),
         ("antiphon-old", "claude", "not on the PATH"),
         ("antiphon", "lute", "the engine `lute`"),
     ],

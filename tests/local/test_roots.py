@@ -148,8 +148,8 @@ def test_what_no_file_can_be_called_is_no_path(path: str) -> None:
         EVERYWHERE.resolve(path)
 
 
-def test_a_circle_of_links_is_refused(root: Path) -> None:
-    with pytest.raises(NotAFile, match="circles"):
+def test_a_loop_of_links_is_refused(root: Path) -> None:
+    with pytest.raises(NotAFile, match="loop of links"):
         Roots([root]).resolve(root / "loop2")
 
 

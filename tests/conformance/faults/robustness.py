@@ -28,7 +28,7 @@ MEBIBYTE = 1 << 20
 
 
 def _is_junk(line: Any) -> bool:
-    return isinstance(line, bytes) and line.endswith(b"no JSON")
+    return isinstance(line, bytes) and line.endswith(b"not JSON")
 
 
 def _is_no_text(line: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Two real processes, a client and an agent, every frame shown: `python examples/conversation.py [words …]`."""
+"""A client and an agent as two processes, with every frame printed: `python examples/frames.py [words …]`."""
 
 import asyncio
 import sys
@@ -13,23 +13,25 @@ AGENT = Path(__file__).with_name("minimal_agent.py")
 
 
 def show(direction: str, _: float, frame: bytes) -> None:
-    """Print a frame as it passes: what is said to the agent, and what it says."""
+    """Print a frame, with its direction."""
     arrow = "client → agent" if direction == "out" else "client ← agent"
     print(f"{arrow}  {frame.decode()}")
 
 
 async def main(words: str) -> None:
-    """Start the agent, talk to it once, end it."""
+    """Start the agent, send one prompt, end it."""
     async with Connection(await spawn([sys.executable, AGENT]), version=V1) as agent:
         agent.tap(show)
         await agent.request(m.INITIALIZE, v1.Initialize(1))
         session = await agent.request(m.NEW_SESSION, v1.NewSession(str(Path.cwd()), []))
-        said = ""
+        text = ""
         async with agent.stream(m.PROMPT, v1.Prompt(session.session_id, [v1.TextBlock(words)])) as turn:
-            async for news in turn:
-                if isinstance(news.update, v1.AgentMessageChunk) and isinstance(news.update.content, v1.TextBlock):
-                    said += news.update.content.text
-        print(f"\nthe agent said: {said.strip()}\nand stopped because: {turn.result.stop_reason}")
+            async for message in turn:
+                if isinstance(message.update, v1.AgentMessageChunk) and isinstance(
+                    message.update.content, v1.TextBlock
+                ):
+                    text += message.update.content.text
+        print(f"\nthe agent answered: {text.strip()}\nand stopped because: {turn.result.stop_reason}")
 
 
 if __name__ == "__main__":
