@@ -5,7 +5,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
+from antiphon.gateway.data import GatewayData
 from antiphon.journal.base import Journal
+from antiphon.journal.runs import RunJournal
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.store.schema import open_database
 from antiphon.store.sessions import SessionStore
@@ -46,4 +48,40 @@ class SqlitePlace:
             await SessionStore(database).delete(session)
 
 
-IMPLEMENTATIONS: Final[dict[str, Callable[[Path], Place]]] = {"sqlite": SqlitePlace}
+class RunPlace:
+    """The directory of a gateway. Another process cannot have it: what another one would see is seen by another journal of ours."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._open: GatewayData | None = None
+
+    @asynccontextmanager
+    async def _data(self) -> AsyncIterator[GatewayData]:
+        if self._open is not None:
+            yield self._open
+            return
+        async with GatewayData.open(self._directory) as data:
+            self._open = data
+            try:
+                yield data
+            finally:
+                self._open = None
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Journal]:
+        async with self._data() as data:
+            yield RunJournal(data.database)
+
+    async def begin(self, session: str) -> None:
+        async with self._data() as data:
+            row = await data.create("demo", session, "/w")
+            await data.database.run(
+                lambda connection: connection.execute("UPDATE session SET key = ? WHERE key = ?", (session, row.key))
+            )
+
+    async def delete(self, session: str) -> None:
+        async with self._data() as data:
+            await data.delete(session)
+
+
+IMPLEMENTATIONS: Final[dict[str, Callable[[Path], Place]]] = {"sqlite": SqlitePlace, "runs": RunPlace}

@@ -74,7 +74,7 @@ class Journal(Protocol):
     async def release(self, lease: Lease) -> None:
         """Give the right back. A lease that is stale stays stale."""
 
-    async def append(self, lease: Lease, events: Sequence[bytes]) -> int:
+    def append(self, lease: Lease, events: Sequence[bytes]) -> Awaitable[int]:
         """Store events, and return the number of the last one. None of them is stored if it raises.
 
         Raises:

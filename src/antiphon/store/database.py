@@ -333,9 +333,13 @@ class Database:
         Raises:
             StoreError: the file cannot be used, with a hint; or whatever the job raised.
         """
+        return await self.submit(job)
+
+    def submit(self, job: Callable[[Connection], T]) -> "asyncio.Future[T]":
+        """Do a job that writes, like `run`. The future is done after the commit."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._put(_Job(job, future, writes=True))
-        return await future
+        return future
 
     async def read(self, job: Callable[[Connection], T]) -> T:
         """Do a job that only reads: it sees every job given before it, and does not wait for writers elsewhere."""

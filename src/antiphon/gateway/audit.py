@@ -1,0 +1,150 @@
+"""The audit log of a gateway: who did what, from where. Entries are added and never changed, and form a chain of hashes.
+
+The hash of an entry covers the hash of the one before it and a digest of its text. So the text of a session that is deleted can be
+removed, and the chain can still be checked.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from sqlite3 import Connection
+from typing import Final
+
+import msgspec
+
+from antiphon.store.database import Database, Migration, stamp, utc_now
+
+__all__ = ["AUDIT", "AccessEntry", "AccessLog", "remove_text"]
+
+AUDIT: Final[Migration] = (
+    """
+    CREATE TABLE audit (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        at TEXT NOT NULL,
+        actor TEXT NOT NULL,
+        token TEXT NOT NULL,
+        address TEXT NOT NULL,
+        action TEXT NOT NULL,
+        session TEXT NOT NULL,
+        detail TEXT,
+        digest BLOB NOT NULL,
+        hash BLOB NOT NULL
+    )
+    """,
+    "CREATE INDEX audit_session ON audit (session)",
+)
+"""The table of this log. `detail` is NULL once the text was removed; `digest` is what it was."""
+
+START: Final = bytes(32)
+"""What stands for the hash before the first entry."""
+
+DETAIL_LIMIT: Final = 4096
+"""Characters of the text of an entry. A command or a path fits; a whole file does not belong here."""
+
+_COLUMNS: Final = "id, at, actor, token, address, action, session, detail, digest, hash"
+
+
+class AccessEntry(msgspec.Struct, frozen=True):
+    """One entry of the log."""
+
+    id: int
+    at: str
+    actor: str
+    """The name of the token or share that was used; `gateway` for what the gateway did itself."""
+    token: str
+    """The number of the token, which is no secret."""
+    address: str
+    action: str
+    session: str
+    detail: str | None
+    """None: it was removed with its session."""
+    digest: bytes
+    hash: bytes
+
+    def expected(self, before: bytes) -> bytes:
+        """The hash that this entry has to have behind the given one."""
+        fields = [self.at, self.actor, self.token, self.address, self.action, self.session]
+        return hashlib.sha256(before + msgspec.json.encode(fields) + self.digest).digest()
+
+
+class AccessLog:
+    """The table of entries in the file of a gateway."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(
+        self,
+        action: str,
+        *,
+        actor: str = "gateway",
+        token: str = "",
+        address: str = "",
+        session: str = "",
+        detail: str = "",
+        at: datetime | None = None,
+    ) -> None:
+        """Add an entry, without waiting for the disk. Secrets do not belong into `detail`."""
+        moment = stamp(at or utc_now())
+        text = detail[:DETAIL_LIMIT]
+        digest = hashlib.sha256(text.encode(errors="replace")).digest()
+
+        def add(connection: Connection) -> None:
+            row = connection.execute("SELECT hash FROM audit ORDER BY id DESC LIMIT 1").fetchone()
+            entry = AccessEntry(0, moment, actor, token, address, action, session, text, digest, b"")
+            hash = entry.expected(START if row is None else row[0])
+            values = (moment, actor, token, address, action, session, text, digest, hash)
+            places = _COLUMNS.removeprefix("id, ")
+            connection.execute(f"INSERT INTO audit ({places}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)  # noqa: S608
+
+        self._database.post(add)
+
+    async def read(self, after: int = 0, limit: int = 1000) -> list[AccessEntry]:
+        """The entries after a number, in order."""
+        where = f"SELECT {_COLUMNS} FROM audit WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
+        return await self._database.read(lambda connection: [*_entries(connection, where, (after, limit))])
+
+    async def broken(self) -> int | None:
+        """The number of the first entry that is not as it was written, or behind which one is missing; None: all is well.
+
+        The oldest entries may have been removed by retention: the chain is checked from the first that is there.
+        """
+
+        def broken(connection: Connection) -> int | None:
+            before: AccessEntry | None = None
+            for entry in _entries(connection, f"SELECT {_COLUMNS} FROM audit ORDER BY id", ()):  # noqa: S608
+                text = entry.detail
+                if text is not None and hashlib.sha256(text.encode(errors="replace")).digest() != entry.digest:
+                    return entry.id
+                if before is not None and entry.hash != entry.expected(before.hash):
+                    return entry.id
+                if before is None and entry.id == 1 and entry.hash != entry.expected(START):
+                    return entry.id
+                before = entry
+            return None
+
+        return await self._database.read(broken)
+
+
+def remove_text(connection: Connection, session: str) -> None:
+    """Remove the text of all entries about a session; that they were made stays visible."""
+    connection.execute("UPDATE audit SET detail = NULL WHERE session = ?", (session,))
+
+
+def _entries(connection: Connection, query: str, values: tuple[object, ...]) -> Iterator[AccessEntry]:
+    for row in connection.execute(query, values):
+        yield AccessEntry(*row)
+
+
+def shown(entry: AccessEntry) -> Mapping[str, object]:
+    """An entry as JSON has it: without the bytes of its hashes."""
+    return {
+        "id": entry.id,
+        "at": entry.at,
+        "actor": entry.actor,
+        "token": entry.token,
+        "address": entry.address,
+        "action": entry.action,
+        "session": entry.session,
+        "detail": entry.detail,
+    }

@@ -1,0 +1,312 @@
+"""The journal of a gateway: one row holds a run of events, and appends need not wait for each other.
+
+One process has the file for itself alone (`store.database.DirectoryLock`), so the table of leases is in memory: with the process all of
+them end. Its table of events belongs beside a table `session` that has `id` and `key`; a session of the journal is a `key` there.
+
+Rule 1: one commit is under way at a time. What is appended meanwhile waits in memory and shares the next one, in which all events of
+a session become one row, or several of about `RUN_BYTES`. Appends are done in the order of the calls.
+Rule 2: the numbers are given by the thread that stores, from what is stored. An append that fails takes those behind it along that
+were given for the same session before the failure was known: nothing is stored behind a gap.
+Rule 3: the events of a row are joined by line ends. An event that has one itself gets a row of its own, which is never split.
+"""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from sqlite3 import SQLITE_CONSTRAINT_FOREIGNKEY, Connection, IntegrityError
+from typing import Final, NamedTuple
+
+from antiphon.errors import AcpError, fresh
+from antiphon.journal.base import PAGE, Feed, JournalEntry, Lease, StaleLease
+from antiphon.store.database import Database, Migration
+from antiphon.store.errors import NoSuchSession, StoreError
+from antiphon.store.locks import Holder, LiveElsewhere
+
+__all__ = ["EVENTS", "RunJournal"]
+
+RUN_BYTES: Final = 256 * 1024
+"""Size from which a run is not extended: whoever reads a page has to read whole runs."""
+
+COMMIT_BYTES: Final = 8 * 1024 * 1024
+"""Bytes that share a commit. The wait for the disk is a small part of it by then, and the next append waits for all of it."""
+
+PAGE_BYTES: Final = 1024 * 1024
+"""Size at which a page of `read` ends, however few entries it has."""
+
+EVENTS: Final[Migration] = (
+    """
+    CREATE TABLE event (
+        session INTEGER NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+        first INTEGER NOT NULL,
+        last INTEGER NOT NULL,
+        data BLOB NOT NULL,
+        PRIMARY KEY (session, first)
+    )
+    """,
+)
+"""The table of this journal, for the migrations of the file that it is in."""
+
+_log = logging.getLogger(__name__)
+
+_LAST: Final = "SELECT last FROM event WHERE session = session.id ORDER BY first DESC LIMIT 1"
+_FIND: Final = f"SELECT id, ({_LAST}) FROM session WHERE key = ?"  # noqa: S608
+_INSERT: Final = "INSERT INTO event (session, first, last, data) VALUES (?, ?, ?, ?)"
+_READ: Final = """
+    SELECT first, last, data FROM event WHERE session = :session
+    AND first >= ifnull((SELECT max(first) FROM event WHERE session = :session AND first <= :number), 0) ORDER BY first
+"""
+
+
+class _Stored(NamedTuple):
+    """What is stored of a session: its row, and the number of the last event."""
+
+    id: int
+    last: int
+
+
+class _Append:
+    """Events that wait to be stored, and the future of their caller; or a job that waits its turn among them."""
+
+    __slots__ = ("events", "future", "job", "session", "size")
+
+    def __init__(self, session: str, events: tuple[bytes, ...], future: "asyncio.Future[int]") -> None:
+        self.session = session
+        self.events = events
+        self.future = future
+        self.size = sum(map(len, events))
+        self.job: Callable[[Connection], object] | None = None
+
+
+class RunJournal:
+    """The sessions of one file that this process has for itself alone."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._held: dict[str, tuple[Lease, Holder]] = {}
+        self._feed = Feed(self.read)
+        self._epoch = 0
+        self._waiting: deque[_Append] = deque()
+        self._committing: asyncio.Future[dict[str, _Stored]] | None = None
+        self._known: dict[str, _Stored] = {}
+        """What the last commit has left of each session. Nothing else writes events, so it need not be read again."""
+        self._scheduled = False
+        self.unstored = 0
+        """Bytes that were appended and are not stored yet. A caller that reads from a fast source stops while there are many."""
+
+    # Leases.
+
+    async def claim(self, session: str, previous: int | None = None, *, by: str = "") -> Lease:
+        held = self._held.get(session)
+        if previous is None:
+            if held is not None:
+                raise LiveElsewhere(session, held[1])
+        elif held is None or held[0].epoch != previous:
+            raise StaleLease(session)
+        # The time, so that a lease of the process before has another number; and never twice the same.
+        self._epoch = max(self._epoch + 1, time.time_ns())
+        lease = Lease(session, self._epoch)
+        self._held[session] = lease, Holder(session, who=by, since=time.time())
+        return lease
+
+    async def release(self, lease: Lease) -> None:
+        held = self._held.get(lease.session)
+        if held is not None and held[0] == lease:
+            del self._held[lease.session]
+
+    # Append.
+
+    def append(self, lease: Lease, events: Sequence[bytes]) -> "asyncio.Future[int]":
+        """Store events. The result is the number of the last one, after the commit; nothing has to wait for it.
+
+        Raises:
+            StaleLease: the lease is not valid.
+        """
+        held = self._held.get(lease.session)
+        if held is None or held[0] != lease:
+            raise StaleLease(lease.session)
+        append = _Append(lease.session, tuple(events), asyncio.get_running_loop().create_future())
+        self.unstored += append.size
+        self._put(append)
+        return append.future
+
+    def post(self, job: Callable[[Connection], object]) -> None:
+        """Do a job that writes behind everything that was appended so far, in the same commit as the last of it."""
+        self._post(job)
+
+    async def flush(self) -> None:
+        """Wait until everything that was given so far is stored, or has failed."""
+        if self._waiting or self._committing is not None:
+            await asyncio.wait([self._post(lambda _: None).future])
+
+    def _post(self, job: Callable[[Connection], object]) -> _Append:
+        append = _Append("", (), asyncio.get_running_loop().create_future())
+        append.job = job
+        self._put(append)
+        return append
+
+    def _put(self, append: _Append) -> None:
+        self._waiting.append(append)
+        if self._committing is None and not self._scheduled:
+            self._scheduled = True
+            # What else is given in this turn of the loop shares the commit.
+            asyncio.get_running_loop().call_soon(self._commit)
+
+    def _commit(self) -> None:
+        self._scheduled = False
+        batch: list[_Append] = []
+        size = 0
+        while self._waiting and size < COMMIT_BYTES:
+            append = self._waiting.popleft()
+            size += append.size
+            batch.append(append)
+        if not batch:
+            return
+        events: dict[str, list[bytes]] = {}
+        jobs = []
+        for append in batch:
+            if append.job is not None:
+                jobs.append(append.job)
+            else:
+                events.setdefault(append.session, []).extend(append.events)
+        try:
+            self._committing = self._database.submit(lambda connection: _store(connection, events, self._known, jobs))
+        except StoreError as error:  # it was closed
+            self._fail(batch, error)
+            return
+        self._committing.add_done_callback(lambda done: self._committed(batch, events, done))
+
+    def _committed(
+        self, batch: list[_Append], events: dict[str, list[bytes]], done: "asyncio.Future[dict[str, _Stored]]"
+    ) -> None:
+        self._committing = None
+        error = done.exception()
+        if error is not None:
+            self._fail(batch, error)
+        else:
+            stored = done.result()
+            self._known.update(stored)
+            numbers = {session: each.last - len(events[session]) for session, each in stored.items()}
+            missing = []
+            for append in batch:
+                if append.job is None and append.session not in numbers:
+                    missing.append(append)
+                    continue
+                self.unstored -= append.size
+                number = numbers[append.session] = numbers.get(append.session, 0) + len(append.events)
+                if not append.future.done():
+                    append.future.set_result(number)
+            for session in stored.keys() & self._feed.followed.keys():
+                self._feed.publish(session, stored[session].last, events[session])
+            if missing:
+                self._fail(missing, None)
+        if self._waiting and self._committing is None:
+            self._commit()
+
+    def _fail(self, batch: list[_Append], error: BaseException | None) -> None:
+        """Report a failure to these appends and to those that wait behind them for the same sessions (rule 2)."""
+        sessions = {append.session for append in batch if append.job is None}
+        behind = [append for append in self._waiting if append.session in sessions]
+        self._waiting = deque(append for append in self._waiting if append.session not in sessions)
+        for session in sessions:
+            self._known.pop(session, None)
+        for append in (*batch, *behind):
+            self.unstored -= append.size
+            if append.job is not None:
+                _log.error("a row could not be stored: %s", error)
+                append.future.cancel()
+            elif not append.future.done():
+                reason = NoSuchSession(append.session) if error is None else error
+                append.future.set_exception(fresh(reason) if isinstance(reason, AcpError) else reason)
+
+    # Read.
+
+    async def read(self, session: str, after: int = 0, limit: int = PAGE) -> list[JournalEntry]:
+        return await self._database.read(lambda connection: _read(connection, session, after, limit))
+
+    async def length(self, session: str) -> int:
+        """The number of the last event; 0 if there is none."""
+
+        def length(connection: Connection) -> int:
+            found = connection.execute(_FIND, (session,)).fetchone()
+            return 0 if found is None else found[1] or 0
+
+        return await self._database.read(length)
+
+    def tail(self, session: str, after: int = 0) -> AsyncIterator[JournalEntry]:
+        return self._feed.tail(session, after)
+
+
+def _runs(events: Iterable[bytes]) -> "Iterable[list[bytes]]":
+    """Cut events into the runs that become rows."""
+    run: list[bytes] = []
+    size = 0
+    for event in events:
+        if b"\n" in event:
+            if run:
+                yield run
+            yield [event]
+            run, size = [], 0
+            continue
+        run.append(event)
+        size += len(event)
+        if size >= RUN_BYTES:
+            yield run
+            run, size = [], 0
+    if run:
+        yield run
+
+
+def _store(
+    connection: Connection,
+    events: dict[str, list[bytes]],
+    known: dict[str, _Stored],
+    jobs: Sequence[Callable[[Connection], object]],
+) -> dict[str, _Stored]:
+    """Store the events of some sessions, and return what is stored of each then. A session that is not there is left out."""
+    stored: dict[str, _Stored] = {}
+    for session, appended in events.items():
+        before = known.get(session)
+        try:
+            if before is not None:
+                stored[session] = _store_runs(connection, before, appended)
+                continue
+        except IntegrityError as error:
+            if error.sqlite_errorcode != SQLITE_CONSTRAINT_FOREIGNKEY:
+                raise
+        # Not known yet; or its row is gone, and there may be another one under the key.
+        found = connection.execute(_FIND, (session,)).fetchone()
+        if found is not None:
+            stored[session] = _store_runs(connection, _Stored(found[0], found[1] or 0), appended)
+    for job in jobs:
+        job(connection)
+    return stored
+
+
+def _store_runs(connection: Connection, before: _Stored, events: list[bytes]) -> _Stored:
+    id, last = before
+    for run in _runs(events):
+        connection.execute(_INSERT, (id, last + 1, last + len(run), b"\n".join(run)))
+        last += len(run)
+    return _Stored(id, last)
+
+
+def _read(connection: Connection, session: str, after: int, limit: int) -> list[JournalEntry]:
+    row = connection.execute("SELECT id FROM session WHERE key = ?", (session,)).fetchone()
+    if row is None:
+        return []
+    found: list[JournalEntry] = []
+    size = 0
+    for first, last, data in connection.execute(_READ, {"session": row[0], "number": after + 1}):
+        events = [data] if first == last else data.split(b"\n")
+        if len(events) != last - first + 1:
+            raise StoreError(
+                f"events {first} to {last} of session `{session}` are damaged", hint="restore the file from a backup"
+            )
+        start = max(0, after + 1 - first)
+        found.extend(map(JournalEntry, range(first + start, last + 1), events[start:]))
+        size += len(data)
+        if len(found) >= limit or size >= PAGE_BYTES:
+            break
+    return found[:limit]

@@ -1,0 +1,161 @@
+"""The file of a gateway: rows, what is deleted with them, how long they are kept, and copies."""
+
+import asyncio
+import sqlite3
+import stat
+import time
+from collections.abc import AsyncIterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from antiphon.errors import sentence_and_hint
+from antiphon.gateway.data import DAY, FILE_NAME, GatewayData, Retention
+from antiphon.store.errors import DirectoryInUse, StoreError
+
+
+@pytest.fixture
+async def data(tmp_path: Path) -> AsyncIterator[GatewayData]:
+    async with GatewayData.open(tmp_path / "data") as data:
+        yield data
+
+
+async def test_a_second_gateway_is_refused_with_a_hint(data: GatewayData) -> None:
+    with pytest.raises(DirectoryInUse) as caught:
+        async with GatewayData.open(data.directory):
+            pytest.fail("it was opened twice")
+    assert "another directory" in (sentence_and_hint(caught.value)[1] or "")
+
+
+async def test_the_data_is_for_its_user_alone(data: GatewayData) -> None:
+    assert stat.S_IMODE(data.directory.stat().st_mode) == 0o700
+    assert stat.S_IMODE((data.directory / FILE_NAME).stat().st_mode) == 0o600
+
+
+async def test_a_row_is_found_by_its_key_and_by_the_id_of_its_agent(tmp_path: Path) -> None:
+    async with GatewayData.open(tmp_path) as data:
+        made = await data.create("demo", "a1", "/w", ("/x", "/y"))
+        await data.create("other", "a1", "/w")
+    async with GatewayData.open(tmp_path) as data:
+        assert await data.get(made.key) == await data.find("demo", "a1") == made
+        assert await data.find("demo", "a2") is None and await data.get("a1") is None
+
+
+async def test_an_id_that_an_agent_uses_twice_archives_the_older_session(data: GatewayData) -> None:
+    older = await data.create("demo", "a1", "/w")
+    await data.journal.append(await data.journal.claim(older.key), [b"old"])
+    newer = await data.create("demo", "a1", "/w")
+    found = await data.find("demo", "a1")
+    assert found is not None and found.key == newer.key != older.key
+    assert [row.key for row in await data.list("demo")] == [newer.key]
+    assert {row.key: row.archived for row in await data.all()} == {newer.key: False, older.key: True}
+    assert [entry.data for entry in await data.journal.read(older.key)] == [b"old"]
+
+
+async def test_a_saved_row_is_stored_with_what_was_appended_before(data: GatewayData) -> None:
+    first, second = await data.create("demo", "a1", "/w"), await data.create("demo", "a2", "/x")
+    lease = await data.journal.claim(first.key)
+    appended = data.journal.append(lease, [b"1"])
+    data.save(replace(first, title="First", turn="t1", turn_after=1, updated=second.updated + 1, state=b'{"modes":{}}'))
+    assert not appended.done()
+    (found,) = await data.interrupted()
+    assert appended.result() == 1
+    assert (found.key, found.title, found.turn_after, found.state) == (first.key, "First", 1, b'{"modes":{}}')
+    assert [row.key for row in await data.list("demo")] == [first.key, second.key]
+    assert [row.key for row in await data.list("demo", cwd="/x")] == [second.key]
+
+
+async def test_a_deleted_session_leaves_no_text_on_the_disk(data: GatewayData) -> None:
+    row, other = await data.create("demo", "a1", "/w"), await data.create("demo", "a2", "/w")
+    lease, other_lease = await data.journal.claim(row.key), await data.journal.claim(other.key)
+    await asyncio.gather(data.journal.append(lease, [b"very private"]), data.journal.append(other_lease, [b"stays"]))
+    data.audit.add("permission", session=row.key, detail="rm -rf very private")
+    await data.delete(row.key)
+    await data.database.close()  # what is in the write-ahead log goes into the file
+    left = b"".join(path.read_bytes() for path in data.directory.iterdir())
+    assert b"very private" not in left and b"stays" in left
+
+
+# The audit log.
+
+
+async def test_the_chain_of_the_audit_log_is_whole_after_a_deletion(data: GatewayData) -> None:
+    row = await data.create("demo", "a1", "/w")
+    for each in range(5):
+        data.audit.add("prompt", actor="phone", token="3", address="10.0.0.1", session=row.key, detail=f"say {each}")
+    data.audit.add("login")
+    await data.delete(row.key)
+    entries = await data.audit.read()
+    assert [entry.detail for entry in entries] == [None] * 5 + [""]
+    assert await data.audit.broken() is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE audit SET actor = 'else' WHERE id = 3",
+        "UPDATE audit SET detail = 'else' WHERE id = 3",
+        "UPDATE audit SET address = '' WHERE id = 3",
+        "DELETE FROM audit WHERE id = 2",
+    ],
+)
+async def test_a_changed_audit_log_is_noticed(data: GatewayData, change: str) -> None:
+    for each in range(5):
+        data.audit.add("prompt", actor="phone", address="10.0.0.1", detail=f"say {each}")
+    assert await data.audit.broken() is None
+    await data.database.run(lambda connection: connection.execute(change))
+    assert await data.audit.broken() == 3
+
+
+# Retention.
+
+
+async def test_sessions_that_were_not_used_for_long_are_deleted(data: GatewayData) -> None:
+    old, kept = await data.create("demo", "a1", "/w"), await data.create("demo", "a2", "/w")
+    data.audit.add("old", at=datetime(2020, 1, 1, tzinfo=UTC))
+    data.audit.add("new")
+    later = time.time() + 91 * DAY
+    assert await data.prune(Retention(), {kept.key}) == []
+    assert await data.prune(Retention(), {kept.key}, now=later) == [old.key]
+    assert await data.get(kept.key) is not None
+    assert [entry.action for entry in await data.audit.read()] == ["new"] and await data.audit.broken() is None
+
+
+async def test_sessions_used_least_recently_make_room(data: GatewayData) -> None:
+    keys = [(await data.create("demo", f"a{each}", "/w")).key for each in range(4)]
+    for key in keys:
+        await data.journal.append(await data.journal.claim(key), [bytes(500_000)])
+    limit = Retention(total_bytes=1_100_000)
+    assert await data.prune(limit) == keys[:2]
+    assert await data.used_bytes() <= limit.total_bytes
+
+
+# Copies.
+
+
+async def test_a_backup_is_whole_while_work_goes_on(data: GatewayData, tmp_path: Path) -> None:
+    row = await data.create("demo", "a1", "/w")
+    lease = await data.journal.claim(row.key)
+    await data.journal.append(lease, [b"stored"])
+    copying = asyncio.create_task(data.backup(tmp_path / "copies" / "copy.sqlite3"))
+    while not copying.done():
+        await data.journal.append(lease, [b"meanwhile"])
+    await copying
+    copy = tmp_path / "copies" / "copy.sqlite3"
+    with closing(sqlite3.connect(copy)) as opened:
+        assert opened.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert b"stored" in opened.execute("SELECT data FROM event ORDER BY first").fetchone()[0]
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600 and [path.name for path in copy.parent.iterdir()] == [copy.name]
+
+
+async def test_a_backup_replaces_no_file(data: GatewayData, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    there.write_text("mine", encoding="utf-8")
+    with pytest.raises(StoreError, match="already"):
+        await data.backup(there)
+    with pytest.raises(StoreError, match="cannot be written"):
+        await data.backup(there / "below")
+    assert there.read_text(encoding="utf-8") == "mine"
