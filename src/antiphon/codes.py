@@ -3,7 +3,7 @@
 from enum import IntEnum
 from typing import Final
 
-__all__ = ["Code", "meaning_of"]
+__all__ = ["Code", "meaning_of", "recovery_from"]
 
 
 class Code(IntEnum):
@@ -66,3 +66,24 @@ def meaning_of(code: int, message: str = "") -> str:
     if code in _NAMES:
         return _NAMES[code]
     return "server error" if -32099 <= code <= -32000 else "error"
+
+
+_RECOVERIES: Final[dict[str, tuple[bool | None, str]]] = {
+    "parse error": (False, "fix the JSON"),
+    "invalid request": (False, "fix the structure"),
+    "method not found": (False, "check the method"),
+    "invalid params": (False, "fix the params"),
+    "internal error": (None, "investigate"),
+    "connection closed": (True, "reconnect"),
+    "request timeout": (True, "try again later"),
+    "permission denied": (False, "the user rejected it"),
+    "session expired": (True, "open a new session"),
+    "authentication required": (True, "sign in"),
+    "resource not found": (False, "check the name"),
+    "unsupported protocol version": (False, "use another version"),
+}
+
+
+def recovery_from(meaning: str) -> tuple[bool | None, str]:
+    """Return whether another try can succeed after an error of this meaning, None if that is not known, and what to do before it."""
+    return _RECOVERIES.get(meaning, (False, ""))

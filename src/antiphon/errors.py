@@ -122,6 +122,16 @@ class AcpError(Exception):
         return self._hint
 
     @property
+    def recoverable(self) -> "bool | None":
+        """Whether another try can succeed; None if that is not known."""
+        return False
+
+    @property
+    def action(self) -> str:
+        """What a program can do about it, in a few words that do not change; empty if there is nothing."""
+        return ""
+
+    @property
     def advice(self) -> Advice:
         """The sentence and the hint, without the error's type and traceback."""
         return Advice(*((found or "") for found in sentence_and_hint(self)))
@@ -171,6 +181,22 @@ class ResponseError(AcpError):
         from antiphon.codes import meaning_of
 
         return meaning_of(self.code, self.message)
+
+    @property
+    def recoverable(self) -> "bool | None":
+        """Whether another try can succeed: as `data` says, or else by the code. None if that is not known."""
+        from antiphon.codes import recovery_from
+
+        found = self.data.get("recoverable") if isinstance(self.data, dict) else None
+        return found if isinstance(found, bool) else recovery_from(self.meaning)[0]
+
+    @property
+    def action(self) -> str:
+        """What a program can do about it: as `data` says, or else by the code."""
+        from antiphon.codes import recovery_from
+
+        found = self.data.get("action") if isinstance(self.data, dict) else None
+        return found if isinstance(found, str) else recovery_from(self.meaning)[1]
 
     @property
     def wants_sign_in(self) -> bool:
@@ -301,6 +327,16 @@ class RequestTimeout(AcpError):
         hint = hint or "give it longer with `timeout=`, or look at what it is waiting for"
         super().__init__(f"{peer} did not respond to `{method}` within {timeout:g} seconds{printed}", hint=hint)
 
+    @property
+    def recoverable(self) -> "bool | None":
+        """Another try may succeed."""
+        return True
+
+    @property
+    def action(self) -> str:
+        """What a program can do about it."""
+        return "try again later"
+
 
 class NotSupported(AcpError):
     """The peer does not advertise the capability, so nothing was sent: an omitted capability is an unsupported one."""
@@ -335,6 +371,16 @@ class RemoteProtocolError(ProtocolError):
 class ConnectionClosed(AcpError):
     """The connection is closed."""
 
+    @property
+    def recoverable(self) -> "bool | None":
+        """Whether another connection can be opened."""
+        return True
+
+    @property
+    def action(self) -> str:
+        """What a program can do about it."""
+        return "reconnect" if self.recoverable else ""
+
 
 LAST_WORDS = 8
 """Lines of a dead program's stderr that are shown; `ProcessDied.stderr` has more."""
@@ -353,6 +399,11 @@ class ProcessDied(ConnectionClosed):
 
 class TurnLost(ConnectionClosed):
     """The connection was lost in the middle of a turn. It may have done some of its work, so the prompt was not sent again."""
+
+    @property
+    def recoverable(self) -> "bool | None":
+        """Not known: the work may be done."""
+        return None
 
 
 def _ending(status: int) -> str:

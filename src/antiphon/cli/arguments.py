@@ -29,6 +29,7 @@ __all__ = [
     "count",
     "duration",
     "number_from",
+    "read_token",
     "run_parser",
     "shown_time",
     "split_command",
@@ -302,6 +303,7 @@ class Options(argparse.Namespace):
     """The options of `run`, `chat` and other commands. None or empty means not given."""
 
     agent: str | None
+    token_file: str | None
     cwd: str | None
     add_dir: list[str]
     mcp_config: list[str]
@@ -340,7 +342,21 @@ class Options(argparse.Namespace):
             self.on_ask,
             self.max_retries,
             CANCEL_GRACE if getattr(self, "timeout", None) is None else TIMEOUT_GRACE,
+            self._token(),
         )
+
+    def _token(self) -> str | None:
+        """Return the token for an address. It leaves the environment, which commands of this machine get."""
+        from antiphon.config.environment import TOKEN
+
+        token = os.environ.pop(TOKEN, "") or None
+        if self.token_file is None:
+            return token
+        if self.agent is not None and "://" not in self.agent:
+            raise Misused(
+                f"`{self.agent}` needs no token", hint="a token is for an address, as in `--agent wss://host/acp`"
+            )
+        return read_token(self.token_file)
 
     @classmethod
     def read(cls, parser: argparse.ArgumentParser, arguments: Sequence[str]) -> "Options":
@@ -358,6 +374,27 @@ class Options(argparse.Namespace):
         if end < len(words):
             options.prompt = [*options.prompt, *words[end + 1 :]]
         return options
+
+
+def read_token(path: str) -> str:
+    """Read the token for a remote agent: the one line of a file.
+
+    Raises:
+        Misused: the file cannot be read, or holds no token.
+    """
+    try:
+        with open(os.path.expanduser(path), encoding="ascii") as file:
+            token = file.read(MAX_TOKEN + 1).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not ASCII"
+        raise Misused(f"the token cannot be read from `{path}`: {why}") from error
+    if not token or len(token) > MAX_TOKEN or any(sign.isspace() for sign in token):
+        raise Misused(f"`{path}` holds no token", hint="write the token into it, and nothing else")
+    return token
+
+
+MAX_TOKEN: Final = 16 * 1024
+"""Characters of a token: those of the longest signed ones that servers accept in a header."""
 
 
 def run_parser() -> argparse.ArgumentParser:
@@ -395,7 +432,16 @@ def run_parser() -> argparse.ArgumentParser:
 def add_agent(parser: argparse.ArgumentParser) -> None:
     """Add the options about the agent and its directory."""
     group = parser.add_argument_group("agent")
-    group.add_argument("--agent", metavar="NAME", help="an agent that `antiphon agents` lists, or a command in quotes")
+    group.add_argument(
+        "--agent",
+        metavar="NAME",
+        help="an agent that `antiphon agents` lists, a command in quotes, or an address (`wss://host/acp`, `https://host/acp`)",
+    )
+    group.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="the token for an address, from a file (default: the variable ANTIPHON_TOKEN)",
+    )
     group.add_argument("--cwd", metavar="DIR", help="the directory to work in (default: this one)")
     group.add_argument(
         "--add-dir",

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from antiphon.config.settings import Loaded
     from antiphon.config.shapes import Settings
     from antiphon.store.database import Database
+    from antiphon.transports.remote import RemoteAddress
 
 __all__ = [
     "Frontend",
@@ -170,7 +171,7 @@ class LaunchOptions:
     """The options of the caller. None and empty: the settings decide."""
 
     agent: str | None = None
-    """A name, or a whole command line."""
+    """A name, a whole command line, or the address of a remote agent."""
     allow: Sequence[str] = ()
     deny: Sequence[str] = ()
     ask: Sequence[str] = ()
@@ -180,6 +181,8 @@ class LaunchOptions:
     max_retries: int | None = None
     cancel_grace: float = CANCEL_GRACE
     """Seconds that the agent may take to end a turn that was cancelled."""
+    token: str | None = field(default=None, repr=False)
+    """The token for an address; a local agent does not get it."""
 
 
 @dataclass
@@ -215,7 +218,7 @@ class RunningAgent:
     database: "Database"
     warn: Callable[[Advice], None]
     command: list[str] = field(default_factory=list)
-    """The command that starts it, for a sign-in by its own program."""
+    """The command that starts it, for a sign-in by its own program; empty for a remote agent."""
 
 
 def agent_name(options: LaunchOptions, settings: "Settings") -> str:
@@ -254,18 +257,15 @@ async def launch(options: LaunchOptions, cwd: str, frontend: Frontend) -> AsyncI
         for problem in (*loaded.problems, *loaded.notes, *await forget_closed(DecisionStore(database))):
             frontend.warn(problem)
         settings = loaded.settings
-        name = agent_name(options, settings)
+        start = _start_of(options, agent_name(options, settings), settings, cwd)
+        name = start.name
         gate = _gate(options, loaded, frontend, database, name)
-        command, env, directory = _command(name, settings)
-        if command[: 1 + len(JOINT)] != [
-            sys.executable,
-            *JOINT,
-        ]:  # our own engines send notices about what they left out
+        if start.reads_project:
             await _warn_of_project(name, cwd, database, frontend)
         async with connect(
-            command,
-            cwd=directory or cwd,
-            env=env,
+            start.target,
+            cwd=start.cwd,
+            env=start.env,
             permission=_recording_refusals(gate, frontend.refused),
             elicitation=frontend.elicitation,
             authenticate=frontend.authenticate,
@@ -277,7 +277,7 @@ async def launch(options: LaunchOptions, cwd: str, frontend: Frontend) -> AsyncI
             cancel_grace=options.cancel_grace,
             terminal_login=frontend.terminal_login,
         ) as agent:
-            yield RunningAgent(agent, name, cwd, gate, loaded, database, frontend.warn, command)
+            yield RunningAgent(agent, name, cwd, gate, loaded, database, frontend.warn, start.command)
 
 
 async def _warn_of_project(name: str, cwd: str, database: "Database", frontend: Frontend) -> None:
@@ -355,19 +355,46 @@ async def _database() -> AsyncIterator["Database"]:
             await database.close()
 
 
-def _command(name: str, settings: "Settings") -> tuple[list[str], Mapping[str, str], str | None]:
-    """Return the command of an agent, its whole environment, and its directory."""
+@dataclass(frozen=True)
+class _Start:
+    """An agent as `connect` takes it: a command with its environment and directory, or an address."""
+
+    name: str
+    target: "list[str] | RemoteAddress"
+    env: Mapping[str, str] | None = None
+    cwd: str | None = None
+
+    @property
+    def command(self) -> list[str]:
+        return self.target if isinstance(self.target, list) else []
+
+    @property
+    def reads_project(self) -> bool:
+        """Whether it may read the project on this machine unnoticed. Our own engines send notices about what they left out."""
+        return bool(self.command) and self.command[: 1 + len(JOINT)] != [sys.executable, *JOINT]
+
+
+def _start_of(options: LaunchOptions, name: str, settings: "Settings", cwd: str) -> _Start:
+    """Return how an agent is started or reached.
+
+    Raises:
+        AcpError: it is not known or not installed, or the address is none.
+    """
+    if "://" in name and name not in settings.agents:
+        from antiphon.transports.remote import RemoteAddress, shown_address
+
+        return _Start(shown_address(name), RemoteAddress(name, token=options.token))
     if name not in settings.agents and (" " in name.strip() or "/" in name):
         try:
             words = shlex.split(name)
-            return words, environment_for(keys_for(words)), None
         except ValueError as error:
             raise UnknownAgent(f"the command `{name}` cannot be read: {str(error).lower()}") from error
+        return _Start(name, words, environment_for(keys_for(words)), cwd)
     found = start_of(name, settings)
     env = found.environment()
     if found.origin == "built in" and found.name == OURS:
         env = with_new_sessions(env)  # this client names the session that it wants: a new one is a new one
-    return list(found.command), env, found.cwd
+    return _Start(name, list(found.command), env, found.cwd or cwd)
 
 
 def _retry(options: LaunchOptions) -> Retry:

@@ -7,6 +7,7 @@ requests where that helps. It knows nothing of sessions: a session compares its 
 import asyncio
 import logging
 import os
+import random
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
@@ -186,7 +187,7 @@ def _named(name: str, cwd: str | os.PathLike[str] | None, env: Mapping[str, str]
 
 
 # When a request is sent again. Nothing here sends it.
-# - The connection was lost, and the agent can be started again.
+# - The connection was lost, and the agent can be started or reached again. A server that refuses to let us in is not asked again.
 # - The agent took too long (-32001).
 # - The session had expired (-32003): once it is open again.
 # - The agent itself has lost a connection (-32000 with such a message). The second time the agent is started again, if it can be.
@@ -203,6 +204,10 @@ class Retry:
     """Whether a new session may take the place of one that the agent has forgotten. The user gets a notice; the history is lost."""
 
 
+JITTER: Final = 0.25
+"""The part of a delay that is added at random before a remote agent is tried again."""
+
+
 class Tries:
     """The tries of one request: how many are left, and whether the user has signed in for it."""
 
@@ -213,8 +218,10 @@ class Tries:
         can_reconnect: Callable[[], bool],
         sign_in: Callable[[RequestRefused, bool], Awaitable[None]],
         reconnect: Callable[[], Awaitable[None]],
+        jitter: float = 0.0,
     ) -> None:
         self._delays = iter(retry.delays)
+        self._jitter = jitter
         self._can_reconnect = can_reconnect
         self._sign_in = sign_in
         self._signed_in = False
@@ -235,6 +242,7 @@ class Tries:
         delay = next(self._delays, None) if self._helps(error, expire) else None
         if delay is None:
             raise error
+        delay *= 1 + random.random() * self._jitter  # noqa: S311 - no secret
         _log.warning("trying again in %g s: %s", delay, error)
         await asyncio.sleep(delay)
         if isinstance(error, RequestRefused) and error.says_closed:
@@ -244,7 +252,7 @@ class Tries:
 
     def _helps(self, error: AcpError, expire: Callable[[], None] | None) -> bool:
         if isinstance(error, ConnectionClosed):
-            return self._can_reconnect()
+            return error.recoverable is True and self._can_reconnect()
         if not isinstance(error, RequestRefused):
             return False
         if error.code == Code.SESSION_EXPIRED and expire is not None:
@@ -521,7 +529,8 @@ class Link:
         def can_reconnect() -> bool:
             return self._target.restartable and self._state is not _S.CLOSED
 
-        return Tries(self.retry, can_reconnect=can_reconnect, sign_in=sign_in, reconnect=reconnect)
+        jitter = JITTER if getattr(self._target, "shared", False) else 0.0
+        return Tries(self.retry, can_reconnect=can_reconnect, sign_in=sign_in, reconnect=reconnect, jitter=jitter)
 
     async def attempt(
         self,

@@ -8,10 +8,13 @@ import os
 from collections.abc import Collection, Mapping
 from typing import Final
 
-__all__ = ["AUTO_RESUME", "GIT_SAFETY", "OWNERS", "environment_for", "harmless_git", "owner_of", "says_auto_resume", "with_new_sessions"]  # fmt: skip
+__all__ = ["AUTO_RESUME", "GIT_SAFETY", "OWNERS", "TOKEN", "environment_for", "harmless_git", "owner_of", "says_auto_resume", "with_new_sessions"]  # fmt: skip
 
 AUTO_RESUME: Final = "ANTIPHON_AUTO_RESUME"
 """The variable that decides whether the first `session/new` of a client goes on with its last session. Also read as `BANJO_AUTO_RESUME`."""
+
+TOKEN: Final = "ANTIPHON_TOKEN"  # noqa: S105 - its name
+"""The variable with the token for a remote agent. No program that we start gets it."""
 
 OWNERS: Final[Mapping[str, tuple[str, ...]]] = {
     "claude": ("ANTHROPIC_", "CLAUDE_", "CLAUDECODE"),
@@ -21,6 +24,7 @@ OWNERS: Final[Mapping[str, tuple[str, ...]]] = {
     "moonshot": ("MOONSHOT_", "KIMI_"),
     "qwen": ("DASHSCOPE_", "QWEN_"),
     "github": ("GITHUB_COPILOT_", "COPILOT_"),
+    "remote": (TOKEN,),
 }
 """The owner of the variables that begin with these prefixes."""
 

@@ -104,6 +104,10 @@ def on_lines(text: bytes) -> bytes:
     return flat
 
 
+_PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""HTTP statuses that pass: of a server that starts, restarts or is busy, and of the proxy before it."""
+
+
 class ConnectionRefused(ConnectionClosed):
     """A remote agent could not be reached, or did not let us in."""
 
@@ -111,6 +115,11 @@ class ConnectionRefused(ConnectionClosed):
         super().__init__(sentence, hint=hint)
         self.status = status
         """The HTTP status of the refusal; None if it never came to one."""
+
+    @property
+    def recoverable(self) -> bool:
+        """Whether another try can succeed: the server may start soon, or has too much to do."""
+        return self.status is None or self.status in _PASSING
 
 
 class CookieJar:
@@ -190,6 +199,8 @@ class RemoteAddress:
     """
 
     restartable = True
+    shared = True
+    """Its server has other clients: after a restart they must not all come back in the same moment."""
 
     def __init__(
         self,

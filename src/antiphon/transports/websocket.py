@@ -246,6 +246,8 @@ def _refused(url: str, error: Exception, timeout: float | None) -> ConnectionRef
     match error:
         case InvalidStatus():
             return refused_by_status(url, error.response.status_code, error.response.headers.get("Location"))
+        case OSError():  # before ValueError: an error about a certificate is both
+            return not_reached(url, error, timeout)
         case InvalidURI() | ValueError():
             return ConnectionRefused(
                 f"`{shown}` is not the address of a WebSocket", hint="write it like `wss://host/acp`"
