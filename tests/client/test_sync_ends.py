@@ -8,6 +8,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -24,7 +26,7 @@ from antiphon.protocol import v1
 from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
 from tests.limits import limit
-from tests.schedules import World, check
+from tests.schedules import Schedule, World, check, run
 
 AGENT = """
 import asyncio
@@ -338,3 +340,45 @@ def script(world: World) -> None:
 
 def test_a_script_ends_however_and_whenever_it_is_interrupted() -> None:
     check(script, ("exit", "interrupt", "kill", "collect"), virtual=False)
+
+
+OURS = ("client/sync.py", "client/worker.py", "contextlib.py")
+
+
+class Interruption:
+    """Raises what Ctrl-C raises at one of the points where Python looks for signals: a call of ours, or the end of a call in C."""
+
+    def __init__(self, point: int) -> None:
+        self.left = point
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
+        code = frame.f_code
+        waits = code.co_qualname == "Condition.wait" and getattr(argument, "__name__", "") == "acquire"
+        if event in ("call", "c_return") and (waits or code.co_filename.endswith(OURS)):
+            self.left -= 1
+            if self.left == 0:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    def script(self, world: World) -> None:
+        near, _ = near_end(Quick(world))
+        sys.setprofile(self)
+        try:
+            with sync.connect(near, permission=lambda _: True) as connected:
+                session = connected.new_session("/")
+                assert session.prompt("a ask b").text() == "ab"
+                session.close()
+        except KeyboardInterrupt:
+            assert self.left == 0
+        finally:
+            sys.setprofile(None)
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")  # interrupted between the two
+def test_a_script_leaves_no_task_and_no_thread_wherever_ctrl_c_interrupts_it() -> None:
+    for point in count(1):
+        interruption = Interruption(point)
+        run(interruption.script, Schedule(point), virtual=False)
+        if interruption.left > 0:  # there is no such point: the script was not interrupted
+            break
+    assert point > 50

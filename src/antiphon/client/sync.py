@@ -78,8 +78,9 @@ def connect(
     extensions: "Mapping[str, ExtensionHandler] | None" = None,
 ) -> "Iterator[SyncAgent]":
     """Connect to an agent; `antiphon.connect` describes the arguments."""
-    worker = Worker()
-    connected = connect_async(
+    held = _HeldConnection()
+    worker = Worker(held.end)
+    held.connected = connect_async(
         target,
         cwd=cwd,
         env=env,
@@ -100,23 +101,26 @@ def connect(
         transcript=transcript,
         extensions={name: worker.in_thread(handler) for name, handler in (extensions or {}).items()},
     )
-    held = _HeldConnection(connected)
     try:
         worker.start()
         try:
             yield SyncAgent(worker.run(held.begin()), worker)
         finally:
-            worker.run(held.end(), closing=True)
+            worker.run(held.end(), closing=True)  # raises what went wrong; interrupted, the worker does it
     finally:
-        worker.stop()
+        try:
+            worker.stop()
+        finally:
+            worker.stop_soon()  # again, because Ctrl-C may have come before it was begun
     worker.raise_pending()
 
 
 class _HeldConnection:
     """A connection that a task of its own holds open: whenever its caller is interrupted, it can be closed."""
 
-    def __init__(self, connected: "Connecting") -> None:
-        self._connected = connected
+    connected: "Connecting"
+
+    def __init__(self) -> None:
         self._over = asyncio.Event()
         self._making = True
         self._task: asyncio.Task[None] | None = None
@@ -132,7 +136,7 @@ class _HeldConnection:
         return there.result()
 
     async def _hold(self, there: "asyncio.Future[ConnectedAgent]") -> None:
-        async with self._connected as agent:
+        async with self.connected as agent:
             self._making = False
             if not there.done():
                 there.set_result(agent)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from inspect import iscoroutinefunction
 from typing import Any, Final, Generic, TypeVar
 
-from antiphon.aio import maybe_await
+from antiphon.aio import background, maybe_await
 from antiphon.errors import ConnectionClosed, LocalProtocolError
 
 __all__ = ["Worker"]
@@ -88,9 +88,10 @@ class _Call(Generic[T]):
 
 
 class Worker:
-    """Runs coroutines for one thread."""
+    """Runs coroutines for one thread. `close` runs on the loop when the worker stops, so that Ctrl-C cannot keep it from being begun."""
 
-    def __init__(self) -> None:
+    def __init__(self, close: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
+        self._close = close
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._started = threading.Event()
@@ -142,9 +143,13 @@ class Worker:
         self._started.set()
         if not self._stopped:  # by a caller that did not wait for the start
             await self._stop.wait()
+        if self._close is not None:
+            _ = background(self._close())
+        limit = self._loop.time() + STOP_GRACE
         rest = asyncio.all_tasks() - {asyncio.current_task()}
-        if rest:  # such as the end of an agent
-            await asyncio.wait(rest, timeout=STOP_GRACE)
+        while rest and (seconds := limit - self._loop.time()) > 0:  # such as the end of an agent, and what that begins
+            await asyncio.wait(rest, timeout=seconds)
+            rest = asyncio.all_tasks() - {asyncio.current_task()}
 
     def _end(self) -> None:
         """End all calls: there is no loop any more."""
@@ -158,11 +163,15 @@ class Worker:
 
     def stop(self) -> None:
         """Stop the loop, and wait for the end of its thread."""
+        self.stop_soon()
         if self._thread.is_alive():
-            self._stopped = True
-            if self._stop is not None:
-                self._call_on_loop(self._stop.set)
             self._thread.join(JOIN_GRACE)
+
+    def stop_soon(self) -> None:
+        """Stop the loop, also one whose thread is only being started."""
+        self._stopped = True
+        if self._stop is not None:
+            self._call_on_loop(self._stop.set)
 
     # The callers.
 
