@@ -45,9 +45,9 @@ async def connected(
     """A client and the agent's end of the connection, over memory. What the router lacks to be an agent is filled in."""
     near, far = memory_pair()
     welcome = v1.InitializeResult(1, agent_capabilities=capabilities or v1.AgentCapabilities())
-    if router.call("initialize") is None:
+    if "initialize" not in router.calls:
         router.on_request(m.INITIALIZE, lambda _: welcome)
-    if router.call("session/new") is None:
+    if "session/new" not in router.calls:
         router.on_request(m.NEW_SESSION, lambda _: v1.NewSessionResult("s"))
     async with (
         asyncio.timeout(limit()),

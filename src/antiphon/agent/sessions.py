@@ -34,24 +34,19 @@ __all__ = ["CLOSE_GRACE", "AgentSessions", "check_content", "check_directories",
 def check_content(prompt: "Iterable[v1.ContentBlock]", takes: Collection[str]) -> None:
     """Raise `RequestError` for content of a kind that the agent has not advertised."""
     for block in prompt:
-        kind = _kind(block)
-        if kind is not None and kind not in takes:
+        match block:
+            case v1.TextBlock() | v1.ResourceLink():
+                continue
+            case v1.ImageBlock():
+                kind = "image"
+            case v1.AudioBlock():
+                kind = "audio"
+            case v1.EmbeddedResource():
+                kind = "resource"
+            case _:
+                kind = block.kind
+        if kind not in takes:
             raise _wrong(f"this agent takes no `{kind}` content in a prompt: send text or a `resource_link` instead")
-
-
-def _kind(block: "v1.ContentBlock") -> str | None:
-    """The kind of a content block; None for those that every agent takes."""
-    match block:
-        case v1.TextBlock() | v1.ResourceLink():
-            return None
-        case v1.ImageBlock():
-            return "image"
-        case v1.AudioBlock():
-            return "audio"
-        case v1.EmbeddedResource():
-            return "resource"
-        case _:
-            return block.kind
 
 
 def check_servers(servers: "Iterable[v1.McpServer]", mcp: Collection[str]) -> None:

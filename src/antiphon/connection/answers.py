@@ -55,8 +55,19 @@ class Answers:
     def begin(self, request: Request) -> None:
         """Find the handler and run it: a plain function on the spot, a coroutine as a task."""
         reply: Reply | None = None
+        router, method = self._router, request.method
         try:
-            result, reply = self._call(request)
+            if (found := router.calls.get(method)) is not None:
+                call, handler = found
+                reading = call.read_params(request.params)
+                reply = reading.reply
+                if reading.rules:
+                    self._outbox.report(Mended(method, reading.rules))
+                result = handler(reading.value)
+            elif router.other_request is not None:
+                result = router.other_request(method, request.params)
+            else:
+                raise RequestError(Code.METHOD_NOT_FOUND, "Method not found", method)
         except Exception as error:
             self._refuse(request, error)
             return
@@ -65,18 +76,6 @@ class Answers:
             self._start(request, cast("Awaitable[object]", result), reply)
         else:
             self._answer(request, result, reply)
-
-    def _call(self, request: Request) -> tuple[object, Reply | None]:
-        found = self._router.call(request.method)
-        if found is not None:
-            call, handler = found
-            reading = call.read_params(request.params)
-            if reading.rules:
-                self._outbox.report(Mended(request.method, reading.rules))
-            return handler(reading.value), reading.reply
-        if self._router.other_request is not None:
-            return self._router.other_request(request.method, request.params), None
-        raise RequestError(Code.METHOD_NOT_FOUND, "Method not found", request.method)
 
     def _start(self, request: Request, work: Awaitable[object], reply: Reply | None) -> None:
         task = start_task(self._outbox.transport.loop, self._work(request, work, reply), request.method)
@@ -136,7 +135,7 @@ class Answers:
 
     def _check(self, request: Request, result: object) -> None:
         """Raise if a handler forgot its `return`, or returned another method's result; the peer could only guess."""
-        found = self._router.call(request.method)
+        found = self._router.calls.get(request.method)
         expected = found[0].result if found is not None else None
         if (
             isinstance(expected, type)

@@ -36,9 +36,10 @@ class Router:
     """
 
     def __init__(self) -> None:
-        self._calls: dict[str, CallEntry] = {}
+        self.calls: dict[str, CallEntry] = {}
+        """Method → its call and handler, also under its older names."""
         self.notices: dict[str, NoticeEntry] = {}
-        """Method → its notice and handler. Looked into directly where calls would count."""
+        """Method → its notice and handler."""
         self.other_request: Callable[[str, Raw], Awaitable[object]] | None = None
         """Takes requests that have no handler (extension methods); without it they get -32601."""
         self.other_notice: Callable[[str, Raw], None] | None = None
@@ -60,13 +61,9 @@ class Router:
         """Answer a request with what `handler` returns; raise `RequestError` in it to refuse."""
         if not isinstance(call, Call):
             raise LocalProtocolError(f"`{call.name}` is a notification: use on_notice")
-        self._calls[call.name] = (call, handler)
+        self.calls[call.name] = (call, handler)
         for name in call.aliases:
-            self._calls.setdefault(name, (call, handler))
-
-    def call(self, method: str) -> CallEntry | None:
-        """The request handler for a method, also under its older names."""
-        return self._calls.get(method)
+            self.calls.setdefault(name, (call, handler))
 
     def notice(self, method: str, params: Raw) -> tuple[str, ...] | None:
         """Hand a notification to its handler: the rules it took to read it, or None if there is no handler.

@@ -178,7 +178,7 @@ class JointAgent(Agent):
     async def prompt(self, turn: "AgentTurn") -> "Outcome":
         from antiphon.duet.prompt import PromptHandler
 
-        return await clearly(PromptHandler(_joint(turn.session)).prompt(turn))
+        return await clearly(PromptHandler(turn.session.state).prompt(turn))
 
     async def waits(self, turn: "AgentTurn", before: int) -> None:
         others = "one other prompt" if before == 1 else f"{before} other prompts"
@@ -188,7 +188,7 @@ class JointAgent(Agent):
     async def steer(self, turn: "AgentTurn") -> bool:
         from antiphon.duet.prompt import PromptHandler
 
-        return await PromptHandler(_joint(turn.session)).steer(turn)
+        return await PromptHandler(turn.session.state).steer(turn)
 
     async def cancel(self, session: "AgentSession") -> None:
         await _joint(session).cancel()

@@ -278,7 +278,8 @@ def reader_of(turn: "AgentTurn") -> Reader | None:
 
 def begins_with_command(blocks: "Sequence[v1.ContentBlock]") -> bool:
     """Whether the user's text begins with a slash command. A path is not a command."""
-    return _COMMAND.match(_first_words(blocks)) is not None
+    first = next((each.text for each in blocks if isinstance(each, v1.TextBlock) and each.text.strip()), "")
+    return _COMMAND.match(first) is not None
 
 
 async def pieces_of(
@@ -310,10 +311,6 @@ async def pieces_of(
             case _:
                 collected.mention(f"[{block.kind}: content of a kind that cannot be shown to the model]")
     return collected.pieces()
-
-
-def _first_words(blocks: "Sequence[v1.ContentBlock]") -> str:
-    return next((each.text for each in blocks if isinstance(each, v1.TextBlock) and each.text.strip()), "")
 
 
 class _Link:

@@ -385,6 +385,8 @@ class KeptProcess(Generic[P]):
         Raises:
             ConnectionClosed: it was closed for good, or every process that was started ended at once.
         """
+        if (running := self.process) is not None:
+            return running
         death: ConnectionClosed | None = None
         for _ in range(TRIES):
             if self.state is _S.CLOSED:

@@ -30,7 +30,8 @@ UNTRUSTED: Final = {"antiphon": {"untrusted": True}}
 
 def is_trust(turn: "AgentTurn") -> bool:
     """Whether the prompt is the command `/trust`."""
-    return turn.command is not None and turn.command[0] == TRUST.name
+    command = turn.command
+    return command is not None and command[0] == TRUST.name
 
 
 class Project:

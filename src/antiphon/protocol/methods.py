@@ -65,19 +65,16 @@ class Dialects:
 _NONE = Dialects({})
 
 
-class Reading(Generic[T]):
+class Reading(msgspec.Struct, Generic[T]):
     """A message part, understood: its value, the names of the rules it took, and how to respond in its dialect."""
 
-    __slots__ = ("reply", "rules", "value")
-
-    def __init__(self, value: T, rules: tuple[str, ...] = (), reply: Reply | None = None) -> None:
-        self.value = value
-        self.rules = rules
-        self.reply = reply
+    value: T
+    rules: tuple[str, ...] = ()
+    reply: Reply | None = None
 
 
 def read(
-    strict: "msgspec.json.Decoder[T]", kind: Kind, method: str, half: Half, raw: bytes | Raw, dialects: Dialects = _NONE
+    strict: "msgspec.json.Decoder[T]", method: str, half: Half, raw: bytes | Raw, dialects: Dialects = _NONE
 ) -> Reading[T]:
     """Understand one half of a method as well as the rules allow.
 
@@ -93,7 +90,7 @@ def read(
         except BAD_INPUT:
             pass
     try:
-        return _read_forgivingly(strict, kind, method, half, bytes(raw), dialects)
+        return _read_forgivingly(strict, method, half, bytes(raw), dialects)
     except BAD_INPUT as error:
         raise _refusal(method, half, error) from None
 
@@ -107,7 +104,7 @@ def _mentions(raw: bytes | Raw, hints: tuple[bytes, ...]) -> bool:
 
 
 def _read_forgivingly(
-    strict: "msgspec.json.Decoder[T]", kind: Kind, method: str, half: Half, raw: bytes, dialects: Dialects
+    strict: "msgspec.json.Decoder[T]", method: str, half: Half, raw: bytes, dialects: Dialects
 ) -> Reading[T]:
     from antiphon.protocol.salvage import MAX_VALUES, is_crowded, salvage_with_notes
 
@@ -125,7 +122,7 @@ def _read_forgivingly(
     try:
         return Reading(strict.decode(mended), rules, reply)
     except BAD_INPUT:
-        value, notes = salvage_with_notes(mended, kind)
+        value, notes = salvage_with_notes(mended, strict.type)
         return Reading(value, (*rules, *notes), reply)
 
 
@@ -218,7 +215,7 @@ class Method(Generic[P]):
         Raises:
             RequestError: -32602, if no rule makes sense of them.
         """
-        return read(self.params_decoder, self.params, self.name, "params", raw, self.dialects)
+        return read(self._params_decoder or self.params_decoder, self.name, "params", raw, self.dialects)
 
     def decode_params(self, raw: bytes | Raw) -> P:
         """The typed params alone."""
@@ -286,7 +283,7 @@ class Call(Method[P], Generic[P, R]):
         Raises:
             RemoteProtocolError: no rule makes sense of it.
         """
-        return read(self.result_decoder, self.result, self.name, "result", raw, self.dialects)
+        return read(self._result_decoder or self.result_decoder, self.name, "result", raw, self.dialects)
 
     def decode_result(self, raw: bytes | Raw) -> R:
         """The typed result alone."""

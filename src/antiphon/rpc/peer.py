@@ -19,7 +19,6 @@ from antiphon.rpc.envelope import (
     ErrorObject,
     Frame,
     Malformed,
-    Message,
     Noise,
     Notification,
     Request,
@@ -125,10 +124,7 @@ class Peer:
 
     def receive(self, frame: Frame) -> Event:
         """Take one frame; return one event."""
-        return self.sort(decode(frame))
-
-    def sort(self, message: Message) -> Event:
-        """The same for a message already opened."""
+        message = decode(frame)
         match message:
             case Request():
                 return self._asked_by_them(message)

@@ -293,7 +293,7 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
         self._last_error = None  # it belonged to something that the CLI did by itself
         # No await from here on: `ended` is called once, and fails the prompt that waits at that moment.
         pending = self._expect(ClaudePrompt(process, str(uuid.uuid4())))
-        process.prompt(content, pending.id)
+        process.send(wire.user_message(content, pending.id))
         return pending
 
     async def steer(self, turn: "AgentTurn") -> bool:
@@ -307,7 +307,7 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
             return False
         id = str(uuid.uuid4())
         pending.add(id)
-        pending.process.prompt(content, id)
+        pending.process.send(wire.user_message(content, id))
         return True
 
     async def cancel(self) -> None:

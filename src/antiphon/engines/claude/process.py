@@ -30,10 +30,6 @@ class ClaudeProcess(CliProcess[wire.Line]):
             self.failed(message.request_id, message.error)
         return None
 
-    def prompt(self, content: "str | list[JsonObject]", uuid: str) -> None:
-        """Send a message of the user."""
-        self.send(wire.user_message(content, uuid))
-
     async def control(
         self, subtype: str, fields: "JsonObject | None" = None, limit: float = CONTROL_LIMIT
     ) -> "JsonObject":

@@ -407,14 +407,13 @@ _encode = msgspec.json.Encoder().encode
 
 def user_message(content: str | list[JsonObject], uuid: str) -> bytes:
     """Encode a message of the user: text or blocks. The id comes back in the turn's result."""
-    return _encoded_line({"type": "user", "uuid": uuid, "message": {"role": "user", "content": content}})
+    return _encode({"type": "user", "uuid": uuid, "message": {"role": "user", "content": content}}) + b"\n"
 
 
 def control_request(request_id: str, subtype: str, fields: JsonObject) -> bytes:
     """Ask the CLI for something."""
-    return _encoded_line(
-        {"type": "control_request", "request_id": request_id, "request": {**fields, "subtype": subtype}}
-    )
+    request = {**fields, "subtype": subtype}
+    return _encode({"type": "control_request", "request_id": request_id, "request": request}) + b"\n"
 
 
 def control_answer(request_id: str, body: JsonObject) -> bytes:
@@ -428,8 +427,4 @@ def control_refusal(request_id: str, error: str) -> bytes:
 
 
 def _response(response: JsonObject) -> bytes:
-    return _encoded_line({"type": "control_response", "response": response})
-
-
-def _encoded_line(value: JsonObject) -> bytes:
-    return _encode(value) + b"\n"
+    return _encode({"type": "control_response", "response": response}) + b"\n"
