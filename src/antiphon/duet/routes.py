@@ -212,8 +212,8 @@ class RoutedPrompt:
 
     async def _given(self, inner: "InnerSession", prompt: "Blocks", role: str) -> v1.PromptResult:
         joint, history, name = self._joint, self._history, inner.name
-        given = self._with_summary(inner, prompt, role)
-        history.note(GivenEvent(now(), name, _text(given), role))
+        turn = AgentTurn(inner, self._with_summary(inner, prompt, role))
+        history.note(GivenEvent(now(), name, turn.text, role))
         known = self._settings.of(name)  # from now on its own session exists
         known.conversation, known.source = inner.id, ""
         await joint.save()
@@ -222,7 +222,7 @@ class RoutedPrompt:
         joint.last = None  # a new turn, a new message
         stop_reason, failure = "", "it failed"
         try:
-            result = await self._perform(inner, AgentTurn(inner, given))
+            result = await self._perform(inner, turn)
             stop_reason, failure = result.stop_reason.value, ""
         except asyncio.CancelledError:
             stop_reason, failure = v1.StopReason.CANCELLED.value, ""

@@ -138,6 +138,8 @@ class PipeTransport(Transport):
         self._already_read = already_read
         self._read_fd, self._write_fd = read_fd, write_fd
         self._framer = LineFramer(limit)
+        self._chunks = 0
+        """How many pieces of input have been read."""
         self._input = PIPE_INPUT_LIFE.start
         self._output = PIPE_OUTPUT_LIFE.start
         self._ramp = 1
@@ -176,6 +178,7 @@ class PipeTransport(Transport):
         self.resume()
 
     def _take(self, chunk: bytes) -> None:
+        self._chunks += 1
         if self.sink is not None:
             for block in self._framer.blocks(chunk):
                 self.sink.block_received(block)

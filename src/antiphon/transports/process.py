@@ -120,7 +120,6 @@ class ProcessTransport(PipeTransport):
         self._child = child
         self._exited = asyncio.Event()
         self._output_over = asyncio.Event()
-        self._reads = 0
         self._quiet = asyncio.Event()  # stderr is over
         self._lines: deque[bytes] = deque(maxlen=STDERR_LINES)
         self._line = b""
@@ -161,10 +160,6 @@ class ProcessTransport(PipeTransport):
         self._output_over.set()
         self._end_soon()
 
-    def _readable(self) -> None:
-        self._reads += 1
-        super()._readable()
-
     def _end_soon(self) -> None:
         if self._ending is None and self._input is not InputState.CLOSED:
             self._ending = self.loop.create_task(self._report_end(), name=f"end of {self.command}")
@@ -179,8 +174,8 @@ class ProcessTransport(PipeTransport):
     async def _hear_the_rest(self) -> None:
         """Until its output is read to the end. A child of its own may hold the pipe open, so silence ends the wait too."""
         seen = -1
-        while not self._output_over.is_set() and (seen != self._reads or self._is_held_up()):
-            seen = self._reads
+        while not self._output_over.is_set() and (seen != self._chunks or self._is_held_up()):
+            seen = self._chunks
             await _wait(self._output_over, EXIT_GRACE)
 
     def _is_held_up(self) -> bool:

@@ -5,8 +5,7 @@ from typing import cast
 
 import pytest
 
-from antiphon.engines.claude.process import ClaudeProcess
-from antiphon.engines.claude.prompt import ClaudePrompt
+from antiphon.engines.claude.driver import ClaudeProcess, ClaudePrompt
 from antiphon.engines.events import TurnEnd, TurnFailure
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1

@@ -9,7 +9,7 @@ import pytest
 from antiphon.agent.turn import AgentTurn
 from antiphon.client.files import Files
 from antiphon.connection.router import Router
-from antiphon.engines.claude.prompt import message_of
+from antiphon.engines.claude.driver import message_of
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, only_prompt, playing

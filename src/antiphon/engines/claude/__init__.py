@@ -5,10 +5,8 @@ Files in reading order:
     engine.py      name and version, how its sessions are opened, login methods
     login.py       the account: signed in or not, signing in and out
     session.py     a session as a client opens it
-    driver.py      the work in it: starts the CLI, sends prompts, translates its output
-    process.py     one `claude` process: prompts, and control requests in both directions
+    driver.py      the work in it: the process of the CLI, a prompt as it takes it, its output translated
     launch.py      how it is started: command line, environment, MCP servers
-    prompt.py      a prompt as the CLI takes it, and as it waits for its end
     settings.py    mode, model, effort and slash commands
     questions.py   what the CLI asks the user
     grants.py      answers that hold for longer, and the rules that hold in a project

@@ -20,8 +20,6 @@ from antiphon.engines.claude import settings, wire
 from antiphon.engines.claude.grants import settings_with
 from antiphon.engines.claude.launch import EDIT_HOOKS, HOOKS, ClaudeLaunch, ServerFile, command_of, environment_of
 from antiphon.engines.claude.login import sign_in_needed
-from antiphon.engines.claude.process import ClaudeProcess
-from antiphon.engines.claude.prompt import ClaudePrompt, message_of
 from antiphon.engines.claude.translate.events import (
     ClaudeTurnEnded,
     CliStarted,
@@ -31,14 +29,31 @@ from antiphon.engines.claude.translate.events import (
     ModelChanged,
     SignInNeeded,
 )
-from antiphon.engines.cli_driver import INTERRUPT_LIMIT, CliDriver, EngineSessionEvent, EngineSessionState
+from antiphon.engines.cli_driver import (
+    INTERRUPT_LIMIT,
+    CliDriver,
+    EngineSessionEvent,
+    EngineSessionState,
+    PendingPrompt,
+)
+from antiphon.engines.content import (
+    ContextPiece,
+    DocumentPiece,
+    PicturePiece,
+    Piece,
+    TextPiece,
+    begins_with_command,
+    pieces_of,
+    reader_of,
+)
 from antiphon.engines.events import UpdateSender
-from antiphon.engines.process import TRIES, CliRefused, KeptProcess
+from antiphon.engines.process import TRIES, CliProcess, CliRefused, KeptProcess
 from antiphon.engines.project import Project
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError, ResponseError
+from antiphon.protocol import v1
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Sequence
 
     from antiphon.agent.session import AgentSession
     from antiphon.agent.turn import AgentTurn
@@ -48,9 +63,134 @@ if TYPE_CHECKING:
     from antiphon.engines.claude.settings import ClaudeSettings
     from antiphon.engines.claude.translate.translator import ClaudeTranslator
     from antiphon.engines.cli_program import CliMemory
-    from antiphon.engines.events import Handler, TurnFailure
+    from antiphon.engines.events import Handler, TurnEnd, TurnFailure
+    from antiphon.protocol.base import JsonObject
 
-__all__ = ["ClaudeDriver"]
+__all__ = ["CONTROL_LIMIT", "DOCUMENTS", "PICTURES", "ClaudeDriver", "ClaudeProcess", "ClaudePrompt", "message_of"]
+
+# One `claude` process: prompts in, lines out, and control requests in both directions.
+
+CONTROL_LIMIT: Final = 10.0
+"""Seconds that the CLI may take to respond to a control request. Most take a few milliseconds."""
+
+
+class ClaudeProcess(CliProcess[wire.Line]):
+    """A running `claude`."""
+
+    title = "Claude Code"
+
+    def read(self, line: bytes) -> wire.Line | None:
+        message = wire.decode(line)
+        if not isinstance(message, wire.ControlResponse):
+            return message
+        if message.ok:
+            self.succeeded(message.request_id, message.response)
+        else:
+            self.failed(message.request_id, message.error)
+        return None
+
+    async def control(
+        self, subtype: str, fields: "JsonObject | None" = None, limit: float = CONTROL_LIMIT
+    ) -> "JsonObject":
+        """Send a control request and return the response.
+
+        Raises:
+            CliRefused: the CLI refuses, or does not respond.
+            ConnectionClosed: the CLI ended.
+        """
+        id = f"antiphon-{self.next_number()}"
+        return await self.exchange(id, subtype, wire.control_request(id, subtype, fields or {}), _same, limit)
+
+    def answer(self, id: str, result: "JsonObject") -> None:
+        self.send(wire.control_answer(id, result))
+
+    def refuse(self, id: str, message: str, code: int = Code.INTERNAL_ERROR) -> None:
+        """Respond with an error. The protocol of the CLI has no codes."""
+        self.send(wire.control_refusal(id, message))
+
+
+def _same(response: "JsonObject") -> "JsonObject":
+    return response
+
+
+# A prompt as Claude Code takes it, and as it waits for its end.
+#
+# The CLI looks for a slash command and for `@path` in one place only: the last block, if that is text. So the words come last, and context
+# before them, where an `@` in a file is just an `@`; and the end of a longer prompt that happens to look like a command is not one.
+
+PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""Types that the model is shown. The CLI itself shrinks what has too many pixels or bytes."""
+
+DOCUMENTS: Final = frozenset({"application/pdf"})
+
+
+async def message_of(turn: "AgentTurn") -> "str | list[JsonObject]":
+    """Return the content of the message for a prompt."""
+    pieces = await pieces_of(
+        turn.prompt, read=reader_of(turn), cwd=turn.session.cwd, pictures=PICTURES, documents=DOCUMENTS
+    )
+    is_command = begins_with_command(turn.prompt)
+    if is_command:
+        pieces = _words_last(pieces)
+    last = pieces[-1] if pieces else TextPiece("")
+    if isinstance(last, TextPiece):
+        if not is_command and last.text.startswith("/") and len(pieces) > 1:
+            pieces[-1] = TextPiece(f"\n{last.text}")
+        if len(pieces) <= 1:
+            return last.text
+    return [_block(piece) for piece in pieces]
+
+
+def _words_last(pieces: list[Piece]) -> list[Piece]:
+    words = [piece.text for piece in pieces if isinstance(piece, TextPiece)]
+    return [*(piece for piece in pieces if not isinstance(piece, TextPiece)), TextPiece("\n\n".join(words))]
+
+
+def _block(piece: Piece) -> "JsonObject":
+    match piece:
+        case TextPiece(text=text) | ContextPiece(text=text):
+            return {"type": "text", "text": text}
+        case PicturePiece(mime_type=mime, data=data):
+            return {"type": "image", "source": {"type": "base64", "media_type": mime, "data": data}}
+        case DocumentPiece(mime_type=mime, data=data):
+            return {"type": "document", "source": {"type": "base64", "media_type": mime, "data": data}}
+
+
+class ClaudePrompt(PendingPrompt):
+    """A prompt with what the user added to it meanwhile: all of it has to be answered, by the process that it was sent to."""
+
+    def __init__(self, process: "ClaudeProcess", id: str) -> None:
+        super().__init__()
+        self.process = process
+        self.id = id
+        self._ids = {id}
+        self._worst: TurnEnd | None = None
+
+    def add(self, id: str) -> None:
+        """The user adds a message, which has this id."""
+        self._ids.add(id)
+
+    def owns(self, id: str) -> bool:
+        """Whether the message with this id belongs to the prompt and is not answered yet."""
+        return id in self._ids
+
+    def answered(self, ids: "Sequence[str]", end: "TurnEnd | None") -> None:
+        """The messages with these ids have been answered; without ids, all of them: an older CLI sends none.
+
+        Of several ends the first one counts that is not a plain one, so that no trouble is hidden by what came after it.
+        """
+        self._ids -= set(ids or self._ids)
+        if self._worst is None or _is_plain(self._worst):
+            self._worst = end or self._worst
+        if not self._ids:
+            self.finish(self._worst)
+
+
+def _is_plain(end: "TurnEnd") -> bool:
+    return end.error is None and end.stop_reason in (None, v1.StopReason.END_TURN)
+
+
+# The driver.
 
 START_LIMIT: Final = 60.0
 """Seconds that the CLI may take to report what it offers. It takes half of one, or many behind a slow proxy."""

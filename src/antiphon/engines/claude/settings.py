@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from antiphon.agent.session import AgentSession
     from antiphon.engines.claude import wire
-    from antiphon.engines.claude.process import ClaudeProcess
+    from antiphon.engines.claude.driver import ClaudeProcess
     from antiphon.protocol.base import JsonObject
 
 __all__ = [
