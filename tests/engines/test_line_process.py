@@ -48,19 +48,21 @@ async def test_lines_that_come_together_are_read_together_and_announced_once(tmp
     program = await PlainProcess.start(
         command, str(tmp_path), os.environ, lambda: announced.append(program.end is None)
     )
-    assert await anext(program.batches()) == [b"one", b"two", b"three"]
+    lines = program.lines()
+    assert [await anext(lines) for _ in range(3)] == [b"one", b"two", b"three"]
     assert announced == [True]
     await program.close()
 
 
 async def test_a_slow_listener_holds_the_program_up_and_loses_nothing(tmp_path: Path) -> None:
     program = await start("for n in range(20_000): print(str(n).zfill(1000))", tmp_path)
-    batches: list[list[int]] = []
-    async for handful in program.batches():
-        batches.append([int(line) for line in handful])
-        await idle()  # all that can be read meanwhile is read
-    assert [number for handful in batches for number in handful] == list(range(20_000))
-    assert max(map(len, batches)) < 1100
+    received: list[int] = []
+    async for line in program.lines():
+        received.append(int(line))
+        if len(received) % 500 == 0:
+            await idle()  # all that can be read meanwhile is read
+            assert len(program._unread) < 1100
+    assert received == list(range(20_000))
     await program.close()
 
 

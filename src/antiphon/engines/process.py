@@ -159,27 +159,20 @@ class CliProcess(Generic[L]):
 
     async def lines(self) -> AsyncIterator[L]:
         """Yield decoded lines until the CLI ends; then every request that still waits fails."""
-        read = self.read
-        async for batch in self.batches():
+        self._child.attach(self)
+        while self._unread or self._child.lost is None:
+            if not self._unread:
+                self._more = self._child.loop.create_future()
+                await self._more
+                continue
+            batch, self._unread, self._size = self._unread, [], 0
+            self._read_on()
             for raw in batch:
-                if (line := read(raw)) is not None:
+                if (line := self.read(raw)) is not None:
                     yield line
         for waiting in self._waiting.values():
             if not waiting.response.done():
                 waiting.response.set_exception(fresh(self.end or ConnectionClosed(f"{self.title} has ended")))
-
-    async def batches(self) -> AsyncIterator[list[bytes]]:
-        """Yield as many lines at a time as arrived together, until the CLI ends."""
-        self._child.attach(self)
-        while True:
-            while not self._unread and self._child.lost is None:
-                self._more = self._child.loop.create_future()
-                await self._more
-            if not self._unread:
-                return
-            lines, self._unread, self._size = self._unread, [], 0
-            self._read_on()
-            yield lines
 
     def _read_on(self) -> None:
         """Read on: at once after a silence, else after a short pause in which more lines arrive."""
