@@ -2,11 +2,14 @@
 
 import importlib.util
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from tests.limits import limit
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -238,3 +241,16 @@ def test_the_architecture_page_walks_through_real_functions(subject: str) -> Non
     sections = PAGE.read_text(encoding="utf-8").split("\n## ")
     [walk] = [section for section in sections if section.partition(",")[0] == f"A {subject}"]
     assert len(names_on(walk)) >= 5
+
+
+@pytest.mark.slow
+def test_a_prompt_and_a_token_pass_every_function_that_the_architecture_page_names() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "walk_counts.py"],
+        capture_output=True,
+        check=False,
+        encoding="utf-8",
+        timeout=limit(),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "a prompt as it is written down" in done.stdout

@@ -1,4 +1,4 @@
-"""Count the functions and files that a prompt passes on its way in, and a token on its way out.
+"""Count the functions and files that a prompt passes on its way in, and a token on its way out: traced, and as they are written down.
 
     python tools/walk_counts.py            # the two numbers of each way, by package
     python tools/walk_counts.py --list     # and every function, in the order in which it was first called
@@ -6,12 +6,15 @@
 The joint agent runs in this process over the Claude engine; in the place of Claude Code stands a script that answers with one token
 at a time. Every call of a function of the package is seen, on the thread of the store too. A session that has a title and one turn
 behind it is measured: what happens only once in a session is not part of the walk.
+
+`docs/architecture.md` has the same two ways as a reader follows them. Ends with 1 if it names a function that was not called.
 """
 
 import argparse
 import asyncio
 import json
 import os
+import re
 import sys
 import tempfile
 import threading
@@ -20,6 +23,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Final
 
+PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "architecture.md"
 SOURCE: Final = Path(__file__).resolve().parents[1] / "src" / "antiphon"
 
 PAUSE: Final = 0.3
@@ -72,6 +76,8 @@ class Calls:
 
     def __init__(self) -> None:
         self.seen: dict[CodeType, None] = {}
+        self.every: set[CodeType] = set()
+        """The functions of all that was taken."""
         self.recording = False
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
@@ -85,8 +91,30 @@ class Calls:
             for code in self.seen
             if not code.co_name.startswith("<")
         ]
+        self.every.update(self.seen)
         self.seen = {}
         return found
+
+    def is_passed(self, name: str) -> bool:
+        """Whether a function was called, or a method of a class, by its dotted name."""
+        file, function = located(name)
+        return any(
+            code.co_filename == str(SOURCE / file) and f"{code.co_qualname}.".startswith(f"{function}.")
+            for code in self.every
+        )
+
+
+def located(name: str) -> tuple[str, str]:
+    """The file of a dotted name, and the name in it."""
+    parts = name.split(".")
+    end = next(end for end in range(len(parts), 0, -1) if SOURCE.joinpath(*parts[:end]).with_suffix(".py").is_file())
+    return "/".join(parts[:end]) + ".py", ".".join(parts[end:])
+
+
+def written(way: str) -> list[str]:
+    """The dotted names that the page about the architecture has for a way: `A prompt` or `A token`."""
+    [section] = [each for each in PAGE.read_text(encoding="utf-8").split("\n## ") if each.startswith(f"{way},")]
+    return list(dict.fromkeys(re.findall(r"`([a-z_]+(?:\.\w+)+)`", section)))
 
 
 async def appears(path: Path) -> None:
@@ -134,14 +162,14 @@ async def walk(calls: Calls, work: Path) -> tuple[list[tuple[str, str]], list[tu
     calls.recording = True
     answer = send("session/prompt", prompt)
     await appears(work / "prompt-2")
-    calls.recording = False
     way_in = calls.taken()
     await appears(work / f"token-2-{MEASURED}")
-    calls.recording = True
+    calls.taken()
     await appears(work / f"token-2-{MEASURED + 1}")
-    calls.recording = False
     way_out = calls.taken()
     await answer
+    calls.recording = False
+    calls.taken()
     os.close(client_writes)
     await agent
     client.join()
@@ -183,6 +211,17 @@ def main() -> None:
         way_in, way_out = asyncio.run(walk(calls, work))
     report("prompt in", way_in, listed=listed)
     report("token out", way_out, listed=listed)
+    wrong = False
+    for way in ("A prompt", "A token"):
+        names = written(way)
+        print(
+            f"{way.lower()} as it is written down: {len(names)} functions in {len({located(name)[0] for name in names})} files"
+        )
+        for name in names:
+            if not calls.is_passed(name):
+                wrong = True
+                print(f"  `{name}` was not called")
+    sys.exit(wrong)
 
 
 if __name__ == "__main__":
