@@ -6,7 +6,7 @@ at all is decided by permission.
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from antiphon.client.files import refusal
@@ -34,11 +34,21 @@ _SYNTAX: Final = frozenset(" \t\n|&;<>()$`\\\"'*?[#~=%{}!")
 
 
 class Terminals:
-    """Runs commands for the agent. `output_limit`: the most bytes that are kept of a command's output, whatever the agent asks for."""
+    """Runs commands for the agent. `output_limit`: the most bytes that are kept of a command's output, whatever the agent asks for.
 
-    def __init__(self, *, output_limit: int = OUTPUT_LIMIT, max_open: int = MAX_OPEN) -> None:
+    `environment` is that of the commands; without it they get ours.
+    """
+
+    def __init__(
+        self,
+        *,
+        output_limit: int = OUTPUT_LIMIT,
+        max_open: int = MAX_OPEN,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.output_limit = output_limit
         self.max_open = max_open
+        self._environment = environment
         self._open: dict[tuple[v1.SessionId, v1.TerminalId], LocalCommand] = {}
         self._ending: set[asyncio.Future[None]] = set()
 
@@ -59,7 +69,8 @@ class Terminals:
                 Code.INVALID_REQUEST, f"{self.max_open} terminals are open", hint="release those that are done"
             )
         cwd = _directory(Roots.of(roots), request.cwd)
-        env = _GIT_ASKS_FIRST | os.environ | {variable.name: variable.value for variable in request.env}
+        ours = os.environ if self._environment is None else self._environment
+        env = {**_GIT_ASKS_FIRST, **ours} | {variable.name: variable.value for variable in request.env}
         asked = request.output_byte_limit
         limit = self.output_limit if asked is None else min(asked, self.output_limit)
         try:

@@ -2,7 +2,19 @@
 
 Files in reading order:
 
-    base.py   who a client is, the row of a session, and the store of rows as an interface
-    data.py   the one file of a gateway: rows of sessions, their journal, how long they are kept, backups
-    audit.py  the audit log, whose entries form a chain of hashes
+    base.py              who a client is, the row of a session, limits, and the store of rows as an interface
+    data.py              the one file of a gateway: rows of sessions, their journal, how long they are kept, backups
+    audit.py             the audit log, whose entries form a chain of hashes
+    hub.py               finds agents, sessions and clients for each other; starts and ends all of them
+    client.py            one remote connection: its ids, its role, what it asks
+    session_methods.py   its requests about whole sessions: new, load, resume, fork, list, attach, close, delete
+    session.py           one session: events are numbered, stored, then shown; opened again in another process
+    turns.py             its turns: one at a time, and prompts that wait
+    attachment.py        a client that follows a session: live, or from the journal as fast as it reads
+    events.py            the events of a session as they are stored, and the frames made of them
+    settings.py          modes, models, options and commands of a session as they are now
+    requests.py          requests of the agent: permission and questions wait for people
+    host.py              files and terminals of this machine for the agent
+    process.py           one agent: its process is started, started again after a crash, parked
+    link.py              the connection to one process: raw frames, ids, blocks of updates
 """

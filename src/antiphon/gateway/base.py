@@ -6,7 +6,8 @@ from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
-from antiphon.permission.gate import PermissionGate
+from antiphon.journal.base import PAGE, JournalEntry, Lease
+from antiphon.permission.gate import Ask, PermissionGate
 from antiphon.transports.base import Transport
 
 __all__ = [
@@ -14,9 +15,11 @@ __all__ = [
     "MAX_PENDING",
     "AccessRole",
     "AgentSource",
+    "Gates",
     "GatewaySession",
     "GatewaySessions",
     "HubAudit",
+    "HubJournal",
     "HubLimits",
     "Principal",
 ]
@@ -99,6 +102,25 @@ class GatewaySessions(Protocol):
         """Delete a session with its events."""
 
 
+class HubJournal(Protocol):
+    """What the hub needs of a journal; `journal.runs.RunJournal` is one. The rules are those of `journal.base.Journal`."""
+
+    async def claim(self, session: str, previous: int | None = None, *, by: str = "") -> Lease:
+        """Take the right to append."""
+
+    async def release(self, lease: Lease) -> None:
+        """Give the right back."""
+
+    def append(self, lease: Lease, events: Sequence[bytes]) -> Awaitable[int]:
+        """Store events; the result is the number of the last one, after the commit."""
+
+    async def read(self, session: str, after: int = 0, limit: int = PAGE) -> list[JournalEntry]:
+        """Return the entries after a number."""
+
+    async def length(self, session: str) -> int:
+        """Return the number of the last event; 0 if there is none."""
+
+
 AgentSource: TypeAlias = Callable[[], Awaitable[Transport]]
 """Starts the program of an agent and returns the transport to it."""
 
@@ -133,5 +155,5 @@ class HubLimits(msgspec.Struct, frozen=True):
     """Seconds for the response to `initialize`."""
 
 
-Gates: TypeAlias = Callable[[str], PermissionGate]
-"""Returns the policy for an agent of this name."""
+Gates: TypeAlias = Callable[[str, Ask], PermissionGate]
+"""Makes the policy for a session of an agent of this name. What it leaves open is asked with the function."""

@@ -1,0 +1,254 @@
+"""A client that follows a session: every event once, in order, without a gap, however slowly it reads.
+
+An attachment has a cursor, the number of the last event that its client was given. While it is live it is given events when they are
+stored. A client that does not read as fast is not live: nothing is kept for it in memory, and it is given the rest from the journal.
+"""
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Raw
+
+from antiphon.errors import AcpError, ConnectionClosed
+from antiphon.gateway.events import (
+    ANSWER,
+    END,
+    PROMPT,
+    REQUEST,
+    TURN,
+    UPDATE,
+    HubEvent,
+    member,
+    notification,
+    numbered,
+    parse_event,
+)
+from antiphon.rpc.envelope import RequestId
+from antiphon.rpc.spans import Unreadable, replaced, values_of
+from antiphon.transports.base import OUTPUT_HIGH
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from antiphon.gateway.client import RemoteClient
+    from antiphon.gateway.session import HubSession
+
+__all__ = ["EventRun", "SessionAttachment"]
+
+PAGE: Final = 256
+"""Events read from the journal at once for a client that catches up."""
+
+_log = logging.getLogger(__name__)
+
+
+class EventRun:
+    """Events that were stored together, with what all clients share of them."""
+
+    __slots__ = ("_block", "events", "first", "last")
+
+    def __init__(self, first: int, events: "Sequence[bytes]") -> None:
+        self.first = first
+        self.last = first + len(events) - 1
+        self.events = events
+        self._block: bytes | None = None
+
+    @property
+    def block(self) -> bytes:
+        """All of them as lines, if they are updates and nothing else; empty if not."""
+        if self._block is None:
+            only = not any(65 <= event[0] <= 90 for event in self.events)
+            self._block = b"\n".join(self.events) + b"\n" if only else b""
+        return self._block
+
+
+class SessionAttachment:
+    """One client on one session."""
+
+    __slots__ = ("_catching_up", "_deferred", "_replay", "client", "cursor", "is_live", "is_over", "session")
+
+    def __init__(self, client: "RemoteClient", session: "HubSession", cursor: int, *, replay: bool = False) -> None:
+        self.client = client
+        self.session = session
+        self.cursor = cursor
+        """The number of the last event that the client was given, or that is not for it."""
+        self.is_live = False
+        self.is_over = False
+        self._replay = session.last if replay else 0
+        """Up to this number the client gets its own messages too, and requests that wait come after the response."""
+        self._deferred: deque[tuple[int, bytes, RequestId]] = deque()
+        self._catching_up = False
+
+    def start(self) -> None:
+        """Give the client what comes after the cursor, from now on."""
+        if not self._replay:
+            self.show_pending()
+        if self.cursor >= self.session.last:
+            self._go_live()
+        else:
+            self._catch_up()
+
+    def respond(self, frame: bytes, id: RequestId, after: int | None = None) -> None:
+        """Send a response once the client has all events up to a number, those recorded until now if none is given."""
+        number = self.session.recorded if after is None else after
+        if self.cursor >= number and not self._deferred:
+            self.client.put(frame, self.session.id, id)
+        else:
+            self._deferred.append((number, frame, id))
+
+    def end(self) -> None:
+        """Follow the session no more. Responses that wait are sent: their events may never come."""
+        self.is_over = True
+        for _, frame, id in self._deferred:
+            self.client.put(frame, self.session.id, id)
+        self._deferred.clear()
+
+    # What was stored.
+
+    def show(self, run: EventRun) -> None:
+        """Give the client events that have just been stored, if it is live."""
+        if not self.is_live:
+            return
+        if self.cursor >= run.first:  # some were read from the journal already
+            self._give(run.events[self.cursor - run.first + 1 :])
+        elif run.block and self.client.takes_blocks:
+            self.client.put_block(run.block)
+            self.cursor = run.last
+        else:
+            self._give(run.events)
+        self._after()
+
+    def _give(self, events: "Sequence[bytes]") -> None:
+        for event in events:
+            self.cursor += 1
+            self._render(self.cursor, event)
+
+    def _after(self) -> None:
+        self._send_deferred()
+        if self.client.transport.unsent > self.session.hub.limits.unsent:
+            self.is_live = False
+            self._catch_up()
+
+    def _send_deferred(self) -> None:
+        while self._deferred and self._deferred[0][0] <= self.cursor:
+            _, frame, id = self._deferred.popleft()
+            self.client.put(frame, self.session.id, id)
+
+    # From the journal.
+
+    def _catch_up(self) -> None:
+        if not self._catching_up:
+            self._catching_up = True
+            self.session.hub.run(self._read_on())
+
+    async def _read_on(self) -> None:
+        try:
+            while await self._has_room() and self.cursor < self.session.last:
+                page = await self.session.hub.journal.read(self.session.key, self.cursor, PAGE)
+                for entry in page:
+                    if not await self._has_room():
+                        break
+                    self.cursor = entry.number
+                    self._render(entry.number, entry.data)
+                self._send_deferred()
+        except ConnectionClosed:
+            return
+        except AcpError as error:
+            _log.error("the journal of session `%s` cannot be read: %s", self.session.id, error)
+            self.client.close_soon("the history cannot be read")
+            return
+        finally:
+            self._catching_up = False
+        if not self.is_over:
+            self._go_live()
+
+    async def _has_room(self) -> bool:
+        """Wait until the client has read enough. False: it follows the session no more."""
+        if self.client.transport.unsent >= OUTPUT_HIGH:
+            await self.client.transport.drain()
+        return not self.is_over
+
+    def _go_live(self) -> None:
+        self.is_live = True
+        self._after()
+        if self._replay and self.is_live:
+            self._replay = 0
+            self.show_pending()
+
+    def show_pending(self) -> None:
+        """Ask the client what waits for an answer and was not shown to it."""
+        for pending in self.session.requests.waiting():
+            if 0 < pending.number <= self.cursor:
+                self.client.ask(pending, pending.number)
+
+    # One event.
+
+    def _render(self, number: int, data: bytes) -> None:
+        """Give one event to the client, in the form that it understands."""
+        event = parse_event(data)
+        if event.kind == UPDATE:
+            frame = numbered(data, number) if self.client.numbers else data
+            self.client.put(frame, self.session.id, number=number)
+        elif event.kind == PROMPT:
+            own = event.header.connection == self.client.id and number > self._replay
+            if self.client.numbers or not own:
+                frame = numbered(event.frame, number) if self.client.numbers else event.frame
+                self.client.put(frame, self.session.id, number=number)
+        elif event.kind == REQUEST:
+            self._request(number, event)
+        elif event.kind == END and self._end(number, event):
+            pass
+        else:
+            if event.kind == ANSWER:
+                self.client.withdraw(event.header.request)
+            if self.client.numbers:
+                self._notify(number, event)
+
+    def _request(self, number: int, event: HubEvent) -> None:
+        pending = self.session.requests.find(event.header.request)
+        held = number <= self._replay and not self.client.numbers
+        if pending is not None and not held and self.client.ask(pending, number):
+            return
+        if self.client.numbers:
+            self._notify(number, event)
+
+    def _end(self, number: int, event: HubEvent) -> bool:
+        """Send the response to the client whose prompt it was. False: it is not from this connection."""
+        asked = self.client.turns.pop(event.header.turn, None)
+        if asked is None:
+            return False
+        id, written = asked
+        frame = _with_id(event.frame, written)
+        if self.client.numbers and (member(frame, "result") or b"").startswith(b"{"):
+            frame = numbered(frame, number, ("result", "_meta", "antiphon", "number"))
+        elif self.client.numbers:
+            self._notify(number, event)  # an error has no place for the number
+        self.client.put(frame, self.session.id, id)
+        return True
+
+    def _notify(self, number: int, event: HubEvent) -> None:
+        """Send an event that the protocol has no message for, to a client that asked for numbers."""
+        header, name = event.header, _NAMES.get(event.kind)
+        if name is None:
+            return  # of a later version
+        params: dict[str, object] = {"sessionId": self.session.id, "number": number}
+        about = {"turn": header.turn, "from": header.sender, "request": header.request, "method": header.method}
+        params |= {key: value for key, value in about.items() if value}
+        if header.interrupted:
+            params["interrupted"] = True
+        for key in ("params", "result", "error"):
+            if event.frame and (written := member(event.frame, key)) is not None:
+                params[key] = Raw(written)
+        self.client.put(notification(f"_antiphon/session/{name}", params), self.session.id, number=number)
+
+
+_NAMES: Final = {TURN: "turn_started", END: "turn_ended", REQUEST: "requested", ANSWER: "resolved"}
+_ERRORS: Final = (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def _with_id(frame: bytes, written: bytes) -> bytes:
+    try:
+        return replaced(frame, [(span, written) for span in values_of(frame, "id")])
+    except _ERRORS:
+        return frame

@@ -1,0 +1,383 @@
+"""One remote connection: the gateway is its agent. Ids of this connection are its own, and what it asks is checked against its role.
+
+A client that leaves ends nothing: its attachments end, its prompts go on.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from secrets import token_hex
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from antiphon.errors import AcpError, Code, ConnectionClosed
+from antiphon.gateway.base import EXTENSION, AccessRole, Principal
+from antiphon.gateway.link import AgentLink, cancel_frame
+from antiphon.gateway.requests import WaitingRequest
+from antiphon.gateway.session_methods import SessionMethods
+from antiphon.gateway.turns import error_object
+from antiphon.rpc.envelope import (
+    EMPTY,
+    ErrorObject,
+    Frame,
+    Malformed,
+    Noise,
+    Notification,
+    Overlong,
+    Request,
+    RequestId,
+    Response,
+    decode,
+    error_frame,
+    head_of_answer,
+)
+from antiphon.rpc.peer import CANCEL_REQUEST, FIRST_ID, id_key
+from antiphon.rpc.spans import Unreadable, replaced, session_in, values_of, with_value
+from antiphon.transports.base import Transport
+
+if TYPE_CHECKING:
+    from antiphon.gateway.attachment import SessionAttachment
+    from antiphon.gateway.process import AgentProcess
+    from antiphon.gateway.session import HubSession
+
+__all__ = ["RemoteClient"]
+
+MAX_OPEN: Final = 1000
+"""Requests of one connection that may wait for their responses."""
+
+_log = logging.getLogger(__name__)
+
+
+class _About(msgspec.Struct):
+    numbers: bool = False
+
+
+class _Meta(msgspec.Struct):
+    antiphon: _About = msgspec.field(default_factory=_About)
+
+
+class _Elicits(msgspec.Struct):
+    form: dict[str, object] | None = None
+    url: dict[str, object] | None = None
+
+
+class _Abilities(msgspec.Struct):
+    elicitation: _Elicits | None = None
+
+
+class _Hello(msgspec.Struct, rename={"abilities": "clientCapabilities", "meta": "_meta"}):
+    abilities: _Abilities | None = None
+    meta: _Meta | None = None
+
+
+class RemoteClient:
+    """The sink of the transport to one client."""
+
+    def __init__(self, process: "AgentProcess", transport: Transport, principal: Principal) -> None:
+        self.id = token_hex(8)
+        self.process = process
+        self.transport = transport
+        self.principal = principal
+        self.numbers = False
+        """Whether it asked for the numbers of events."""
+        self.attachments: dict[str, SessionAttachment] = {}
+        self.turns: dict[str, tuple[RequestId, bytes]] = {}
+        """The id of the request for each prompt of this connection that runs, and how it was written."""
+        self.closed = asyncio.Event()
+        self._methods = SessionMethods(self)
+        self._initialized = False
+        self._forms: frozenset[str] = frozenset()
+        self._open: dict[object, tuple[AgentLink, bytes] | None] = {}
+        """Requests of the client without a response; those that were forwarded, with the id at the agent."""
+        self._asked: dict[int, WaitingRequest] = {}
+        self._last_id = FIRST_ID - 1
+
+    def may(self, role: AccessRole, key: str | None = None) -> bool:
+        """Whether it may do what needs this role."""
+        return self.principal.may(role, key)
+
+    async def serve(self) -> None:
+        """Talk with the client until it leaves."""
+        self.process.clients.add(self)
+        try:
+            self.transport.attach(self)
+            await self.closed.wait()
+        finally:
+            self._leave()
+            await self.transport.close()
+
+    def close_soon(self, why: str) -> None:
+        """End the connection: the client may come back."""
+        _log.info("the connection of `%s` is closed: %s", self.principal.name, why)
+        self.closed.set()
+
+    def connection_lost(self, error: ConnectionClosed) -> None:
+        """Handle the end of the connection."""
+        self.closed.set()
+        self._leave()
+
+    def _leave(self) -> None:
+        self.process.clients.discard(self)
+        for attachment in (*self.attachments.values(),):
+            attachment.session.detach(self)
+
+    # What leaves.
+
+    @property
+    def takes_blocks(self) -> bool:
+        """Whether whole blocks of updates can be sent as they are."""
+        return not self.numbers and not self.transport.routed
+
+    def put(
+        self,
+        frame: bytes,
+        session_id: str | None = None,
+        answers: RequestId | UnsetType = UNSET,
+        *,
+        number: int | None = None,
+    ) -> None:
+        """Send one frame. `answers` is the id of the request that it responds to, `number` that of its event."""
+        if not isinstance(answers, UnsetType):
+            self._open.pop(id_key(answers), None)
+        transport = self.transport
+        if transport.lost is not None:
+            return
+        if transport.routed:
+            transport.route(frame, session_id, answers)
+            return
+        transport.out += frame
+        transport.out += b"\n"
+        transport.flush_soon()
+
+    def put_block(self, block: bytes) -> None:
+        """Send whole lines."""
+        if self.transport.lost is None:
+            self.transport.out += block
+            self.transport.flush_soon()
+
+    def refuse(self, request: Request, code: int, why: str, hint: str = "", session_id: str | None = None) -> None:
+        """Answer a request with an error."""
+        error = ErrorObject(code, why, {"hint": hint} if hint else None)
+        self.put(error_frame(request.id, error), session_id, request.id)
+
+    def ask(self, pending: WaitingRequest, number: int) -> bool:
+        """Send a request of the agent under an id of this connection. False: this client cannot or may not answer it."""
+        if self in pending.shown:
+            return True
+        if not self.may(AccessRole.DRIVE, pending.session.key) or (pending.form and pending.form not in self._forms):
+            return False
+        self._last_id += 1
+        id = pending.shown[self] = self._last_id
+        self._asked[id] = pending
+        frame = replaced(pending.frame, [(span, b"%d" % id) for span in values_of(pending.frame, "id")])
+        if self.numbers and number:
+            frame = with_value(frame, ("params", "_meta", "antiphon", "number"), b"%d" % number)
+        self.put(frame, pending.session.id)
+        return True
+
+    def withdraw(self, request: str) -> None:
+        """Cancel a request that another client has answered, or that is over."""
+        for id, pending in self._asked.items():
+            if pending.id == request:
+                del self._asked[id]
+                self.put(cancel_frame(b"%d" % id))
+                return
+
+    # What arrives.
+
+    def block_received(self, block: Frame) -> None:
+        """Take whole lines."""
+        if self.closed.is_set():
+            return
+        if isinstance(block, Overlong):
+            self._message(decode(block), b"")
+            return
+        for line in bytes(block).split(b"\n"):
+            if line and not line.isspace():
+                self._message(decode(line), line)
+
+    def _message(self, message: object, line: bytes) -> None:
+        try:
+            match message:
+                case Request():
+                    self._request(message, line)
+                case Notification():
+                    self._notification(message, line)
+                case Response():
+                    self._response(message, line)
+                case Noise():
+                    self.put(error_frame(None, ErrorObject(Code.PARSE_ERROR, "Parse error", "not JSON")))
+                case Malformed(tellable=True):
+                    self.put(error_frame(message.id, message.error), None, message.id)
+                case _:
+                    pass
+        except (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            if isinstance(message, Request):
+                self.refuse(message, Code.INVALID_REQUEST, f"the message cannot be read: {error}")
+
+    def _request(self, request: Request, line: bytes) -> None:
+        key = id_key(request.id)
+        if key in self._open:
+            return  # an error under this id would end the first one
+        if len(self._open) >= MAX_OPEN:
+            self.refuse(request, Code.INVALID_REQUEST, f"{MAX_OPEN} requests wait for their responses")
+            return
+        self._open[key] = None
+        if request.method == "initialize":
+            if self._initialized:
+                self.refuse(request, Code.INVALID_REQUEST, "this connection has been initialized")
+            else:
+                self._initialized = True
+                self.process.hub.run(self._initialize(request))
+        elif not self._initialized:
+            self.refuse(request, Code.INVALID_REQUEST, "the first request has to be `initialize`")
+        elif not self._methods.handle(request, line):
+            self._other(request, line)
+
+    def _other(self, request: Request, line: bytes) -> None:
+        """Forward a request that the gateway has no part in."""
+        session_id = session_in(request.params)
+        if session_id is not None:
+            self.with_session(
+                request, session_id, AccessRole.DRIVE, lambda session: self._in_session(session, request, line)
+            )
+        elif self.may(AccessRole.DRIVE):
+            self.process.hub.run(self._forward(request, line))
+        else:
+            self.refuse(request, Code.INVALID_REQUEST, "this token may only watch")
+
+    def with_session(
+        self, request: Request, session_id: str, role: AccessRole, then: "Callable[[HubSession], None]"
+    ) -> None:
+        """Call `then` with the session of a request, if there is one and the client may do this with it."""
+
+        def found(session: "HubSession | None") -> None:
+            if session is None or not self.may(AccessRole.WATCH, session.key):  # one that it may not see is as unknown
+                self.refuse(
+                    request,
+                    Code.RESOURCE_NOT_FOUND,
+                    f"there is no session `{session_id}` here",
+                    hint="`session/list` has those that there are",
+                    session_id=session_id,
+                )
+            elif not self.may(role, session.key):
+                self.refuse(request, Code.INVALID_REQUEST, "this token may only watch", session_id=session_id)
+            else:
+                then(session)
+
+        self.process.with_session(session_id, found)
+
+    def _in_session(self, session: "HubSession", request: Request, line: bytes) -> None:
+        if request.method == "session/prompt":
+            if self.process.hub.may_prompt(self.principal):
+                self.process.hub.note(self.principal, "prompt", session.key, "")
+                session.turns.prompt(self, request, line)
+            else:
+                self.refuse(
+                    request,
+                    Code.INVALID_REQUEST,
+                    "too many prompts, or the gateway is shutting down",
+                    hint="try again in a minute",
+                    session_id=session.id,
+                )
+        else:
+            self.process.hub.run(self._forward(request, line, session))
+
+    async def _forward(self, request: Request, line: bytes, session: "HubSession | None" = None) -> None:
+        try:
+            link = await (self.process.ready() if session is None else session.reopen())
+        except AcpError as error:
+            self.put(error_frame(request.id, error_object(error)), session.id if session else None, request.id)
+            return
+        self.forward(link, request, line, self.answering(request, line, session))
+
+    def forward(self, link: AgentLink, request: Request, line: bytes, then: Callable[[Response, bytes], None]) -> None:
+        """Send a request of this client to the agent."""
+        spans = list(values_of(line, "id"))
+        agent_id = link.forward(lambda id: replaced(line, [(span, id) for span in spans]), then)
+        if id_key(request.id) in self._open:
+            self._open[id_key(request.id)] = link, agent_id
+
+    def answering(
+        self, request: Request, line: bytes, session: "HubSession | None" = None
+    ) -> Callable[[Response, bytes], None]:
+        """Return what sends the agent's response to this client, in the agent's bytes but for the id."""
+        written = line[slice(*list(values_of(line, "id"))[-1])]
+
+        def then(response: Response, answer: bytes) -> None:
+            if answer:
+                frame = replaced(answer, [(span, written) for span in values_of(answer, "id")])
+            else:
+                frame = error_frame(request.id, response.error or ErrorObject(Code.INTERNAL_ERROR, "Internal error"))
+            if session is None:
+                self.put(frame, None, request.id)
+                return
+            if response.result is not None:
+                session.settings.chosen(request.method, bytes(request.params), bytes(response.result))
+            session.answer(self, frame, request.id)
+
+        return then
+
+    async def _initialize(self, request: Request) -> None:
+        try:
+            hello = msgspec.json.decode(request.params, type=_Hello)
+            await self.process.ready()
+        except msgspec.DecodeError as error:
+            self._initialized = False
+            self.refuse(request, Code.INVALID_PARAMS, f"`initialize` cannot be read: {error}")
+            return
+        except AcpError as error:
+            self._initialized = False
+            self.put(error_frame(request.id, error_object(error)), None, request.id)
+            return
+        self.numbers = hello.meta is not None and hello.meta.antiphon.numbers
+        elicits = hello.abilities.elicitation if hello.abilities is not None else None
+        if elicits is not None:
+            offered = {"form": elicits.form, "url": elicits.url}
+            self._forms = frozenset(name for name, value in offered.items() if value is not None)
+        result = self._methods.offered(self.process.result)
+        about = {"extension": EXTENSION, "methods": list(SessionMethods.EXTENSIONS), "numbers": self.numbers}
+        result = with_value(result, ("_meta", "antiphon"), msgspec.json.encode(about))
+        self.put(b"%b%b}" % (head_of_answer(request.id), result), None, request.id)
+
+    def _notification(self, notification: Notification, line: bytes) -> None:
+        if not self._initialized:
+            return
+        session_id = session_in(notification.params)
+        if notification.method == CANCEL_REQUEST:
+            self._cancel(notification)
+        elif session_id is None:
+            if self.may(AccessRole.DRIVE) and self.process.link is not None:
+                self.process.link.send(line)
+        else:
+            self.process.with_session(session_id, lambda session: self._notify(session, notification, line))
+
+    def _notify(self, session: "HubSession | None", notification: Notification, line: bytes) -> None:
+        if session is None or not self.may(AccessRole.DRIVE, session.key):
+            return
+        if notification.method == "session/cancel":
+            session.turns.cancel(self, line)
+        elif self.process.link is not None and session.opened_in == self.process.generation:
+            self.process.link.send(line)
+
+    def _cancel(self, notification: Notification) -> None:
+        if notification.params is EMPTY:
+            return
+        id = msgspec.json.decode(notification.params, type=dict[str, int | float | str | None]).get("requestId")
+        if any(attachment.session.turns.cancel_prompt(self, id) for attachment in (*self.attachments.values(),)):
+            return
+        forwarded = self._open.get(id_key(id))
+        if forwarded is not None:
+            forwarded[0].send(cancel_frame(forwarded[1]))
+
+    def _response(self, response: Response, line: bytes) -> None:
+        """Take the answer of a client. Only the first one counts; a refusal of the request is none."""
+        pending = self._asked.pop(response.id, None) if type(response.id) is int else None
+        if pending is None or not self.may(AccessRole.DRIVE, pending.session.key):
+            return
+        if response.error is not None and pending.number:
+            _log.info("a client refused `%s`: %s", pending.method, response.error.message)
+        else:
+            pending.settle((self, response, line))

@@ -1,0 +1,116 @@
+"""The events of a session as the journal stores them, and the frames that clients get for them.
+
+An update of the agent is stored as the frame that it sent, byte for byte: it begins with `{`. What the gateway adds begins with a capital
+letter, then a header of its own as JSON, a tab, and a frame. A tab is nowhere else in a header, and a line end in no event.
+
+    T   a turn begins         the frame is empty
+    P   a part of its prompt  a `user_message_chunk` for the clients that did not send it
+    R   a request of the agent that waits for a person: the agent's own frame
+    A   its resolution        the response, or nothing if it was cancelled
+    E   the turn ends         the response of the agent; or an error of ours, if the turn was interrupted
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from antiphon.rpc.spans import Unreadable, members_of, values_of, with_value
+
+__all__ = [
+    "ANSWER", "END", "PROMPT", "REQUEST", "TURN", "UPDATE", "EventHeader", "HubEvent", "member", "notification", "numbered", "parse_event",
+    "stored_event", "user_messages",
+]  # fmt: skip
+
+NUMBER: Final = ("params", "_meta", "antiphon", "number")
+TURN, PROMPT, REQUEST, ANSWER, END = b"T", b"P", b"R", b"A", b"E"
+UPDATE: Final = b"{"
+"""The kind of an event that is a frame of the agent."""
+
+
+class EventHeader(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What the gateway knows of an event besides its frame."""
+
+    turn: str = ""
+    connection: str = ""
+    """The connection that sent the prompt: it does not get its own message back."""
+    sender: str = ""
+    """The name of the principal that sent the prompt, or that answered."""
+    request: str = ""
+    """The id under which a request waits in the gateway."""
+    method: str = ""
+    interrupted: bool = False
+    """Whether the turn ended because its agent or the gateway did."""
+    time: float = 0
+    """Seconds since 1970."""
+
+
+class HubEvent(msgspec.Struct, frozen=True, gc=False):
+    """An event of the journal, taken apart."""
+
+    kind: bytes
+    header: EventHeader
+    frame: bytes
+
+
+_EMPTY: Final = EventHeader()
+_encode = msgspec.json.encode
+_header = msgspec.json.Decoder(EventHeader).decode
+
+
+def stored_event(kind: bytes, header: EventHeader, frame: bytes = b"") -> bytes:
+    """Return the bytes of an event that the gateway adds."""
+    return b"%b%b\t%b" % (kind, _encode(msgspec.structs.replace(header, time=round(time.time(), 3))), frame)
+
+
+def parse_event(data: bytes) -> HubEvent:
+    """Take an event of the journal apart."""
+    kind = data[:1]
+    if not kind.isalpha():
+        return HubEvent(UPDATE, _EMPTY, data)
+    header, _, frame = data[1:].partition(b"\t")
+    return HubEvent(kind, _header(header), frame)
+
+
+def numbered(frame: bytes, number: int, path: tuple[str, ...] = NUMBER) -> bytes:
+    """Return a frame with the number of its event in `_meta`. A frame that cannot be read is sent as it is."""
+    try:
+        return with_value(frame, path, b"%d" % number)
+    except (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
+        return frame
+
+
+def notification(method: str, params: dict[str, object]) -> bytes:
+    """Return a notification of the gateway's own."""
+    return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_encode(method), _encode(params))
+
+
+def user_messages(session_id: str, params: Raw, header: EventHeader) -> Iterator[bytes]:
+    """Yield an update for each block of a prompt, with the block as its sender wrote it, and with who sent it."""
+    session, about = _encode(session_id), _encode({"antiphon": {"from": header.sender, "turn": header.turn}})
+    for block in _blocks(bytes(params)):
+        yield (
+            b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":{"sessionUpdate":"user_message_chunk",'
+            b'"content":%b,"_meta":%b}}}' % (session, block, about)
+        )
+
+
+def _blocks(params: bytes) -> list[bytes]:
+    for name, (begin, end) in members_of(params, (0, len(params))):
+        if name == "prompt":
+            try:
+                return [bytes(block) for block in msgspec.json.decode(params[begin:end], type=list[Raw])]
+            except msgspec.DecodeError:
+                return []
+    return []
+
+
+def member(frame: bytes, name: str) -> bytes | None:
+    """Return the bytes of a member of a message, None if there is none."""
+    try:
+        spans = list(values_of(frame, name))
+    except (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return frame[slice(*spans[-1])] if spans else None

@@ -1,0 +1,319 @@
+"""The hub: finds agents, sessions and clients for each other, and ends them together. It knows no messages of the protocol.
+
+When the gateway was killed while turns ran, `start` records that they were interrupted. Nothing is sent to an agent again.
+"""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Coroutine, Mapping, Sequence
+from types import TracebackType
+from typing import Final, Self
+
+import msgspec
+
+from antiphon.errors import AcpError, Code, RequestError
+from antiphon.gateway.base import (
+    AgentSource,
+    Gates,
+    GatewaySession,
+    GatewaySessions,
+    HubAudit,
+    HubJournal,
+    HubLimits,
+    Principal,
+)
+from antiphon.gateway.client import RemoteClient
+from antiphon.gateway.events import ANSWER, END, PROMPT, REQUEST, TURN, EventHeader, parse_event, stored_event
+from antiphon.gateway.process import AgentProcess
+from antiphon.gateway.session import HubSession
+from antiphon.gateway.turns import interrupted_frame
+from antiphon.journal.base import PAGE, Lease
+from antiphon.local.roots import Roots
+from antiphon.permission.gate import Ask, PermissionGate
+from antiphon.rpc.envelope import ErrorObject
+from antiphon.transports.base import Transport
+
+__all__ = ["Hub"]
+
+DRAIN: Final = 60.0
+"""Seconds that turns may go on when the gateway is to end."""
+
+_ENDED: Final = ErrorObject(Code.INTERNAL_ERROR, "The gateway is shutting down", {"hint": "connect again in a minute"})
+_CLOSED: Final = ErrorObject(Code.REQUEST_CANCELLED, "The session was closed")
+_log = logging.getLogger(__name__)
+
+
+def _ask_people(agent: str, ask: Ask) -> PermissionGate:
+    return PermissionGate(ask=ask, agent=agent)
+
+
+class Hub:
+    """Agents, sessions and clients of one gateway."""
+
+    def __init__(
+        self,
+        agents: Mapping[str, AgentSource],
+        rows: GatewaySessions,
+        journal: HubJournal,
+        *,
+        roots: Sequence[str],
+        limits: HubLimits | None = None,
+        gates: Gates = _ask_people,
+        audit: HubAudit | None = None,
+    ) -> None:
+        self.rows = rows
+        self.journal = journal
+        self.roots = Roots(roots)
+        self.limits = limits or HubLimits()
+        self.gates = gates
+        self.tasks: set[asyncio.Task[object]] = set()
+        """All that goes on by itself. It ends with the hub."""
+        self.agents = {name: AgentProcess(self, name, source) for name, source in agents.items()}
+        self.is_draining = False
+        self._audit = audit
+        self._prompts: dict[str, deque[float]] = {}
+        self._clients: set[RemoteClient] = set()
+        self._to_the_end: set[asyncio.Task[object]] = set()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def run(self, work: Coroutine[object, object, object], *, to_the_end: bool = False) -> None:
+        """Run something by itself. It is cancelled when the hub is closed, or waited for if it has to come to its end."""
+        task = asyncio.get_running_loop().create_task(work)
+        tasks = self._to_the_end if to_the_end else self.tasks
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        task.add_done_callback(_report)
+
+    # Clients.
+
+    async def serve(self, transport: Transport, principal: Principal, agent: str) -> None:
+        """Serve one connection until it ends.
+
+        Raises:
+            RequestError: there is no such agent, or there are too many connections.
+        """
+        process = self.agents.get(agent)
+        try:
+            if process is None:
+                raise RequestError(Code.RESOURCE_NOT_FOUND, f"there is no agent `{agent}` here")
+            if len(self._clients) >= self.limits.connections or self.is_draining:
+                raise RequestError(Code.INTERNAL_ERROR, "too many connections", hint="try again in a minute")
+        except RequestError:
+            await transport.close()
+            raise
+        client = RemoteClient(process, transport, principal)
+        self._clients.add(client)
+        try:
+            await client.serve()
+        finally:
+            self._clients.discard(client)
+
+    def may_prompt(self, principal: Principal) -> bool:
+        """Count a prompt of a principal. False: it has sent too many in this minute, or no turn begins any more."""
+        now = time.monotonic()
+        sent = self._prompts.setdefault(principal.token_id or principal.name, deque())
+        while sent and sent[0] < now - 60:
+            sent.popleft()
+        if self.is_draining or len(sent) >= self.limits.prompts_per_minute:
+            return False
+        sent.append(now)
+        return True
+
+    def note(self, principal: Principal, action: str, key: str, detail: str) -> None:
+        """Hand something that was done to the audit."""
+        if self._audit is not None:
+            self._audit(principal, action, key, detail)
+
+    def counts(self) -> dict[str, int]:
+        """Return numbers for people who watch the gateway."""
+        sessions = [session for agent in self.agents.values() for session in agent.sessions.values()]
+        return {
+            "agents": sum(agent.link is not None for agent in self.agents.values()),
+            "clients": len(self._clients),
+            "sessions": len(sessions),
+            "turns": sum(session.turns.running is not None for session in sessions),
+            "attachments": sum(len(session.attachments) for session in sessions),
+            "uncommitted": sum(agent.uncommitted for agent in self.agents.values()),
+        }
+
+    # Sessions.
+
+    def begin(self, agent: AgentProcess, session_id: str, cwd: str) -> HubSession:
+        """Put a new session into memory. An older one with the same id is archived when the new one is stored.
+
+        Raises:
+            RequestError: there are too many.
+        """
+        if sum(len(each.sessions) for each in self.agents.values()) >= self.limits.sessions:
+            raise RequestError(Code.INTERNAL_ERROR, "too many sessions are open", hint="close some")
+        older = agent.session_of(session_id)
+        if older is not None:
+            self.forget(older)
+        session = HubSession(self, agent, session_id, cwd)
+        agent.sessions[session_id.encode()] = session
+        return session
+
+    async def store_new(self, session: HubSession, directories: tuple[str, ...] = (), source: str = "") -> None:
+        """Store a session that begins, with the history of another one if it is a fork.
+
+        Raises:
+            AcpError: it cannot be stored.
+        """
+        try:
+            row = await self.rows.create(session.agent.name, session.id, session.row.cwd, directories)
+            row = msgspec.structs.replace(row, state=session.settings.stored(), title=session.row.title)
+            lease = await self.journal.claim(row.key, by="gateway")
+            last = await self._copy(source, lease) if source else 0
+        except AcpError:
+            self.forget(session)
+            raise
+        if source:
+            row = msgspec.structs.replace(row, updated=time.time())
+        self.rows.save(row)
+        session.begin(row, lease, last)
+
+    async def _copy(self, source: str, lease: Lease) -> int:
+        """Copy what was said in a session: its updates and messages."""
+        after = last = 0
+        while page := await self.journal.read(source, after, PAGE):
+            after = page[-1].number
+            said = [entry.data for entry in page if not entry.data[:1].isalpha() or entry.data[:1] == PROMPT]
+            if said:
+                last = await self.journal.append(lease, said)
+        return last
+
+    async def open_stored(self, agent: AgentProcess, session_id: str) -> HubSession | None:
+        """Bring a stored session into memory; None if there is none.
+
+        Raises:
+            AcpError: it cannot be read.
+        """
+        row = await self.rows.find(agent.name, session_id)
+        if row is None:
+            return None
+        lease = await self.journal.claim(row.key, by="gateway")
+        last = await self.journal.length(row.key)
+        session = agent.session_of(session_id) or self.begin(agent, session_id, row.cwd)
+        session.begin(row, lease, last)
+        return session
+
+    def forget(self, session: HubSession) -> None:
+        """Remove a session from memory. What is stored stays."""
+        if session.agent.sessions.get(session.id.encode()) is session:
+            del session.agent.sessions[session.id.encode()]
+        lease = session.end(_CLOSED)
+        if lease is not None:
+            self.run(self.journal.release(lease), to_the_end=True)
+
+    async def end(self, session: HubSession) -> None:
+        """Close a session: a turn that runs in it is interrupted, what was recorded is stored."""
+        session.turns.interrupt("the session was closed")
+        await session.settled()
+        if session.agent.sessions.get(session.id.encode()) is session:
+            del session.agent.sessions[session.id.encode()]
+        lease = session.end(_CLOSED)
+        if lease is not None:
+            await self.journal.release(lease)
+
+    async def delete(self, session: HubSession) -> None:
+        """Delete a session and its events."""
+        await self.end(session)
+        await self.rows.delete(session.key)
+
+    async def end_session(self, key: str) -> None:
+        """Close the session of a key, if it is in memory."""
+        for agent in self.agents.values():
+            for session in (*agent.sessions.values(),):
+                if session.key == key:
+                    await self.end(session)
+
+    # The start and the end of the gateway.
+
+    async def start(self) -> None:
+        """Record the turns that ran when the gateway ended as interrupted.
+
+        Raises:
+            AcpError: the store cannot be used.
+        """
+        for row in await self.rows.interrupted():
+            await self._interrupt(row)
+
+    async def _interrupt(self, row: GatewaySession) -> None:
+        lease = await self.journal.claim(row.key, by="gateway")
+        try:
+            waiting: dict[str, str] = {}
+            begun: EventHeader | None = None
+            after = row.turn_after
+            while page := await self.journal.read(row.key, after, PAGE):
+                after = page[-1].number
+                for entry in page:
+                    event = parse_event(entry.data)
+                    if event.kind == REQUEST:
+                        waiting[event.header.request] = event.header.method
+                    elif event.kind == ANSWER:
+                        waiting.pop(event.header.request, None)
+                    elif event.kind == TURN and event.header.turn == row.turn:
+                        begun = event.header
+                    elif event.kind == END and event.header.turn == row.turn:
+                        begun = None
+            over = [stored_event(ANSWER, EventHeader(request=id, method=method)) for id, method in waiting.items()]
+            if begun is not None:
+                header = msgspec.structs.replace(begun, interrupted=True)
+                over.append(stored_event(END, header, interrupted_frame("the gateway ended")))
+            if over:
+                await self.journal.append(lease, over)
+            self.rows.save(msgspec.structs.replace(row, turn=""))
+        finally:
+            await self.journal.release(lease)
+
+    async def drain(self, seconds: float = DRAIN) -> None:
+        """Begin no more turns, and wait for those that run."""
+        self.is_draining = True
+        try:
+            async with asyncio.timeout(seconds):
+                for agent in self.agents.values():
+                    for session in (*agent.sessions.values(),):
+                        await session.turns.until_idle()
+        except TimeoutError:
+            _log.warning("turns still run after %g seconds: they are interrupted", seconds)
+
+    async def close(self) -> None:
+        """End all agents with all that they started, and all connections. Turns that run are recorded as interrupted."""
+        self.is_draining = True
+        sessions = [session for agent in self.agents.values() for session in agent.sessions.values()]
+        for session in sessions:
+            session.turns.interrupt("the gateway was stopped")
+        for session in sessions:
+            try:
+                async with asyncio.timeout(5):
+                    await session.settled()
+            except TimeoutError:
+                _log.error("events of session `%s` were not stored before the end", session.id)
+        for client in (*self._clients,):
+            client.close_soon("the gateway is stopped")
+        leases = [lease for session in sessions if (lease := session.end(_ENDED)) is not None]
+        await asyncio.gather(*(agent.close() for agent in self.agents.values()))
+        for lease in leases:
+            await self.journal.release(lease)
+        for agent in self.agents.values():
+            agent.sessions.clear()
+        while self.tasks or self._to_the_end:
+            for task in (*self.tasks,):
+                task.cancel()
+            await asyncio.gather(*self.tasks, *self._to_the_end, return_exceptions=True)
+
+
+def _report(task: "asyncio.Task[object]") -> None:
+    """Log an error that nothing waits for."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.error("a task of the gateway failed", exc_info=error)

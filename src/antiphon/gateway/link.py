@@ -1,0 +1,264 @@
+"""The connection to one running process of an agent: raw frames, ids of the gateway's own, and blocks of updates passed on as they are.
+
+Most of what an agent sends are updates that begin with the same bytes. A block of them is looked at as a whole: if no line can hold an id
+or name a second session, each goes to its session by its first bytes, and nothing is decoded.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+from msgspec import UnsetType
+
+from antiphon.errors import AcpError, Code, ConnectionClosed, RequestRefused
+from antiphon.rpc.envelope import (
+    ErrorObject,
+    Frame,
+    Malformed,
+    Notification,
+    Overlong,
+    Request,
+    RequestId,
+    Response,
+    decode,
+    error_frame,
+    head_of_notification,
+    head_of_request,
+)
+from antiphon.rpc.peer import CANCEL_REQUEST, FIRST_ID, id_key
+from antiphon.rpc.spans import session_in
+from antiphon.transports.base import Transport
+
+if TYPE_CHECKING:
+    from antiphon.gateway.process import AgentProcess
+    from antiphon.gateway.session import HubSession
+
+__all__ = ["UPDATE_HEAD", "AgentLink", "Then", "cancel_frame"]
+
+UPDATE_HEAD: Final = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"'
+"""How an update begins in nearly every implementation; the rest is found by decoding."""
+
+MAX_OPEN: Final = 10_000
+"""Requests that may wait for the agent."""
+
+MAX_EARLY: Final = 1000
+"""Frames kept for sessions that are being opened: their id is not known before the response."""
+
+Then: TypeAlias = Callable[[Response, bytes], None]
+"""Takes a response and its bytes. After the end of the process it is an error, and there are no bytes."""
+
+_log = logging.getLogger(__name__)
+
+
+def cancel_frame(written: bytes) -> bytes:
+    """Return the notification that cancels the request with this id."""
+    return b'%b{"requestId":%b}}' % (head_of_notification(CANCEL_REQUEST), written)
+
+
+class AgentLink:
+    """The sink of the transport to one process. The supervisor makes a new one for each start."""
+
+    def __init__(self, process: "AgentProcess", transport: Transport) -> None:
+        self.transport = transport
+        self.lost: ConnectionClosed | None = None
+        self.opening = 0
+        """Requests on their way whose response names a session."""
+        self._process = process
+        self._open: dict[int, Then] = {}
+        self._last_id = FIRST_ID - 1
+        self._early: list[tuple[str, bytes]] = []
+        self._asking: dict[object, HubSession] = {}
+        """The session of each request of the agent that has no response yet."""
+        self._held = False
+
+    # What leaves.
+
+    def send(self, frame: bytes) -> None:
+        """Send one frame."""
+        if self.lost is None:
+            self.transport.out += frame
+            self.transport.out += b"\n"
+            self.transport.flush_soon()
+
+    def forward(self, frame_of: Callable[[bytes], bytes], then: Then) -> bytes:
+        """Send a request under an id of ours, and return that id. `frame_of` puts it into the frame."""
+        self._last_id += 1
+        written = b"%d" % self._last_id
+        if self.lost is not None or len(self._open) >= MAX_OPEN:
+            why = "the agent has ended" if self.lost is not None else f"{MAX_OPEN} requests wait for the agent"
+            then(Response(self._last_id, error=ErrorObject(Code.INTERNAL_ERROR, "Internal error", why)), b"")
+            return written
+        self._open[self._last_id] = then
+        self.send(frame_of(written))
+        return written
+
+    async def call(self, method: str, params: bytes, timeout: float) -> bytes:
+        """Send a request of the gateway's own and return the result.
+
+        Raises:
+            RequestRefused: the agent refuses it, or has ended.
+            TimeoutError: it did not respond in time.
+        """
+        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+
+        def then(response: Response, line: bytes) -> None:
+            if not answer.done():
+                answer.set_result(response)
+
+        self.forward(lambda id: b"%b%b}" % (head_of_request(int(id), method), params), then)
+        async with asyncio.timeout(timeout):
+            response = await answer
+        if response.error is not None:
+            raise RequestRefused(response.error.code, response.error.message, response.error.data)
+        return bytes(response.result or b"null")
+
+    def respond(self, id: RequestId, frame: bytes) -> None:
+        """Send the response to a request of the agent, unless it has one."""
+        if self._asking.pop(id_key(id), None) is not None:
+            self.send(frame)
+
+    # What arrives.
+
+    def block_received(self, block: Frame) -> None:
+        """Take whole lines."""
+        if self.lost is not None:
+            return
+        if isinstance(block, Overlong):
+            self._message(decode(block), b"")
+        else:
+            lines = bytes(block).split(b"\n")
+            if not lines[-1]:
+                lines.pop()
+            if not _only_updates(block, len(lines)) or not self._updates(lines):
+                for line in lines:
+                    if line and not line.isspace():
+                        self._message(decode(line), line.rstrip(b"\r"))
+        if self._process.uncommitted > self._process.hub.limits.uncommitted and not self._held:
+            self._held = True
+            self.transport.pause()
+
+    def _updates(self, lines: list[bytes]) -> bool:
+        """Give updates to their sessions in runs. False, and nothing is done: one of them is not for a session that is open."""
+        sessions = self._process.sessions
+        runs: list[tuple[HubSession, list[bytes]]] = []
+        head = b"\n"
+        for line in lines:
+            if line.startswith(head):
+                runs[-1][1].append(line)
+                continue
+            end = line.find(b'"', len(UPDATE_HEAD))
+            session = sessions.get(line[len(UPDATE_HEAD) : end]) if line.startswith(UPDATE_HEAD) else None
+            if session is None:
+                return False
+            head = session.head
+            runs.append((session, [line]))
+        for session, run in runs:
+            session.receive(run)
+        return True
+
+    def room(self) -> None:
+        """Read on, if what waited for the disk has been stored."""
+        if self._held and self._process.uncommitted < self._process.hub.limits.uncommitted // 2:
+            self._held = False
+            self.transport.resume()
+
+    def _message(self, message: object, line: bytes) -> None:
+        match message:
+            case Response():
+                then = self._open.pop(message.id, None) if type(message.id) is int else None
+                if then is None:
+                    _log.info("agent `%s` answered a request that is not open", self._process.name)
+                else:
+                    then(message, line)
+            case Request():
+                self._request(message, line)
+            case Notification():
+                self._notification(message, line)
+            case Malformed():
+                self._malformed(message)
+            case _:
+                pass  # a line of a log
+
+    def _request(self, request: Request, line: bytes) -> None:
+        key = id_key(request.id)
+        if key in self._asking:
+            return  # an error under this id would end the first one
+        session = self._process.session_of(session_in(request.params))
+        if session is None:
+            error = ErrorObject(Code.METHOD_NOT_FOUND, "Method not found", "the gateway knows no such session")
+            self.send(error_frame(request.id, error))
+            return
+        self._asking[key] = session
+        session.requests.receive(self, request, line)
+
+    def _notification(self, notification: Notification, line: bytes) -> None:
+        if notification.method == CANCEL_REQUEST:
+            try:
+                params = msgspec.json.decode(notification.params, type=dict[str, int | float | str | None])
+            except msgspec.DecodeError:
+                return
+            id = params.get("requestId")
+            if (session := self._asking.get(id_key(id))) is not None:
+                session.requests.cancel(self, id)
+            return
+        name = session_in(notification.params)
+        if name is None:
+            self._process.broadcast(line)
+        elif (session := self._process.session_of(name)) is not None:
+            session.receive([line])
+        elif self.opening and len(self._early) < MAX_EARLY:
+            self._early.append((name, line))
+        else:
+            _log.info("agent `%s` sent `%s` for a session that is not open", self._process.name, notification.method)
+
+    def _malformed(self, message: Malformed) -> None:
+        _log.warning("agent `%s` sent something that cannot be read: %s", self._process.name, message.error.data)
+        if isinstance(message.id, UnsetType):
+            return
+        if message.asks:
+            if message.tellable:
+                self.send(error_frame(message.id, message.error))
+        elif type(message.id) is int and (then := self._open.pop(message.id, None)) is not None:
+            then(Response(message.id, error=message.error), b"")
+
+    def take_early(self, session_id: str) -> list[bytes]:
+        """Return what arrived for a session before its id was known."""
+        found = [line for name, line in self._early if name == session_id]
+        self._early = [each for each in self._early if each[0] != session_id]
+        return found
+
+    def opened(self) -> None:
+        """Count one response less that names a session."""
+        self.opening -= 1
+        if not self.opening:
+            self._early.clear()
+
+    def connection_lost(self, error: ConnectionClosed) -> None:
+        """Fail every open request: the process has ended."""
+        if self.lost is not None:
+            return
+        self.lost = error
+        waiting, self._open = self._open, {}
+        self._asking.clear()
+        gone = ErrorObject(Code.INTERNAL_ERROR, "Internal error", f"the agent has ended: {_first_line(error)}")
+        self._process.link_lost(self, error)
+        for id, then in waiting.items():
+            then(Response(id, error=gone), b"")
+
+
+def _only_updates(block: bytes | bytearray, lines: int) -> bool:
+    """Whether every line is an update that names its session once: no line can hold an id, as it is or escaped."""
+    if block.find(b'"id"') >= 0 or block.find(b"\\u00") >= 0 or block.count(b'"sessionId"') != lines:
+        return False
+    if not block.isascii():
+        try:
+            block.decode()
+        except UnicodeDecodeError:
+            return False
+    return True
+
+
+def _first_line(error: AcpError) -> str:
+    return error.sentence.partition("\n")[0]

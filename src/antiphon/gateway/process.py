@@ -1,0 +1,319 @@
+"""One agent behind the gateway: its process is started when it is needed, started again after a crash, and ended when it is idle.
+
+A crash is never repaired by sending anything again. The running turn is reported as interrupted; a session is opened in the new process
+when it is needed.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from antiphon import __version__
+from antiphon.aio import background
+from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
+from antiphon.gateway.base import AgentSource
+from antiphon.gateway.link import AgentLink
+from antiphon.life import Life
+from antiphon.protocol import v1
+from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.version import V1
+from antiphon.transports.base import Transport
+
+if TYPE_CHECKING:
+    from antiphon.gateway.client import RemoteClient
+    from antiphon.gateway.hub import Hub
+    from antiphon.gateway.session import HubSession
+
+__all__ = ["AGENT_PROCESS_LIFE", "AgentProcess", "AgentProcessEvent", "AgentProcessState"]
+
+PATIENCE: Final = 5.0
+"""Seconds that a request waits for an agent that is to be started again. Beyond them it is refused, and says when to come back."""
+
+_log = logging.getLogger(__name__)
+
+
+class AgentProcessState(Enum):
+    """The state of an agent in its life."""
+
+    PARKED = "parked"
+    """No process runs, and none is needed."""
+    STARTING = "starting"
+    RUNNING = "running"
+    CRASHED = "crashed"
+    """The process ended by itself; another is started when its time has come."""
+    CLOSED = "closed"
+
+
+class AgentProcessEvent(Enum):
+    """What can happen to an agent."""
+
+    START = "start"
+    INITIALIZE = "initialize"
+    LOSE = "end by itself"
+    PARK = "be parked"
+    CLOSE = "be closed"
+
+
+_S, _E = AgentProcessState, AgentProcessEvent
+AGENT_PROCESS_LIFE: Final = Life(
+    "agent of the gateway",
+    _S.PARKED,
+    {
+        _S.PARKED: {_E.START: _S.STARTING, _E.CLOSE: _S.CLOSED},
+        _S.STARTING: {_E.INITIALIZE: _S.RUNNING, _E.LOSE: _S.CRASHED, _E.CLOSE: _S.CLOSED},
+        _S.RUNNING: {_E.LOSE: _S.CRASHED, _E.PARK: _S.PARKED, _E.CLOSE: _S.CLOSED},
+        _S.CRASHED: {_E.START: _S.STARTING, _E.CLOSE: _S.CLOSED},
+        _S.CLOSED: {_E.CLOSE: _S.CLOSED, _E.LOSE: _S.CLOSED},
+    },
+    "A crashed agent is started again after 1, 2, 4 … 60 seconds.",
+)
+
+
+class AgentProcess:
+    """One agent, by its name. There is one process of it at most."""
+
+    def __init__(self, hub: "Hub", name: str, source: AgentSource) -> None:
+        self.hub = hub
+        self.name = name
+        self.sessions: dict[bytes, HubSession] = {}
+        """The sessions in memory, by the bytes of their ids."""
+        self.clients: set[RemoteClient] = set()
+        self.link: AgentLink | None = None
+        self.generation = 0
+        """How often the process was started. A session that was opened in another one is not open now."""
+        self.result = b""
+        """The result of `initialize`, as the agent wrote it."""
+        self.abilities = v1.AgentCapabilities()
+        self.uncommitted = 0
+        """Bytes that wait for the disk."""
+        self._source = source
+        self._state = AGENT_PROCESS_LIFE.start
+        self._starting: asyncio.Task[None] | None = None
+        self._failures = 0
+        self._not_before = 0.0
+        self._started = 0.0
+        self._used = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[object]] = set()
+        self._openings: dict[str, list[Callable[[HubSession | None], None]]] = {}
+
+    @property
+    def state(self) -> AgentProcessState:
+        """The state of the agent in its life."""
+        return self._state
+
+    @property
+    def can_reopen(self) -> bool:
+        """Whether a session can be continued in another process."""
+        return self.abilities.load_session or self.abilities.session_capabilities.resume is not None
+
+    # Starting.
+
+    async def ready(self) -> AgentLink:
+        """Return the connection to the running process; start one if there is none.
+
+        Raises:
+            AcpError: it does not start, or it crashed and its time has not come.
+        """
+        self._used = self._now()
+        if self._state is AgentProcessState.RUNNING and self.link is not None:
+            return self.link
+        if self._state is AgentProcessState.CLOSED:
+            raise RequestError(Code.INTERNAL_ERROR, "the gateway is shutting down", hint="connect again in a minute")
+        wait = self._not_before - self._now()
+        if wait > PATIENCE and self._starting is None:
+            raise RequestError(
+                Code.INTERNAL_ERROR,
+                f"agent `{self.name}` has crashed {self._failures} times",
+                hint=f"it is started again in {wait:.0f} seconds",
+            )
+        if self._starting is None:
+            self._starting = background(self._start(), self._tasks)
+        await asyncio.shield(self._starting)
+        if self.link is None:
+            raise ConnectionClosed(f"agent `{self.name}` ended while it was started")
+        return self.link
+
+    async def _start(self) -> None:
+        try:
+            wait = self._not_before - self._now()
+            if wait > 0:
+                await asyncio.sleep(wait)
+            self._does(AgentProcessEvent.START)
+            self._started = self._now()
+            try:
+                await self._initialize(await self._source())
+            except (AcpError, TimeoutError) as error:
+                if self._state is AgentProcessState.STARTING:
+                    self._crashed(error)
+                if isinstance(error, AcpError):
+                    raise
+                raise RequestError(
+                    Code.REQUEST_TIMEOUT, f"agent `{self.name}` did not answer `initialize` in time"
+                ) from error
+        finally:
+            self._starting = None
+
+    async def _initialize(self, transport: Transport) -> None:
+        link = AgentLink(self, transport)
+        transport.attach(link)
+        try:
+            params = msgspec.json.encode(_INITIALIZE)
+            result = await link.call("initialize", params, self.hub.limits.start_timeout)
+            self.abilities = m.INITIALIZE.decode_result(result).agent_capabilities
+        except BaseException:
+            self.hub.run(transport.close(), to_the_end=True)
+            raise
+        if self._state is not AgentProcessState.STARTING:  # closed meanwhile
+            self.hub.run(transport.close(), to_the_end=True)
+            raise ConnectionClosed("the gateway is shutting down")
+        self._does(AgentProcessEvent.INITIALIZE)
+        self.result, self.link = result, link
+        self.generation += 1
+        self._look_again()
+
+    # The end of a process.
+
+    def link_lost(self, link: AgentLink, error: ConnectionClosed) -> None:
+        """Handle the end of a process: its turns are interrupted, and it is started again if it is in use."""
+        self.hub.run(link.transport.close(), to_the_end=True)
+        if link is not self.link:
+            return  # of one that never got as far, or that we ended
+        self.link = None
+        _log.warning("agent `%s` ended: %s", self.name, error.sentence)
+        self._crashed(error)
+        for session in tuple(self.sessions.values()):
+            session.agent_lost()
+
+    def _crashed(self, error: Exception) -> None:
+        self._does(AgentProcessEvent.LOSE)
+        limits = self.hub.limits
+        healthy = self._now() - self._started >= limits.healthy
+        self._failures = 1 if healthy else self._failures + 1
+        delay = min(limits.first_delay * 2 ** min(self._failures - 1, 20), limits.longest_delay)
+        delay *= random.uniform(0.8, 1.2)  # noqa: S311  # so that agents which died together do not start together
+        self._not_before = self._now() + delay
+        if self.in_use:
+            self._set_timer(delay, self._restart)
+
+    def _restart(self) -> None:
+        if self._state is AgentProcessState.CRASHED and self._starting is None:
+            self._starting = background(self._start(), self._tasks)
+
+    @property
+    def in_use(self) -> bool:
+        """Whether a client is attached to one of its sessions, or a turn runs."""
+        return any(session.in_use for session in self.sessions.values())
+
+    # Parking.
+
+    def _look_again(self) -> None:
+        self._set_timer(self.hub.limits.idle / 4, self._park_if_idle)
+
+    def _park_if_idle(self) -> None:
+        if self._state is not AgentProcessState.RUNNING:
+            return
+        if self.in_use:
+            self._used = self._now()
+        kept = any(session.is_lost_by_parking for session in self.sessions.values())
+        if self._now() - self._used >= self.hub.limits.idle and self.can_reopen and not kept:
+            self.hub.run(self.park(), to_the_end=True)
+        else:
+            self._look_again()
+
+    async def park(self) -> None:
+        """End the process. Its sessions stay stored, and are opened in another one when they are needed."""
+        link, self.link = self.link, None
+        if link is None:
+            return
+        self._does(AgentProcessEvent.PARK)
+        _log.info("agent `%s` is idle: its process ends", self.name)
+        for session in tuple(self.sessions.values()):
+            session.agent_lost()
+            session.release_if_idle()
+        await link.transport.close()
+
+    async def close(self) -> None:
+        """End the process and all that it started."""
+        self._does(AgentProcessEvent.CLOSE)
+        if self._timer is not None:
+            self._timer.cancel()
+        link, self.link = self.link, None
+        for task in (*self._tasks,):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if link is not None:
+            await link.transport.close()
+
+    # Sessions.
+
+    def session_of(self, session_id: str | None) -> "HubSession | None":
+        """Return a session that is in memory."""
+        return None if session_id is None else self.sessions.get(session_id.encode())
+
+    def with_session(self, session_id: str, then: "Callable[[HubSession | None], None]") -> None:
+        """Call `then` with a session, at once if it is in memory; with None if there is none. Calls keep their order."""
+        found = self.session_of(session_id)
+        if found is not None:
+            then(found)
+        elif session_id in self._openings:
+            self._openings[session_id].append(then)
+        else:
+            self._openings[session_id] = [then]
+            self.hub.run(self._open(session_id))
+
+    async def _open(self, session_id: str) -> None:
+        session = None
+        try:
+            session = await self.hub.open_stored(self, session_id)
+        except AcpError as error:
+            _log.error("session `%s` cannot be opened: %s", session_id, error)
+        finally:
+            for then in self._openings.pop(session_id):
+                then(session)
+
+    def broadcast(self, line: bytes) -> None:
+        """Send a notification that is about no session to every client."""
+        for client in self.clients:
+            client.put(line)
+
+    def stored(self, size: int) -> None:
+        """Count bytes that are on the disk now."""
+        self.uncommitted -= size
+        if self.link is not None:
+            self.link.room()
+
+    # Small things.
+
+    def _does(self, event: AgentProcessEvent) -> None:
+        self._state = AGENT_PROCESS_LIFE.next(self._state, event)
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def _set_timer(self, seconds: float, call: Callable[[], None]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, call)
+
+
+_INITIALIZE: Final = v1.Initialize(
+    V1.number,
+    client_capabilities=v1.ClientCapabilities(
+        fs=v1.FileCapabilities(read_text_file=True, write_text_file=True),
+        terminal=True,
+        session=v1.ClientSessionCapabilities(
+            compaction=v1.CompactionSupport(),
+            config_options=v1.ConfigCapabilities(boolean=v1.BooleanConfigSupport()),
+            notices=v1.NoticeSupport(),
+        ),
+        elicitation=v1.ElicitationCapabilities(form=v1.FormSupport(), url=v1.UrlSupport()),
+    ),
+    client_info=v1.Implementation("antiphon-gateway", __version__, "Antiphon gateway"),
+)
+"""What the gateway offers to every agent. Which client can answer a request is decided when it comes."""

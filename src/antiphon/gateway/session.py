@@ -1,0 +1,305 @@
+"""One session of the gateway: what happens in it is numbered, stored, and only then shown.
+
+It lives without clients, and without a process of its agent: then it is opened again when
+it is needed.
+"""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Raw
+
+from antiphon.aio import background
+from antiphon.errors import Code, RequestError, RequestRefused
+from antiphon.gateway.attachment import EventRun, SessionAttachment
+from antiphon.gateway.base import GatewaySession
+from antiphon.gateway.link import UPDATE_HEAD, AgentLink
+from antiphon.gateway.requests import WaitingRequests
+from antiphon.gateway.settings import SETTINGS_KINDS, HubSettings
+from antiphon.gateway.turns import HubTurns
+from antiphon.journal.base import Lease, StaleLease
+from antiphon.rpc.envelope import ErrorObject, RequestId
+from antiphon.store.errors import NoSuchSession
+
+if TYPE_CHECKING:
+    from antiphon.gateway.client import RemoteClient
+    from antiphon.gateway.hub import Hub
+    from antiphon.gateway.process import AgentProcess
+
+__all__ = ["HubSession"]
+
+RETRY: Final = 1.0
+"""Seconds until events that could not be stored are tried again, as when the disk is full. The agent is not read on meanwhile."""
+
+_KIND: Final = b',"update":{"sessionUpdate":"'
+_log = logging.getLogger(__name__)
+
+
+class HubSession:
+    """A session in memory. The journal has all that happened in it."""
+
+    def __init__(self, hub: "Hub", agent: "AgentProcess", session_id: str, cwd: str) -> None:
+        self.hub = hub
+        self.agent = agent
+        self.id = session_id
+        self.head = UPDATE_HEAD + session_id.encode() + b'"'
+        """How an update of this session begins."""
+        self.row = GatewaySession("", agent.name, session_id, cwd)
+        self.last = 0
+        """The number of the last event that is stored and was shown."""
+        self.attachments: list[SessionAttachment] = []
+        self.settings = HubSettings()
+        self.requests = WaitingRequests(self)
+        self.turns = HubTurns(self)
+        self.opened_in = 0
+        """The generation of the agent's process in which it is open; 0: in none."""
+        self.is_over = False
+        self._lease: Lease | None = None
+        self._waiting: list[bytes] = []
+        self._batch: list[bytes] = []
+        """Events that are being stored."""
+        self._thens: deque[tuple[int, Callable[[], None]]] = deque()
+        self._is_swallowing = False
+        """Whether updates are a replay that the journal has already."""
+        self._reopening: asyncio.Task[None] | None = None
+
+    @property
+    def key(self) -> str:
+        """The name of the session in the journal."""
+        return self.row.key
+
+    @property
+    def recorded(self) -> int:
+        """The number of the last event, stored or not."""
+        return self.last + len(self._batch) + len(self._waiting)
+
+    @property
+    def in_use(self) -> bool:
+        """Whether a client is attached or something is going on."""
+        return bool(self.attachments or self.turns.running or self.turns.queued or self._waiting or self._batch)
+
+    @property
+    def is_lost_by_parking(self) -> bool:
+        """Whether the agent has nothing to open it again from, because nothing was said in it yet."""
+        return self.opened_in == self.agent.generation and not self.row.updated
+
+    # Opening.
+
+    def begin(self, row: GatewaySession, lease: Lease, last: int) -> None:
+        """Take the row and the right to append. What was recorded until now is stored."""
+        if row.state != b"{}":
+            self.settings = HubSettings(row.state)
+        self.row = row
+        self._lease = lease
+        self.last = last
+        self._commit()
+
+    async def reopen(self) -> AgentLink:
+        """Return the connection to an agent that has the session open; open it there again if it has not.
+
+        Raises:
+            AcpError: the agent does not start, or cannot continue the session.
+        """
+        link = await self.agent.ready()
+        if self.opened_in == self.agent.generation:
+            return link
+        if self._reopening is None:
+            self._reopening = background(self._open_again(link), self.hub.tasks)
+        await asyncio.shield(self._reopening)
+        if link.lost is not None:
+            raise link.lost
+        return link
+
+    async def _open_again(self, link: AgentLink) -> None:
+        generation = self.agent.generation
+        params = msgspec.json.encode(
+            {
+                "sessionId": self.id,
+                "cwd": self.row.cwd,
+                "mcpServers": Raw(self.settings.mcp_servers),
+                **({"additionalDirectories": list(self.row.directories)} if self.row.directories else {}),
+            }
+        )
+        try:
+            if self.agent.abilities.session_capabilities.resume is not None:
+                result = await link.call("session/resume", params, self.hub.limits.start_timeout)
+            elif self.agent.abilities.load_session:
+                self._is_swallowing = True
+                result = await link.call("session/load", params, self.hub.limits.start_timeout)
+            else:
+                raise RequestError(
+                    Code.RESOURCE_NOT_FOUND,
+                    f"session `{self.id}` cannot be continued: its agent has ended and cannot open it again",
+                    hint="read it here, and go on in a new session",
+                )
+        except TimeoutError as error:
+            raise RequestError(Code.REQUEST_TIMEOUT, "the agent did not open the session again in time") from error
+        except RequestRefused as error:
+            raise RequestError(
+                error.code,
+                f"session `{self.id}` cannot be continued: {error.reason}",
+                hint="read it here, and go on in a new session",
+            ) from error
+        finally:
+            self._is_swallowing = False
+            self._reopening = None
+        self.settings.opened(result)
+        self.opened_in = generation
+
+    # Recording.
+
+    def receive(self, run: list[bytes]) -> None:
+        """Record notifications of the agent."""
+        if self._is_swallowing or self.is_over:
+            return
+        at = len(self.head) + len(_KIND)
+        for line in run:
+            if not line.startswith(_KIND, len(self.head)) or line[at : at + 2] in SETTINGS_KINDS:
+                title = self.settings.note(line)
+                if title is not None:
+                    self.row = msgspec.structs.replace(self.row, title=title)
+                self._save_soon()
+        self._record(run)
+
+    def when_recorded(self, then: Callable[[], None]) -> None:
+        """Call `then` once all that was recorded is stored and shown."""
+        self._thens.append((self.recorded, then))
+
+    def record(self, event: bytes, then: Callable[[], None] | None = None) -> int:
+        """Store an event and show it. `then` is called once both are done. Return its number."""
+        if self.is_over:
+            if then is not None:
+                then()
+            return self.recorded
+        self._record([event])
+        if then is not None:
+            self._thens.append((self.recorded, then))
+        return self.recorded
+
+    async def stored(self, event: bytes) -> None:
+        """Record an event, and wait until it is stored and shown."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.record(event, lambda: None if done.done() else done.set_result(None))
+        await done
+
+    def _record(self, events: list[bytes]) -> None:
+        self.agent.uncommitted += sum(map(len, events))
+        self._waiting += events
+        if not self._batch:
+            self._commit()
+
+    def _commit(self) -> None:
+        if self._batch or not self._waiting or self._lease is None:
+            return
+        self._batch, self._waiting = self._waiting, []
+        try:
+            append = asyncio.ensure_future(self.hub.journal.append(self._lease, self._batch))
+        except StaleLease as error:
+            batch, self._batch = self._batch, []
+            self._not_stored(batch, error)
+            return
+        append.add_done_callback(self._committed)
+
+    def _committed(self, append: "asyncio.Future[int]") -> None:
+        batch, self._batch = self._batch, []
+        error = asyncio.CancelledError() if append.cancelled() else append.exception()
+        if error is not None:
+            self._not_stored(batch, error)
+            return
+        run = EventRun(self.last + 1, batch)
+        self.last = run.last
+        for attachment in tuple(self.attachments):
+            attachment.show(run)
+        while self._thens and self._thens[0][0] <= self.last:
+            self._thens.popleft()[1]()
+        self._commit()
+        self.agent.stored(sum(map(len, batch)))
+
+    def _not_stored(self, batch: list[bytes], error: BaseException) -> None:
+        """Keep what could not be stored, and try again; unless the session is not ours any more."""
+        if self.is_over or isinstance(error, StaleLease | NoSuchSession | asyncio.CancelledError):
+            self.agent.stored(sum(map(len, [*batch, *self._waiting])))
+            self._waiting.clear()
+            self.hub.forget(self)
+            return
+        _log.error("events of session `%s` cannot be stored, they are tried again: %s", self.id, error)
+        self._waiting = batch + self._waiting
+        asyncio.get_running_loop().call_later(RETRY, self._commit)
+
+    # Clients.
+
+    def attach(self, client: "RemoteClient", cursor: int, *, replay: bool = False) -> SessionAttachment:
+        """Add a client after an event; `start` of what is returned begins to send."""
+        self.detach(client)
+        attachment = SessionAttachment(client, self, cursor, replay=replay)
+        self.attachments.append(attachment)
+        client.attachments[self.id] = attachment
+        return attachment
+
+    def detach(self, client: "RemoteClient") -> None:
+        """Remove a client. Its prompts go on."""
+        attachment = client.attachments.pop(self.id, None)
+        if attachment is not None:
+            attachment.end()
+            self.attachments.remove(attachment)
+            self.requests.client_left(client)
+
+    def answer(self, client: "RemoteClient", frame: bytes, id: RequestId) -> None:
+        """Send a response to a client, after the events that were recorded before it."""
+        attachment = client.attachments.get(self.id)
+        if attachment is None:
+            client.put(frame, self.id, id)
+        else:
+            attachment.respond(frame, id)
+
+    # The end of the agent, of the session, of the gateway.
+
+    def agent_lost(self) -> None:
+        """Handle the end of the agent's process: what waits for people is over, and the session is open nowhere."""
+        self.opened_in = 0
+        self.requests.agent_lost()
+
+    def mark_used(self) -> None:
+        """Remember that something was said in it: its agent can open it again."""
+        self.row = msgspec.structs.replace(self.row, updated=time.time(), state=self.settings.stored())
+        self.save()
+
+    def release_if_idle(self) -> None:
+        """Leave memory if nothing goes on."""
+        if not self.in_use:
+            self.hub.forget(self)
+
+    def end(self, error: ErrorObject) -> Lease | None:
+        """End in memory: clients are detached, prompts that wait are answered. Return the lease, to be released."""
+        self.is_over = True
+        self.turns.end_all(error)
+        for attachment in tuple(self.attachments):
+            self.detach(attachment.client)
+        self.requests.agent_lost()
+        lease, self._lease = self._lease, None
+        for _, then in self._thens:
+            then()
+        self._thens.clear()
+        return lease
+
+    async def settled(self) -> None:
+        """Wait until all that was recorded is stored and shown."""
+        if self.recorded > self.last and not self.is_over:
+            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.when_recorded(lambda: None if done.done() else done.set_result(None))
+            await done
+
+    def save(self) -> None:
+        """Store the row as it is now."""
+        if self.row.key:
+            self.hub.rows.save(self.row)
+
+    def _save_soon(self) -> None:
+        """Keep the settings with the row. They are small and change seldom."""
+        self.row = msgspec.structs.replace(self.row, state=self.settings.stored())
+        self.save()

@@ -1,0 +1,410 @@
+"""The requests of clients about whole sessions: open, load, resume, fork, list, attach, close, delete.
+
+The gateway answers for the sessions that it has, from its own store; the agent is asked for those that only it has.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from antiphon.errors import AcpError, Code, RequestError, RequestRefused
+from antiphon.gateway.base import AccessRole, GatewaySession
+from antiphon.gateway.events import notification
+from antiphon.gateway.session import HubSession
+from antiphon.gateway.turns import error_object
+from antiphon.local.problems import FileProblem
+from antiphon.rpc.envelope import Request, Response, error_frame, head_of_answer
+from antiphon.rpc.spans import params_values_of, replaced, with_value
+
+if TYPE_CHECKING:
+    from antiphon.gateway.client import RemoteClient
+    from antiphon.gateway.link import AgentLink
+
+__all__ = ["SessionMethods"]
+
+COPIED: Final = 1000
+"""Events that are copied at once into the journal of a fork."""
+
+
+class _Params(msgspec.Struct, rename="camel"):
+    session_id: str = ""
+    cwd: str = ""
+    additional_directories: list[str] | None = None
+    mcp_servers: list[Raw] | None = None
+    cursor: str | None = None
+    after: int | UnsetType = UNSET
+
+
+class _McpServer(msgspec.Struct):
+    name: str = "?"
+    command: Raw | UnsetType = UNSET
+
+
+class _Opened(msgspec.Struct, rename="camel"):
+    session_id: str = ""
+
+
+class _Listed(msgspec.Struct, rename="camel"):
+    sessions: list[Raw] = msgspec.field(default_factory=list)
+    next_cursor: str | None = None
+
+
+class SessionMethods:
+    """The requests of one client about sessions."""
+
+    EXTENSIONS: ClassVar = ("_antiphon/session/attach", "_antiphon/session/detach")
+
+    def __init__(self, client: "RemoteClient") -> None:
+        self._client = client
+        self._handlers: dict[str, Callable[[Request, bytes, _Params], None]] = {
+            "session/new": self._new,
+            "session/fork": self._fork,
+            "session/load": self._load,
+            "session/resume": self._resume,
+            "session/list": self._list,
+            "session/close": self._close,
+            "session/delete": self._delete,
+            "_antiphon/session/attach": self._attach,
+            "_antiphon/session/detach": self._detach,
+        }
+
+    def handle(self, request: Request, line: bytes) -> bool:
+        """Handle a request about sessions. False: it is another one."""
+        handler = self._handlers.get(request.method)
+        if handler is None:
+            return False
+        try:
+            params = msgspec.json.decode(request.params, type=_Params)
+        except msgspec.DecodeError as error:
+            self._client.refuse(request, Code.INVALID_PARAMS, f"`{request.method}` cannot be read: {error}")
+            return True
+        handler(request, line, params)
+        return True
+
+    def offered(self, result: bytes) -> bytes:
+        """Return the agent's result of `initialize` with what the gateway offers for every agent."""
+        offers = self._client.process.abilities.session_capabilities
+        result = with_value(result, ("agentCapabilities", "loadSession"), b"true")
+        for name in ("list", "resume", "close", "delete"):
+            if getattr(offers, name) is None:
+                result = with_value(result, ("agentCapabilities", "sessionCapabilities", name), b"{}")
+        return result
+
+    # A new session, and a fork.
+
+    def _new(self, request: Request, line: bytes, params: _Params) -> None:
+        self._start(self._open_new(request, line, params), request)
+
+    async def _open_new(self, request: Request, line: bytes, params: _Params) -> None:
+        client, hub = self._client, self._client.process.hub
+        if not client.may(AccessRole.DRIVE):
+            raise RequestError(Code.INVALID_REQUEST, "this token may open no session")
+        self._check(params)
+        line, servers, left_out = _without_programs(line, params)
+        link = await client.process.ready()
+        answer = client.answering(request, line)
+
+        def then(response: Response, frame: bytes) -> None:
+            link.opened()
+            session = self._begin(link, response, params)
+            if session is None:
+                answer(response, frame)
+                return
+            session.settings.mcp_servers = servers
+            self._start(
+                self._opened(
+                    session, response, lambda: self._answer_new(session, answer, response, frame, left_out), params
+                ),
+                request,
+            )
+
+        link.opening += 1
+        client.forward(link, request, line, then)
+        hub.note(client.principal, "new", "", params.cwd)
+
+    def _begin(self, link: "AgentLink", response: Response, params: _Params) -> HubSession | None:
+        """Make the session that a response names: what arrives for it from now on is recorded."""
+        if response.result is None:
+            return None
+        try:
+            session_id = msgspec.json.decode(response.result, type=_Opened).session_id
+        except msgspec.DecodeError:
+            return None
+        if not session_id:
+            return None
+        session = self._client.process.hub.begin(self._client.process, session_id, params.cwd)
+        session.opened_in = self._client.process.generation
+        session.settings.opened(bytes(response.result))
+        if early := link.take_early(session_id):
+            session.receive(early)
+        return session
+
+    async def _opened(
+        self, session: HubSession, response: Response, then: Callable[[], None], params: _Params, source: str = ""
+    ) -> None:
+        """Store a session that the agent has opened, then answer."""
+        directories = tuple(params.additional_directories or ())
+        await self._client.process.hub.store_new(session, directories, source)
+        then()
+
+    def _answer_new(
+        self,
+        session: HubSession,
+        answer: Callable[[Response, bytes], None],
+        response: Response,
+        frame: bytes,
+        left_out: list[str],
+    ) -> None:
+        attachment = session.attach(self._client, 0)
+        answer(response, frame)
+        attachment.start()
+        if left_out:
+            self._client.put(_notice(session.id, left_out), session.id)
+
+    def _fork(self, request: Request, line: bytes, params: _Params) -> None:
+        def forked(session: HubSession) -> None:
+            self._start(self._open_fork(session, request, line, params), request)
+
+        self._client.with_session(request, params.session_id, AccessRole.DRIVE, forked)
+
+    async def _open_fork(self, source: HubSession, request: Request, line: bytes, params: _Params) -> None:
+        client = self._client
+        if not client.may(AccessRole.DRIVE):
+            raise RequestError(Code.INVALID_REQUEST, "this token may open no session")
+        self._check(params)
+        line, servers, left_out = _without_programs(line, params)
+        link = await source.reopen()
+        await source.settled()
+        answer = client.answering(request, line)
+
+        def then(response: Response, frame: bytes) -> None:
+            link.opened()
+            session = self._begin(link, response, params)
+            if session is None:
+                answer(response, frame)
+                return
+            session.settings.mcp_servers = servers
+            finish = lambda: self._answer_new(session, answer, response, frame, left_out)  # noqa: E731
+            self._start(self._opened(session, response, finish, params, source.key), request)
+
+        link.opening += 1
+        client.forward(link, request, line, then)
+
+    # An earlier session.
+
+    def _load(self, request: Request, line: bytes, params: _Params) -> None:
+        def found(session: HubSession | None) -> None:
+            if session is None:
+                self._start(self._load_from_agent(request, line, params), request)
+            elif not self._client.may(AccessRole.WATCH, session.key):
+                self._unknown(request, params.session_id)
+            else:
+                attachment = session.attach(self._client, 0, replay=True)
+                frame = b"%b%b}" % (head_of_answer(request.id), session.settings.result())
+                attachment.respond(frame, request.id, session.last)
+                attachment.start()
+
+        self._client.process.with_session(params.session_id, found)
+
+    async def _load_from_agent(self, request: Request, line: bytes, params: _Params) -> None:
+        """Load a session that only the agent has. Its replay is recorded, so the next client gets it from here."""
+        client, process = self._client, self._client.process
+        link = await process.ready()
+        if not client.may(AccessRole.DRIVE) or not process.abilities.load_session:
+            self._unknown(request, params.session_id)
+            return
+        self._check(params)
+        line, servers, left_out = _without_programs(line, params)
+        session = process.hub.begin(process, params.session_id, params.cwd)
+        session.settings.mcp_servers = servers
+        await process.hub.store_new(session, tuple(params.additional_directories or ()))
+        session.attach(client, 0).start()
+        answer = client.answering(request, line, session)
+
+        def then(response: Response, frame: bytes) -> None:
+            if response.result is None:
+                answer(response, frame)
+                self._start(process.hub.delete(session), None)
+                return
+            session.opened_in = process.generation
+            session.settings.opened(bytes(response.result))
+            session.mark_used()
+            answer(response, frame)
+            if left_out:
+                client.put(_notice(session.id, left_out), session.id)
+
+        client.forward(link, request, line, then)
+
+    def _resume(self, request: Request, line: bytes, params: _Params) -> None:
+        def resumed(session: HubSession) -> None:
+            attachment = session.attach(self._client, session.last)
+            frame = b"%b%b}" % (head_of_answer(request.id), session.settings.result())
+            self._client.put(frame, session.id, request.id)
+            if session.settings.commands is not None and not self._client.numbers:
+                self._client.put(session.settings.commands, session.id)
+            attachment.start()
+
+        self._client.with_session(request, params.session_id, AccessRole.WATCH, resumed)
+
+    def _attach(self, request: Request, line: bytes, params: _Params) -> None:
+        def attached(session: HubSession) -> None:
+            after = session.last if isinstance(params.after, UnsetType) else params.after
+            if not 0 <= after <= session.last:
+                self._client.refuse(
+                    request,
+                    Code.INVALID_PARAMS,
+                    f"`after` has to be a number from 0 to {session.last}",
+                    hint="load the session to get all of it",
+                    session_id=session.id,
+                )
+                return
+            attachment = session.attach(self._client, after)
+            state = {
+                "number": session.last,
+                "turn": session.row.turn or None,
+                "queued": session.turns.queued,
+                "settings": Raw(session.settings.result()),
+            }
+            frame = b"%b%b}" % (head_of_answer(request.id), msgspec.json.encode(state))
+            self._client.put(frame, session.id, request.id)
+            attachment.start()
+
+        self._client.with_session(request, params.session_id, AccessRole.WATCH, attached)
+
+    def _detach(self, request: Request, line: bytes, params: _Params) -> None:
+        def detached(session: HubSession) -> None:
+            session.detach(self._client)
+            self._client.put(b"%b{}}" % head_of_answer(request.id), session.id, request.id)
+
+        self._client.with_session(request, params.session_id, AccessRole.WATCH, detached)
+
+    # The list.
+
+    def _list(self, request: Request, line: bytes, params: _Params) -> None:
+        self._start(self._send_list(request, params), request)
+
+    async def _send_list(self, request: Request, params: _Params) -> None:
+        """Send the sessions of the gateway, then those that only the agent has; each of them once."""
+        client, process = self._client, self._client.process
+        rows = await process.hub.rows.list(process.name)
+        known = {row.session_id for row in rows}
+        shown: list[Raw] = []
+        if not params.cursor:
+            here = [row for row in rows if client.may(AccessRole.WATCH, row.key) and params.cwd in ("", row.cwd)]
+            shown = [Raw(msgspec.json.encode(_info(row))) for row in here]
+        next_cursor = None
+        if client.principal.sessions is None and process.abilities.session_capabilities.list is not None:
+            link = await process.ready()
+            listed = await link.call("session/list", bytes(request.params), process.hub.limits.start_timeout)
+            page = msgspec.json.decode(listed, type=_Listed)
+            next_cursor = page.next_cursor
+            shown += [each for each in page.sessions if msgspec.json.decode(each, type=_Opened).session_id not in known]
+        result: dict[str, object] = {"sessions": shown}
+        if next_cursor is not None:
+            result["nextCursor"] = next_cursor
+        client.put(b"%b%b}" % (head_of_answer(request.id), msgspec.json.encode(result)), None, request.id)
+
+    # The end of a session.
+
+    def _close(self, request: Request, line: bytes, params: _Params) -> None:
+        self._end(request, line, params, delete=False)
+
+    def _delete(self, request: Request, line: bytes, params: _Params) -> None:
+        self._end(request, line, params, delete=True)
+
+    def _end(self, request: Request, line: bytes, params: _Params, *, delete: bool) -> None:
+        def ended(session: HubSession) -> None:
+            self._start(self._end_session(session, request, delete=delete), request)
+
+        self._client.with_session(request, params.session_id, AccessRole.DRIVE, ended)
+
+    async def _end_session(self, session: HubSession, request: Request, *, delete: bool) -> None:
+        """Close or delete a session, at the agent too if it can. Its other clients are detached."""
+        client, process = self._client, self._client.process
+        offers = process.abilities.session_capabilities
+        if (offers.delete if delete else offers.close) is not None:
+            link = await process.ready()
+            params, seconds = bytes(request.params), process.hub.limits.start_timeout
+            if delete:
+                with suppress(RequestRefused):  # one that the agent has forgotten can be deleted here all the same
+                    await link.call("session/delete", params, seconds)
+            elif session.opened_in == process.generation:
+                await link.call("session/close", params, seconds)
+        process.hub.note(client.principal, "delete" if delete else "close", session.key, session.id)
+        await (process.hub.delete(session) if delete else process.hub.end(session))
+        client.put(b"%b{}}" % head_of_answer(request.id), session.id, request.id)
+
+    # Small things.
+
+    def _start(self, work: "object", request: Request | None) -> None:
+        self._client.process.hub.run(self._run(work, request))
+
+    async def _run(self, work: "object", request: Request | None) -> None:
+        try:
+            await work  # type: ignore[misc]
+        except AcpError as error:
+            if request is not None:
+                self._client.put(error_frame(request.id, error_object(error)), None, request.id)
+        except TimeoutError:
+            if request is not None:
+                self._client.refuse(request, Code.REQUEST_TIMEOUT, "the agent did not answer in time")
+
+    def _unknown(self, request: Request, session_id: str) -> None:
+        self._client.refuse(
+            request,
+            Code.RESOURCE_NOT_FOUND,
+            f"there is no session `{session_id}` here",
+            hint="`session/list` has those that there are",
+            session_id=session_id,
+        )
+
+    def _check(self, params: _Params) -> None:
+        """Refuse directories outside of the roots.
+
+        Raises:
+            RequestError: one is outside, or is no directory.
+        """
+        try:
+            for directory in (params.cwd, *(params.additional_directories or ())):
+                self._client.process.hub.roots.resolve(directory)
+        except FileProblem as error:
+            raise RequestError(Code.INVALID_PARAMS, error.sentence, hint=error.hint) from error
+
+
+def _without_programs(line: bytes, params: _Params) -> tuple[bytes, bytes, list[str]]:
+    """Leave out MCP servers that are programs: a client must not start any here. Return the names of those left out."""
+    kept, left_out = [], []
+    for raw in params.mcp_servers or ():
+        server = msgspec.json.decode(raw, type=_McpServer)
+        if isinstance(server.command, UnsetType):
+            kept.append(raw)
+        else:
+            left_out.append(server.name)
+    servers = msgspec.json.encode(kept)
+    if left_out:
+        line = replaced(line, [(span, servers) for span in params_values_of(line, "mcpServers")])
+    return line, servers, left_out
+
+
+def _notice(session_id: str, left_out: list[str]) -> bytes:
+    names = ", ".join(f"`{name}`" for name in left_out)
+    update = {
+        "sessionUpdate": "notice",
+        "title": "MCP servers were left out",
+        "description": f"The gateway starts no programs for clients: {names}. Configure them at the gateway.",
+        "severity": "warning",
+    }
+    return notification("session/update", {"sessionId": session_id, "update": update})
+
+
+def _info(row: GatewaySession) -> dict[str, object]:
+    info: dict[str, object] = {"sessionId": row.session_id, "cwd": row.cwd}
+    if row.title:
+        info["title"] = row.title
+    if row.updated or row.created:
+        info["updatedAt"] = datetime.fromtimestamp(row.updated or row.created, UTC).isoformat()
+    return info

@@ -1,0 +1,256 @@
+"""Agents that crash, gateways that are killed, processes that are parked: nothing is lost, nothing is sent twice."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from antiphon.errors import RequestError
+from antiphon.gateway.process import AgentProcessState
+from antiphon.transports.base import Transport
+from antiphon.transports.process import ProcessTransport
+from tests.gateway.peers import QUICK, demo, stage
+from tests.gateway.test_attachments import numbers
+from tests.gateway.test_requests import begun
+from tests.gateway.test_turns import attach, end
+from tests.waits import idle, until
+
+
+async def test_a_turn_whose_agent_crashes_is_reported_as_interrupted_and_never_sent_again(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        place.agent.answers["session/load"] = lambda params: {}
+        client, other = await place.client(), await place.client(numbers=True)
+        session = await client.new(tmp_path)
+        await attach(other, session)
+        asked = client.prompt(session, "work")
+        await place.agent.got("session/prompt")
+        place.agent.say(session, "half")
+        await until(lambda: client.texts == ["half"])
+        await place.agent.crash()
+        error = (await client.response(asked))["error"]
+        assert "interrupted" in error["message"] and error["data"]["antiphon"] == {"interrupted": True}
+        await until(lambda: other.messages[-1].get("method") == "_antiphon/session/turn_ended")
+        assert other.messages[-1]["params"]["interrupted"] is True
+        client.prompt(session, "more")
+        await end(place, 2)
+        assert [each["params"]["prompt"][0]["text"] for each in place.agent.received("session/prompt")] == [
+            "work",
+            "more",
+        ]
+        assert place.agent.starts == 2
+
+
+async def test_an_agent_in_use_is_started_again_by_itself(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client()
+        await client.new(tmp_path)
+        await place.agent.crash()
+        await until(lambda: place.agent.starts == 2)
+
+
+async def test_a_session_is_opened_again_with_resume_where_the_agent_has_it(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        place.agent.capabilities = {"loadSession": True, "sessionCapabilities": {"resume": {}}}
+        place.agent.answers["session/resume"] = lambda params: {}
+        client = await place.client()
+        servers = [{"type": "http", "name": "n", "url": "https://x", "headers": []}]
+        session = (await client.request("session/new", {"cwd": str(tmp_path), "mcpServers": servers}))["sessionId"]
+        await place.agent.crash()
+        client.prompt(session, "work")
+        await end(place)
+        opened = place.agent.received("session/resume")
+        assert [each["params"] for each in opened] == [
+            {"sessionId": session, "cwd": str(tmp_path), "mcpServers": servers}
+        ]
+
+
+async def test_the_replay_of_a_session_that_is_opened_again_is_not_shown_twice(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client()
+        session = await begun(place, tmp_path, client)
+        place.agent.say(session, "one")
+        await end(place)
+        await place.agent.crash()
+        asked = client.prompt(session, "two")
+        opened = await place.agent.got("session/load")
+        place.agent.say(session, "one")
+        place.agent.result(opened["id"], {})
+        await place.agent.got("session/prompt", 2)
+        place.agent.say(session, "three")
+        await end(place, 2)
+        await client.response(asked)
+        assert client.texts == ["one", "three"]
+
+
+async def test_a_session_that_cannot_be_continued_can_still_be_read(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        place.agent.capabilities = {}
+        client = await place.client()
+        session = await begun(place, tmp_path, client)
+        place.agent.say(session, "one")
+        await end(place)
+        await place.agent.crash()
+        error = await client.refused("session/prompt", {"sessionId": session, "prompt": []})
+        assert "cannot be continued" in error["message"] and error["data"]["hint"]
+        other = await place.client()
+        await other.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        assert other.texts == ["work", "one"]
+
+
+async def test_a_permission_request_of_an_agent_that_crashed_is_withdrawn(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client()
+        session = await begun(place, tmp_path, client)
+        place.agent.ask(1, session)
+        asked = await client.asked()
+        await place.agent.crash()
+        withdrawn = {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": asked["id"]}}
+        await until(lambda: withdrawn in client.messages)
+        client.choose(asked)
+        await until(lambda: place.agent.starts == 2)
+        later = await place.client()
+        await later.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        await idle()
+        assert not later.requests()
+
+
+async def test_prompts_that_wait_are_sent_to_the_next_process(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        place.agent.answers["session/load"] = lambda params: {}
+        client = await place.client()
+        session = await begun(place, tmp_path, client)
+        waiting = client.prompt(session, "second")
+        await until(lambda: place.hub.agents["demo"].sessions[b"s1"].turns.queued)
+        await place.agent.crash()
+        await end(place, 2)
+        assert (await client.response(waiting))["result"] == {"stopReason": "end_turn"}
+
+
+async def test_an_agent_that_never_starts_is_tried_less_and_less_often(tmp_path: Path) -> None:
+    tries: list[float] = []
+
+    async def source() -> Transport:
+        tries.append(0)
+        raise RequestError(-32603, "it does not start")
+
+    limits = msgspec.structs.replace(QUICK, first_delay=30.0, longest_delay=100.0)
+    async with stage(tmp_path, limits, source) as place:
+        process = place.hub.agents["demo"]
+        delays = []
+        for _ in range(3):
+            process._not_before = 0
+            try:
+                await process.ready()
+            except RequestError:
+                delays.append(process._not_before - process._now())
+        assert 20 < delays[0] < 40 < delays[1] < 75 < delays[2] < 125
+        with pytest.raises(RequestError, match="has crashed 3 times"):
+            await process.ready()
+        assert len(tries) == 3
+
+
+async def test_the_process_of_an_idle_agent_is_ended_and_started_when_it_is_needed(tmp_path: Path) -> None:
+    async with stage(tmp_path, msgspec.structs.replace(QUICK, idle=0.05)) as place:
+        place.agent.answers["session/load"] = lambda params: {}
+        client = await place.client()
+        session = await begun(place, tmp_path, client)
+        await end(place)
+        await until(lambda: not place.hub.agents["demo"].sessions[b"s1"].turns.running)
+        await client.leave()
+        await until(lambda: place.hub.agents["demo"].state is AgentProcessState.PARKED)
+        assert not place.hub.agents["demo"].sessions
+        other = await place.client()
+        await other.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        assert other.texts == ["work"]
+        other.prompt(session, "more")
+        await end(place, 2)
+        assert place.agent.starts == 2
+
+
+async def test_a_process_with_a_session_in_which_nothing_was_said_is_not_parked(tmp_path: Path) -> None:
+    async with stage(tmp_path, msgspec.structs.replace(QUICK, idle=0.02)) as place:
+        client = await place.client()
+        await client.new(tmp_path)
+        await client.leave()
+        process = place.hub.agents["demo"]
+        process._park_if_idle()
+        process._used = -1000
+        process._park_if_idle()
+        await idle()
+        assert process.state is AgentProcessState.RUNNING
+
+
+async def test_a_gateway_that_was_killed_reports_the_turns_that_ran_as_interrupted(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        place.agent.answers["session/load"] = lambda params: {}
+        client = await place.client(numbers=True)
+        session = await begun(place, tmp_path, client)
+        place.agent.say(session, "half")
+        place.agent.ask(1, session)
+        await client.asked()
+        seen = numbers(client)
+        rows, events = dict(place.rows.rows), {key: list(found) for key, found in place.journal.events.items()}
+    place.rows.rows, place.journal.events = rows, events  # as it was when it was killed
+    place.journal.forget_leases()
+    async with stage(tmp_path, earlier=place) as again:
+        client = await again.client(numbers=True)
+        state = await attach(client, session, seen[-1])
+        assert state["turn"] is None
+        await until(lambda: client.messages[-1].get("method") == "_antiphon/session/turn_ended")
+        assert client.messages[-1]["params"]["interrupted"] is True
+        assert seen + numbers(client) == list(range(1, len(again.journal.events["key0"]) + 1))
+        assert not client.requests()
+        assert len(again.agent.received("session/prompt")) == 1
+        client.prompt(session, "more")
+        await end(again, 2)
+
+
+async def test_drain_waits_for_turns_and_begins_none(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client()
+        session = await begun(place, tmp_path, client)
+        draining = asyncio.ensure_future(place.hub.drain())
+        await idle()
+        assert not draining.done()
+        assert (await client.refused("session/prompt", {"sessionId": session, "prompt": []}))["code"] == -32600
+        await end(place)
+        await draining
+
+
+async def test_a_gateway_that_ends_records_the_turns_that_run_as_interrupted(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client()
+        session = await begun(place, tmp_path, client)
+        asked = 3
+        await place.hub.close()
+        assert "interrupted" in (await client.response(asked))["error"]["message"]
+        assert place.journal.events["key0"][-1].startswith(b"E")
+        assert await place.rows.interrupted() == []
+        assert session and client.is_lost
+
+
+async def test_the_demo_that_is_killed_in_a_turn_is_started_again_and_goes_on(tmp_path: Path) -> None:
+    started: list[ProcessTransport] = []
+
+    async def source() -> Transport:
+        transport = await demo(tmp_path)
+        assert isinstance(transport, ProcessTransport)
+        started.append(transport)
+        return transport
+
+    async with stage(tmp_path, source=source) as place:
+        client = await place.client(numbers=True)
+        session = await client.new(tmp_path)
+        await client.response(client.prompt(session, "hello"))
+        asked = client.prompt(session, "/permission")
+        await client.asked()
+        os.kill(started[0].pid, signal.SIGKILL)
+        assert "interrupted" in (await client.response(asked))["error"]["message"]
+        done = await client.response(client.prompt(session, "/many 5"))
+        assert done["result"]["stopReason"] == "end_turn"
+        assert client.texts[-5:] == ["0 ", "1 ", "2 ", "3 ", "4 "]
+        assert numbers(client) == list(range(1, len(place.journal.events["key0"]) + 1))
+        assert len(started) == 2

@@ -1,0 +1,208 @@
+"""Prompts and turns: they go on without their client, wait for each other, and are seen by all."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from antiphon.gateway.base import AccessRole, Principal
+from tests.gateway.peers import QUICK, RawClient, Stage, stage
+from tests.waits import idle, until
+
+BOB = Principal("bob", AccessRole.DRIVE)
+
+
+async def attach(client: RawClient, session: str, after: int = 0) -> dict[str, Any]:
+    return await client.request("_antiphon/session/attach", {"sessionId": session, "after": after})
+
+
+async def end(place: Stage, count: int = 1, reason: str = "end_turn") -> None:
+    """Let the agent answer a prompt."""
+    place.agent.result((await place.agent.got("session/prompt", count))["id"], {"stopReason": reason})
+
+
+async def test_a_prompt_goes_on_when_its_client_leaves_and_its_response_waits(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client()
+        session = await client.new(tmp_path)
+        client.prompt(session, "work")
+        await place.agent.got("session/prompt")
+        place.agent.say(session, "one")
+        await until(lambda: client.texts == ["one"])
+        await client.leave()
+        place.agent.say(session, "two")
+        await end(place)
+        assert not place.agent.received("session/cancel")
+        again = await place.client(numbers=True)
+        await attach(again, session)
+        await until(lambda: any(each.get("method") == "_antiphon/session/turn_ended" for each in again.messages))
+        assert again.texts == ["work", "one", "two"]
+        ended = again.messages[-1]["params"]
+        assert ended["result"] == {"stopReason": "end_turn"} and ended["from"] == "alice"
+
+
+async def test_the_response_comes_after_the_updates_before_it(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client()
+        session = await client.new(tmp_path)
+        asked = client.prompt(session, "work")
+        id = (await place.agent.got("session/prompt"))["id"]
+        place.agent.say(session, *"abc")
+        place.agent.result(id, {"stopReason": "end_turn", "later": 1.0})
+        await client.response(asked)
+        assert client.texts == ["a", "b", "c"]
+        assert client.frames[-1] == b'{"jsonrpc":"2.0","id":%d,"result":{"stopReason":"end_turn","later":1.0}}' % asked
+
+
+async def test_two_clients_see_the_messages_of_each_other_and_who_sent_them(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        alice, bob = await place.client(), await place.client(BOB)
+        session = await alice.new(tmp_path)
+        await bob.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        alice.prompt(session, "from alice")
+        await end(place)
+        bob.prompt(session, "from bob")
+        await end(place, 2)
+        await until(lambda: alice.texts == ["from bob"] and bob.texts == ["from alice"])
+        update = next(each for each in bob.messages if each.get("method") == "session/update")["params"]["update"]
+        assert update["sessionUpdate"] == "user_message_chunk"
+        assert update["_meta"]["antiphon"]["from"] == "alice"
+
+
+async def test_prompts_of_one_session_wait_for_each_other(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        alice, bob = await place.client(), await place.client(BOB)
+        session = await alice.new(tmp_path)
+        here = place.hub.agents["demo"].sessions[session.encode()]
+        first = alice.prompt(session, "1")
+        await until(lambda: here.turns.running)
+        second = bob.prompt(session, "2")
+        await until(lambda: here.turns.queued == 1)
+        third = alice.prompt(session, "3")
+        await place.agent.got("session/prompt")
+        await idle()
+        assert len(place.agent.received("session/prompt")) == 1
+        await end(place, 1)
+        await alice.response(first)
+        await end(place, 2)
+        await bob.response(second)
+        await end(place, 3)
+        await alice.response(third)
+        sent = [each["params"]["prompt"][0]["text"] for each in place.agent.received("session/prompt")]
+        assert sent == ["1", "2", "3"]
+
+
+async def test_turns_of_two_sessions_run_at_the_same_time(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client()
+        one, two = await client.new(tmp_path), await client.new(tmp_path)
+        client.prompt(one, "1")
+        client.prompt(two, "2")
+        await place.agent.got("session/prompt", 2)
+
+
+async def test_cancel_ends_the_turn_and_the_prompts_of_its_client_that_wait(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        alice, bob = await place.client(), await place.client(BOB)
+        session = await alice.new(tmp_path)
+        running = alice.prompt(session, "1")
+        waiting, of_bob = alice.prompt(session, "2"), bob.prompt(session, "3")
+        await place.agent.got("session/prompt")
+        alice.notify("session/cancel", {"sessionId": session})
+        await place.agent.got("session/cancel")
+        assert (await alice.response(waiting))["result"] == {"stopReason": "cancelled"}
+        await end(place, 1, "cancelled")
+        assert (await alice.response(running))["result"] == {"stopReason": "cancelled"}
+        await end(place, 2)
+        assert (await bob.response(of_bob))["result"] == {"stopReason": "end_turn"}
+
+
+async def test_a_cancelled_request_is_cancelled_at_the_agent_by_its_id_there(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        await (await place.client()).new(tmp_path)
+        client = await place.client()
+        session = await client.new(tmp_path)
+        asked = client.prompt(session, "1")
+        there = (await place.agent.got("session/prompt"))["id"]
+        client.notify("$/cancel_request", {"requestId": str(asked)})
+        client.notify("$/cancel_request", {"requestId": asked})
+        await place.agent.got("$/cancel_request")
+        assert [each["params"] for each in place.agent.received("$/cancel_request")] == [{"requestId": there}]
+        assert asked != there
+        other = client.begin("_vendor/ask", {})
+        there = (await place.agent.got("_vendor/ask"))["id"]
+        client.notify("$/cancel_request", {"requestId": other})
+        assert (await place.agent.got("$/cancel_request", 2))["params"] == {"requestId": there}
+
+
+async def test_a_watcher_sees_everything_and_changes_nothing(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        driver, watcher = await place.client(), await place.client(Principal("eve", AccessRole.WATCH))
+        session = await driver.new(tmp_path)
+        await watcher.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        driver.prompt(session, "hello")
+        await place.agent.got("session/prompt")
+        place.agent.ask(1, session)
+        await driver.asked()
+        for method, params in (
+            ("session/prompt", {"prompt": []}), ("session/set_mode", {"modeId": "x"}), ("session/close", {}), ("session/delete", {}),
+            ("session/fork", {"cwd": str(tmp_path), "mcpServers": []}),
+        ):  # fmt: skip
+            assert (await watcher.refused(method, {"sessionId": session, **params}))["code"] == -32600
+        assert (await watcher.refused("session/new", {"cwd": str(tmp_path), "mcpServers": []}))["code"] == -32600
+        watcher.notify("session/cancel", {"sessionId": session})
+        watcher.answer(driver.requests()[0]["id"], {"outcome": {"outcome": "selected", "optionId": "allow_once"}})
+        await idle()
+        assert watcher.texts == ["hello"] and not watcher.requests()
+        assert not place.agent.received("session/cancel")
+        assert not any("result" in msgspec.json.decode(line) for line in place.agent.lines)
+
+
+async def test_a_share_sees_its_own_session_and_no_other(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        driver = await place.client()
+        one, two = await driver.new(tmp_path), await driver.new(tmp_path)
+        shared = await place.client(Principal("guest", AccessRole.DRIVE, frozenset({"key0"})))
+        listed = await shared.request("session/list", {})
+        assert [each["sessionId"] for each in listed["sessions"]] == [one]
+        load = {"cwd": str(tmp_path), "mcpServers": []}
+        await shared.request("session/load", {"sessionId": one, **load})
+        foreign = await shared.refused("session/load", {"sessionId": two, **load})
+        unknown = await shared.refused("session/load", {"sessionId": "nowhere", **load})
+        assert foreign["code"] == unknown["code"] == -32002
+        assert (await shared.refused("session/prompt", {"sessionId": two, "prompt": []}))["code"] == -32002
+        assert (await shared.refused("session/new", load))["code"] == -32600
+
+
+async def test_too_many_prompts_of_one_principal_are_refused(tmp_path: Path) -> None:
+    async with stage(tmp_path, msgspec.structs.replace(QUICK, prompts_per_minute=2)) as place:
+        alice, bob = await place.client(), await place.client(BOB)
+        session = await alice.new(tmp_path)
+        alice.prompt(session, "1")
+        alice.prompt(session, "2")
+        refused = await alice.refused("session/prompt", {"sessionId": session, "prompt": []})
+        assert "too many prompts" in refused["message"] and refused["data"]["hint"]
+        await end(place)
+        bob.prompt(session, "3")
+        await end(place, 2)
+        await end(place, 3)
+
+
+async def test_settings_that_a_client_changes_are_those_of_the_next_client(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        modes = {"currentModeId": "a", "availableModes": [{"id": "a", "name": "A"}, {"id": "b", "name": "B"}]}
+        place.agent.answers |= {
+            "session/set_mode": lambda params: {},
+            "session/set_config_option": lambda params: {"configOptions": [1.0]},
+        }
+        client = await place.client()
+        place.agent.answers["session/load"] = lambda params: {"modes": modes, "_meta": {}}
+        loaded = await client.request("session/load", {"sessionId": "old", "cwd": str(tmp_path), "mcpServers": []})
+        assert loaded["modes"] == modes
+        await client.request("session/set_mode", {"sessionId": "old", "modeId": "b"})
+        await client.request("session/set_config_option", {"sessionId": "old", "configId": "x", "value": "y"})
+        other = await place.client()
+        for method in ("session/load", "session/resume"):
+            again = await other.request(method, {"sessionId": "old", "cwd": str(tmp_path), "mcpServers": []})
+            assert again == {"modes": {**modes, "currentModeId": "b"}, "configOptions": [1.0]}
+        assert len(place.agent.received("session/load")) == 1, "the gateway answers for a session that it has"
