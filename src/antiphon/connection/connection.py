@@ -358,21 +358,22 @@ class Connection:
     def block_received(self, block: Frame) -> None:
         """Lines from the transport. Updates are read in blocks where that is possible; everything else line by line."""
         if isinstance(block, Overlong):
+            self._updates.deliver_held()
             if self._outbox.taps:
                 self._outbox.show("in", block.head)
             self._event(self._peer.receive(block), 0)
         elif self._outbox.taps:
+            self._updates.deliver_held()
             for line in lines_of(block):
                 self._outbox.show("in", line)
-                self._line(line, at_once=False)
-        elif block.find(b"\n") + 1 >= len(block):  # one line, not copied: it may be a file of 50 MiB
-            self._line(block, at_once=True)
-        else:
+                if not self._updates.line(line):
+                    self._frame(line)
+        elif block.find(b"\n") + 1 < len(block):
             self._updates.block(block, self._frame)
-
-    def _line(self, line: Line, at_once: bool) -> None:
-        if not (self._updates.looks_like_one(line) and self._updates.line(line, at_once=at_once)):
-            self._frame(line)
+        else:  # one line, not copied: it may be a file of 50 MiB
+            self._updates.deliver_held()
+            if not self._updates.line(block, at_once=True):
+                self._frame(block)
 
     def _frame(self, frame: Line) -> None:
         if frame.isspace():
@@ -439,6 +440,7 @@ class Connection:
         """The transport reports that nothing more will arrive. Handlers that still run may answer for a moment."""
         if self._gone is not None:
             return
+        self._updates.deliver_held()
         if self._state is ConnectionState.CLOSING:  # we closed it, whatever error the transport has
             error = ConnectionClosed("this connection was closed")
         self._gone = error

@@ -1,6 +1,7 @@
 """How much may wait to be read, and when reading pauses."""
 
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -31,6 +32,8 @@ class Inbox:
         self.limit = limit
         self.buffered = 0
         self.streams: dict[str, deque[AnyBacklog]] = {}
+        self.before_change: Callable[[], None] | None = None
+        """Called before a stream is added or removed: what has come by then belongs to those that are there."""
         self._transport = transport
         self._waiting = 0  # how many responses are waited for that are not a stream's
         self._open_requests = 0
@@ -46,10 +49,14 @@ class Inbox:
 
     def add(self, session_id: str, backlog: "AnyBacklog") -> None:
         """Updates of this session go to this turn, after those that were there before."""
+        if self.before_change is not None:
+            self.before_change()
         self.streams.setdefault(session_id, deque()).append(backlog)
 
     def remove(self, session_id: str, backlog: "AnyBacklog") -> None:
         """Remove a turn: it takes no more updates."""
+        if self.before_change is not None:
+            self.before_change()
         queue = self.streams.get(session_id)
         if queue is not None and backlog in queue:
             queue.remove(backlog)

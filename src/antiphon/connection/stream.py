@@ -86,17 +86,24 @@ class Arrival:
             self._loop.call_soon(self._callback, self, context=self._context)
         return True
 
-    def come(self, at_once: bool) -> None:
-        """Let the task go on: there is something to read."""
+    def come(self, at_once: bool) -> bool:
+        """Let the task go on: there is something to read. True: it has gone on, and this can be awaited again after `reset`."""
         if self._done:
-            return
+            return False
         self._done = True
-        if self._callback is None:
-            return
-        if not at_once or self._context is None or asyncio.current_task(self._loop) is not None:
-            self._loop.call_soon(self._callback, self, context=self._context)
-        else:
-            self._context.run(self._callback, self)
+        callback, context = self._callback, self._context
+        if callback is None:
+            return False
+        if not at_once or context is None or asyncio.current_task(self._loop) is not None:
+            self._loop.call_soon(callback, self, context=context)
+            return False
+        context.run(callback, self)
+        return True
+
+    def reset(self) -> None:
+        """Be as new. A reader that every update wakes would else make one for each."""
+        self._done = False
+        self._callback = None
 
 
 class Backlog(Generic[U]):
@@ -115,6 +122,8 @@ class Backlog(Generic[U]):
         self._counted = 0
         self._size = 0
         self._readers: list[Arrival] = []
+        self._spare: Arrival | None = None
+        """What a reader has awaited, to be awaited again."""
         inbox.add(session_id, self)
 
     def __len__(self) -> int:
@@ -184,7 +193,11 @@ class Backlog(Generic[U]):
 
     def arrival(self) -> "Arrival":
         """Return what a reader that has found nothing awaits: the next update, or the end."""
-        reader = Arrival()
+        reader, self._spare = self._spare, None
+        if reader is None:
+            reader = Arrival()
+        else:
+            reader.reset()
         self._readers.append(reader)
         return reader
 
@@ -196,7 +209,8 @@ class Backlog(Generic[U]):
     def _wake(self, at_once: bool) -> None:
         readers, self._readers = self._readers, []
         for reader in readers:
-            reader.come(at_once)
+            if reader.come(at_once):
+                self._spare = reader
 
 
 AnyBacklog: TypeAlias = Backlog[Any]

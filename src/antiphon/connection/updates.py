@@ -31,6 +31,10 @@ _ID_FIRST: Final = b'"2.0","id"'
 """How a frame with an id begins in every peer we know that writes compact JSON. Elsewhere it costs time, not correctness."""
 
 
+LONG_RUN: Final = 64
+"""Updates of one session in a row that are given to their reader at once: later they would have left the processor's cache."""
+
+
 @cache
 def _frame_decoder(version: Version) -> "Decoder[Kind]":
     """The decoder of whole frames, made on first use: an agent only sends updates, and start-up counts."""
@@ -58,6 +62,9 @@ class Updates:
         self._router = router
         self._inbox = inbox
         self._outbox = outbox
+        self._held: list[Kind] = []
+        self._held_size = 0
+        inbox.before_change = self.deliver_held
         self._mixed = False  # the last block held more than updates: the next one probably does too
 
     @property
@@ -86,6 +93,7 @@ class Updates:
         for piece in _pieces(block):
             if not self._run(piece):
                 self._mixed = True
+                self.deliver_held()
                 self._one_by_one(piece, other)
 
     def _run(self, lines: Line) -> bool:
@@ -98,33 +106,32 @@ class Updates:
 
     def _one_by_one(self, lines: Line, other: Callable[[bytes], None]) -> None:
         for line in lines_of(lines):
-            if not (self.looks_like_one(line) and self.line(line)):
+            if not self.line(line):
                 other(line)
 
     def line(self, line: Line, *, at_once: bool = False) -> bool:
         """Take one line if it is a well-formed update; `at_once` if nothing comes with it. False: it was not taken."""
+        streams = self._inbox.streams
+        if line.find(self._mark, 0, _MARK_WITHIN) < 0 or not (streams or self._name in self._router.notices):
+            return False
         try:
             update: SessionUpdates = (self._decoder or self._made()).decode(line).params
         except BAD_INPUT:
             return False
-        found = self._router.notices.get(self._name)
-        if found is None or self._inbox.streams:
-            self.one(update, len(line), at_once=at_once)
-            return True
-        try:
-            found[1](update)
-        except Exception as error:
-            self._outbox.handler_failed(self._name, error)
+        if backlogs := streams.get(update.session_id):
+            backlogs[0].push((update,), len(line), at_once=at_once)
+        else:
+            self.one(update, len(line))
         return True
-
-    def looks_like_one(self, line: Line) -> bool:
-        """Whether a block is worth trying as updates."""
-        return line.find(self._mark, 0, _MARK_WITHIN) >= 0 and self.wanted
 
     def _deliver(self, frames: list[Kind], size: int) -> None:
         found = self._router.notices.get(self._name)
         if found is None or self._inbox.streams:
-            self._distribute(frames, size // (len(frames) or 1))
+            if len(frames) > 1 and frames[0].params.session_id != frames[1].params.session_id:
+                self._hold(frames, size)
+            else:
+                self.deliver_held()
+                self._distribute(frames, size // (len(frames) or 1))
             return
         handle = found[1]
         rest = iter(frames)
@@ -137,7 +144,21 @@ class Updates:
             else:
                 return
 
-    def _distribute(self, frames: list[Kind], size: int) -> None:
+    def _hold(self, frames: list[Kind], size: int) -> None:
+        """Keep a block of many sessions until the next step of the loop: there are few updates for each, and more to be read now."""
+        if not self._held:
+            self._outbox.transport.loop.call_soon(self.deliver_held)
+        self._held += frames
+        self._held_size += size
+
+    def deliver_held(self) -> None:
+        """Deliver what was kept: before what came later, and before the streams change."""
+        if self._held:
+            frames, size = self._held, self._held_size
+            self._held, self._held_size = [], 0
+            self._distribute(frames, size // len(frames), at_once=True)
+
+    def _distribute(self, frames: list[Kind], size: int, *, at_once: bool = False) -> None:
         """Deliver updates of which some have a stream: those of one stream together, which costs half as much as one by one."""
         streams = self._inbox.streams
         runs: dict[str, list[SessionUpdates]] = {}
@@ -157,16 +178,16 @@ class Updates:
                 self.one(update, size)
         for session_id, run in runs.items():
             if backlogs := streams.get(session_id):
-                backlogs[0].push(run, size * len(run))
+                backlogs[0].push(run, size * len(run), at_once=at_once or len(run) >= LONG_RUN)
             else:  # a handler of another session has just ended it
                 for update in run:
                     self.one(update, size)
 
-    def one(self, update: SessionUpdates, size: int, *, at_once: bool = False) -> None:
-        """Deliver one update that counts for `size` bytes while it waits; `at_once` if nothing comes with it."""
+    def one(self, update: SessionUpdates, size: int) -> None:
+        """Deliver one update that counts for `size` bytes while it waits."""
         streams = self._inbox.streams.get(update.session_id)
         if streams:
-            streams[0].push((update,), size, at_once=at_once)
+            streams[0].push((update,), size)
         elif (found := self._router.notices.get(self._name)) is not None:
             try:
                 found[1](update)

@@ -36,12 +36,14 @@ class Word(str, Enum):  # noqa: UP042 - not StrEnum: unknown words are made with
 
     # Comparing by meaning is what lets an unknown word fall into the default's branch of a `match` or a dict.
     def __eq__(self, other: object) -> bool:
+        if self is other:  # as nearly always: known words are decoded to their members
+            return True
         if isinstance(other, Word):
             return str.__eq__(self.meaning, other.meaning)
         return str.__eq__(self.meaning, other) if isinstance(other, str) else NotImplemented
 
     def __ne__(self, other: object) -> bool:
-        return not self == other
+        return self is not other and not self == other
 
     def __hash__(self) -> int:
         return str.__hash__(self.meaning)

@@ -25,7 +25,11 @@ __all__ = ["CallEntry", "CompactionEntry", "Entry", "Message", "NoticeEntry", "S
 
 Speaker: TypeAlias = Literal["user", "agent"]
 
-FINISHED: Final = frozenset({ToolStatus.COMPLETED, ToolStatus.FAILED})
+# Read from here and not from their classes: for each tool call that is much of the time that it costs.
+PENDING: Final = ToolStatus.PENDING
+COMPLETED: Final = ToolStatus.COMPLETED
+FAILED: Final = ToolStatus.FAILED
+OTHER: Final = ToolKind.OTHER
 
 
 class Writing:
@@ -70,6 +74,12 @@ class Writing:
         """Everything in order, text in as few blocks as possible."""
         tail = self._joined()
         return [*self._blocks, TextBlock(text=tail, annotations=self.note)] if tail else [*self._blocks]
+
+    def compact(self) -> None:
+        """Join the text, because no more of it is expected soon: thousands of pieces would each have their own place in memory."""
+        if len(self.tail) > 1:
+            # In a new list: another thread may be at work in `_joined`, and puts its result into the list that it has seen.
+            self.tail = ["".join(self.tail)]
 
     def _joined(self) -> str:
         pieces, count = self.tail, len(self.tail)
@@ -118,8 +128,8 @@ class CallEntry:
         self.key = key
         self.id = id
         self.title = ""
-        self.kind = ToolKind.OTHER
-        self.status = ToolStatus.PENDING
+        self.kind = OTHER
+        self.status = PENDING
         self.name: str | None = None
         self.content: list[ToolContent] = []
         self.locations: list[ToolLocation] = []
@@ -133,7 +143,8 @@ class CallEntry:
     @property
     def finished(self) -> bool:
         """Whether it completed or failed."""
-        return self.status in FINISHED
+        status = self.status
+        return status is COMPLETED or status is FAILED or status.meaning in (COMPLETED, FAILED)
 
     @property
     def label(self) -> str:
@@ -144,10 +155,10 @@ class CallEntry:
         """Take a `tool_call`. A second one adds, never removes: a field at its default leaves what is known."""
         self.announced = True
         self.title = call.title or self.title
-        kind = call.tool_kind if call.kind is ToolKind.OTHER and call.tool_kind is not None else call.kind
-        if kind is not ToolKind.OTHER:
+        kind = call.tool_kind if call.kind is OTHER and call.tool_kind is not None else call.kind
+        if kind is not OTHER:
             self.kind = kind
-        if call.status != ToolStatus.PENDING:
+        if call.status is not PENDING and call.status != PENDING:
             self.status = call.status
         self.name = call.name if call.name is not None else self.name
         self.content = call.content or self.content
@@ -160,7 +171,7 @@ class CallEntry:
             self.title = patch.title or ""
         kind = patch.tool_kind if patch.kind is UNSET else patch.kind
         if kind is not UNSET:
-            self.kind = ToolKind.OTHER if kind is None else kind
+            self.kind = OTHER if kind is None else kind
         # A call always has a status, so there is nothing to clear it to: a finished call must not seem to run again.
         if patch.status is not UNSET and patch.status is not None:
             self.status = patch.status
@@ -176,7 +187,7 @@ class CallEntry:
         """The patch, with the fields it leaves out filled in from earlier messages."""
         facts: dict[str, Any] = {
             "title": self.title or UNSET,
-            "kind": self.kind if self.kind is not ToolKind.OTHER else UNSET,
+            "kind": self.kind if self.kind is not OTHER else UNSET,
             "status": self.status,
             "name": self.name or UNSET,
             "content": self.content or UNSET,
@@ -193,8 +204,7 @@ class CallEntry:
                 raw_output = update.output
             else:
                 self.content = content
-        ours = (update.meta or {}).get("antiphon")
-        if isinstance(ours, dict) and ours.get("denied") is True:
+        if update.meta and isinstance(ours := update.meta.get("antiphon"), dict) and ours.get("denied") is True:
             self.denied = True
         if raw_input is not UNSET:
             self.raw_input = raw_input

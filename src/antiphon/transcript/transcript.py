@@ -156,6 +156,8 @@ class Transcript:
 
     def _enter(self, entry: Entry) -> None:
         self.entries.append(entry)
+        if self._open is not None:
+            self._open.compact()
         self._open = self._open_chunk = None
         if self.limit is not None:
             while len(self.entries) > self.limit:

@@ -46,6 +46,10 @@ class LineFramer:
             return []
         if not self._size and end <= self.limit:
             found: list[Frame] = [chunk if end == len(chunk) else chunk[:end]]
+        elif self._size + end <= min(LONG, self.limit):
+            # Together with the line that they complete: two blocks would cost their reader two wake-ups.
+            found = [b"".join((self._line, memoryview(chunk)[:end]))]
+            self._line, self._size = bytearray(), 0
         else:
             found = self._finish(chunk[:end])
         if end < len(chunk):
