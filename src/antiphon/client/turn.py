@@ -178,7 +178,8 @@ class ClientTurn:
                         yield update
                     if ahead or not waiting:
                         break
-                backlog.settle()
+                if waiting or backlog.over:  # else `arrival` does it
+                    backlog.settle()
             elif backlog is not None and not backlog.over:
                 try:
                     await backlog.arrival()

@@ -371,7 +371,8 @@ class Connection:
         elif block.find(b"\n") + 1 < len(block):
             self._updates.block(block, self._frame)
         else:  # one line, not copied: it may be a file of 50 MiB
-            self._updates.deliver_held()
+            if self._updates.held:
+                self._updates.deliver_held()
             if not self._updates.line(block, at_once=True):
                 self._frame(block)
 

@@ -37,15 +37,11 @@ class Inbox:
         self._transport = transport
         self._waiting = 0  # how many responses are waited for that are not a stream's
         self._open_requests = 0
-        self._paused = False
+        self.paused = False
+        """Whether reading is paused."""
         self._choked = False  # the peer does not read what we send
         self._chokes = 0
         self._wide_open = False
-
-    @property
-    def paused(self) -> bool:
-        """Whether reading is paused."""
-        return self._paused
 
     def add(self, session_id: str, backlog: "AnyBacklog") -> None:
         """Updates of this session go to this turn, after those that were there before."""
@@ -67,38 +63,38 @@ class Inbox:
         """Count bytes that wait to be read by a handler."""
         self.buffered += size
         if self.buffered > self.limit:
-            self._decide()
+            self.decide()
 
     def release(self, size: int) -> None:
         """Count bytes that were read by a handler."""
         self.buffered -= size
-        if self._paused:
-            self._decide()
+        if self.paused:
+            self.decide()
 
     def wait_begins(self) -> None:
         """A response is waited for."""
         self._waiting += 1
-        if self._paused:
-            self._decide()
+        if self.paused:
+            self.decide()
 
     def wait_ends(self) -> None:
         """The response is here."""
         self._waiting -= 1
         if self.buffered > self.limit:
-            self._decide()
+            self.decide()
 
     def requests_open(self, count: int) -> None:
         """How many requests of the peer are at work."""
         self._open_requests = count
-        if count >= MAX_OPEN_REQUESTS or self._paused:
-            self._decide()
+        if count >= MAX_OPEN_REQUESTS or self.paused:
+            self.decide()
 
     def choke(self) -> None:
         """Stop reading until the peer has read some of what we send. Not for ever: it may be waiting for us in turn."""
         if not self._choked and not self._wide_open:
             self._choked = True
             self._chokes += 1
-            self._decide()
+            self.decide()
             release = partial(self._breathe, self._chokes)
             self._transport.when_drained(release)
             self._transport.loop.call_later(CHOKED_FOR, release)
@@ -108,21 +104,22 @@ class Inbox:
             choke == self._chokes
         ):  # each is released by what comes first; what comes second must not release a later one
             self._choked = False
-            self._decide()
+            self.decide()
 
     def open_wide(self) -> None:
         """The end: nothing pauses any more, so that the last frames get through."""
         self._wide_open = True
-        self._decide()
+        self.decide()
 
-    def _decide(self) -> None:
+    def decide(self) -> None:
+        """Pause or resume, as what waits demands."""
         # Half the limit before reading goes on: pausing and resuming for each update would cost more than reading.
-        bound = self.limit // 2 if self._paused else self.limit
+        bound = self.limit // 2 if self.paused else self.limit
         full = self.buffered > bound or self._open_requests >= MAX_OPEN_REQUESTS
         if not self._wide_open and (self._choked or (full and not self._waiting)):
-            if not self._paused:
-                self._paused = True
+            if not self.paused:
+                self.paused = True
                 self._transport.pause()
-        elif self._paused:
-            self._paused = False
+        elif self.paused:
+            self.paused = False
             self._transport.resume()

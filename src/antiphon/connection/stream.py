@@ -10,6 +10,7 @@ and the rest of its updates is discarded.
 """
 
 import asyncio
+from asyncio import Future, current_task
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
@@ -18,8 +19,6 @@ from antiphon.errors import LocalProtocolError
 from antiphon.protocol.version import SessionUpdates
 
 if TYPE_CHECKING:
-    from contextvars import Context
-
     from antiphon.connection.inbox import Inbox
 
 __all__ = ["CANCEL_GRACE", "AnyBacklog", "Backlog", "Stream"]
@@ -32,82 +31,16 @@ CANCEL_GRACE: Final = 5.0
 next turn; after that the request is cancelled and the session goes on without it."""
 
 
-class Arrival:
-    """What a reader awaits until there is more to read. Its task can go on at once, in the step of the loop that reads from the peer.
+class Backlog(Generic[U]):
+    """The part of a turn that the connection holds: the updates that wait, and whether they are still wanted.
 
-    A future of asyncio would let it go on in the next step. Where every update wakes the reader, that step (a call of `epoll`, and
-    the loop's own work) is a sixth of all the time that an update costs. To asyncio this is a future like any other: its tasks take
-    every object with these methods. While a task is at work no other can be stepped, so then its reader goes on in the next step.
+    A reader that has found nothing awaits a future. By its result alone the reader would go on in the next step of the loop. Where
+    every update wakes the reader, that step (a call of `epoll`, and the loop's own work) is a sixth of all the time that an update
+    costs. So its task is stepped in the same step that reads from the peer, if no task is at work there and nothing else awaits the
+    future. Few calls are made on that road, because after a pause the code of each has left the processor's cache.
     """
 
-    __slots__ = ("_asyncio_future_blocking", "_callback", "_cancelled", "_context", "_done", "_loop")
-
-    def __init__(self) -> None:
-        self._asyncio_future_blocking = False
-        self._loop = asyncio.get_running_loop()
-        self._done = False
-        self._cancelled = False
-        self._callback: Callable[[Arrival], object] | None = None
-        self._context: Context | None = None
-
-    def __await__(self) -> "Generator[Arrival, None, None]":
-        if not self._done:
-            self._asyncio_future_blocking = True
-            yield self
-
-    def get_loop(self) -> asyncio.AbstractEventLoop:
-        """Return the loop of the task that may await it."""
-        return self._loop
-
-    def add_done_callback(self, callback: "Callable[[Arrival], object]", *, context: "Context | None" = None) -> None:
-        """Take what wakes the task (asyncio calls this)."""
-        self._callback, self._context = callback, context
-        if self._done:
-            self._loop.call_soon(callback, self, context=context)
-
-    def remove_done_callback(self, callback: "Callable[[Arrival], object]") -> int:
-        """Wake the task no more (asyncio calls this)."""
-        removed = int(self._callback == callback)
-        if removed:
-            self._callback = None
-        return removed
-
-    def result(self) -> None:
-        """Raise if the task was cancelled (asyncio calls this)."""
-        if self._cancelled:
-            raise asyncio.CancelledError
-
-    def cancel(self, msg: object = None) -> bool:
-        """Let the task go on with its cancellation (asyncio calls this)."""
-        if self._done:
-            return False
-        self._done = self._cancelled = True
-        if self._callback is not None:
-            self._loop.call_soon(self._callback, self, context=self._context)
-        return True
-
-    def come(self, at_once: bool) -> bool:
-        """Let the task go on: there is something to read. True: it has gone on, and this can be awaited again after `reset`."""
-        if self._done:
-            return False
-        self._done = True
-        callback, context = self._callback, self._context
-        if callback is None:
-            return False
-        if not at_once or context is None or asyncio.current_task(self._loop) is not None:
-            self._loop.call_soon(callback, self, context=context)
-            return False
-        context.run(callback, self)
-        return True
-
-    def reset(self) -> None:
-        """Be as new. A reader that every update wakes would else make one for each."""
-        self._done = False
-        self._callback = None
-
-
-class Backlog(Generic[U]):
-    """The part of a turn that the connection holds: the updates that wait, and whether they are still wanted."""
+    __slots__ = ("__weakref__", "_cancel", "_counted", "_inbox", "_readers", "_runs", "_size", "over", "session_id", "unwanted", "waiting")
 
     def __init__(self, inbox: "Inbox", session_id: str, cancel: Callable[[], None]) -> None:
         self.session_id = session_id
@@ -116,14 +49,13 @@ class Backlog(Generic[U]):
         self._inbox = inbox
         self._cancel = cancel
         self.waiting: deque[U] = deque()
-        """The updates that wait, the oldest first. A reader that takes from it directly calls `settle` now and then."""
+        """The updates that wait, the oldest first. A reader that takes from it directly calls `settle` now and then;
+        `arrival` does it, too."""
         self._runs: deque[tuple[int, int]] = deque()
         """How they came: so many updates, of so many bytes together."""
         self._counted = 0
         self._size = 0
-        self._readers: list[Arrival] = []
-        self._spare: Arrival | None = None
-        """What a reader has awaited, to be awaited again."""
+        self._readers: list[asyncio.Future[None]] = []
         inbox.add(session_id, self)
 
     def __len__(self) -> int:
@@ -140,9 +72,23 @@ class Backlog(Generic[U]):
         self._runs.append((len(updates), size))
         self._counted += len(updates)
         self._size += size
-        self._inbox.take(size)
+        inbox = self._inbox
+        inbox.buffered += size
+        if inbox.buffered > inbox.limit:
+            inbox.decide()
         if self._readers:
-            self._wake(at_once)
+            readers, self._readers = self._readers, []
+            for reader in readers:
+                if reader.done():  # its task was cancelled
+                    continue
+                waiting = getattr(reader, "_callbacks", None) if at_once and current_task() is None else None
+                if waiting is None or len(waiting) != 1:
+                    reader.set_result(None)
+                    continue
+                step, context = waiting[0]
+                reader.remove_done_callback(step)
+                reader.set_result(None)
+                context.run(step, reader)
 
     def pop(self) -> U:
         """Take the oldest that waits."""
@@ -155,9 +101,11 @@ class Backlog(Generic[U]):
         if not self.waiting:  # as nearly always
             self._counted = 0
             self._runs.clear()
-            released, self._size = self._size, 0
-            if released:
-                self._inbox.release(released)
+            inbox = self._inbox
+            inbox.buffered -= self._size
+            self._size = 0
+            if inbox.paused:
+                inbox.decide()
             return
         taken = self._counted - len(self.waiting)
         self._counted -= taken
@@ -179,7 +127,11 @@ class Backlog(Generic[U]):
         """The response is here: what comes after it belongs to another turn."""
         self._inbox.remove(self.session_id, self)
         self.over = True
-        self._wake(False)
+        self.settle()  # a reader that goes no further has taken some, too
+        readers, self._readers = self._readers, []
+        for reader in readers:
+            if not reader.done():
+                reader.set_result(None)
 
     def abandon(self) -> None:
         """Cancel the turn, because its updates are read no more. It stays until the response so that its rest goes nowhere else."""
@@ -191,13 +143,11 @@ class Backlog(Generic[U]):
         if not self.over:
             self._cancel()
 
-    def arrival(self) -> "Arrival":
+    def arrival(self) -> "asyncio.Future[None]":
         """Return what a reader that has found nothing awaits: the next update, or the end."""
-        reader, self._spare = self._spare, None
-        if reader is None:
-            reader = Arrival()
-        else:
-            reader.reset()
+        if self._counted:
+            self.settle()
+        reader: asyncio.Future[None] = Future()
         self._readers.append(reader)
         return reader
 
@@ -205,12 +155,6 @@ class Backlog(Generic[U]):
         """Wait until there is an update or the end."""
         if not self.waiting and not self.over:
             await self.arrival()
-
-    def _wake(self, at_once: bool) -> None:
-        readers, self._readers = self._readers, []
-        for reader in readers:
-            if reader.come(at_once):
-                self._spare = reader
 
 
 AnyBacklog: TypeAlias = Backlog[Any]

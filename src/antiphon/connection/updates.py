@@ -62,7 +62,8 @@ class Updates:
         self._router = router
         self._inbox = inbox
         self._outbox = outbox
-        self._held: list[Kind] = []
+        self.held: list[Kind] = []
+        """What `_hold` keeps."""
         self._held_size = 0
         inbox.before_change = self.deliver_held
         self._mixed = False  # the last block held more than updates: the next one probably does too
@@ -146,16 +147,16 @@ class Updates:
 
     def _hold(self, frames: list[Kind], size: int) -> None:
         """Keep a block of many sessions until the next step of the loop: there are few updates for each, and more to be read now."""
-        if not self._held:
+        if not self.held:
             self._outbox.transport.loop.call_soon(self.deliver_held)
-        self._held += frames
+        self.held += frames
         self._held_size += size
 
     def deliver_held(self) -> None:
         """Deliver what was kept: before what came later, and before the streams change."""
-        if self._held:
-            frames, size = self._held, self._held_size
-            self._held, self._held_size = [], 0
+        if self.held:
+            frames, size = self.held, self._held_size
+            self.held, self._held_size = [], 0
             self._distribute(frames, size // len(frames), at_once=True)
 
     def _distribute(self, frames: list[Kind], size: int, *, at_once: bool = False) -> None:

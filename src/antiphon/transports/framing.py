@@ -23,13 +23,9 @@ class LineFramer:
     def __init__(self, limit: int = MAX_FRAME) -> None:
         self.limit = limit
         self._line = bytearray()  # the unfinished line, or the head of one over the limit
-        self._size = 0
-        self._tail = b""
-
-    @property
-    def pending(self) -> int:
+        self.pending = 0
         """Bytes of a line whose end has not come yet."""
-        return self._size
+        self._tail = b""
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """The whole lines that this chunk completes, without their ends; empty lines are skipped."""
@@ -44,12 +40,12 @@ class LineFramer:
         if not end:
             self._keep(chunk)
             return []
-        if not self._size and end <= self.limit:
+        if not self.pending and end <= self.limit:
             found: list[Frame] = [chunk if end == len(chunk) else chunk[:end]]
-        elif self._size + end <= min(LONG, self.limit):
+        elif self.pending + end <= min(LONG, self.limit):
             # Together with the line that they complete: two blocks would cost their reader two wake-ups.
             found = [b"".join((self._line, memoryview(chunk)[:end]))]
-            self._line, self._size = bytearray(), 0
+            self._line, self.pending = bytearray(), 0
         else:
             found = self._finish(chunk[:end])
         if end < len(chunk):
@@ -58,14 +54,14 @@ class LineFramer:
 
     def end(self) -> list[Frame]:
         """The stream is over: a last line without its end counts too."""
-        if not self._size:
+        if not self.pending:
             return []
         return [frame if isinstance(frame, Overlong) else bytes(frame).rstrip(b"\r\n") for frame in self._finish(b"\n")]
 
     def _keep(self, part: bytes) -> None:
-        over_before = self._size > self.limit
-        self._size += len(part)
-        if self._size <= self.limit:
+        over_before = self.pending > self.limit
+        self.pending += len(part)
+        if self.pending <= self.limit:
             self._line += part
             return
         if not over_before:  # too long from here on: of what was kept only the ends stay
@@ -79,14 +75,14 @@ class LineFramer:
         cut = lines.index(b"\n") + 1
         first, rest = lines[:cut], lines[cut:]
         found: list[Frame] = []
-        if self._size + cut - 1 > self.limit:
+        if self.pending + cut - 1 > self.limit:
             self._keep(first[:-1])
-            found.append(Overlong(bytes(self._line), self._tail.rstrip(), self._size, self.limit))
+            found.append(Overlong(bytes(self._line), self._tail.rstrip(), self.pending, self.limit))
         else:
             self._line += first
             # A long line is handed on as it is; a short one as bytes, which is what most code expects.
             found.append(self._line if len(self._line) > LONG else bytes(self._line))
-        self._line, self._size, self._tail = bytearray(), 0, b""
+        self._line, self.pending, self._tail = bytearray(), 0, b""
         if len(rest) <= self.limit:
             return [*found, rest] if rest else found
         for line in rest.split(b"\n")[:-1]:

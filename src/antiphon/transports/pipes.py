@@ -25,6 +25,8 @@ __all__ = ["CLOSE_GRACE", "PIPE_INPUT_LIFE", "PIPE_OUTPUT_LIFE", "InputEvent", "
 
 _log = logging.getLogger(__name__)
 
+NEWLINE: Final = ord("\n")
+
 READ_SIZE: Final = 64 * 1024
 """Bytes per read: what a pipe holds at first, and below the size at which malloc turns to mmap."""
 
@@ -202,13 +204,17 @@ class PipeTransport(Transport):
             if not chunk:
                 self._end_of_input()
                 return
-            self._take(chunk)
+            sink, framer = self.sink, self._framer
+            if sink is not None and chunk[-1] == NEWLINE and not framer.pending and len(chunk) <= framer.limit:
+                sink.block_received(chunk)  # as `blocks` would give it
+            else:
+                self._take(chunk)
             if len(chunk) == READ_SIZE and reads < FULL_READS and self._input in _READS:
                 if not self._grown:
                     self._grow()
                 continue  # a full pipe: the peer has more, and each look at the loop would cost as much as some updates
             # In the middle of a long line the rest is on its way: no need to ask the loop for each piece.
-            if self._framer.pending <= READ_SIZE or not self._soon_readable():
+            if framer.pending <= READ_SIZE or not self._soon_readable():
                 break
         if not self._pollable and self._input in _READS:
             self.loop.call_soon(self._readable)
