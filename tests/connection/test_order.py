@@ -8,10 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon.connection.router import Router
+from antiphon.connection.stream import Stream
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.content import TextBlock
-from antiphon.protocol.v1.session import Prompt, SessionUpdate
+from antiphon.protocol.v1.session import Prompt, PromptResult, SessionUpdate
 from tests.connection.ends import END_TURN, against_raw, answer, chunk, text_of
+from tests.waits import idle, until
 
 PROMPT = Prompt("s", [TextBlock("go")])
 ODD_UPDATE = (
@@ -101,6 +103,72 @@ def _check(log: list[str], script: list[bytes], ids: list[int]) -> None:
     for entry, updates in seen_before.items():
         received = [each for each in log[: log.index(entry)] if not each.startswith("answer")]
         assert received[: len(updates)] == updates
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**32))
+def test_turns_of_many_sessions_get_their_own_updates_in_order_up_to_their_response(seed: int) -> None:
+    """Updates of four sessions, mixed and cut anywhere. Three have a turn; all else is for the handler."""
+    chance = random.Random(seed)
+
+    async def scenario() -> None:
+        handled: list[tuple[str, str]] = []
+        router = Router()
+        router.on_notice(m.SESSION_UPDATE, lambda update: handled.append((update.session_id, _name(update))))
+        async with asyncio.timeout(10), against_raw(router) as (client, agent):
+            turns = {id: client.stream(m.PROMPT, Prompt(id, [TextBlock("go")])) for id in "abc"}
+            reading = [asyncio.create_task(_texts(turn)) for turn in turns.values()]
+            asked = {id: (await agent.receive())["id"] for id in turns}
+            sent = [(chance.choice("abcd"), "odd" if chance.random() < 0.1 else f"u{n}") for n in range(60)]
+            ends = {id: chance.randrange(len(sent) + 1) for id in turns}
+            script = [
+                line
+                for n in range(len(sent) + 1)
+                for line in (
+                    *(answer(asked[id], END_TURN) for id, end in ends.items() if end == n),
+                    *(_line(text, id) for id, text in sent[n : n + 1]),
+                )
+            ]
+            wire = b"".join(line + b"\n" for line in script)
+            while wire:
+                cut = chance.randrange(1, 3000)
+                agent.transport.out += wire[:cut]
+                agent.transport.flush()
+                wire = wire[cut:]
+                if chance.random() < 0.5:
+                    await idle()  # so that what follows comes in another step of the loop
+            read = await asyncio.gather(*reading)
+            for (id, end), texts in zip(ends.items(), read, strict=True):
+                assert texts == [text for session, text in sent[:end] if session == id]
+            rest = [one for n, one in enumerate(sent) if n >= ends.get(one[0], 0)]
+            await until(lambda: len(handled) >= len(rest))
+            assert sorted(handled) == sorted(rest)
+            for id in "abcd":
+                assert [one for one in handled if one[0] == id] == [one for one in rest if one[0] == id]
+
+    asyncio.run(scenario())
+
+
+async def _texts(turn: Stream[SessionUpdate, PromptResult]) -> list[str]:
+    return [_name(update) async for update in turn]
+
+
+def _line(name: str, session: str) -> bytes:
+    return ODD_UPDATE.replace(b'"s"', b'"%b"' % session.encode()) if name == "odd" else chunk(name, session)
+
+
+async def test_an_update_that_came_before_a_prompt_is_not_part_of_its_turn() -> None:
+    handled: list[str] = []
+    router = Router()
+    router.on_notice(m.SESSION_UPDATE, lambda update: handled.append(text_of(update)))
+    async with asyncio.timeout(10), against_raw(router) as (client, agent):
+        first = client.stream(m.PROMPT, PROMPT)
+        # What the transport does, so that the next prompt is sent in the same step of the loop.
+        client.block_received(chunk("mine") + b"\n" + chunk("early", "t") + b"\n" + chunk("more") + b"\n")
+        second = client.stream(m.PROMPT, Prompt("t", [TextBlock("go")]))
+        ids = [(await agent.receive())["id"] for _ in range(2)]
+        await agent.send(*(answer(id, END_TURN) for id in ids))
+        assert (await _texts(first), await _texts(second), handled) == (["mine", "more"], [], ["early"])
 
 
 async def test_an_update_is_handled_in_the_turn_it_arrives_even_if_a_handler_fails() -> None:

@@ -56,7 +56,7 @@ AUTH_REQUIRED: Final = "auth_required"
 """A stop reason that is in no schema. It means what the error -32000 means, and is treated as that."""
 
 SETTLE_EVERY: Final = 32
-"""Updates that are read before their bytes are taken off the connection's limit."""
+"""Updates that are read before their bytes are taken off the connection's limit, while more wait."""
 
 _NO_ENTRY: Final = object()
 
@@ -178,7 +178,7 @@ class ClientTurn:
                         yield update
                     if ahead or not waiting:
                         break
-                if waiting or backlog.over:  # else `arrival` does it
+                else:
                     backlog.settle()
             elif backlog is not None and not backlog.over:
                 try:
@@ -357,6 +357,7 @@ class ClientTurn:
                 elif not backlog.over:
                     await backlog.more()
                 else:
+                    backlog.settle()
                     await self._respond(await asyncio.shield(response))  # raises what the request raised
             except AcpError as error:
                 await self._fail(error)

@@ -1,11 +1,12 @@
 """How much may wait to be read, and when reading pauses."""
 
 from collections import deque
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from antiphon.connection.stream import AnyBacklog
     from antiphon.transports.base import Transport
 

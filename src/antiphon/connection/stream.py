@@ -40,7 +40,7 @@ class Backlog(Generic[U]):
     future. Few calls are made on that road, because after a pause the code of each has left the processor's cache.
     """
 
-    __slots__ = ("__weakref__", "_cancel", "_counted", "_inbox", "_readers", "_runs", "_size", "over", "session_id", "unwanted", "waiting")
+    __slots__ = ("__weakref__", "_cancel", "_counted", "_inbox", "_readers", "_runs", "_size", "over", "session_id", "unwanted", "waiting")  # fmt: skip
 
     def __init__(self, inbox: "Inbox", session_id: str, cancel: Callable[[], None]) -> None:
         self.session_id = session_id
