@@ -40,13 +40,14 @@ class Backlog(Generic[U]):
     future. Few calls are made on that road, because after a pause the code of each has left the processor's cache.
     """
 
-    __slots__ = ("__weakref__", "_cancel", "_counted", "_inbox", "_readers", "_runs", "_size", "over", "session_id", "unwanted", "waiting")  # fmt: skip
+    __slots__ = ("__weakref__", "_cancel", "_counted", "_inbox", "_loop", "_readers", "_runs", "_size", "over", "session_id", "unwanted", "waiting")  # fmt: skip
 
     def __init__(self, inbox: "Inbox", session_id: str, cancel: Callable[[], None]) -> None:
         self.session_id = session_id
         self.over = False
         self.unwanted = False
         self._inbox = inbox
+        self._loop = asyncio.get_running_loop()  # once: each call asks the kernel for our process id
         self._cancel = cancel
         self.waiting: deque[U] = deque()
         """The updates that wait, the oldest first. A reader that takes from it directly calls `settle` now and then;
@@ -81,7 +82,7 @@ class Backlog(Generic[U]):
             for reader in readers:
                 if reader.done():  # its task was cancelled
                     continue
-                waiting = getattr(reader, "_callbacks", None) if at_once and current_task() is None else None
+                waiting = getattr(reader, "_callbacks", None) if at_once and current_task(self._loop) is None else None
                 if waiting is None or len(waiting) != 1:
                     reader.set_result(None)
                     continue
@@ -147,7 +148,7 @@ class Backlog(Generic[U]):
         """Return what a reader that has found nothing awaits: the next update, or the end."""
         if self._counted:
             self.settle()
-        reader: asyncio.Future[None] = Future()
+        reader: asyncio.Future[None] = Future(loop=self._loop)
         self._readers.append(reader)
         return reader
 
