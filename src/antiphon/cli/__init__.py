@@ -14,7 +14,7 @@ policy.py       `antiphon policy`
 doctor.py       `antiphon doctor`
 agent.py        `antiphon agent`
 setup.py        `antiphon setup`
-debug/          `antiphon check`, `check-client`, `record`, `inspect` and `replay`
+debug/          `antiphon bridge`, `check`, `check-client`, `record`, `inspect` and `replay`
 completion.py   `antiphon completion`
 help.py         `antiphon help`
 """

@@ -31,6 +31,7 @@ GROUPS = {
     "serve editors": {
         "agent": "Serve ACP on stdio (for editors)",
         "setup": "Configure an editor",
+        "bridge": "Connect a client and an agent over a network",
     },
     "test and debug": {
         "check": "Test an agent's conformance",
@@ -46,7 +47,7 @@ GROUPS = {
 }
 """What the commands are for, each with a line about it."""
 
-_NAME_FILES = frozenset({"check", "check-client", "completion", "help", "inspect", "record", "replay"})
+_NAME_FILES = frozenset({"bridge", "check", "check-client", "completion", "help", "inspect", "record", "replay"})
 """Commands whose arguments may be any bytes: names of files and commands. Those of the others are sent, stored and shown as text."""
 
 COMMANDS = {name: what for group in GROUPS.values() for name, what in group.items()}
@@ -54,6 +55,7 @@ COMMANDS = {name: what for group in GROUPS.values() for name, what in group.item
 
 _ELSEWHERE = {
     "run": ("run.command", "parser", "run"),
+    "bridge": ("debug.bridge", "parser", "run"),
     "check": ("debug.check", "parser", "run"),
     "check-client": ("debug.check", "client_parser", "run_client"),
     "record": ("debug.record", "parser", "run"),

@@ -115,6 +115,8 @@ class Bridge:
         self.version = version
         self.counts: Counter[str] = Counter()
         """How often each kind of report was made."""
+        self.ended_first: Transport | None = None
+        """The side that ended before the other."""
         self._observer = observer
         self._left = _Side(self, left)
         self._right = _Side(self, right)
@@ -170,8 +172,9 @@ class Bridge:
 
     # Called by the sides.
 
-    def side_ended(self) -> None:
+    def side_ended(self, transport: Transport) -> None:
         """Handle the end of one side: it sends no more."""
+        self.ended_first = self.ended_first or transport
         self._does(BridgeEvent.SIDE_ENDS)
         self._ended.set()
         self.look_if_settled()
@@ -413,7 +416,7 @@ class _Side:
         self.lost = True
         for waiting in self.other.forget():
             self.other.put(_error(waiting.written, _GONE), None, waiting.id)
-        self._owner.side_ended()
+        self._owner.side_ended(self.transport)
 
     def end(self) -> None:
         """Take nothing more. The requests of this side that are still open are cancelled: the other is not to work for nothing."""

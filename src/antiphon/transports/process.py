@@ -123,6 +123,8 @@ class ProcessTransport(PipeTransport):
         self._quiet = asyncio.Event()  # stderr is over
         self._lines: deque[bytes] = deque(maxlen=STDERR_LINES)
         self._line = b""
+        self.on_stderr: Callable[[bytes], None] | None = None
+        """Called with what the child writes to stderr, as it comes."""
         self._ending: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._hasty = False
@@ -146,6 +148,8 @@ class ProcessTransport(PipeTransport):
             self.loop.remove_reader(self._stderr_fd)
             self._quiet.set()
             return
+        if self.on_stderr is not None:
+            self.on_stderr(chunk)
         *lines, rest = (self._line + chunk).split(b"\n")
         self._lines.extend(line.rstrip(b"\r")[:STDERR_LINE_BYTES] for line in lines[-STDERR_LINES:])
         self._line = rest[:STDERR_LINE_BYTES]

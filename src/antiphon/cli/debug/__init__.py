@@ -5,4 +5,5 @@ check_run.py   runs a check, shows its progress and writes its reports
 record.py      `antiphon record`
 inspect.py     `antiphon inspect`
 replay.py      `antiphon replay`
+bridge.py      `antiphon bridge`
 """

@@ -146,7 +146,7 @@ class AcpEndpoint:
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
-        admission = await self._admit(scope)
+        admission = _repeated(scope) or await self._admit(scope)
         if isinstance(admission, Admission) and self.is_full:
             admission = _FULL
         if isinstance(admission, Refusal):
@@ -170,7 +170,7 @@ class AcpEndpoint:
     # Streamable HTTP.
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        admission = await self._admit(scope)
+        admission = _repeated(scope) or await self._admit(scope)
         if isinstance(admission, Refusal):
             await respond(send, admission.status, admission.sentence, *admission.headers)
             return
@@ -287,6 +287,15 @@ def header_of(scope: Scope, name: bytes) -> str:
             found: str = value.decode("latin-1")
             return found
     return ""
+
+
+def _repeated(scope: Scope) -> Refusal | None:
+    """Refuse a request with two of a header that decides something: a proxy before us may have decided by the other one."""
+    names = [name for name, _ in scope["headers"] if name in _SINGLE]
+    return None if len(names) == len(set(names)) else Refusal(400, "a header is repeated")
+
+
+_SINGLE: Final = frozenset({b"host", b"origin", b"authorization", b"content-type", _CONNECTION, _SESSION})
 
 
 def foreign_origin(scope: Scope, origins: Collection[str] = ()) -> bool:

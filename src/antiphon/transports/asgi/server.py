@@ -64,19 +64,12 @@ class LineProtocol(WebSocketsSansIOProtocol):
         """Send each line as a text frame, all in one write."""
         if self.disconnected or self.close_sent or self.transport.is_closing():
             return
-        frames = bytearray()
-        for line in lines.splitlines():
-            size = len(line)
-            if size < 126:
-                frames += _SMALL[size]
-            elif size < 65536:
-                frames += b"\x81\x7e"
-                frames += size.to_bytes(2, "big")
-            else:
-                frames += b"\x81\x7f"
-                frames += size.to_bytes(8, "big")
-            frames += line
-        self.transport.write(frames)
+        texts = lines.split(b"\n")
+        texts.pop()  # behind the last line end
+        pieces = [b""] * (2 * len(texts))
+        pieces[::2] = map(_HEADERS.__getitem__, map(len, texts))  # half the time of a loop in Python
+        pieces[1::2] = texts
+        self.transport.write(b"".join(pieces))
 
     def pause_writing(self) -> None:
         self.paused = True
@@ -115,7 +108,21 @@ class LineProtocol(WebSocketsSansIOProtocol):
                 self.transport.pause_reading()
 
 
-_SMALL: Final = [bytes((0x81, size)) for size in range(126)]
+class _Headers(dict[int, bytes]):
+    """The header of a text frame by the size of its text."""
+
+    def __missing__(self, size: int) -> bytes:
+        if size < 126:
+            header = bytes((0x81, size))
+        elif size < 65536:
+            header = b"\x81\x7e" + size.to_bytes(2, "big")
+        else:
+            return b"\x81\x7f" + size.to_bytes(8, "big")  # not kept: these are rare, and there are many
+        self[size] = header
+        return header
+
+
+_HEADERS: Final = _Headers()
 
 
 class _Server(uvicorn.Server):

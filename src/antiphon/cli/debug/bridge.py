@@ -1,0 +1,279 @@
+"""`antiphon bridge`: connect a client and an agent that use different transports. Frames are forwarded as they came."""
+
+import asyncio
+import hmac
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from secrets import token_urlsafe
+from signal import SIGTERM
+from typing import TYPE_CHECKING, Any, Final
+
+from antiphon.cli.arguments import Parser, read_token, split_command
+from antiphon.cli.outcome import Misused, fail, kind_of, require_streams, status_of
+from antiphon.connection.bridge import Bridge
+from antiphon.errors import AcpError, ExtraMissing, ProcessDied, sentence_and_hint
+from antiphon.protocol.v1.version import V1
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from antiphon.transports.asgi import Admit
+    from antiphon.transports.base import Transport
+
+__all__ = ["parser", "run"]
+
+EPILOG = """\
+The client is at stdin and stdout, or connects to the address of --listen; the agent is CMD, or at the address of --connect. Messages are
+forwarded byte for byte; only the ids of requests are replaced, so that those of both sides are kept apart, and put back in responses.
+Nothing is stored: when one side ends, the other is closed.
+
+Each client of --listen gets an agent of its own. It listens on this machine alone, and asks for a token: that of --client-token-file, or
+one that it makes and writes into a file whose path is printed. A socket at unix:PATH is for this user, and asks for none.
+
+  antiphon bridge -- my-agent --acp
+  antiphon bridge --connect wss://host/acp --token-file ~/.token
+  antiphon bridge --listen 8137 -- my-agent --acp
+
+exit status: that of CMD if it ends by itself, 0 if the client ends first, 1 if an address is not reached, 2 wrong arguments.
+"""
+
+
+def parser() -> "argparse.ArgumentParser":
+    """Return the parser of the command."""
+    words = Parser(
+        prog="antiphon bridge",
+        usage="antiphon bridge [OPTIONS] (-- CMD … | --connect URL)",
+        description="Connect a client and an agent that use different transports: stdio, WebSocket or streamable HTTP.",
+        epilog=EPILOG,
+    )
+    words.add_argument("--connect", metavar="URL", help="the address of the agent, in place of CMD")
+    words.add_argument("--token-file", metavar="FILE", help="the token for URL (default: the variable ANTIPHON_TOKEN)")
+    words.add_argument(
+        "--listen",
+        metavar="ADDRESS",
+        help="wait for clients at PORT, HOST:PORT or unix:PATH, in place of stdin and stdout",
+    )
+    words.add_argument("--client-token-file", metavar="FILE", help="the token that clients of --listen have to send")
+    words.add_argument(
+        "--no-auth", action="store_true", help="let every program on this machine connect without a token"
+    )
+    return words
+
+
+def run(arguments: list[str]) -> int:
+    """Bridge until one side ends, and return the exit status."""
+    words, command = split_command(arguments)
+    options = parser().parse_args(words)
+    if (options.connect is None) == (not command):
+        raise Misused("give one agent: `-- CMD` or `--connect URL`")
+    if options.listen is None and (options.no_auth or options.client_token_file):
+        raise Misused("`--no-auth` and `--client-token-file` are for clients of `--listen`")
+    agent = _agent(options, command or [])
+    if options.listen is None:
+        require_streams()
+        return _run(_bridge_stdio(agent))
+    return _run(_listen(options, agent))
+
+
+def _run(work: Coroutine[Any, Any, int]) -> int:
+    """Run it on the fastest loop there is. TERM ends it in order, as Ctrl-C does."""
+
+    async def until_signal() -> int:
+        task = asyncio.ensure_future(work)
+        terminated = asyncio.Event()
+
+        def end() -> None:
+            terminated.set()
+            task.cancel()
+
+        asyncio.get_running_loop().add_signal_handler(SIGTERM, end)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if not terminated.is_set():
+                raise
+            return 0
+
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(until_signal())
+
+
+def _loop_factory() -> "Callable[[], asyncio.AbstractEventLoop] | None":
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+# The agent.
+
+OpenAgent = Callable[[], Awaitable["Transport"]]
+
+
+def _agent(options: "argparse.Namespace", command: list[str]) -> OpenAgent:
+    """Return what opens a connection to the agent."""
+    from antiphon.config.environment import TOKEN, environment_for
+
+    given = os.environ.pop(TOKEN, "") or None
+    if options.connect is not None:
+        from antiphon.transports.remote import RemoteAddress
+
+        token = given if options.token_file is None else read_token(options.token_file)
+        return RemoteAddress(options.connect, token=token).open
+    if options.token_file is not None:
+        raise Misused("`--token-file` is for `--connect`")
+    from antiphon.catalogue.known import keys_for
+    from antiphon.transports.process import spawn
+
+    async def start() -> "Transport":
+        transport = await spawn(command, env=environment_for(keys_for(command)))
+        transport.on_stderr = _show_stderr
+        return transport
+
+    return start
+
+
+def _show_stderr(text: bytes) -> None:
+    with suppress(OSError):  # stderr is closed or full: the agent goes on
+        os.write(2, text)
+
+
+async def _bridge_stdio(open_agent: OpenAgent) -> int:
+    from antiphon.transports.stdio import open_stdio
+
+    agent = await open_agent()
+    forwarding = Bridge(open_stdio(), agent, version=V1)
+    await forwarding.run()
+    reason = agent.lost
+    if forwarding.ended_first is not agent or reason is None:
+        return 0
+    if isinstance(reason, ProcessDied) and reason.status is not None:
+        return reason.status if reason.status >= 0 else 128 - reason.status
+    sentence, hint = sentence_and_hint(reason)
+    return fail(sentence, hint or "start it again", status_of(reason), kind_of(reason))
+
+
+# Clients that connect.
+
+
+async def _listen(options: "argparse.Namespace", open_agent: OpenAgent) -> int:
+    try:
+        from antiphon.transports.asgi import AcpEndpoint
+        from antiphon.transports.asgi.server import listen
+    except ImportError as error:
+        raise ExtraMissing(
+            f"to listen needs the package `{error.name}`", hint="pip install 'antiphon[serve]'"
+        ) from error
+
+    async def serve(client: "Transport") -> None:
+        try:
+            agent = await open_agent()
+        except AcpError as error:
+            sentence, hint = sentence_and_hint(error)
+            fail(sentence, hint or "check the command or the address of the agent", 1, kind_of(error))
+            await client.close()
+            return
+        await Bridge(client, agent, version=V1).run()
+
+    with ExitStack() as stack:
+        listening, address = stack.enter_context(_bound(options.listen))
+        token, path = None, None
+        if not options.no_auth and listening.family != socket.AF_UNIX:
+            token, path = stack.enter_context(_client_token(options.client_token_file, address))
+        async with listen(AcpEndpoint(admit=_admit(serve, token, address)), listening), _stopped_by_us():
+            sys.stderr.write(f"listening on {address}\n" + (f"the token is in {path}\n" if path else ""))
+            sys.stderr.flush()
+            await asyncio.Event().wait()  # until a signal
+    return 0
+
+
+@asynccontextmanager
+async def _stopped_by_us() -> AsyncIterator[None]:
+    """The only way out of a server is a signal: that is no error."""
+    with suppress(asyncio.CancelledError):
+        yield
+
+
+@contextmanager
+def _bound(where: str) -> "Iterator[tuple[socket.socket, str]]":
+    """Bind a socket of this machine, and give it with its address."""
+    if where.startswith("unix:"):
+        path = where.removeprefix("unix:").removeprefix("//")
+        with socket.socket(socket.AF_UNIX) as listening:
+            before = os.umask(0o177)
+            try:
+                listening.bind(path)
+            except OSError as error:
+                raise Misused(f"`{path}` cannot be made: {error.strerror}", hint="choose another path") from error
+            finally:
+                os.umask(before)
+            try:
+                yield listening, f"unix://{os.path.abspath(path)}"
+            finally:
+                with suppress(OSError):
+                    os.unlink(path)
+        return
+    host, _, port = where.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    if host not in LOOPBACK or not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise Misused(
+            f"`{where}` is no address of this machine alone",
+            hint="write a port, such as `8137`, and reach it from elsewhere through SSH",
+        )
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((host, int(port)))
+        except OSError as error:
+            raise AcpError(f"`{where}` cannot be used: {error.strerror}", hint="choose another port") from error
+        shown = f"[{host}]" if ":" in host else host
+        yield listening, f"ws://{shown}:{listening.getsockname()[1]}/acp"
+
+
+LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+
+
+@contextmanager
+def _client_token(file: str | None, address: str) -> "Iterator[tuple[str, str | None]]":
+    """Give the token of clients; one that is made here stands in a file of this user as long as we listen."""
+    if file is not None:
+        yield read_token(file), None
+        return
+    from antiphon.config.places import state_dir
+
+    token, path = token_urlsafe(32), state_dir() / f"bridge-{address.rpartition(':')[2].partition('/')[0]}.token"
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.unlink(missing_ok=True)  # of one that was killed: its permissions are not ours
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as out:
+        out.write(f"{token}\n")
+    try:
+        yield token, str(path)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _admit(serve: "Callable[[Transport], Awaitable[None]]", token: str | None, address: str) -> "Admit":
+    """Return the check of every request: it names this machine, comes from no page of another, and has the token."""
+    from antiphon.transports.asgi import Admission, Refusal
+    from antiphon.transports.asgi.endpoint import foreign_origin, header_of
+
+    local = address.startswith("unix:")
+
+    async def admit(scope: Any) -> Admission | Refusal:
+        host = header_of(scope, b"host").rpartition(":")[0] or header_of(scope, b"host")
+        if not local and host.strip("[]").lower() not in LOOPBACK:
+            return Refusal(421, "this server is for this machine alone")
+        if foreign_origin(scope):
+            return Refusal(403, "this origin is not allowed")
+        given = header_of(scope, b"authorization").encode()
+        if token is not None and not hmac.compare_digest(given, f"Bearer {token}".encode()):
+            return Refusal(401, "send the token of this bridge", [(b"www-authenticate", b"Bearer")])
+        return Admission(serve)
+
+    return admit
