@@ -142,6 +142,7 @@ def over_pipe(words: list[str], count: int) -> Measured:
     """Measure what arrives at a pipe."""
     with started(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stdout is not None
+        line = b""
         for message in (INITIALIZE, NEW):
             process.stdin.write(json.dumps(message).encode() + b"\n")
             process.stdin.flush()

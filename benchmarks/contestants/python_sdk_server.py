@@ -28,7 +28,7 @@ class Agent(acp.Agent):
         update = AgentMessageChunk(
             session_update="agent_message_chunk", content=TextContentBlock(type="text", text=TEXT)
         )
-        for _ in range(COUNT):
+        for _number in range(COUNT):
             await self._client.session_update(session_id, update)
         return acp.PromptResponse(stop_reason="end_turn")
 
