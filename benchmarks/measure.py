@@ -85,8 +85,8 @@ class _Child:
         self.errors.close()
         if self.status != 0 or not self.report.exists():
             raise RunFailed(f"{self.name} ended with {self.status}: {_gist(said)}")
-        told = json.loads(self.report.read_text(encoding="utf-8"))
-        return Side(told["handled"], told["cpu"], self.cpu, told["wall"], told["peak"], told["samples"])
+        report = json.loads(self.report.read_text(encoding="utf-8"))
+        return Side(report["handled"], report["cpu"], self.cpu, report["wall"], report["peak"], report["samples"])
 
 
 def _gist(said: str) -> str:
@@ -115,7 +115,7 @@ def converse(client: Sequence[str], agent: Sequence[str], limit: float = RUN_LIM
                     os.close(fd)
             deadline = time.monotonic() + limit
             in_time = all(child.join(deadline - time.monotonic()) for child in reversed(children))
-        finally:  # also when the harness itself is told to stop: a survivor would spoil every later number
+        finally:  # also when the harness itself is stopped: a survivor would spoil every later number
             for child in children:
                 child.kill()
         if not in_time:

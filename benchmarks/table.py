@@ -63,7 +63,7 @@ def _note(goal: Goal, record: Record, value: float | None) -> str:
 
 
 def medians(workload: Workload, record: Record) -> Iterator[str]:
-    """Write one line per measure with everybody's median."""
+    """Write one line per measure with the median of each contestant."""
     for measure in workload.measures:
         cells = []
         for name in (OURS, *(n for n in CONTESTANTS if n != OURS), BARE_IMPORT):

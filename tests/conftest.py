@@ -36,7 +36,7 @@ def allowed_skips() -> dict[str, str]:
 
 
 def forbid_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
-    """Turn a skip that nobody listed into a failure. An expected failure also counts as skipped; it stays as it is."""
+    """Turn a skip that is not listed into a failure. An expected failure also counts as skipped; it stays as it is."""
     if not (IN_CI and report.skipped) or hasattr(report, "wasxfail"):
         return
     if report.nodeid.partition("[")[0] in allowed_skips():

@@ -11,7 +11,7 @@ is one callback: each task that goes on after an `await`, each read, each timer.
         world.offer("kill", far.close)
         calls = [world.start(connection.request(…)) for _ in range(3)]
         await asyncio.wait(calls)
-        world.finally_(lambda: check_order(heard))  # after the end of everything
+        world.finally_(lambda: check_order(received))  # after the end of everything
 
     def test_every_call_ends_however_the_connection_ends() -> None:
         check(scenario, ends=("cancel", "close", "kill", "collect"))
@@ -232,7 +232,7 @@ class _VirtualSelector(selectors.DefaultSelector):
 
 
 class ScheduledLoop(asyncio.SelectorEventLoop):
-    """An event loop that tells its world of each step."""
+    """An event loop that reports each step to its world."""
 
     def __init__(self, world: World, *, virtual: bool) -> None:
         self._virtual = _VirtualSelector() if virtual else None
@@ -284,7 +284,7 @@ class _Log(logging.Handler):
 
 @contextmanager
 def _watched(world: World, *, logs: bool) -> Iterator[None]:
-    """Hear of exceptions that nobody gets, and of errors in the log."""
+    """Collect exceptions that nothing catches, and errors in the log."""
     hooks = sys.unraisablehook, threading.excepthook
     thresholds = gc.get_threshold()
     log, handler = logging.getLogger("antiphon"), _Log(world)
@@ -420,7 +420,7 @@ async def _live(scenario: Scenario, world: World, limit: float) -> None:
     world.judge_tasks()
     del main, rest
     for _ in range(3):
-        gc.collect()  # tasks and futures tell the loop about an exception that nobody took when they are collected
+        gc.collect()  # tasks and futures report to the loop an exception that nothing took when they are collected
         await asyncio.sleep(0)
 
 

@@ -86,7 +86,7 @@ def sung(project: Path) -> list[str]:
     return sorted((project / "sung").read_text(encoding="utf-8").split())
 
 
-def test_each_suite_runs_its_own_parts_and_says_how_they_ended(project: Path) -> None:
+def test_each_suite_runs_its_own_parts_and_reports_how_they_ended(project: Path) -> None:
     done = run(project, "test", "0")
     assert done.returncode == 0 and sung(project) == ["fast", "slow"]
     assert ">>> part 1 of 2: fast" in done.stdout and "fast: passed; slow: passed" in done.stdout

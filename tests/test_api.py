@@ -11,7 +11,7 @@ from tools.api_page import GROUPS, PAGE, page
 NAMES = Path(__file__).resolve().parent.parent / "docs" / "names.md"
 
 
-def test_the_page_of_public_names_is_what_the_docstrings_say() -> None:
+def test_the_page_of_public_names_matches_the_docstrings() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "python tools/api_page.py"
 
 

@@ -21,7 +21,7 @@ LIBRARY = (
     "store",
     "transports",
 )
-"""Packages that a program of somebody else imports. Commands and engines keep theirs to themselves, but for those that are named."""
+"""Packages that other programs import. Commands and engines keep theirs to themselves, but for those that are named."""
 
 
 BESIDE = {

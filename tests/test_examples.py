@@ -68,17 +68,17 @@ def example(name: str, *arguments: str, state: Path) -> str:
 
 
 @pytest.mark.parametrize("name", ["ask.py", "script.py"])
-def test_a_first_client_prints_what_the_demo_says(name: str, tmp_path: Path) -> None:
+def test_a_first_client_prints_the_answer_of_the_demo(name: str, tmp_path: Path) -> None:
     assert "I have thought about songs." in example(name, "/think songs", state=tmp_path)
 
 
 def test_hello_greets_any_client(tmp_path: Path) -> None:
-    async def talk() -> str:
+    async def exchange() -> str:
         async with antiphon.connect([sys.executable, str(ROOT / "examples" / "hello.py")]) as agent:
             session = await agent.new_session(tmp_path)
             return await session.prompt("good morning").text()
 
-    assert asyncio.run(talk()) == "Hello! You said: good morning"
+    assert asyncio.run(exchange()) == "Hello! You said: good morning"
 
 
 def test_the_tour_shows_text_plan_tool_diff_and_permission(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_the_tour_shows_text_plan_tool_diff_and_permission(tmp_path: Path) -> No
 
 
 def test_the_notes_agent_notes_saves_and_loads(tmp_path: Path) -> None:
-    async def talk() -> None:
+    async def exchange() -> None:
         command = [sys.executable, str(ROOT / "examples" / "notes_agent.py")]
         async with antiphon.connect(command, permission=allow_once, files=Files(write=True)) as agent:
             session = await agent.new_session(tmp_path)
@@ -106,11 +106,11 @@ def test_the_notes_agent_notes_saves_and_loads(tmp_path: Path) -> None:
             again = await agent.load_session(session.id, tmp_path)
             assert again.transcript.plain().splitlines()[:3] == ["> call", "Noted, that makes 1.", "> response"]
 
-    asyncio.run(talk())
+    asyncio.run(exchange())
 
 
 def test_the_settings_agent_asks_how_and_runs_it(tmp_path: Path) -> None:
-    async def talk() -> None:
+    async def exchange() -> None:
         def answer(_: object) -> v1.Accepted:
             return v1.Accepted({"command": "echo fine; exit 3"})
 
@@ -122,7 +122,7 @@ def test_the_settings_agent_asks_how_and_runs_it(tmp_path: Path) -> None:
             await session.set_config_option("verbosity", "output")
             assert await session.prompt("go").text() == "fine\nThey fail (3)."
 
-    asyncio.run(talk())
+    asyncio.run(exchange())
 
 
 def client(*arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -142,7 +142,7 @@ def test_the_client_and_the_tool_agent_count_lines(tmp_path: Path) -> None:
     ]
 
 
-def test_the_client_says_what_went_wrong(tmp_path: Path) -> None:
+def test_the_client_prints_what_went_wrong(tmp_path: Path) -> None:
     missing = client(str(tmp_path / "none"))
     assert "there is no such file" in missing.stdout and missing.returncode == 0
     absent = client("x", "--", "no-such-agent")

@@ -139,7 +139,7 @@ def test_two_first_starts_at_the_same_time_both_work(tool: ModuleType, our_wheel
 
 
 @pytest.mark.slow
-def test_without_a_python_that_fits_it_says_what_to_do(tool: ModuleType, our_wheel: Path, tmp_path: Path) -> None:
+def test_without_a_python_that_fits_there_is_a_hint(tool: ModuleType, our_wheel: Path, tmp_path: Path) -> None:
     foreign = installed_as_wheel("msgspec", tmp_path, "cp39-cp39")
     done = start(unpacked(tool.pack([our_wheel, foreign]), tmp_path), "agent")
     assert (done.returncode, done.stdout) == (1, b"")
@@ -173,7 +173,7 @@ def test_the_same_files_give_the_same_archive(tool: ModuleType, tmp_path: Path) 
     assert tool.pack([wheel]) == first
 
 
-def test_the_archives_have_what_the_lock_says(tool: ModuleType) -> None:
+def test_the_archives_have_what_the_lock_lists(tool: ModuleType) -> None:
     lock = tool.locked()
     assert set(re.findall(r"^([a-z-]+)==", lock, re.MULTILINE)) == set(tool.PACKAGES)
     assert lock.count("--hash=sha256:") > len(tool.PACKAGES)

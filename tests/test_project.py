@@ -192,7 +192,7 @@ def test_every_path_that_a_document_names_exists(document: str) -> None:
             assert any(next(place.glob(path.strip("/")), None) for place in places), f"{document}: {path}"
 
 
-def test_every_room_stands_in_the_readme() -> None:
+def test_every_package_stands_in_the_readme() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for room in pkgutil.iter_modules(antiphon.__path__):
         if not room.name.startswith("_"):
@@ -218,7 +218,7 @@ def test_harp(string): ...
 @pytest.mark.xfail(reason="out of tune")
 def test_lute(): assert False
 
-def test_voice(): ...
+def test_sender(): ...
 """
 
 
@@ -233,7 +233,7 @@ def skipping(folder: Path, in_ci: str, *allowed: str, source: str = SKIPPING) ->
     return run(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", cwd=folder, ANTIPHON_CI=in_ci)
 
 
-def test_at_home_a_skip_is_no_failure(tmp_path: Path) -> None:
+def test_at_home_a_skip_is_not_a_failure(tmp_path: Path) -> None:
     assert "1 passed, 2 skipped, 1 xfailed" in skipping(tmp_path, "").stdout
 
 

@@ -73,6 +73,21 @@ def test_what_is_too_large_is_named_with_its_line(tmp_path: Path) -> None:
     ]
 
 
+def test_old_words_are_found_in_names_docstrings_and_comments_and_nowhere_else(tmp_path: Path) -> None:
+    song = """'''What nobody `told` us.'''
+class ToldTwice:
+    def sing(self, withdrawn): ...  # as they heard it
+    retold = "whoever was told"
+"""
+    write(tmp_path, {"choir/song.py": song + LONG})
+    assert sorted(broken(tmp_path)) == [
+        "word: src/antiphon/choir/song.py:1: not `nobody`, but no client, no user: name what is absent",
+        "word: src/antiphon/choir/song.py:2: not `told`, but sent, reported, given",
+        "word: src/antiphon/choir/song.py:3: not `heard`, but received",
+        "word: src/antiphon/choir/song.py:3: not `withdrawn`, but cancelled",
+    ]
+
+
 def test_a_module_named_by_a_gerund_is_an_offence_and_a_noun_in_ing_is_none(tmp_path: Path) -> None:
     write(tmp_path, {"choir/singing.py": LONG, "choir/part_singing.py": LONG, "choir/framing.py": LONG})
     assert broken(tmp_path) == [

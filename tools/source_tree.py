@@ -17,6 +17,7 @@ A file has 600 lines at most, here and in the code around the package. The other
     any         `Any` at most 4 times per thousand lines of code
     cycle       no package imports another one that imports it, those for type checking included
     map         the docstring of a package lists its modules, one line each
+    word        no name, docstring or comment uses a word of `OLD_WORDS`: the terms of the protocol say the same
 
 What was there before its limit stands in `tools/known_offences.toml`, as a number for each limit and package. The
 numbers only shrink. Everything is read from the syntax trees: nothing is imported.
@@ -24,9 +25,11 @@ numbers only shrink. Everything is read from the syntax trees: nothing is import
 
 import argparse
 import ast
+import io
 import re
 import statistics
 import sys
+import tokenize
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -59,6 +62,27 @@ FAMILIES: Final = frozenset(
 )
 """Directories with a module for each chapter of the specification, or for each family of messages."""
 
+OLD_WORDS: Final = {
+    "hear": "receive",
+    "heard": "received",
+    "hears": "receives",
+    "nobody": "no client, no user: name what is absent",
+    "patience": "timeout",
+    "said": "the noun: text, message, value",
+    "somebody": "a peer, a user, a process",
+    "story": "transcript, analysis",
+    "stranger": "peer, untrusted project",
+    "strangers": "peers, untrusted projects",
+    "tells": "sends, reports",
+    "told": "sent, reported, given",
+    "whoever": "the caller, the peer: name it",
+    "wishes": "options, preferences",
+    "withdraw": "cancel",
+    "withdrawn": "cancelled",
+}
+"""Words that are not used here, and what to write instead. In names each is a whole word, between underscores or capitals."""
+
+_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _LISTED: Final = re.compile(r"^ *([a-z_][a-z0-9_]*)(?:\.py|/)(?= +\S)", re.MULTILINE)
 
 
@@ -131,6 +155,11 @@ class Module:
     def listed(self) -> list[str]:
         """The modules and packages that its docstring lists: a name with `.py` or `/`, and what it has."""
         return _LISTED.findall(ast.get_docstring(self.tree, clean=False) or "")
+
+    def old_words(self) -> Iterator[tuple[int, str]]:
+        """The words of `OLD_WORDS` in names that are defined here, in docstrings and in comments, each with its line."""
+        for line, text in (*_defined_names(self.tree), *_prose(self.tree, self.text)):
+            yield from ((line, word) for found in _WORD.findall(text) if (word := found.lower()) in OLD_WORDS)
 
     def imports(self, known: "dict[str, Module]") -> Iterator[str]:
         """The modules of the package that this one names, those for type checking and inside of functions too."""
@@ -216,6 +245,28 @@ class SourceTree:
         return found | {path.parent.name for path in below.glob("*/__init__.py")}
 
 
+def _defined_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Every name that a module defines: classes, functions, arguments, variables and attributes."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield node.lineno, name
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield node.lineno, name
+            case _:
+                pass
+
+
+def _prose(tree: ast.Module, text: str) -> Iterator[tuple[int, str]]:
+    """The docstrings and the comments of a module, without the code in backticks."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.lineno, re.sub(r"`[^`]*`", "", node.value.value)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], re.sub(r"`[^`]*`", "", token.string)
+
+
 def _top(name: str) -> str:
     parts = name.split(".")
     return parts[1] if len(parts) > 1 else ""
@@ -245,6 +296,8 @@ def offences(tree: SourceTree) -> Iterator[Offence]:
         yield from (Offence(limit, module.top, f"{where}:{text}") for limit, text in _large_parts(module.tree))
         if module.is_package and module.name != PACKAGE:
             yield from _map_faults(module, tree.beside(module), where)
+        for line, word in module.old_words():
+            yield Offence("word", module.top, f"{where}:{line}: not `{word}`, but {OLD_WORDS[word]}")
     yield from _misplaced_modules(tree)
     yield from _repeated_classes(tree)
     if (count := tree.any_per_thousand()) > ANY:

@@ -50,7 +50,7 @@ class BenchAgent:
 
     async def _prompt(self, asked: Prompt) -> PromptResult:
         session, client = asked.session_id, self.connection
-        news = steps(self._task.count // self._task.sessions)
+        updates = steps(self._task.count // self._task.sessions)
         self._probe.start()
         match self._task.kind:
             case "permission":
@@ -62,12 +62,12 @@ class BenchAgent:
                 if len(answer.content) != self._task.size:
                     raise ValueError(len(answer.content))
             case "objects":
-                for what in news:
+                for what in updates:
                     update = AgentMessageChunk(TextBlock(what.text)) if isinstance(what, Text) else built(what)
                     await client.notify(m.SESSION_UPDATE, SessionUpdate(session, update))
             case _:
                 sender = client.sender(session)
-                for what in news:
+                for what in updates:
                     if isinstance(what, Text):
                         await sender.say(what.text)
                     else:

@@ -42,7 +42,7 @@ class BenchAgent(acp.Agent):
         return NewSessionResponse(session_id=f"sess_{uuid4().hex}")
 
     async def prompt(self, session_id: str, prompt: Any, **kwargs: Any) -> PromptResponse:
-        news = steps(self._task.count // self._task.sessions)
+        updates = steps(self._task.count // self._task.sessions)
         self._probe.start()
         match self._task.kind:
             case "permission":
@@ -55,7 +55,7 @@ class BenchAgent(acp.Agent):
                 if len(answer.content) != self._task.size:
                     raise ValueError(len(answer.content))
             case _:
-                for what in news:
+                for what in updates:
                     await self._conn.session_update(session_id, built(what))
         self._probe.lap()
         return PromptResponse(stop_reason="end_turn")

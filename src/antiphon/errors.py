@@ -204,7 +204,7 @@ class ResponseError(AcpError):
         return self.meaning == "authentication required"
 
     @property
-    def says_closed(self) -> bool:
+    def reports_closed(self) -> bool:
         """Whether the peer responds that a connection was closed: its own to what does the work, since it still responds."""
         return self.meaning == "connection closed"
 

@@ -1,4 +1,4 @@
-"""An editor for tests: a client of the core's, with everything it heard in the order of the wire, and an agent served to it."""
+"""An editor for tests: a client of the core's, with everything it received in the order of the wire, and an agent served to it."""
 
 import asyncio
 import gc
@@ -32,27 +32,27 @@ FULL = v1.ClientCapabilities(
 
 
 class Editor:
-    """The client's end. `heard` is every frame from the agent; `order` says the same in a word each."""
+    """The client's end. `received` is every frame from the agent; `order` says the same in a word each."""
 
     def __init__(self, transport: Transport, router: Router | None = None) -> None:
         self.connection = Connection(transport, router, version=V1)
-        self.heard: list[Message] = []
+        self.received: list[Message] = []
         self._asked: dict[object, str] = {}
-        self._news = asyncio.Event()
+        self._arrived = asyncio.Event()
         self.connection.tap(self._see)
 
     def _see(self, direction: str, _: float, frame: bytes) -> None:
         message: Message = msgspec.json.decode(frame)
         if direction == "in":
-            self.heard.append(message)
-            self._news.set()
+            self.received.append(message)
+            self._arrived.set()
         elif "id" in message and "method" in message:
             self._asked[message["id"]] = message["method"]
 
     @property
     def order(self) -> list[str]:
         """What the agent said: text as it is, `tool_call:pending`, `answer:session/new`, `ask:fs/read_text_file`."""
-        return [self._word(message) for message in self.heard]
+        return [self._word(message) for message in self.received]
 
     def _word(self, message: Message) -> str:
         if message.get("method") == "session/update":
@@ -64,14 +64,14 @@ class Editor:
 
     def updates(self, kind: str | None = None) -> list[Message]:
         """The updates so far, or those of a kind."""
-        found = [message["params"]["update"] for message in self.heard if message.get("method") == "session/update"]
+        found = [message["params"]["update"] for message in self.received if message.get("method") == "session/update"]
         return [update for update in found if kind is None or update["sessionUpdate"] == kind]
 
     async def until(self, ready: "Callable[[], bool] | str") -> None:
-        """Wait for something to be heard."""
+        """Wait for something to be received."""
         while not (ready in self.order if isinstance(ready, str) else ready()):
-            self._news.clear()
-            await self._news.wait()
+            self._arrived.clear()
+            await self._arrived.wait()
 
     async def introduce(
         self, capabilities: v1.ClientCapabilities | None = None, name: str | None = None

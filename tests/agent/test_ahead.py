@@ -9,7 +9,7 @@ from tests.agent.editor import playing
 
 
 class Ready(Agent):
-    """Does what it is told to, ahead."""
+    """Does some work ahead."""
 
     def __init__(self, seconds: float = 0.0, error: Exception | None = None) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ async def test_it_is_done_before_a_session_is_asked_for() -> None:
         await asyncio.wait_for(agent.ended.wait(), 5)
 
 
-async def test_its_failure_is_not_told_and_harms_nothing() -> None:
+async def test_its_failure_is_not_sent_and_harms_nothing() -> None:
     agent = Ready(error=OSError("no such program"))
     async with playing(agent) as it:
         await asyncio.wait_for(agent.ended.wait(), 5)

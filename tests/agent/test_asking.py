@@ -30,7 +30,9 @@ class User:
             m.REQUEST_PERMISSION,
             lambda asked: self._note(asked, v1.PermissionResult(answer)),  # type: ignore[arg-type, return-value]
         )
-        self.router.on_notice(m.COMPLETE_ELICITATION, lambda told: self.completed.append(told.elicitation_id))
+        self.router.on_notice(
+            m.COMPLETE_ELICITATION, lambda notification: self.completed.append(notification.elicitation_id)
+        )
 
     def _note(self, asked: object, answer: object) -> object:
         self.asked.append(asked)
@@ -40,19 +42,19 @@ class User:
 async def outcome(
     ask: "Callable[[AgentTurn], Any]", user: User, capabilities: v1.ClientCapabilities | None = FULL
 ) -> object:
-    """What a turn got to hear."""
-    heard: list[object] = []
+    """What a turn received."""
+    received: list[object] = []
 
     async def prompt(turn: AgentTurn) -> None:
-        heard.append(await ask(turn))
+        received.append(await ask(turn))
 
     async with playing(only_prompt(prompt), capabilities, user.router) as editor:
         await editor.turn()
-    return heard[0]
+    return received[0]
 
 
 @pytest.mark.parametrize(
-    ("answer", "heard"),
+    ("answer", "received"),
     [
         (v1.Accepted({"name": "x", "age": 3}), {"name": "x", "age": 3}),
         (v1.Accepted({"name": "x"}), {"name": "x"}),
@@ -60,14 +62,14 @@ async def outcome(
         (v1.Dismissed(), None),
     ],
 )
-async def test_a_form_gives_what_was_filled_in_or_nothing(answer: v1.CreateElicitationResult, heard: object) -> None:
+async def test_a_form_gives_what_was_filled_in_or_nothing(answer: v1.CreateElicitationResult, received: object) -> None:
     user = User(answer)
     fields: dict[str, v1.Property] = {
         "name": v1.StringProperty("Name"),
         "age": v1.IntegerProperty("Age", default=7),
         "sure": v1.BooleanProperty("Sure", default=False),
     }
-    assert await outcome(lambda turn: turn.ask("Who?", None, about="call-1", timeout=None, **fields), user) == heard
+    assert await outcome(lambda turn: turn.ask("Who?", None, about="call-1", timeout=None, **fields), user) == received
     (asked,) = user.asked
     assert (asked.message, asked.tool_call_id) == ("Who?", "call-1")
     assert asked.requested_schema == v1.Form(properties=fields, required=["name"])
@@ -157,7 +159,7 @@ async def test_a_choice_for_clients_without_forms(answer: v1.PermissionOutcome, 
 
 
 @pytest.mark.parametrize(("answer", "agreed"), [(v1.Accepted(), True), (v1.Declined(), False)])
-async def test_a_page_is_opened_and_said_to_be_done(answer: v1.CreateElicitationResult, agreed: bool) -> None:
+async def test_a_page_is_opened_and_completed(answer: v1.CreateElicitationResult, agreed: bool) -> None:
     user = User(answer)
 
     async def ask(turn: AgentTurn) -> tuple[bool, bool]:

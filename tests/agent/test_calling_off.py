@@ -16,7 +16,7 @@ from tests.agent.test_cancelling import CANCELLED, DONE, for_ever
 
 
 class Restless(Agent):
-    """Works by itself between prompts, until it is told to stop."""
+    """Works by itself between prompts, until it is asked to stop."""
 
     def __init__(self) -> None:
         super().__init__("restless")
@@ -35,7 +35,7 @@ class Restless(Agent):
         await session.update(v1.AgentMessageChunk(v1.TextBlock("I stop")))
 
 
-async def test_an_agent_that_works_by_itself_is_told_of_a_cancel_between_prompts() -> None:
+async def test_an_agent_that_works_by_itself_gets_a_cancellation_between_prompts() -> None:
     agent = Restless()
     async with playing(agent) as editor:
         first, second = await editor.open(), await editor.open()
@@ -73,7 +73,7 @@ async def test_a_session_that_is_being_closed_is_not_called_off() -> None:
         closing = asyncio.create_task(editor.connection.request(m.CLOSE_SESSION, v1.CloseSession(session)))
         await editor.until("closing")
         editor.cancel(session)
-        other = await editor.open()  # everything before it has been heard
+        other = await editor.open()  # everything before it has been read
         gate.set()
         await closing
         assert agent.called_off.empty()
@@ -97,8 +97,8 @@ async def test_one_that_cannot_stop_is_logged_and_the_session_goes_on(
 
 
 async def test_the_hook_may_be_a_plain_function() -> None:
-    agent, told = only_prompt(lambda _: None), asyncio.Event()
-    agent.cancel = lambda _: told.set()  # type: ignore[method-assign, assignment]
+    agent, cancelled = only_prompt(lambda _: None), asyncio.Event()
+    agent.cancel = lambda _: cancelled.set()  # type: ignore[method-assign, assignment]
     async with playing(agent) as editor:
         editor.cancel(await editor.open())
-        await told.wait()
+        await cancelled.wait()

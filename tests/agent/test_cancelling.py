@@ -175,8 +175,8 @@ async def test_a_cancel_right_behind_the_prompt_is_not_too_early_and_not_too_lat
         )
         editor.connection.transport.out += frames.encode()
         editor.connection.transport.flush()
-        await editor.until(lambda: len(editor.heard) == 4)
-        answers = {message["id"]: message["result"]["stopReason"] for message in editor.heard[2:]}
+        await editor.until(lambda: len(editor.received) == 4)
+        answers = {message["id"]: message["result"]["stopReason"] for message in editor.received[2:]}
         assert answers == {"a": "cancelled", "b": "end_turn"}
 
 
@@ -224,7 +224,7 @@ async def test_a_tool_call_that_is_cancelled_ends_as_failed_before_the_answer() 
         assert editor.order[-4:] == ["begun", failed, failed, "answer:session/prompt"]
 
 
-async def test_a_prompt_that_is_withdrawn_is_ended_and_answered_as_withdrawn() -> None:
+async def test_a_prompt_whose_request_is_cancelled_ends_and_is_answered_as_cancelled() -> None:
     ended = asyncio.Event()
 
     async def prompt(turn: AgentTurn) -> None:
@@ -246,10 +246,10 @@ async def test_a_prompt_that_is_withdrawn_is_ended_and_answered_as_withdrawn() -
         assert await waiting == DONE
         assert ended.is_set()
         assert editor.order[-3:] == ["tool_call_update:failed", "error:session/prompt", "answer:session/prompt"]
-        assert editor.heard[-2]["error"]["code"] == Code.REQUEST_CANCELLED
+        assert editor.received[-2]["error"]["code"] == Code.REQUEST_CANCELLED
 
 
-async def test_a_waiting_prompt_that_is_withdrawn_leaves_the_line() -> None:
+async def test_a_waiting_prompt_that_is_cancelled_leaves_the_queue() -> None:
     gate = asyncio.Event()
 
     async def prompt(turn: AgentTurn) -> None:
@@ -267,7 +267,7 @@ async def test_a_waiting_prompt_that_is_withdrawn_leaves_the_line() -> None:
         assert "b begun" not in editor.order
 
 
-async def test_a_turn_that_is_cancelled_and_withdrawn_is_over_before_the_next_begins() -> None:
+async def test_a_turn_whose_session_and_request_are_cancelled_is_over_before_the_next_begins() -> None:
     running: list[str] = []
     gate = asyncio.Event()
 
@@ -306,7 +306,7 @@ async def test_a_handler_that_ignores_its_cancellation_is_answered_without(
 ) -> None:
     caplog.set_level(logging.ERROR)
     monkeypatch.setattr(turns_module, "TURN_GRACE", 0.01)
-    released, told, troubles = asyncio.Event(), asyncio.Event(), list[Exception]()
+    released, notified, troubles = asyncio.Event(), asyncio.Event(), list[Exception]()
 
     async def prompt(turn: AgentTurn) -> None:
         if turn.text == "next":
@@ -321,7 +321,7 @@ async def test_a_handler_that_ignores_its_cancellation_is_answered_without(
             await turn.say("and another thing")
         except TurnOver as error:
             troubles.append(error)
-            told.set()
+            notified.set()
         raise KeyError("an error that is only logged")
 
     async with playing(only_prompt(prompt)) as editor:
@@ -332,7 +332,7 @@ async def test_a_handler_that_ignores_its_cancellation_is_answered_without(
         assert await running == CANCELLED
         assert await editor.prompt(session, "next") == DONE
         released.set()
-        await told.wait()
+        await notified.wait()
         assert len(troubles) == 1
         assert editor.order[-2:] == ["answer:session/prompt"] * 2
     assert "ignores its cancellation" in caplog.text

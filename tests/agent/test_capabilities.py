@@ -55,8 +55,8 @@ FORMS = ["class, def", "class, async", "decorated, def", "decorated, async"]
 async def test_a_hook_that_is_filled_in_is_advertised_and_answers(hook: str, form: str) -> None:
     agent = filled(hook, form)
     async with playing(agent) as editor:
-        told = (await editor.introduce()).agent_capabilities
-        assert [name for name, (look, _, _) in ADVERTISED.items() if look(told) is not None] == [hook]
+        advertised = (await editor.introduce()).agent_capabilities
+        assert [name for name, (look, _, _) in ADVERTISED.items() if look(advertised) is not None] == [hook]
         _, call, question = ADVERTISED[hook]
         assert isinstance(await editor.connection.request(call, question), call.result)
 
@@ -111,21 +111,21 @@ def test_a_kind_that_does_not_exist_is_an_error(name: str, word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("takes", "told"),
+    ("takes", "advertised"),
     [
         ((), v1.PromptCapabilities()),
         (("image",), v1.PromptCapabilities(image=True)),
         (("audio", "resource"), v1.PromptCapabilities(audio=True, embedded_context=True)),
     ],
 )
-async def test_what_a_prompt_may_hold_is_told(takes: tuple[str, ...], told: v1.PromptCapabilities) -> None:
+async def test_what_a_prompt_may_hold_is_advertised(takes: tuple[str, ...], advertised: v1.PromptCapabilities) -> None:
     async with playing(Agent("x", takes=takes, mcp=("sse",))) as editor:
         capabilities = (await editor.introduce()).agent_capabilities
-        assert capabilities.prompt_capabilities == told
+        assert capabilities.prompt_capabilities == advertised
         assert capabilities.mcp_capabilities == v1.McpCapabilities(sse=True)
 
 
-async def test_an_agent_says_who_it_is_and_which_version_it_speaks() -> None:
+async def test_an_agent_sends_its_name_and_its_protocol_version() -> None:
     async with playing(Agent("x", "1.2", title="The X")) as editor:
         answer = await editor.connection.request(m.INITIALIZE, v1.Initialize(7))
         assert (answer.protocol_version, answer.agent_info) == (1, v1.Implementation("x", "1.2", "The X"))

@@ -208,7 +208,7 @@ async def test_a_terminal_that_is_created_while_the_turn_is_cancelled_is_given_b
     assert terminals.released == ["t1"]
 
 
-async def test_a_command_that_is_not_running_says_how_to_run_it() -> None:
+async def test_a_command_that_is_not_running_has_a_hint_how_to_run_it() -> None:
     async def prompt(turn: AgentTurn) -> None:
         running = turn.run(["x"])
         with pytest.raises(LocalProtocolError, match=r"use `async with turn\.run"):
@@ -344,7 +344,7 @@ def test_an_output_that_repeats_itself_is_compared_in_time() -> None:
     assert added_output("a" * 1_000_000, "a" * 999_999 + "b").endswith("b")
 
 
-async def test_a_client_that_never_says_that_a_terminal_is_released_holds_nothing_up(
+async def test_a_client_that_never_answers_the_release_of_a_terminal_holds_nothing_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("antiphon.agent.commands.RELEASE_GRACE", 0.05)

@@ -108,7 +108,7 @@ async def test_what_the_disk_refuses_is_the_same_error_that_a_client_gives(tmp_p
     assert all("cannot" in str(why) or "not a path" in str(why) for _, why in seen)
 
 
-async def test_a_refusal_that_the_agent_does_not_catch_is_told_as_our_failure() -> None:
+async def test_a_refusal_that_the_agent_does_not_catch_is_sent_as_our_failure() -> None:
     async def prompt(turn: AgentTurn) -> None:
         await turn.read("none")
 

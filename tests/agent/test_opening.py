@@ -1,4 +1,4 @@
-"""A session is opened: what is said meanwhile leaves after the answer, whatever the hook does; a load tells all before it."""
+"""A session is opened: what is said meanwhile leaves after the answer, whatever the hook does; a load sends all before it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -88,11 +88,11 @@ async def test_no_update_precedes_the_answer_that_opens_a_session(method: str, w
         assert editor.order == ["answer:initialize", f"answer:{method}", "one", "two", "three"]
 
 
-async def test_a_load_tells_everything_before_its_answer() -> None:
+async def test_a_load_sends_the_history_before_its_response() -> None:
     async with playing(opened_by(in_the_hook)) as editor:
         await editor.connection.request(m.LOAD_SESSION, v1.LoadSession("old", "/w", []))
         assert editor.order == ["answer:initialize", "one", "two", "three", "answer:session/load"]
-        assert {message["params"]["sessionId"] for message in editor.heard[1:4]} == {"old"}
+        assert {message["params"]["sessionId"] for message in editor.received[1:4]} == {"old"}
 
 
 async def test_a_hundred_sessions_opened_at_once_keep_their_words_to_themselves() -> None:
@@ -105,7 +105,7 @@ async def test_a_hundred_sessions_opened_at_once_keep_their_words_to_themselves(
         ids = await asyncio.gather(*[editor.open() for _ in range(100)])
         await editor.until(lambda: len(editor.updates()) == 200)
     known: set[str] = set()
-    for message in editor.heard:
+    for message in editor.received:
         if "result" in message and "sessionId" in message["result"]:
             known.add(message["result"]["sessionId"])
         elif "params" in message:
@@ -125,7 +125,7 @@ async def test_an_agent_may_name_a_session_while_it_is_opened_and_not_later() ->
     async with playing(opened_by(name)) as editor:
         assert await editor.open() == "mine"
         await editor.until("hello")
-        assert editor.heard[-1]["params"]["sessionId"] == "mine"
+        assert editor.received[-1]["params"]["sessionId"] == "mine"
         with pytest.raises(LocalProtocolError, match="it cannot change"):
             sessions[0].id = "other"
 
@@ -187,7 +187,7 @@ async def test_an_update_with_no_json_form_costs_itself_and_not_the_others() -> 
         assert editor.order == ["answer:initialize", "answer:session/new", "one", "two"]
 
 
-async def test_a_withdrawn_opening_opens_nothing() -> None:
+async def test_a_cancelled_request_to_open_a_session_opens_nothing() -> None:
     begun, ended = asyncio.Event(), asyncio.Event()
 
     async def for_ever(session: AgentSession) -> None:
@@ -203,7 +203,7 @@ async def test_a_withdrawn_opening_opens_nothing() -> None:
         asking.cancel()
         await ended.wait()
         await editor.until("error:session/new")
-        assert editor.heard[-1]["error"]["code"] == Code.REQUEST_CANCELLED
+        assert editor.received[-1]["error"]["code"] == Code.REQUEST_CANCELLED
 
 
 async def test_what_a_session_watches_is_everything_that_leaves() -> None:

@@ -40,7 +40,7 @@ agent.run()
 """
 
 
-async def test_hello_world_talks_to_an_editor() -> None:
+async def test_hello_world_answers_an_editor() -> None:
     async with asyncio.timeout(30):
         editor = Editor(await spawn([sys.executable, str(HELLO)]))
         async with editor.connection:
@@ -78,8 +78,8 @@ async def test_an_agent_answers_initialize_before_it_imports_an_event_loop() -> 
     assert err.decode().splitlines() == ["[]"] and agent.returncode == 0
 
 
-async def test_everything_said_in_one_breath_is_answered() -> None:
-    """`printf '…' | python hello.py`: the whole conversation is there before the agent is."""
+async def test_requests_that_are_sent_together_are_all_answered() -> None:
+    """`printf '…' | python hello.py`: the whole session is there before the agent is."""
     asked = (
         b'{"id":1,"method":"initialize","params":{"protocolVersion":1}}\n'
         b'{"id":2,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}\n'
@@ -94,7 +94,7 @@ async def test_everything_said_in_one_breath_is_answered() -> None:
     assert (err, agent.returncode) == (b"", 0)
 
 
-async def test_a_client_that_does_not_introduce_itself_is_told_to() -> None:
+async def test_a_client_that_does_not_send_initialize_gets_an_error() -> None:
     agent = await asyncio.create_subprocess_exec(sys.executable, str(HELLO), stdin=-1, stdout=-1, stderr=-1)
     async with asyncio.timeout(30):
         out, _ = await agent.communicate(b'{"id":2,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}\n')

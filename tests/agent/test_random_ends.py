@@ -132,14 +132,23 @@ class Client(RandomClient):
         with suppress(ResponseError):
             await self.connection.request(m.CLOSE_SESSION, v1.CloseSession(self.world.random.choice(self.ids)))
 
-    async def withdraw(self) -> None:
+    async def cancel_request(self) -> None:
         """A request whose asker gives up."""
         with suppress(TimeoutError, ResponseError):
             async with asyncio.timeout(0.0001):
                 await self.world.random.choice([self.open, self.prompt, self.close])()
 
     def ways(self) -> list[Any]:
-        return [self.open, self.open, self.prompt, self.prompt, self.prompt, self.cancel, self.close, self.withdraw]
+        return [
+            self.open,
+            self.open,
+            self.prompt,
+            self.prompt,
+            self.prompt,
+            self.cancel,
+            self.close,
+            self.cancel_request,
+        ]
 
 
 async def serving(world: World) -> None:

@@ -241,7 +241,7 @@ async def test_a_client_that_leaves_in_the_middle_of_a_turn_leaves_nothing_behin
     assert all(isinstance(each, Exception) for each in await asyncio.gather(*running, return_exceptions=True))
 
 
-async def test_an_agent_that_is_told_to_stop_ends_its_turns_and_closes_its_sessions() -> None:
+async def test_an_agent_that_is_stopped_ends_its_turns_and_closes_its_sessions() -> None:
     """Ctrl-C: the client is still there, so its turns are answered."""
     from antiphon.transports.memory import memory_pair
 
@@ -357,7 +357,7 @@ async def test_a_close_that_fails_is_logged(caplog: pytest.LogCaptureFixture) ->
     assert "closing what sessions share failed" in caplog.text
 
 
-async def test_what_is_told_beside_updates_waits_for_its_session_and_keeps_its_order() -> None:
+async def test_notifications_besides_updates_wait_for_their_session_and_keep_their_order() -> None:
     tune: Notice[Any] = Notice("_keeper/tune", dict)
 
     class Tuner(KeepingAgent):
@@ -372,7 +372,7 @@ async def test_what_is_told_beside_updates_waits_for_its_session_and_keeps_its_o
         session = await editor.open()
         await editor.until("two")
         assert editor.order[1:] == ["answer:session/new", "one", "_keeper/tune", "two"]
-        assert editor.heard[-2]["params"] == {"sessionId": session}
+        assert editor.received[-2]["params"] == {"sessionId": session}
         await editor.connection.request(m.CLOSE_SESSION, v1.CloseSession(session))
         with pytest.raises(LocalProtocolError, match="closed"):
             await agent.session.notify(tune, {})

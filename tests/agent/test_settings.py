@@ -83,7 +83,7 @@ async def test_only_what_is_on_offer_can_be_chosen() -> None:
     assert agent.log == []
 
 
-async def test_a_session_that_offers_nothing_says_so() -> None:
+async def test_a_session_without_settings_refuses_a_change() -> None:
     async with playing(Agent("bare")) as editor:
         s = await editor.open()
         assert "no modes to choose from" in await refused(editor, m.SET_MODE, v1.SetMode(s, "x"))
@@ -92,7 +92,7 @@ async def test_a_session_that_offers_nothing_says_so() -> None:
         assert "no settings to choose from" in await refused(editor, m.SET_CONFIG_OPTION, asked)
 
 
-async def test_a_mode_changes_the_setting_that_means_the_same_and_tells_it_after_the_answer() -> None:
+async def test_a_mode_changes_the_setting_that_means_the_same_and_sends_it_after_the_response() -> None:
     agent = Choosy()
     async with playing(agent, FULL) as editor:
         s = await editor.open()
@@ -105,7 +105,7 @@ async def test_a_mode_changes_the_setting_that_means_the_same_and_tells_it_after
     assert agent.log == [("mode", "code", "ask")]
 
 
-async def test_another_model_is_told_in_the_old_way_only_to_who_chooses_in_the_old_way() -> None:
+async def test_another_model_is_sent_in_the_old_way_only_to_clients_that_choose_in_the_old_way() -> None:
     agent = Choosy()
     async with playing(agent, FULL) as editor:
         s = await editor.open()
@@ -184,9 +184,9 @@ async def test_on_off_settings_are_hidden_from_clients_that_do_not_show_them() -
         assert agent.session is not None
         await agent.session.change_option("loud", True)
         await editor.until("config_option_update")
-        told = editor.updates("config_option_update")[-1]["configOptions"]
+        sent = editor.updates("config_option_update")[-1]["configOptions"]
         shown = [option.id for option in opened.config_options or () if not isinstance(option, v1.Unknown)]
-        assert shown == ["mode", "model", "style"] == [option["id"] for option in told]
+        assert shown == ["mode", "model", "style"] == [option["id"] for option in sent]
         assert len(answer.config_options) == 3
 
 
@@ -214,7 +214,7 @@ async def test_the_agent_may_change_its_mind_itself() -> None:
     assert agent.log == []
 
 
-async def test_a_session_that_is_closed_while_its_mode_changes_tells_nothing() -> None:
+async def test_a_session_that_is_closed_while_its_mode_changes_sends_nothing() -> None:
     agent = Choosy()
 
     async def set_mode(session: AgentSession, mode_id: str) -> None:

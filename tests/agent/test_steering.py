@@ -51,11 +51,11 @@ async def test_what_is_added_reaches_the_turn_that_runs() -> None:
         assert [update["content"]["text"] for update in editor.updates("agent_message_chunk")] == ["begun", "and this"]
 
 
-async def test_without_a_turn_the_client_keeps_what_the_user_said() -> None:
+async def test_without_a_turn_the_client_keeps_what_the_user_wrote() -> None:
     async with playing(Listening()) as editor:
         session = await editor.open()
-        told = await add(editor, session, "too late", _meta=OPTED_IN)
-        assert told == {"outcome": "promptRequired", "reason": "noRunningTurn"}
+        response = await add(editor, session, "too late", _meta=OPTED_IN)
+        assert response == {"outcome": "promptRequired", "reason": "noRunningTurn"}
         with pytest.raises(
             RequestRefused, match="there is no turn that it could be added to: send it with `session/prompt`"
         ):
@@ -89,7 +89,7 @@ async def test_a_session_that_is_not_open_cannot_be_added_to() -> None:
         assert refusal.value.code == Code.RESOURCE_NOT_FOUND
 
 
-async def test_only_agents_that_can_say_so() -> None:
+async def test_only_agents_with_steering_advertise_it() -> None:
     async with playing(Listening()) as editor:
         assert (await editor.introduce()).meta == {"steering": {"supported": True}}
     async with playing(only_prompt(lambda _: None)) as editor:

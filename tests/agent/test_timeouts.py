@@ -110,7 +110,7 @@ def test_every_verb_that_waits_for_the_client_takes_a_timeout() -> None:
                 assert "timeout" in inspect.signature(function).parameters, f"{kind.__name__}.{name} takes no timeout"
 
 
-async def test_a_failed_request_says_so_to_the_client_that_did_not_respond() -> None:
+async def test_a_failed_request_cancels_itself_at_the_client_that_did_not_respond() -> None:
     async def prompt(turn: AgentTurn) -> None:
         await turn.read("a.txt", timeout=SOON)
 

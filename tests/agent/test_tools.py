@@ -102,7 +102,7 @@ async def test_a_call_that_raises_ends_as_failed_shows_why_and_raises_on(error: 
     assert editor.updates()[-1]["content"] == [text("half of it"), text(shown)]
 
 
-async def test_a_call_that_is_told_to_fail_fails_without_an_exception() -> None:
+async def test_a_call_can_fail_without_an_exception() -> None:
     async def prompt(turn: AgentTurn) -> None:
         async with turn.tool("x") as call:
             await call.show("tried")
@@ -159,7 +159,7 @@ async def test_places_grow_and_have_lines() -> None:
     ],
     ids=lambda value: str(value),
 )
-async def test_permission_is_what_the_user_said_and_nothing_else(
+async def test_permission_is_what_the_user_answered_and_nothing_else(
     answer: v1.PermissionOutcome, allowed: bool, lasting: bool, option: str | None
 ) -> None:
     seen: list[Any] = []
@@ -176,7 +176,7 @@ async def test_permission_is_what_the_user_said_and_nothing_else(
     assert tool_words(editor) == ["", *ended]
 
 
-async def test_a_kind_that_two_options_have_is_no_answer() -> None:
+async def test_a_kind_that_two_options_have_is_not_an_answer() -> None:
     once = v1.PermissionOptionKind.ALLOW_ONCE
     options = [v1.PermissionOption("a", "A", once), v1.PermissionOption("b", "B", once)]
     seen: list[object] = []
@@ -212,7 +212,7 @@ async def test_a_preview_is_in_the_question_and_the_call_still_waits() -> None:
     assert [len(each["content"]) for each in editor.updates() if "content" in each] == [1, 2]
 
 
-async def test_a_client_that_cannot_ask_fails_the_call_and_says_so() -> None:
+async def test_a_client_that_cannot_ask_fails_the_call_and_reports_it() -> None:
     async def prompt(turn: AgentTurn) -> None:
         async with turn.tool("x") as call:
             await call.permitted()

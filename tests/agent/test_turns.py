@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    ("returned", "told"),
+    ("returned", "expected"),
     [
         (None, v1.PromptResult(v1.StopReason.END_TURN)),
         (v1.StopReason.REFUSAL, v1.PromptResult(v1.StopReason.REFUSAL)),
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     ],
 )
 @pytest.mark.parametrize("form", ["def", "async def"])
-async def test_what_the_handler_returns_is_why_the_turn_ended(returned: "Outcome", told: object, form: str) -> None:
+async def test_what_the_handler_returns_is_why_the_turn_ended(returned: "Outcome", expected: object, form: str) -> None:
     async def later(_: AgentTurn) -> "Outcome":
         return returned
 
     async with playing(only_prompt(later if form == "async def" else lambda _: returned)) as editor:
-        assert await editor.turn() == told
+        assert await editor.turn() == expected
 
 
-async def test_a_handler_that_returns_something_else_is_told_so(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_handler_that_returns_something_else_is_an_error(caplog: pytest.LogCaptureFixture) -> None:
     async with playing(only_prompt(lambda _: "done")) as editor:
         with pytest.raises(RequestRefused) as refusal:
             await editor.turn()
@@ -63,7 +63,7 @@ async def test_a_handler_that_fails_is_an_error_and_the_session_lives_on(caplog:
         assert (await editor.prompt(session, "go")).stop_reason == v1.StopReason.END_TURN
 
 
-async def test_an_agent_without_a_prompt_hook_says_so() -> None:
+async def test_an_agent_without_a_prompt_hook_is_an_error() -> None:
     async with playing(Agent("bare")) as editor:
         with pytest.raises(RequestRefused) as refusal:
             await editor.turn()
@@ -169,11 +169,11 @@ async def test_no_verb_works_after_the_answer(verb: str, capable: bool) -> None:
     kept: list[AgentTurn] = []
     async with playing(only_prompt(kept.append), FULL if capable else None) as editor:
         await editor.turn()
-        heard = len(editor.heard)
+        received = len(editor.received)
         with pytest.raises(TurnOver, match="this turn has been answered\nhint: updates between turns go through"):
             await VERBS[verb](kept[0])
         await editor.open()
-        assert len(editor.heard) == heard + 1
+        assert len(editor.received) == received + 1
 
 
 async def test_a_tool_call_that_outlives_its_turn_cannot_be_shown_on() -> None:
@@ -191,7 +191,7 @@ async def test_a_tool_call_that_outlives_its_turn_cannot_be_shown_on() -> None:
         await kept[0].__aexit__(ValueError, ValueError("x"), None)  # quietly: the error on its way says more
 
 
-async def test_news_between_turns_go_through_the_session() -> None:
+async def test_updates_between_turns_go_through_the_session() -> None:
     kept: list[AgentTurn] = []
     async with playing(only_prompt(kept.append)) as editor:
         await editor.turn()
@@ -221,20 +221,20 @@ async def test_a_slash_command_is_the_first_word(text: str, command: tuple[str, 
     assert kept[0].text == text and len(kept[0].prompt) == 2
 
 
-async def test_a_prompt_that_has_to_wait_is_told_so_and_how_many_are_before_it() -> None:
+async def test_a_prompt_that_has_to_wait_is_reported_with_the_number_before_it() -> None:
     class Saying(Agent):
         async def prompt(self, turn: AgentTurn) -> None:
             if turn.text == "first":
                 await two_wait.wait()
 
         async def waits(self, turn: AgentTurn, before: int) -> None:
-            told.append((turn.text, before))
-            if len(told) == 2:
+            expected.append((turn.text, before))
+            if len(expected) == 2:
                 two_wait.set()
 
-    told: list[tuple[str, int]] = []
+    expected: list[tuple[str, int]] = []
     two_wait = asyncio.Event()
     async with playing(Saying()) as editor:
         session = await editor.open()
         await asyncio.gather(*(editor.prompt(session, text) for text in ("first", "second", "third")))
-    assert told == [("second", 1), ("third", 2)]
+    assert expected == [("second", 1), ("third", 2)]

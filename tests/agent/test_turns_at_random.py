@@ -76,7 +76,7 @@ async def act(editor: Editor, session: str, steps: list[tuple[str, int, str]]) -
 def check(editor: Editor) -> None:
     """Each turn's updates in one piece, none after its answer, every tool call ended, every question answered once."""
     current, over, calls = "", set[str](), dict[str, str]()
-    for message in editor.heard:
+    for message in editor.received:
         if message.get("method") != "session/update":
             continue
         update = message["params"]["update"]
@@ -88,7 +88,7 @@ def check(editor: Editor) -> None:
             over.add(current)
             current = number
     assert set(calls.values()) <= {"completed", "failed"}
-    answered = [message["id"] for message in editor.heard if "method" not in message]
+    answered = [message["id"] for message in editor.received if "method" not in message]
     assert len(answered) == len(set(answered)) == len(editor._asked)
 
 
@@ -108,7 +108,7 @@ async def test_every_prompt_is_answered_once_and_turns_do_not_mix(
             editor.cancel(session)
             done, _ = await asyncio.wait(asked, timeout=0.05) if asked else (set(), None)
             results = list(done)
-        await editor.until(lambda: len(editor._asked) == sum("method" not in each for each in editor.heard))
+        await editor.until(lambda: len(editor._asked) == sum("method" not in each for each in editor.received))
         for each in asked:
             assert each.cancelled() or each.exception() is None or isinstance(each.exception(), RequestRefused)
             assert not each.cancelled() or each.cancelling()

@@ -1,4 +1,4 @@
-"""What a turn and a session can tell: text, thoughts, content, plans, usage, notices, commands, titles."""
+"""What a turn and a session can send: text, thoughts, content, plans, usage, notices, commands, titles."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ async def updates_of(prompt: Any, capabilities: v1.ClientCapabilities | None = N
     return editor.updates()
 
 
-async def test_text_thoughts_and_content_are_told_in_order() -> None:
+async def test_text_thoughts_and_content_are_sent_in_order() -> None:
     async def prompt(turn: AgentTurn) -> None:
         await turn.think("hm")
         await turn.think(IMAGE)
@@ -30,8 +30,8 @@ async def test_text_thoughts_and_content_are_told_in_order() -> None:
         await turn.say(IMAGE)
         await turn.say(v1.ResourceLink("f", "file:///f"))
 
-    told = [(each["sessionUpdate"], each["content"]["type"]) for each in await updates_of(prompt)]
-    assert told == [
+    updates = [(each["sessionUpdate"], each["content"]["type"]) for each in await updates_of(prompt)]
+    assert updates == [
         ("agent_thought_chunk", "text"),
         ("agent_thought_chunk", "image"),
         ("agent_message_chunk", "text"),
@@ -68,8 +68,8 @@ async def test_usage_with_and_without_a_price() -> None:
         await turn.usage(20, 100, 0.5)
         await turn.usage(20, 100, 1, "EUR")
 
-    told = await updates_of(prompt)
-    assert [(each["used"], each["size"], each.get("cost")) for each in told] == [
+    updates = await updates_of(prompt)
+    assert [(each["used"], each["size"], each.get("cost")) for each in updates] == [
         (10, 100, None),
         (20, 100, {"amount": 0.5, "currency": "USD"}),
         (20, 100, {"amount": 1, "currency": "EUR"}),
@@ -81,16 +81,19 @@ async def test_a_notice_is_text_for_clients_that_show_none() -> None:
         await turn.session.notice("Slow", "the disk is full", v1.NoticeSeverity.WARNING)
         await turn.session.notice("Slow")
 
-    told = await updates_of(prompt, FULL)
-    assert [(each["sessionUpdate"], each["severity"]) for each in told] == [("notice", "warning"), ("notice", "info")]
-    assert [(each["title"], each.get("description")) for each in told] == [
+    updates = await updates_of(prompt, FULL)
+    assert [(each["sessionUpdate"], each["severity"]) for each in updates] == [
+        ("notice", "warning"),
+        ("notice", "info"),
+    ]
+    assert [(each["title"], each.get("description")) for each in updates] == [
         ("Slow", "the disk is full"),
         ("Slow", None),
     ]
     assert [each["content"]["text"] for each in await updates_of(prompt)] == ["Slow: the disk is full\n", "Slow\n"]
 
 
-async def test_commands_and_titles_are_told_by_the_session() -> None:
+async def test_commands_and_titles_are_sent_by_the_session() -> None:
     class Offering(Agent):
         async def new_session(self, session: AgentSession) -> None:
             await session.offer(v1.Command("help", "Show help"))
@@ -142,8 +145,8 @@ async def test_an_extension_gets_plain_values_and_answers_with_them(form: str) -
         raw = b'{"jsonrpc":"2.0","id":"bare","method":"_mine/ping"}\n'
         editor.connection.transport.out += raw
         editor.connection.transport.flush()
-        await editor.until(lambda: editor.heard[-1].get("id") == "bare")
-        assert editor.heard[-1]["result"] == {"got": {}}
+        await editor.until(lambda: editor.received[-1].get("id") == "bare")
+        assert editor.received[-1]["result"] == {"got": {}}
 
 
 async def test_an_unknown_extension_is_an_unknown_method() -> None:

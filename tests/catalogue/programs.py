@@ -17,7 +17,7 @@ sys.path.insert(0, {str(ROOT / "examples")!r})
 import runpy
 runpy.run_path({str(ROOT / "examples" / "hello.py")!r}, run_name="__main__")
 """
-"""An agent that speaks ACP and knows its version."""
+"""An agent that uses ACP and knows its version."""
 
 
 def program(folder: Path, name: str, text: str = AGENT) -> Path:

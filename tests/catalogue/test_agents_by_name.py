@@ -144,7 +144,7 @@ async def test_connect_takes_the_name_of_an_own_agent_with_its_environment(place
         await hello("loud", cwd=place, env={"WORD": "other"})
 
 
-async def test_connect_says_how_to_get_what_is_missing(place: Path) -> None:
+async def test_connect_has_a_hint_how_to_get_what_is_missing(place: Path) -> None:
     for name in ("gemini", "lute"):
         with pytest.raises(AcpError) as caught:
             await hello(name)

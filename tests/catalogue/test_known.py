@@ -13,7 +13,7 @@ EVERY_KEY = {f"{words[0]}API_KEY": "secret" for words in OWNERS.values()}
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_an_agent_gets_the_keys_by_which_it_says_that_one_signs_in(name: str) -> None:
+def test_an_agent_gets_the_keys_of_its_login_methods(name: str) -> None:
     agent = KNOWN[name]
     for variable in re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", agent.login):
         assert owner_of(variable) in agent.keys, variable

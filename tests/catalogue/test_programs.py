@@ -14,7 +14,7 @@ from tests.limits import limit
 
 @pytest.fixture(autouse=True)
 def nowhere(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No package that brings it, and nobody who named one."""
+    """No package that brings it, and no variable that names it."""
     monkeypatch.setattr(sys, "path", ["first", str(place / "packages")])
     for cli in (CLAUDE, CODEX):
         monkeypatch.delenv(cli.variable, raising=False)
@@ -95,7 +95,7 @@ def test_nothing_of_the_directory_we_are_in_is_run(place: Path, monkeypatch: pyt
         find_cli(CLAUDE)
 
 
-def test_a_config_file_with_mistakes_is_logged_and_what_it_says_otherwise_counts(
+def test_mistakes_in_a_config_file_are_logged_and_its_other_values_count(
     place: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = program(place / "bin", "claude")

@@ -132,7 +132,7 @@ def test_what_is_unknown_in_an_entry_does_no_harm() -> None:
     ],
     ids=["empty", "html", "list", "object", "no list", "nothing good", "binary", "deep", "deep inside"],
 )
-def test_what_is_no_registry_is_refused_in_a_sentence(data: bytes) -> None:
+def test_what_is_not_a_registry_is_refused_in_a_sentence(data: bytes) -> None:
     with pytest.raises(RegistryProblem, match=r"not a registry of agents: .*\nhint: "):
         read(data)
 

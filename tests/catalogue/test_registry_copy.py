@@ -129,7 +129,7 @@ def test_a_copy_is_kept_and_found_and_forgotten(place: Path) -> None:
     assert forget() and not forget() and kept() is None
 
 
-def test_what_is_no_registry_leaves_the_copy_as_it_is(place: Path) -> None:
+def test_what_is_not_a_registry_leaves_the_copy_as_it_is(place: Path) -> None:
     keep("x.json", GOOD)
     before = cache_file().read_bytes()
     with pytest.raises(RegistryProblem):
@@ -146,7 +146,7 @@ def test_a_damaged_copy_is_reported_and_counts_as_none(place: Path, damage: byte
     assert kept_registry().agents == {}
 
 
-def test_the_copy_says_when_it_was_made(place: Path) -> None:
+def test_the_copy_has_the_time_when_it_was_made(place: Path) -> None:
     keep("x.json", GOOD)
     stored = json.loads(cache_file().read_bytes())
     assert stored["source"] == str(place / "work" / "x.json") and stored["readAt"].endswith("+00:00")

@@ -28,7 +28,7 @@ def shell(folder: Path, name: str, line: str) -> FoundAgent:
         ("", None),
     ],
 )
-def test_a_version_is_found_in_what_a_program_says(output: str, version: str | None) -> None:
+def test_a_version_is_found_in_the_output_of_a_program(output: str, version: str | None) -> None:
     assert version_in(output) == version
 
 

@@ -28,7 +28,7 @@ class TakesTextOnly(Agent):
 
 
 class NeverEnds(Agent):
-    """Has a child that outlives it, and hears nothing: neither a cancellation nor the end of its input nor TERM."""
+    """Has a child that outlives it, and ignores everything: neither a cancellation nor the end of its input nor TERM."""
 
     def prompt(self, params: Message) -> object:
         import signal
@@ -180,7 +180,7 @@ class Forgets(Agent):
 
 
 class Replays(Agent):
-    """Tells its history when it is loaded."""
+    """Sends its history when it is loaded."""
 
     capabilities: ClassVar[Message] = {"loadSession": True}
 

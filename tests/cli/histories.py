@@ -7,7 +7,7 @@ from antiphon.duet.history import events
 from antiphon.duet.history.events import EndEvent, Event, PromptEvent
 from antiphon.protocol import v1
 from antiphon.store.schema import open_database
-from antiphon.store.sessions import ConversationStore, SessionStore
+from antiphon.store.sessions import EngineSessionStore, SessionStore
 
 AT = 1767323045.0
 """2026-01-02 03:04:05 UTC."""
@@ -48,7 +48,7 @@ def write(
     *,
     title: str | None = None,
     state: bytes = b"",
-    conversations: dict[str, str] | None = None,
+    engine_sessions: dict[str, str] | None = None,
     engine: str = "antiphon",
     client: str = "",
 ) -> None:
@@ -61,6 +61,6 @@ def write(
             await store.append(id, [each if isinstance(each, bytes) else events.pack(each) for each in history])
             await store.rename(id, title)
             await store.set_state(id, state)
-            await ConversationStore(database).set_conversations(id, conversations or {})
+            await EngineSessionStore(database).set_engine_sessions(id, engine_sessions or {})
 
     asyncio.run(put())

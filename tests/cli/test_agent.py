@@ -69,7 +69,7 @@ def test_initialize_is_answered_before_anything_heavy_is_imported(words: list[st
     assert done.stderr == b""
 
 
-def test_help_says_what_there_is() -> None:
+def test_help_lists_what_there_is() -> None:
     done = agent("--help")
     assert done.returncode == 0 and b"--engine" in done.stdout and b"demo" in done.stdout and done.stderr == b""
 
@@ -125,7 +125,7 @@ def test_a_login_is_for_one_engine() -> None:
 
 
 @pytest.mark.parametrize("closed", ["<&-", "</dev/null >&-"])
-def test_a_closed_stdin_or_stdout_is_no_traceback(closed: str) -> None:
+def test_a_closed_stdin_or_stdout_leaves_no_traceback(closed: str) -> None:
     command = f"exec {sys.executable} -m antiphon agent {closed}"
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=False, timeout=limit())
     assert done.returncode == 1 and b"Traceback" not in done.stderr and b"hint: " in done.stderr

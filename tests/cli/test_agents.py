@@ -1,4 +1,4 @@
-"""`antiphon agents` as somebody types it."""
+"""`antiphon agents` as a user types it."""
 
 import json
 import os
@@ -123,7 +123,7 @@ def test_check_prints_what_an_agent_can_do(place: Path) -> None:
     }
 
 
-def test_check_of_a_simple_agent_says_what_every_agent_can(place: Path) -> None:
+def test_check_of_a_simple_agent_lists_what_every_agent_can(place: Path) -> None:
     program(place / "bin", "gemini")
     shown = agents("check", "gemini").stdout.splitlines()
     assert shown[0].split() == ["name", "hello"] and shown[1].split() == ["version", "1.0"]
@@ -148,13 +148,13 @@ def test_check_as_json_has_the_capabilities_as_they_came(place: Path) -> None:
     ],
     ids=["dies", "silent", "cannot run"],
 )
-def test_check_of_what_is_no_agent_fails_with_what_to_do(place: Path, script: str, words: str) -> None:
+def test_check_of_what_is_not_an_agent_fails_with_what_to_do(place: Path, script: str, words: str) -> None:
     program(place / "elsewhere", "broken", script.replace("\n", "\nPATH=/usr/bin:/bin\n", 1))
     own(place, f'[agents.broken]\ncommand = ["{place}/elsewhere/broken"]\n')
     assert words in refused("check", "broken", "--timeout", "1")
 
 
-def test_check_of_a_missing_agent_says_how_to_get_it(place: Path) -> None:
+def test_check_of_a_missing_agent_has_a_hint_how_to_get_it(place: Path) -> None:
     assert KNOWN["goose"].install in refused("check", "goose")
     assert "there are demo, antiphon, claude" in refused("check", "lute", status=2)
 
@@ -262,6 +262,6 @@ def test_words_it_does_not_know_end_in_a_hint(place: Path, words: tuple[str, ...
 
 
 @pytest.mark.parametrize("command", [(), ("check",), ("add",), ("remove",), ("registry",)])
-def test_help_says_what_there_is(command: tuple[str, ...]) -> None:
+def test_help_lists_what_there_is(command: tuple[str, ...]) -> None:
     done = agents(*command, "--help")
     assert done.returncode == 0 and done.stdout.startswith("usage: antiphon agents") and done.stderr == ""

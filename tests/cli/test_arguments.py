@@ -1,4 +1,4 @@
-"""Every command speaks one language: its errors, hints, suggestions, usage, defaults and JSON, found by walking all parsers."""
+"""Every command has the same form: its errors, hints, suggestions, usage, defaults and JSON, found by walking all parsers."""
 
 import argparse
 import json
@@ -208,7 +208,7 @@ VALUES = st.sampled_from(
 
 @given(st.data())
 @settings(max_examples=300 if not os.environ.get("ANTIPHON_EXAMPLES") else 100)
-def test_no_words_make_a_parser_do_anything_but_read_them_or_say_what_is_wrong(data: st.DataObject) -> None:
+def test_any_arguments_are_parsed_or_refused_with_an_error(data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(sorted(ALL)))
     known = [
         name for action in ALL[path]._actions for name in (*action.option_strings, *map(str, action.choices or ()))
@@ -293,7 +293,7 @@ def test_defaults_are_shown_in_one_way(path: tuple[str, ...]) -> None:
 
 
 @every
-def test_every_value_is_read_by_a_function_that_says_what_it_takes(path: tuple[str, ...]) -> None:
+def test_every_value_is_read_by_a_function_that_names_what_it_takes(path: tuple[str, ...]) -> None:
     for action in ALL[path]._actions:
         assert action.type not in (int, float), (path, action.option_strings)
 

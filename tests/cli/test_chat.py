@@ -50,7 +50,7 @@ def test_text_a_plan_an_edit_and_a_command_are_shown_as_they_happen(tmp_path: Pa
         assert "\n\nGo on with this session: antiphon chat --resume " in terminal.all
 
 
-def test_a_denied_call_is_not_made_and_a_stray_key_is_no_answer(tmp_path: Path) -> None:
+def test_a_denied_call_is_not_made_and_a_stray_key_is_not_an_answer(tmp_path: Path) -> None:
     with chat(tmp_path) as terminal:
         begin(terminal)
         terminal.ask(f"/run touch made{ENTER}", "Allow?")
@@ -71,7 +71,7 @@ def test_a_denied_call_is_not_made_and_a_stray_key_is_no_answer(tmp_path: Path) 
         assert "(cancelled)" not in terminal.all  # no is not an end of the turn
 
 
-def test_a_word_that_is_being_typed_when_the_question_comes_is_no_answer(tmp_path: Path) -> None:
+def test_a_word_that_is_being_typed_when_the_question_comes_is_not_an_answer(tmp_path: Path) -> None:
     with chat(tmp_path) as terminal:
         begin(terminal)
         terminal.ask(f"/run touch made{ENTER}yyyyyyy", "Allow?")
@@ -376,7 +376,7 @@ def test_an_agent_cannot_move_the_cursor(tmp_path: Path) -> None:
         assert "\x1b]0;owned" not in terminal.written
 
 
-def test_without_a_terminal_it_says_what_to_use(tmp_path: Path) -> None:
+def test_without_a_terminal_the_hint_names_what_to_use(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "antiphon", "chat"]
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False, timeout=limit()
@@ -419,7 +419,7 @@ def test_a_session_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
         assert terminal.all.count("/sessions lists them") == 2
 
 
-def test_a_prompt_with_a_wrong_path_comes_back_to_be_mended_at_its_end(tmp_path: Path) -> None:
+def test_a_prompt_with_a_wrong_path_comes_back_to_be_corrected_at_its_end(tmp_path: Path) -> None:
     with chat(tmp_path) as terminal:
         begin(terminal)
         terminal.ask(f"/echo @./nosuch.txt{ENTER}", "there is no file")
@@ -427,7 +427,7 @@ def test_a_prompt_with_a_wrong_path_comes_back_to_be_mended_at_its_end(tmp_path:
         terminal.ask(" and more", "@./nosuch.txt and more")
 
 
-def test_a_call_that_was_denied_says_so(tmp_path: Path) -> None:
+def test_a_denied_call_is_shown_as_denied(tmp_path: Path) -> None:
     with chat(tmp_path, "--deny", "Bash(touch *)") as terminal:
         begin(terminal)
         shown = terminal.ask(f"/run touch made{ENTER}", "You did not allow it")

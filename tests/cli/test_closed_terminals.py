@@ -115,7 +115,7 @@ WORDS: Final[dict[str, list[str]]] = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_an_interrupt_at_any_moment_is_no_traceback(command: str, tmp_path: Path) -> None:
+def test_an_interrupt_at_any_moment_leaves_no_traceback(command: str, tmp_path: Path) -> None:
     chance = random.Random(command)
     place = Place(tmp_path)
     for _ in range(4):
@@ -133,7 +133,7 @@ def test_an_interrupt_at_any_moment_is_no_traceback(command: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_an_interrupt_while_the_chat_is_loaded_is_no_traceback(seed: int, tmp_path: Path) -> None:
+def test_an_interrupt_while_the_chat_is_loaded_leaves_no_traceback(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     place, mark = Place(tmp_path), f"loading{os.getpid()}x{seed}"
     words = [sys.executable, "-m", "antiphon", "chat", "demo"]

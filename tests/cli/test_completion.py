@@ -117,7 +117,7 @@ def test_a_prompt_that_is_named_like_a_command_is_a_prompt(typed: Typed) -> None
     assert typed("run", "--agent", "agents", "--on-a") == ["--on-ask"]
 
 
-def test_nothing_that_a_config_file_says_is_run(typed: Typed, place: Path) -> None:
+def test_nothing_in_a_config_file_is_run(typed: Typed, place: Path) -> None:
     own(place, f'[agents."$(touch {place}/hit)"]\ncommand = ["x"]\n[agents."`touch {place}/hit`"]\ncommand = ["x"]\n')
     assert typed("agents", "check", "") == ["demo", *KNOWN]
     assert not (place / "hit").exists()
@@ -199,7 +199,7 @@ def test_words_it_does_not_know_end_in_a_hint(words: tuple[str, ...]) -> None:
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.splitlines()[-1].startswith("hint: ")
 
 
-def test_help_says_how_each_shell_is_set_up() -> None:
+def test_help_shows_how_each_shell_is_set_up() -> None:
     command = [sys.executable, "-m", "antiphon", "completion", "--help"]
     done = subprocess.run(command, capture_output=True, check=True, encoding="utf-8", timeout=limit())
     assert all(f"antiphon completion {shell}" in done.stdout for shell in SHELLS)

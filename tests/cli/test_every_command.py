@@ -184,7 +184,7 @@ PRINTS = [
 """Commands that write to stdout what would be lost."""
 
 SPEAKS = ["agent", "record", "replay"]
-"""Commands that speak ACP on stdin and stdout, and start with neither closed."""
+"""Commands that use ACP on stdin and stdout, and start with neither closed."""
 
 OTHERWISE: dict[str, dict[int, list[str]]] = {
     "a full disk on stdout": {1: PRINTS},
@@ -352,7 +352,7 @@ MISTAKES: dict[str, list[tuple[str, ...]]] = {
         ("inspect", BYTES), ("replay", BYTES), (BYTES,),
     ],
 }  # fmt: skip
-"""What is wrong → every command that can be told it. All of them end with 2."""
+"""What is wrong → every command that can be given it. All of them end with 2."""
 
 
 @pytest.mark.slow

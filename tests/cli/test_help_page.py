@@ -17,7 +17,7 @@ def flat(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_page_says_what_the_command_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_has_what_the_command_prints(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     from help_page import help_of  # type: ignore[import-not-found,unused-ignore] # a script beside the package
 

@@ -1,4 +1,4 @@
-"""`antiphon chat` and `antiphon run` with our own agent, which joins the engines: who answers if nobody was chosen, and which session."""
+"""`antiphon chat` and `antiphon run` with our own agent, which joins the engines: which agent answers by default, and in which session."""
 
 import json
 import subprocess
@@ -55,7 +55,7 @@ def edited(place: Place, text: str) -> str:
 
 
 def opened(place: Place, name: str | None, *command: str) -> tuple[str, list[str]]:
-    """A client of this name opens a new session: its id, and what it is told that the user said before."""
+    """A client of this name opens a new session: its id, and the earlier prompts that it is sent."""
     words = [sys.executable, "-m", "antiphon", *(command or ("agent",))]
     env = {key: value for key, value in place.env.items() if key != "ANTIPHON_AUTO_RESUME"}
     with subprocess.Popen(
@@ -79,7 +79,7 @@ def opened(place: Place, name: str | None, *command: str) -> tuple[str, list[str
             message = json.loads(line)
             if message.get("id") == 1:
                 id = message["result"]["sessionId"]
-                ask(2, "session/list")  # what was said before is told right after the answer, and so before this one's
+                ask(2, "session/list")  # the history is sent right after the response, and so before this one's
             update = message.get("params", {}).get("update", {})
             if update.get("sessionUpdate") == "user_message_chunk":
                 texts.append(update["content"]["text"])
@@ -238,7 +238,7 @@ def _sessions(place: Place) -> str:
     return ",".join(done.stdout.decode().splitlines())
 
 
-# Who answers if nobody was chosen.
+# The default agent.
 
 
 def chosen(settings: Settings | None = None, agent: str | None = None) -> str:

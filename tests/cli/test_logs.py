@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from antiphon.cli import logs
 from antiphon.cli.logs import log_file, logging_to_file
-from antiphon.connection.reports import REPORTS_LOGGED, HandlerFailed, Mended, Report, ReportLog
+from antiphon.connection.reports import REPORTS_LOGGED, HandlerFailed, LenientlyRead, Report, ReportLog
 from antiphon.rpc.envelope import Noise
 from tests.cli import agents
 from tests.cli.program import Place
@@ -47,7 +47,7 @@ def logged(reports: list[Report]) -> list[str]:
 
 KINDS: dict[str, Report] = {
     "noise": Noise(b"debug"),
-    "mended": Mended("session/update", ("a rule",)),
+    "leniently read": LenientlyRead("session/update", ("a rule",)),
     "failed": HandlerFailed("session/prompt", ValueError("x")),
 }
 

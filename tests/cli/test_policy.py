@@ -95,7 +95,9 @@ def write_config(folder: Path, text: str) -> None:
         (("run_shell_command", "ls"), "ask"),
     ],
 )
-def test_explain_says_the_verdict_then_the_rule_then_why(policy: Policy, words: tuple[str, ...], verdict: str) -> None:
+def test_explain_prints_the_verdict_then_the_rule_then_why(
+    policy: Policy, words: tuple[str, ...], verdict: str
+) -> None:
     status, data, printed = policy("explain", *words)
     lines = data.splitlines()
     assert (status, lines[0], printed) == (0, verdict, "")
@@ -294,7 +296,7 @@ def test_explain_suggests_near_names(policy: Policy, name: str, meant: str) -> N
     )
 
 
-def test_explain_says_when_a_name_is_taken_for_a_tool_of_the_agents_own(policy: Policy) -> None:
+def test_explain_notes_when_a_name_is_taken_for_a_tool_of_the_agents_own(policy: Policy) -> None:
     status, data, printed = policy("explain", "Deploy", "{}")
     assert status == 0 and data.startswith("ask") and "a tool of the agent's own" in printed
     assert policy("explain", "Edits", '{"path": "x"}')[0] == 0
@@ -302,7 +304,7 @@ def test_explain_says_when_a_name_is_taken_for_a_tool_of_the_agents_own(policy: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("agent", ["demo", pytest.param("antiphon", marks=pytest.mark.prove)])
-def test_the_log_says_who_decided(tmp_path: Path, agent: str) -> None:
+def test_the_log_has_who_decided(tmp_path: Path, agent: str) -> None:
     """Every way in which a decision about one edit comes about, with an agent alone and behind the joint agent. `user` is a person."""
     place = Place(tmp_path)
     place.configure('[duet]\nengines = ["demo"]\n')

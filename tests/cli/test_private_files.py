@@ -37,7 +37,7 @@ KEEPING = [
 
 
 def not_private(top: Path) -> list[str]:
-    """What somebody else could read, list or change below a directory, and the directory itself."""
+    """What other users could read, list or change below a directory, and the directory itself."""
     found = [top, *top.rglob("*")]
     wrong = []
     for path in found:

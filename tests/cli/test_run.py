@@ -155,7 +155,7 @@ def test_why_the_turn_ended_is_the_exit_status(reason: str, status: int, place: 
     assert (f"stopped: {reason}" in done.err) == (status != 0)
 
 
-def test_a_failed_turn_ends_with_1_and_says_why(place: Place) -> None:
+def test_a_failed_turn_ends_with_1_and_a_reason(place: Place) -> None:
     done = place.run("x", "--agent", place.agent(agents.Fails))
     assert (done.status, done.out) == (1, "I begin\n")
     assert "error: the model is tired\nhint: " in done.err and "hint: " in done.err
@@ -230,9 +230,9 @@ def test_words_and_notes_in_one_log_are_lines_of_their_own(place: Place) -> None
     assert "You did not allow it, so nothing was done." in lines and "✗ Edit notes.txt (denied)" in lines
 
 
-def test_5_says_more_than_why_the_turn_ended(place: Place) -> None:
+def test_status_5_counts_before_the_stop_reason(place: Place) -> None:
     assert place.run("/edit notes.txt", "--on-ask", "deny").status == 5
-    assert place.run("/edit notes.txt", "--deny", "Edit").status == 0  # a rule decided, nobody had to be asked
+    assert place.run("/edit notes.txt", "--deny", "Edit").status == 0  # a rule decided, so the user was not asked
 
 
 def test_on_ask_fail_ends_the_turn_with_1(place: Place) -> None:
@@ -304,7 +304,7 @@ def test_the_log_has_no_prompts_and_no_secrets(place: Place) -> None:
     assert "[debug] using key ***" in loud.err and "hunter2" not in loud.err
 
 
-def test_a_state_directory_that_cannot_be_used_is_no_reason_to_fail(place: Place) -> None:
+def test_a_state_directory_that_cannot_be_used_is_not_a_reason_to_fail(place: Place) -> None:
     place.state.write_text("a file", encoding="utf-8")
     done = place.run("/think of it", "--agent", place.agent(agents.TakesTextOnly))
     assert (done.status, done.out) == (0, "text\n") and "Traceback" not in done.err
@@ -319,7 +319,7 @@ def test_help_fits_the_terminal(words: tuple[str, ...], place: Place) -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-def test_quiet_still_says_what_does_not_count(place: Place) -> None:
+def test_quiet_still_prints_what_does_not_count(place: Place) -> None:
     (place.cwd / ".antiphon").mkdir()
     (place.cwd / ".antiphon" / "config.toml").write_text('[policy]\nallow = ["Edit"]\n', encoding="utf-8")
     done = place.run("--quiet", "/echo la")

@@ -81,7 +81,7 @@ def test_the_schema_in_the_docs_is_that_of_the_code() -> None:
         {"type": "message", "text": "", "more": 1},
     ],
 )
-def test_what_is_no_event_does_not_fit(broken: dict[str, Any]) -> None:
+def test_what_is_not_an_event_does_not_fit(broken: dict[str, Any]) -> None:
     assert not fits(broken, SCHEMA)
 
 

@@ -28,7 +28,7 @@ ENDS = {"end_turn": 0, "refusal": 3, "max_tokens": 4, "max_turn_requests": 4, "c
 @pytest.mark.parametrize(
     ("reason", "denied", "half"), [*product(ENDS, (False, True), (False, True))], ids=lambda each: str(each)
 )
-def test_a_denial_says_more_than_the_stop_reason_and_half_a_failure_is_never_a_success(
+def test_a_denial_counts_before_the_stop_reason_and_half_a_failure_is_never_a_success(
     reason: str, denied: bool, half: bool
 ) -> None:
     status = status_of(v1.StopReason(reason), denied=denied, half_failed=half)
@@ -88,7 +88,7 @@ def test_the_last_message_of_each_engine_is_whole_and_has_its_name(
 
 
 @given(MESSAGES, st.booleans())
-def test_every_event_says_which_engine_it_comes_from(messages: list[tuple[str, list[str]]], ids: bool) -> None:
+def test_every_event_names_its_engine(messages: list[tuple[str, list[str]]], ids: bool) -> None:
     out = io.BytesIO()
     printer = JsonPrinter(out.write)
     updates = [each for each in updates_of(messages, ids) if isinstance(each, v1.AgentMessageChunk)]

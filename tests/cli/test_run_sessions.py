@@ -40,7 +40,7 @@ def test_a_session_is_resumed_by_its_id(place: Place) -> None:
     assert gone.status == 2 and gone.out == "" and "has no session `no-such-id`\n" in gone.err
 
 
-def test_a_name_whose_session_is_gone_gets_a_new_one_and_says_so(place: Place) -> None:
+def test_a_name_whose_session_is_gone_gets_a_new_one_with_a_warning(place: Place) -> None:
     words = ("hi", "--agent", place.agent(agents.Forgets), "--session", "work")
     assert place.run(*words).err == ""
     again = place.run(*words)

@@ -44,7 +44,7 @@ def test_a_signal_cancels_the_turn(number: signal.Signals, place: Place) -> None
     program.send_signal(number)
     done = ended(program)
     assert done.status == 130 and "cancelling" in done.err and "stopped: cancelled" in done.err
-    assert "▸ Work" in done.err  # what was not finished is told
+    assert "▸ Work" in done.err  # what was not finished is shown
     assert place.received[-1] == "session/cancel"
 
 

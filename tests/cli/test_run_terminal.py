@@ -85,7 +85,7 @@ def test_a_no_is_a_no_and_ends_with_0(answer: str, place: Place) -> None:
     assert status == 0 and "You did not allow it, so nothing was done." in text and not (place.cwd / "x").exists()
 
 
-def test_what_is_no_answer_is_asked_again(place: Place) -> None:
+def test_what_is_not_an_answer_is_asked_again(place: Place) -> None:
     with place.terminal("/run touch x", "--agent", "demo") as terminal:
         terminal.wait_for("Allow?")
         terminal.type("what?\ny\n")
@@ -105,7 +105,7 @@ def test_always_is_remembered_for_the_project(place: Place) -> None:
     assert place.run("/run touch y").status == 5  # nothing wider than what was shown
 
 
-def test_what_was_typed_before_the_question_is_no_answer(place: Place) -> None:
+def test_what_was_typed_before_the_question_is_not_an_answer(place: Place) -> None:
     with place.terminal("/limit 1 echo one; sleep 0.3; echo two", "--allow", "Bash", "--agent", "demo") as terminal:
         terminal.finish()
     with place.terminal("/run touch x", "--agent", "demo") as terminal:
@@ -200,13 +200,13 @@ def test_a_prompt_on_stdin_leaves_the_terminal_to_be_asked_on(place: Place) -> N
     assert status == 0 and (place.cwd / "x").exists()
 
 
-def test_without_a_prompt_it_says_so(place: Place) -> None:
+def test_without_a_prompt_it_is_an_error(place: Place) -> None:
     with place.terminal() as terminal:
         status, text = terminal.finish()
     assert status == 2 and "error: there is no prompt" in text and "hint: " in text
 
 
-def test_lines_are_cut_to_the_screen_and_the_demo_says_what_it_is(place: Place) -> None:
+def test_lines_are_cut_to_the_screen_and_a_note_names_the_demo(place: Place) -> None:
     with place.terminal(f"/run echo {'x' * 200}", "--on-ask", "allow") as terminal:
         _, text = terminal.finish()
     calls = [line for line in text.splitlines() if "Run `echo" in line]

@@ -59,7 +59,7 @@ def two(home: Path) -> None:
             ended(),
         ],
         state=b'{"route":"duet","other":1}',
-        conversations={"codex": "2", "claude": "1"},
+        engine_sessions={"codex": "2", "claude": "1"},
     )
 
 
@@ -239,7 +239,7 @@ def test_hits_are_coloured_on_a_terminal_and_json_for_programs(home: Path, tmp_p
 # delete
 
 
-def test_deleting_asks_first_and_says_what_stays(home: Path, tmp_path: Path, sessions: Sessions) -> None:
+def test_deleting_asks_first_and_names_what_stays(home: Path, tmp_path: Path, sessions: Sessions) -> None:
     two(home)
     status, _, err = sessions("delete", "last")
     assert (

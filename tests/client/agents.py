@@ -24,14 +24,14 @@ AT_ONCE = Retry((0, 0, 0, 0))
 
 
 class Scripted:
-    """A program of `tests.client.deviations` or `troubles`, and what it heard so far."""
+    """A program of `tests.client.deviations` or `troubles`, and what it received so far."""
 
     def __init__(self, kind: type[Agent], folder: Path) -> None:
         self.log = folder / "heard.log"
         self.command = [sys.executable, "-S", "-m", kind.__module__, kind.__name__, str(self.log)]
 
     @property
-    def heard(self) -> list[str]:
+    def received(self) -> list[str]:
         return self.log.read_text(encoding="utf-8").splitlines()
 
     def connect(self, **options: Any) -> AbstractAsyncContextManager[ConnectedAgent]:

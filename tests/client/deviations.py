@@ -70,7 +70,7 @@ class VendorMethods(Agent):
 
 
 class EarlyUpdates(Agent):
-    """Tells of a session before the client knows its id; replays a fork's history before the fork's answer."""
+    """Sends updates of a session before the client knows its id; replays a fork's history before the fork's answer."""
 
     capabilities: ClassVar[Message] = {"sessionCapabilities": {"fork": {}}}
 

@@ -1,6 +1,6 @@
 """A small agent written in raw JSON lines, with only the standard library, so that it starts fast and can misbehave as it likes.
 
-`Agent` behaves; `tests.client.deviations` and `tests.client.troubles` have the subclasses that do not. A log file gets a line for everything it hears.
+`Agent` behaves; `tests.client.deviations` and `tests.client.troubles` have the subclasses that do not. A log file gets a line for everything it receives.
 """
 
 import itertools
@@ -24,7 +24,7 @@ class Refusal(Exception):
 
 
 class Agent:
-    """Opens sessions, says back what it is told."""
+    """Opens sessions and repeats each prompt."""
 
     version: int = 1
     capabilities: ClassVar[Message] = {}

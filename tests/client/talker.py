@@ -24,7 +24,7 @@ def chunk(text: str, message_id: str | None = None) -> v1.AgentMessageChunk:
 
 
 class Talker:
-    """Says these things in each turn, and remembers what it was told."""
+    """Says these things in each turn, and remembers what it was sent."""
 
     def __init__(self, *updates: v1.Update) -> None:
         self.router = Router()
@@ -44,14 +44,14 @@ class Talker:
         self.router.on_request(call, answer)
         return asked
 
-    async def tell(self, session_id: str, *updates: v1.Update) -> None:
+    async def send(self, session_id: str, *updates: v1.Update) -> None:
         assert self.connection is not None
         for update in updates:
             await self.connection.notify(m.SESSION_UPDATE, v1.SessionUpdate(session_id, update))
 
     async def prompt(self, asked: v1.Prompt) -> v1.PromptResult:
         self.prompts.append(asked.prompt)
-        await self.tell(asked.session_id, *self.updates)
+        await self.send(asked.session_id, *self.updates)
         return END
 
     @asynccontextmanager

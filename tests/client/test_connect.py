@@ -53,12 +53,12 @@ async def test_an_address_that_is_none_or_has_a_password_is_refused_without_it(a
 
 
 @pytest.mark.parametrize("target", ["lute", "echo hello"])
-async def test_a_name_that_is_no_agent_is_refused_with_a_hint(target: str) -> None:
+async def test_a_name_that_is_not_an_agent_is_refused_with_a_hint(target: str) -> None:
     said = await refused(target)
     assert f"`{target}`" in said and "list of the words" in said
 
 
-async def test_what_is_no_target_at_all_is_refused() -> None:
+async def test_what_is_not_a_target_at_all_is_refused() -> None:
     targets: list[object] = [[], None, b"agent", 7]
     for target in targets:
         assert "a list of the words of its command" in await refused(target)
@@ -74,7 +74,7 @@ async def test_a_program_that_is_not_there_is_named() -> None:
             pass
 
 
-async def test_a_program_that_is_no_agent_is_not_tried_again() -> None:
+async def test_a_program_that_is_not_an_agent_is_not_tried_again() -> None:
     with pytest.raises(ProcessDied, match="sorry"):
         async with connect([sys.executable, "-c", "import sys; sys.exit('sorry')"]):
             pass
@@ -111,10 +111,10 @@ async def test_an_agent_that_was_closed_is_not_started_again(tmp_path: Path) -> 
             await session.prompt("hi")
         with pytest.raises(AcpError, match="closed"):
             await agent.new_session()
-    assert script.heard.count("started") == 1
+    assert script.received.count("started") == 1
 
 
-async def test_a_transport_whose_other_end_is_gone_is_no_agent() -> None:
+async def test_a_transport_whose_other_end_is_gone_is_not_an_agent() -> None:
     near, far = memory_pair()
     await far.close()
     with pytest.raises(ConnectionClosed):

@@ -27,7 +27,7 @@ async def test_the_model_can_be_set_by_the_method_that_no_schema_has_any_more(tm
         assert session.models is not None and session.models.current_model_id == "small"
         await session.set_model("big")
         assert session.models.current_model_id == "big"
-    assert "model big" in script.heard
+    assert "model big" in script.received
 
 
 async def test_what_only_the_unstable_schema_has_is_understood(tmp_path: Path) -> None:
@@ -51,14 +51,14 @@ async def test_unknown_requests_are_refused_and_unknown_notifications_passed_ove
     async with asyncio.timeout(limit()), Scripted(d.VendorMethods, tmp_path).connect() as agent:
         session = await agent.new_session()
         assert await session.prompt("hi").text() == "-32601"
-        assert agent.connection.counts["Unheard"] == 2
+        assert agent.connection.counts["Unhandled"] == 2
 
 
 async def test_updates_before_the_session_is_known_reach_it_in_order(tmp_path: Path) -> None:
-    heard: list[v1.Update] = []
+    received: list[v1.Update] = []
     async with asyncio.timeout(limit()), Scripted(d.EarlyUpdates, tmp_path).connect() as agent:
-        session = await agent.new_session(on_update=heard.append)
-        assert [type(update) for update in heard] == [v1.AvailableCommandsUpdate, v1.UsageUpdate]
+        session = await agent.new_session(on_update=received.append)
+        assert [type(update) for update in received] == [v1.AvailableCommandsUpdate, v1.UsageUpdate]
         assert session.commands is not None and [command.name for command in session.commands] == ["x"]
         fork = await agent.fork_session(session.id)
         assert fork.transcript.plain() == "> hi\nhello"
@@ -122,7 +122,7 @@ async def test_an_agent_may_read_its_instructions_before_it_answers_session_new(
     script = Scripted(d.ReadsEarly, tmp_path)
     async with asyncio.timeout(limit()), script.connect() as agent:
         await agent.new_session(tmp_path)
-    assert "read be kind" in script.heard
+    assert "read be kind" in script.received
 
 
 async def test_ways_to_sign_in_that_we_did_not_ask_for_are_offered_all_the_same(tmp_path: Path) -> None:
@@ -138,19 +138,19 @@ async def test_ways_to_sign_in_that_we_did_not_ask_for_are_offered_all_the_same(
             await agent.authenticate("tty")
         await agent.authenticate("key")
         assert (await agent.new_session()).id
-    assert script.heard.count("session/new") == 2
+    assert script.received.count("session/new") == 2
 
 
-async def test_a_change_of_mode_told_as_text_outside_of_turns_is_heard(tmp_path: Path) -> None:
-    heard: list[v1.Update] = []
+async def test_a_change_of_mode_that_is_sent_as_text_between_turns_is_followed(tmp_path: Path) -> None:
+    received: list[v1.Update] = []
     async with asyncio.timeout(limit()), Scripted(d.ModeAsText, tmp_path).connect() as agent:
-        session = await agent.new_session(on_update=heard.append)
+        session = await agent.new_session(on_update=received.append)
         await session.set_mode("plan")
         assert session.modes is not None and session.modes.current_mode_id == "plan"
-        assert session.transcript.plain() == "[MODE_UPDATE] plan" and len(heard) == 1
+        assert session.transcript.plain() == "[MODE_UPDATE] plan" and len(received) == 1
 
 
-async def test_odd_codes_and_data_are_errors_that_say_what_they_hold(tmp_path: Path) -> None:
+async def test_odd_codes_and_data_are_errors_with_their_text(tmp_path: Path) -> None:
     async with asyncio.timeout(limit()), Scripted(d.OddCodes, tmp_path).connect() as agent:
         session = await agent.new_session()
         for said, code, data in (
@@ -166,7 +166,7 @@ async def test_odd_codes_and_data_are_errors_that_say_what_they_hold(tmp_path: P
         assert await turn.text() == "" and turn.result.stop_reason == v1.StopReason.END_TURN
 
 
-async def test_whatever_code_says_that_a_session_is_unknown_a_new_one_takes_its_place(tmp_path: Path) -> None:
+async def test_whatever_code_an_unknown_session_has_a_new_one_takes_its_place(tmp_path: Path) -> None:
     script = Scripted(d.ForgetsOpenly, tmp_path)
     async with asyncio.timeout(limit()), script.connect() as agent:
         session = await agent.new_session()
@@ -174,7 +174,7 @@ async def test_whatever_code_says_that_a_session_is_unknown_a_new_one_takes_its_
         [notice, said] = [update async for update in session.prompt("hi")]
         assert isinstance(notice, v1.NoticeUpdate) and notice.severity == v1.NoticeSeverity.WARNING
         assert isinstance(said, v1.AgentMessageChunk) and session.id != before
-    ways = [line for line in script.heard if line.startswith("session/")]
+    ways = [line for line in script.received if line.startswith("session/")]
     assert ways == [
         "session/new", "session/prompt", "session/resume", "session/load", "session/new", "session/prompt",
     ]  # fmt: skip
@@ -182,8 +182,8 @@ async def test_whatever_code_says_that_a_session_is_unknown_a_new_one_takes_its_
 
 async def test_a_live_session_that_cannot_be_loaded_again_lives_on(tmp_path: Path) -> None:
     async with asyncio.timeout(limit()), Scripted(d.LoadedAlready, tmp_path).connect() as agent:
-        heard: list[v1.Update] = []
-        session = await agent.new_session(on_update=heard.append)
+        received: list[v1.Update] = []
+        session = await agent.new_session(on_update=received.append)
         with pytest.raises(RequestRefused, match="already loaded"):
             await agent.load_session(session.id)
         assert await session.prompt("still here").text() == "still here"
@@ -214,7 +214,7 @@ async def test_errors_that_answer_nothing_are_passed_over(tmp_path: Path) -> Non
         assert agent.connection.counts["Stray"] == 2
 
 
-async def test_null_for_an_answer_means_nothing_to_tell(tmp_path: Path) -> None:
+async def test_null_for_an_answer_is_an_empty_result(tmp_path: Path) -> None:
     async with asyncio.timeout(limit()), Scripted(d.Nulls, tmp_path).connect() as agent:
         assert [info async for info in agent.list_sessions()] == []
         resumed = await agent.resume_session("old")
@@ -223,7 +223,7 @@ async def test_null_for_an_answer_means_nothing_to_tell(tmp_path: Path) -> None:
         await agent.delete_session("old")
 
 
-async def test_a_setting_follows_although_the_agent_does_not_say_how_it_stands(tmp_path: Path) -> None:
+async def test_a_setting_follows_although_the_agent_does_not_send_its_value(tmp_path: Path) -> None:
     async with asyncio.timeout(limit()), Scripted(d.Nulls, tmp_path).connect() as agent:
         session = await agent.new_session()
         await session.set_config_option("speed", "fast")

@@ -11,7 +11,7 @@ from antiphon.client.files import Files
 from antiphon.errors import Code, RequestError
 from antiphon.local.files import Roots
 from antiphon.protocol import v1
-from tests.local.places import SECRET, as_nobody, trapped
+from tests.local.places import SECRET, as_unknown_user, trapped
 
 
 @pytest.fixture
@@ -60,9 +60,9 @@ async def test_outside_the_roots_is_refused_alike_whether_there_is_a_file_or_not
 
 
 @pytest.mark.parametrize(
-    ("path", "words"), [("sub", "folder"), ("pipe", "pipe"), ("binary", "binary"), ("loop", "circles")]
+    ("path", "words"), [("sub", "directory"), ("pipe", "pipe"), ("binary", "binary"), ("loop", "loop of links")]
 )
-async def test_what_is_no_text_file_is_refused_with_a_reason(root: Path, path: str, words: str) -> None:
+async def test_what_is_not_a_text_file_is_refused_with_a_reason(root: Path, path: str, words: str) -> None:
     os.mkfifo(root / "pipe")
     (root / "binary").write_bytes(b"\0\1\2")
     error = await refused_read(root, root / path)
@@ -75,7 +75,7 @@ async def test_a_relative_path_is_refused(root: Path) -> None:
 
 
 async def test_what_the_system_forbids_is_refused() -> None:
-    with as_nobody() as folder:
+    with as_unknown_user() as folder:
         (folder / "f").touch(0)
         error = await refused_read(folder, folder / "f")
     assert error.code == Code.INVALID_PARAMS and "permission denied" in error.message

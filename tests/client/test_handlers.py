@@ -122,7 +122,7 @@ async def test_questions_to_the_user_are_declined_without_a_handler() -> None:
         await asked_in_a_turn(FORM, elicitation=lambda _: "yes")
 
 
-async def test_a_finished_page_is_told() -> None:
+async def test_the_end_of_a_page_reaches_its_handler() -> None:
     talker = Talker()
     done: asyncio.Queue[str] = asyncio.Queue()
     asking = Elicitation(url=lambda _: v1.Accepted(), completed=done.put_nowait)
@@ -161,7 +161,7 @@ async def test_a_question_that_ignores_its_release_does_not_hold_up_the_answer()
         let_go.set()
 
 
-async def test_a_handler_is_told_all_that_is_known_of_the_call_and_the_transcript_keeps_the_order() -> None:
+async def test_a_handler_gets_all_that_is_known_of_the_call_and_the_transcript_keeps_the_order() -> None:
     """Also when the announcement still waits to be read, as everything does that comes right before the question."""
     asked: list[v1.ToolCallPatch] = []
     place = v1.ToolLocation("/a.txt", 3)
@@ -172,10 +172,10 @@ async def test_a_handler_is_told_all_that_is_known_of_the_call_and_the_transcrip
         asked.append(request.tool_call)
         return True
 
-    async def prompt(told: v1.Prompt) -> v1.PromptResult:
+    async def prompt(request: v1.Prompt) -> v1.PromptResult:
         assert agent_side.connection is not None
-        await agent_side.tell(told.session_id, *agent_side.updates)
-        question = v1.RequestPermission(told.session_id, v1.ToolCallPatch("t"), ALL.options)
+        await agent_side.send(request.session_id, *agent_side.updates)
+        question = v1.RequestPermission(request.session_id, v1.ToolCallPatch("t"), ALL.options)
         await agent_side.connection.request(m.REQUEST_PERMISSION, question)
         return END
 

@@ -1,4 +1,4 @@
-"""Agents that number their calls anew, forget sessions in the middle, and talk on while a turn is cancelled."""
+"""Agents that number their calls anew, forget sessions in the middle, and keep sending while a turn is cancelled."""
 
 import asyncio
 import sys
@@ -45,10 +45,10 @@ async def test_a_question_is_not_answered_with_the_facts_of_an_earlier_call_of_t
 async def test_a_prompt_is_not_sent_again_once_the_agent_asked_for_anything() -> None:
     talker = Talker()
 
-    async def prompt(told: v1.Prompt) -> v1.PromptResult:
-        talker.prompts.append(told.prompt)
+    async def prompt(request: v1.Prompt) -> v1.PromptResult:
+        talker.prompts.append(request.prompt)
         assert talker.connection is not None
-        await talker.connection.request(m.REQUEST_PERMISSION, asking(told.session_id))
+        await talker.connection.request(m.REQUEST_PERMISSION, asking(request.session_id))
         raise RequestError(Code.SESSION_EXPIRED, "Session expired")
 
     talker.router.on_request(m.PROMPT, prompt)
@@ -63,11 +63,11 @@ async def test_what_an_agent_sends_after_a_cancel_reaches_a_consumer_that_still_
     talker, cancelled = Talker(), asyncio.Event()
     talker.router.on_notice(m.CANCEL, lambda _: cancelled.set())
 
-    async def prompt(told: v1.Prompt) -> v1.PromptResult:
-        await talker.tell(told.session_id, chunk("before"))
+    async def prompt(request: v1.Prompt) -> v1.PromptResult:
+        await talker.send(request.session_id, chunk("before"))
         await cancelled.wait()
         for number in range(10):
-            await talker.tell(told.session_id, chunk(f" {number}"))
+            await talker.send(request.session_id, chunk(f" {number}"))
             await asyncio.sleep(0)  # each in a turn of the loop of its own
         return CANCELLED
 
@@ -93,17 +93,17 @@ async def test_the_first_question_of_the_next_turn_is_asked_though_the_last_one_
     asked: list[str] = []
     talker.router.on_notice(m.CANCEL, lambda _: cancelled.set())
 
-    async def prompt(told: v1.Prompt) -> v1.PromptResult:
-        talker.prompts.append(told.prompt)
+    async def prompt(request: v1.Prompt) -> v1.PromptResult:
+        talker.prompts.append(request.prompt)
         if len(talker.prompts) == 1:
-            await talker.tell(told.session_id, chunk("one"))
+            await talker.send(request.session_id, chunk("one"))
             await cancelled.wait()
             await second.wait()
             return CANCELLED
         second.set()
         assert talker.connection is not None
         # In one breath with the answer of the first turn, which leaves when its handler next runs.
-        answer = await talker.connection.request(m.REQUEST_PERMISSION, asking(told.session_id))
+        answer = await talker.connection.request(m.REQUEST_PERMISSION, asking(request.session_id))
         asked.append(str(answer.outcome))
         return END
 
@@ -141,7 +141,7 @@ def test_a_handler_of_updates_that_asks_the_agent_is_refused_and_not_stuck(tmp_p
                 failures.append(error)
 
         session = agent.new_session(tmp_path, on_update=on_update)
-        session.set_mode("plan")  # the settings that change with it are told after the answer
+        session.set_mode("plan")  # the settings that change with it are sent after the response
         with session.prompt("/echo hello") as turn:
             assert turn.text() == "hello"
         assert list(agent.list_sessions())

@@ -64,11 +64,11 @@ async def test_both_sides_send_and_handle_extension_requests_and_notifications()
         answer = await turn.session.client.request_extension("_test/colour")
         await turn.say(answer["colour"])
 
-    async def told(params: Any) -> None:
+    async def notified(params: Any) -> None:
         seen.append(params)
         noted.set()
 
-    extensions = {"_test/colour": lambda _: {"colour": "green"}, "_test/seen": told}
+    extensions = {"_test/colour": lambda _: {"colour": "green"}, "_test/seen": notified}
     async with connect(agent, extensions=extensions) as connected:
         await connected.notify_extension("_test/note", [1])
         assert await connected.request_extension("_test/double", {"number": 21}) == {"twice": 42}
@@ -81,7 +81,7 @@ async def test_both_sides_send_and_handle_extension_requests_and_notifications()
         with pytest.raises(LocalProtocolError, match="begin with `_`"):
             await connected.request_extension("session/new")
     with pytest.raises(LocalProtocolError, match="name of the protocol"):
-        await connect(agent, extensions={"session/update": told})
+        await connect(agent, extensions={"session/update": notified})
 
 
 async def test_meta_of_a_session_and_of_a_prompt_reaches_the_agent() -> None:
@@ -119,7 +119,7 @@ def asks() -> Agent:
 
 
 @pytest.mark.parametrize("slow", [False, True])
-async def test_a_permission_request_is_no_update_for_the_consumer_of_a_turn(slow: bool) -> None:
+async def test_a_permission_request_is_not_an_update_for_the_consumer_of_a_turn(slow: bool) -> None:
     asked = asyncio.Event()
 
     def permit(request: v1.RequestPermission) -> str:

@@ -133,7 +133,7 @@ class User:
         self.world = world
         self.agent = agent
         self.sessions: list[ClientSession] = []
-        self.heard: dict[str, list[str]] = {}
+        self.received: dict[str, list[str]] = {}
         self.whole: set[str] = set()
         self.held: list[Any] = []
         self.number = 0
@@ -145,7 +145,7 @@ class User:
 
     def note(self, name: str, update: v1.Update) -> None:
         if isinstance(update, v1.AgentMessageChunk) and isinstance(update.content, v1.TextBlock):
-            self.heard.setdefault(name, []).append(update.content.text)
+            self.received.setdefault(name, []).append(update.content.text)
 
     async def iterate(self) -> None:
         name, turn = self.prompt()
@@ -221,9 +221,9 @@ async def client(world: World) -> None:
 
     def in_order() -> None:
         for user in users:
-            for name, heard in user.heard.items():
-                assert heard == said.get(name, [])[: len(heard)], name
-                assert name not in user.whole or heard == said.get(name, []), name
+            for name, received in user.received.items():
+                assert received == said.get(name, [])[: len(received)], name
+                assert name not in user.whole or received == said.get(name, []), name
             for session in user.sessions:
                 assert not session._inbox.turns, "a turn that is not read and never ended"
                 assert not session._questions._open
@@ -253,9 +253,9 @@ def test_every_verb_of_a_client_ends_and_no_update_is_lost_however_it_ends() -> 
 
 
 async def relayed(world: World) -> None:
-    """Sessions that are listened to, listened to anew and closed: what is told is in order, and a closed one is not kept."""
+    """Sessions that are listened to, listened to anew and closed: what is sent is in order, and a closed one is not kept."""
     near, far = memory_pair()
-    early, told = EarlyUpdates(), dict[str, list[str]]()
+    early, delivered = EarlyUpdates(), dict[str, list[str]]()
     router = Router()
     router.on_notice(m.SESSION_UPDATE, early.keep)
     agent, connection = Connection(far, version=V1), Connection(near, router, version=V1)
@@ -270,15 +270,15 @@ async def relayed(world: World) -> None:
             await world.pause()
 
     async def listen(id: str) -> None:
-        heard = told.setdefault(id, [])
+        received = delivered.setdefault(id, [])
 
-        async def tell(update: v1.Update) -> None:
+        async def send(update: v1.Update) -> None:
             assert isinstance(update, v1.AgentMessageChunk) and isinstance(update.content, v1.TextBlock)
-            heard.append(update.content.text[0])
+            received.append(update.content.text[0])
             await world.pause()
 
         for _ in range(world.random.randint(1, 2)):
-            listener = await life.listen(id, tell)
+            listener = await life.listen(id, send)
             await world.pause(20)
             await listener.drained()
             if world.random.random() < 0.7:
@@ -286,8 +286,8 @@ async def relayed(world: World) -> None:
 
     def nothing_kept() -> None:
         assert not life._listeners and not connection.inbox.buffered
-        for heard in told.values():
-            assert heard == sorted(heard)
+        for received in delivered.values():
+            assert received == sorted(received)
 
     world.finally_(nothing_kept)
     ids = [f"s{number}" for number in range(3)]

@@ -42,7 +42,7 @@ MODE = v1.SelectConfig(
 )
 
 
-async def test_a_session_is_opened_where_we_are_or_where_it_is_told(tmp_path: Path) -> None:
+async def test_a_session_is_opened_in_the_current_or_the_given_directory(tmp_path: Path) -> None:
     talker = Talker()
     asked = talker.answers(m.NEW_SESSION, v1.NewSessionResult("s"))
     server = v1.StdioServer("mcp", "run", [], [])
@@ -88,14 +88,14 @@ async def test_loading_replays_the_history_into_the_transcript_and_to_on_update(
     talker = Talker()
 
     async def load(asked: v1.LoadSession) -> v1.LoadSessionResult:
-        await talker.tell(asked.session_id, v1.UserMessageChunk(v1.TextBlock("hi")), chunk("hello"))
+        await talker.send(asked.session_id, v1.UserMessageChunk(v1.TextBlock("hi")), chunk("hello"))
         return v1.LoadSessionResult(modes=MODES)
 
     talker.router.on_request(m.LOAD_SESSION, load)
-    heard: list[v1.Update] = []
+    received: list[v1.Update] = []
     async with talker.connect(EVERYTHING) as agent:
-        session = await agent.load_session("old", on_update=heard.append)
-        assert (session.id, session.modes, len(heard)) == ("old", MODES, 2)
+        session = await agent.load_session("old", on_update=received.append)
+        assert (session.id, session.modes, len(received)) == ("old", MODES, 2)
         assert session.transcript.plain() == "> hi\nhello"
 
 
@@ -224,16 +224,16 @@ async def test_files_and_terminals_work_inside_the_sessions_directories(tmp_path
     (tmp_path / "in").write_text("inside", encoding="utf-8")
     here = os.path.realpath(tmp_path)  # noqa: ASYNC240 - before anything runs
     talker = Talker()
-    told: list[object] = []
+    outputs: list[object] = []
 
     async def prompt(asked: v1.Prompt) -> v1.PromptResult:
         assert talker.connection is not None
         request, session = talker.connection.request, asked.session_id
-        told.append((await request(m.READ_TEXT_FILE, v1.ReadTextFile(session, str(tmp_path / "in")))).content)
+        outputs.append((await request(m.READ_TEXT_FILE, v1.ReadTextFile(session, str(tmp_path / "in")))).content)
         await request(m.WRITE_TEXT_FILE, v1.WriteTextFile(session, str(tmp_path / "out"), "written"))
         terminal = (await request(m.CREATE_TERMINAL, v1.CreateTerminal(session, "pwd"))).terminal_id
         await request(m.WAIT_FOR_EXIT, v1.WaitForExit(session, terminal))
-        told.append((await request(m.TERMINAL_OUTPUT, v1.TerminalOutput(session, terminal))).output.strip())
+        outputs.append((await request(m.TERMINAL_OUTPUT, v1.TerminalOutput(session, terminal))).output.strip())
         for path in ("/etc/passwd", str(tmp_path / ".." / "x")):
             with pytest.raises(RequestRefused):
                 await request(m.READ_TEXT_FILE, v1.ReadTextFile(session, path))
@@ -246,7 +246,7 @@ async def test_files_and_terminals_work_inside_the_sessions_directories(tmp_path
         session = await agent.new_session(tmp_path)
         await session.prompt("hi")
         assert len(terminals) == 1
-    assert told == ["inside", here] and len(terminals) == 0
+    assert outputs == ["inside", here] and len(terminals) == 0
     assert await asyncio.to_thread((tmp_path / "out").read_text, encoding="utf-8") == "written"
 
 

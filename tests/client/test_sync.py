@@ -98,7 +98,7 @@ def test_ctrl_c_cancels_the_turn_and_the_session_goes_on(tmp_path: Path) -> None
         assert turn.result.stop_reason == v1.StopReason.CANCELLED
         session.cancel()
     never.set()
-    assert "outcome cancelled" in script.heard and "session/cancel" in script.heard
+    assert "outcome cancelled" in script.received and "session/cancel" in script.received
 
 
 def test_a_turn_left_by_break_is_cancelled(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_turn_left_by_break_is_cancelled(tmp_path: Path) -> None:
         turn = session.prompt("hi")
         next(turn)
         assert turn.cancel().stop_reason == v1.StopReason.CANCELLED
-    assert script.heard.count("session/cancel") == 2
+    assert script.received.count("session/cancel") == 2
 
 
 def test_every_verb_is_there(tmp_path: Path) -> None:

@@ -144,7 +144,9 @@ async def test_a_killed_command_keeps_its_terminal_and_output(terminals: Termina
     assert await finished(terminals, terminal) == ("SIGTERM", "", False)
 
 
-async def test_a_released_terminal_is_gone_and_who_waits_for_it_is_told(terminals: Terminals, tmp_path: Path) -> None:
+async def test_a_released_terminal_is_gone_and_requests_that_wait_for_it_fail(
+    terminals: Terminals, tmp_path: Path
+) -> None:
     terminal = await run(terminals, tmp_path, "sleep", "300")
     waiting = asyncio.ensure_future(terminals.wait_for_exit(v1.WaitForExit("s", terminal)))
     await asyncio.sleep(0)

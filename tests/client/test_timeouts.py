@@ -175,7 +175,7 @@ async def test_a_turn_that_takes_too_long_is_cancelled_and_the_next_one_works(tm
         again = session.prompt("cancelled")
         await anext(again)
         assert (await again.cancel()).stop_reason == v1.StopReason.CANCELLED
-    assert script.heard.count("session/cancel") == 2
+    assert script.received.count("session/cancel") == 2
 
 
 async def test_the_timeout_of_a_turn_counts_while_it_waits_to_be_sent_again() -> None:

@@ -29,20 +29,20 @@ async def test_an_agent_that_refuses_our_version_is_named(tmp_path: Path) -> Non
             pass
 
 
-async def test_lines_that_are_no_protocol_are_skipped_and_kept(tmp_path: Path) -> None:
+async def test_lines_that_are_not_protocol_are_skipped_and_kept(tmp_path: Path) -> None:
     async with asyncio.timeout(limit()), Scripted(t.Chatters, tmp_path).connect() as agent:
         session = await agent.new_session()
         assert await session.prompt("hi").text() == "hi"
         assert agent.connection.noise[0] == "[INFO] thinking …".encode()
 
 
-async def test_what_follows_the_answer_is_heard_outside_of_the_turn(tmp_path: Path) -> None:
-    heard: asyncio.Queue[v1.Update] = asyncio.Queue()
+async def test_what_follows_the_response_is_delivered_outside_of_the_turn(tmp_path: Path) -> None:
+    received: asyncio.Queue[v1.Update] = asyncio.Queue()
     async with asyncio.timeout(limit()), Scripted(t.TalksOn, tmp_path).connect() as agent:
-        session = await agent.new_session(on_update=heard.put_nowait)
+        session = await agent.new_session(on_update=received.put_nowait)
         assert await session.prompt("hi").text() == "hi"
-        assert isinstance(await heard.get(), v1.AgentMessageChunk)
-        assert await heard.get() == v1.CurrentModeUpdate("b")
+        assert isinstance(await received.get(), v1.AgentMessageChunk)
+        assert await received.get() == v1.CurrentModeUpdate("b")
         assert session.modes is not None and session.modes.current_mode_id == "b"
         assert [line for line in session.transcript.plain().splitlines() if line] == ["> hi", "hi", "by the way"]
 
@@ -66,7 +66,7 @@ async def test_a_cancelled_turn_ends_as_cancelled_however_the_agent_ends_it(tmp_
         await anext(second)
         await session.cancel()
         assert second.result.stop_reason == v1.StopReason.CANCELLED
-    assert script.heard.count("session/cancel") == 2
+    assert script.received.count("session/cancel") == 2
 
 
 async def test_an_agent_that_ignores_a_cancelled_turn_is_ended_and_started_again(tmp_path: Path) -> None:
@@ -78,7 +78,11 @@ async def test_an_agent_that_ignores_a_cancelled_turn_is_ended_and_started_again
         assert (await turn.cancel()).stop_reason == v1.StopReason.CANCELLED
         assert [update async for update in turn] == []
         assert await session.prompt("again").text() == "again"
-    assert script.heard.count("started") == 2 and "session/cancel" in script.heard and "session/resume" in script.heard
+    assert (
+        script.received.count("started") == 2
+        and "session/cancel" in script.received
+        and "session/resume" in script.received
+    )
 
 
 async def test_cancelling_the_task_cancels_the_turn(tmp_path: Path) -> None:
@@ -98,7 +102,7 @@ async def test_cancelling_the_task_cancels_the_turn(tmp_path: Path) -> None:
             await task
         await session.cancel()
         assert "failed" in session.transcript.plain()
-    assert script.heard.count("session/cancel") == 1
+    assert script.received.count("session/cancel") == 1
 
 
 async def test_a_turn_left_by_break_is_cancelled(tmp_path: Path) -> None:
@@ -110,7 +114,7 @@ async def test_a_turn_left_by_break_is_cancelled(tmp_path: Path) -> None:
         async with session.prompt("hi") as turn:
             await anext(turn)
         assert turn.result.stop_reason == v1.StopReason.CANCELLED
-    assert script.heard.count("session/cancel") == 2
+    assert script.received.count("session/cancel") == 2
 
 
 async def test_open_questions_are_released_when_the_turn_is_cancelled_and_later_ones_not_asked(tmp_path: Path) -> None:
@@ -133,7 +137,7 @@ async def test_open_questions_are_released_when_the_turn_is_cancelled_and_later_
         assert (await turn.cancel()).stop_reason == v1.StopReason.CANCELLED
         await stopped.wait()
         assert not asked.is_set()
-    assert [line for line in script.heard if line.startswith("outcome")] == ["outcome cancelled"] * 2
+    assert [line for line in script.received if line.startswith("outcome")] == ["outcome cancelled"] * 2
 
 
 # Dying.
@@ -152,17 +156,17 @@ async def test_a_turn_whose_agent_dies_is_lost_and_the_session_goes_on(tmp_path:
         [notice, said] = [update async for update in session.prompt("again")]
         assert isinstance(notice, v1.NoticeUpdate) and notice.title == "The session was loaded again"
         assert isinstance(said, v1.AgentMessageChunk)
-        # What the agent told again is not shown twice, but the settings follow.
+        # What the agent replayed is not shown twice, but the settings follow.
         assert session.transcript.plain().count("> again") == 1
         assert session.modes is not None and session.modes.current_mode_id == "plan"
-    assert script.heard.count("session/prompt") == 2 and script.heard.count("started") == 2
+    assert script.received.count("session/prompt") == 2 and script.received.count("started") == 2
 
 
 async def test_a_request_is_asked_again_when_the_agent_died_of_it(tmp_path: Path) -> None:
     script = Scripted(t.DiesOnNew, tmp_path)
     async with asyncio.timeout(limit()), script.connect(env={**os.environ, "DEATHS": "2"}) as agent:
         assert (await agent.new_session()).id == "s3.1"
-    assert script.heard.count("started") == 3
+    assert script.received.count("started") == 3
 
 
 async def test_five_tries_are_enough(tmp_path: Path) -> None:
@@ -170,19 +174,19 @@ async def test_five_tries_are_enough(tmp_path: Path) -> None:
     async with asyncio.timeout(limit()), script.connect(env={**os.environ, "DEATHS": "9"}) as agent:
         with pytest.raises(ProcessDied, match="not today"):
             await agent.new_session()
-    assert script.heard.count("session/new") == 5
+    assert script.received.count("session/new") == 5
 
 
-async def test_without_patience_nothing_is_asked_again(tmp_path: Path) -> None:
+async def test_without_retries_nothing_is_sent_again(tmp_path: Path) -> None:
     script = Scripted(t.DiesOnNew, tmp_path)
     async with asyncio.timeout(limit()), script.connect(retry=Retry(())) as agent:
         with pytest.raises(ProcessDied):
             await agent.new_session()
         assert (await agent.new_session()).id  # but the agent is started again when it is next needed
-    assert script.heard.count("session/new") == 2
+    assert script.received.count("session/new") == 2
 
 
-def test_the_patience_is_one_two_four_and_eight_seconds() -> None:
+def test_the_delays_are_one_two_four_and_eight_seconds() -> None:
     assert Retry().delays == (1, 2, 4, 8)
 
 
@@ -208,16 +212,16 @@ async def test_an_expired_session_is_resumed_and_the_prompt_sent_again(
         assert isinstance(said, v1.AgentMessageChunk)
         assert "The session was resumed" in caplog.text
         assert session.transcript.plain().count("> hi") == 1
-    assert script.heard.count("session/prompt") == 2
+    assert script.received.count("session/prompt") == 2
 
 
 async def test_what_is_asked_of_an_expired_session_is_asked_again(tmp_path: Path) -> None:
-    heard: list[v1.Update] = []
+    received: list[v1.Update] = []
     async with asyncio.timeout(limit()), Scripted(t.Expires, tmp_path).connect() as agent:
-        session = await agent.new_session(on_update=heard.append)
+        session = await agent.new_session(on_update=received.append)
         await session.set_mode("b")
         assert session.modes is not None and session.modes.current_mode_id == "b"
-        assert [type(update) for update in heard] == [v1.NoticeUpdate]
+        assert [type(update) for update in received] == [v1.NoticeUpdate]
 
 
 async def test_a_prompt_that_has_begun_is_never_sent_again(tmp_path: Path) -> None:
@@ -226,7 +230,7 @@ async def test_a_prompt_that_has_begun_is_never_sent_again(tmp_path: Path) -> No
         session = await agent.new_session()
         with pytest.raises(RequestRefused, match="-32003"):
             await session.prompt("hi")
-    assert script.heard.count("session/prompt") == 1
+    assert script.received.count("session/prompt") == 1
 
 
 async def test_a_request_that_timed_out_is_asked_again_but_a_prompt_is_not(tmp_path: Path) -> None:
@@ -235,7 +239,7 @@ async def test_a_request_that_timed_out_is_asked_again_but_a_prompt_is_not(tmp_p
         session = await agent.new_session()
         with pytest.raises(RequestRefused, match="-32001"):
             await session.prompt("hi")
-    assert script.heard.count("session/new") == 3 and script.heard.count("session/prompt") == 1
+    assert script.received.count("session/new") == 3 and script.received.count("session/prompt") == 1
 
 
 async def test_a_request_that_always_times_out_fails_after_five_tries(tmp_path: Path) -> None:
@@ -243,7 +247,7 @@ async def test_a_request_that_always_times_out_fails_after_five_tries(tmp_path: 
     async with asyncio.timeout(limit()), script.connect() as agent:
         with pytest.raises(RequestRefused, match="-32001"):
             await agent.new_session()
-    assert script.heard.count("session/new") == 5
+    assert script.received.count("session/new") == 5
 
 
 # Signing in.
@@ -256,7 +260,7 @@ async def test_a_request_that_needs_a_sign_in_is_not_asked_again_without_one(tmp
         async with asyncio.timeout(limit()), script.connect(authenticate=no_handler) as agent:
             with pytest.raises(AuthRequired):
                 await agent.new_session()
-        assert script.heard.count("session/new") == 1
+        assert script.received.count("session/new") == 1
 
 
 @pytest.mark.parametrize("kind", [d.TerminalLogin, d.LateLogin])
@@ -271,7 +275,7 @@ async def test_after_a_sign_in_the_request_is_asked_once_more(tmp_path: Path, ki
     async with asyncio.timeout(limit()), script.connect(authenticate=choose) as agent:
         session = await agent.new_session()
         assert await session.prompt("hi").text() == "hi"
-    assert offered == [3] and script.heard.count("authenticate key") == 1
+    assert offered == [3] and script.received.count("authenticate key") == 1
 
 
 async def test_two_requests_that_need_a_sign_in_ask_the_user_once(tmp_path: Path) -> None:
@@ -293,4 +297,4 @@ async def test_a_sign_in_that_fails_or_does_not_help_ends_the_request(tmp_path: 
         async with asyncio.timeout(limit()), script.connect(authenticate=lambda _, id=method: id) as agent:
             with pytest.raises(AuthRequired, match=words):
                 await agent.new_session()
-        assert script.heard.count("session/new") <= 2
+        assert script.received.count("session/new") <= 2

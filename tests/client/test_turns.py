@@ -51,7 +51,7 @@ async def test_a_prompt_is_text_a_block_or_blocks() -> None:
 
 
 @pytest.mark.parametrize(("block", "name"), [(IMAGE, "image"), (AUDIO, "audio"), (RESOURCE, "embeddedContext")])
-async def test_content_that_the_agent_did_not_say_it_takes_is_not_sent(block: v1.ContentBlock, name: str) -> None:
+async def test_content_that_the_agent_did_not_advertise_is_not_sent(block: v1.ContentBlock, name: str) -> None:
     talker = Talker()
     async with talker.connect() as agent:
         session = await agent.new_session()
@@ -104,33 +104,33 @@ async def test_the_settings_follow_the_updates_of_a_turn() -> None:
         assert session.models == v1.ModelState([], "big")
 
 
-async def test_what_is_told_after_the_answer_is_followed_after_what_was_told_before_it() -> None:
+async def test_updates_after_the_response_are_followed_after_those_before_it() -> None:
     talker = Talker()
-    heard: list[v1.Update] = []
+    received: list[v1.Update] = []
 
     async def prompt(asked: v1.Prompt) -> Then[v1.PromptResult]:
         def later() -> None:
             assert talker.connection is not None
             talker.connection.post(m.SESSION_UPDATE, v1.SessionUpdate(asked.session_id, v1.CurrentModeUpdate("late")))
 
-        await talker.tell(asked.session_id, v1.CurrentModeUpdate("early"))
+        await talker.send(asked.session_id, v1.CurrentModeUpdate("early"))
         return Then(END, later)
 
     talker.router.on_request(m.PROMPT, prompt)
     async with talker.connect() as agent:
-        session = await agent.new_session(on_update=heard.append)
+        session = await agent.new_session(on_update=received.append)
         turn = session.prompt("hi")
         # All of it is here before the turn is read: an answer is never overtaken.
         await agent.connection.request(m.NEW_SESSION, v1.NewSession("/", []))
         assert [update async for update in turn] == [v1.CurrentModeUpdate("early")]
-        assert session.modes == v1.ModeState("late", []) and heard == [v1.CurrentModeUpdate("late")]
+        assert session.modes == v1.ModeState("late", []) and received == [v1.CurrentModeUpdate("late")]
 
 
 async def test_a_failing_handler_of_updates_costs_nothing(caplog: pytest.LogCaptureFixture) -> None:
     talker = Talker(chunk("fine"))
     async with talker.connect() as agent:
         session = await agent.new_session(on_update=lambda _: 1 / 0)  # type: ignore[arg-type]  # on purpose
-        await talker.tell("s", chunk("by the way"))
+        await talker.send("s", chunk("by the way"))
         await agent.new_session()  # it is here when this is answered
         assert await session.prompt("hi").text() == "fine"
     assert "ZeroDivisionError" in caplog.text
@@ -184,9 +184,9 @@ async def test_someone_else_may_cancel_a_turn_that_is_being_read() -> None:
     talker.router.on_notice(m.CANCEL, lambda _: cancelled.set())
 
     async def prompt(asked: v1.Prompt) -> v1.PromptResult:
-        await talker.tell(asked.session_id, chunk("working"))
+        await talker.send(asked.session_id, chunk("working"))
         await cancelled.wait()
-        await talker.tell(asked.session_id, chunk(" stopped"))
+        await talker.send(asked.session_id, chunk(" stopped"))
         return v1.PromptResult(v1.StopReason.CANCELLED)
 
     talker.router.on_request(m.PROMPT, prompt)

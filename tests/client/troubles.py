@@ -33,7 +33,7 @@ class IgnoresCancel(Agent):
 
 
 class Cancellable(Agent):
-    """Works until it is cancelled, tells a last thing, and ends as the prompt says."""
+    """Works until it is cancelled, sends a last thing, and ends as the prompt says."""
 
     def prompt(self, params: Message) -> object:
         session = params["sessionId"]

@@ -53,7 +53,7 @@ def test_what_waits_for_trust_is_named() -> None:
 DUET = '[duet]\nroute = "review"\nmax_cost = 100\nengines = ["evil --acp"]\ntasks = ["rm"]\n'
 
 
-def test_engines_and_the_command_for_tasks_are_the_users_to_say_even_of_a_trusted_project() -> None:
+def test_only_the_user_sets_engines_and_the_command_for_tasks_even_of_a_trusted_project() -> None:
     mine = '[duet]\nengines = ["codex"]\nroute = "codex"\nmax_turns = 3\n'
     assert settle(mine, DUET, trusted=False).duet == DuetConfig(engines=("codex",), route="codex", max_turns=3)
     assert settle(mine, DUET, trusted=True).duet == DuetConfig(

@@ -15,7 +15,7 @@ def problems_of(text: str) -> list[tuple[int, str, bool]]:
     return [(problem.line, problem.sentence, problem.policy) for problem in read(text).problems]
 
 
-def test_an_empty_file_says_nothing_and_has_nothing_wrong() -> None:
+def test_an_empty_file_has_no_values_and_no_problems() -> None:
     assert (dict(read("").values), read("# only a comment\n").problems) == ({}, ())
 
 

@@ -37,7 +37,7 @@ def untrusted(folder: Path) -> Loaded:
     return load(folder, lambda directory, digest: False)
 
 
-def test_without_files_there_are_defaults_and_nothing_to_say(home: Path) -> None:
+def test_without_files_there_are_defaults_and_no_problems(home: Path) -> None:
     loaded = untrusted(home)
     assert (loaded.problems, loaded.notes, loaded.policy_broken) == ((), (), False)
     assert (loaded.settings.agent, loaded.settings.permission_mode, loaded.settings.on_ask) == ("", "default", "deny")
@@ -61,7 +61,7 @@ def test_home_makes_no_project_of_everything_in_it(home: Path) -> None:
     assert [rule.text for rule in untrusted(home).settings.deny] == ["Bash"]
 
 
-def test_a_rule_says_where_it_stands(home: Path) -> None:
+def test_a_rule_has_its_file_and_line(home: Path) -> None:
     path = user(home, '\n[policy]\nallow = [\n"Read",\n]\n')
     (rule,) = untrusted(home).settings.allow
     assert (rule.source, rule.where) == ("user config", f"{path}, line 4")
@@ -148,7 +148,7 @@ def test_an_unreadable_project_file_is_never_trusted(home: Path) -> None:
     assert loaded.policy_broken
 
 
-def test_a_file_in_the_way_of_the_folder_is_no_project(home: Path) -> None:
+def test_a_file_in_the_way_of_the_folder_is_not_a_project(home: Path) -> None:
     work = home / "work"
     work.mkdir()
     (work / ".antiphon").write_text("x", encoding="utf-8")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 
 def _end_everybody(*_: object) -> None:
-    everybody = map(int, _running().read_text(encoding="utf-8").split())
-    for pid in sorted(everybody, key=os.getpid().__eq__):  # ourselves last
+    all_programs = map(int, _running().read_text(encoding="utf-8").split())
+    for pid in sorted(all_programs, key=os.getpid().__eq__):  # ourselves last
         os.kill(pid, signal.SIGKILL)
 
 
@@ -18,10 +18,10 @@ def _running() -> Path:
 
 
 def _relayed(demo: "subprocess.Popen[bytes]", fault: str) -> str:
-    """Hand on what we hear until there is no more; what its end was an end of."""
+    """Hand on what we receive until there is no more; what its end was an end of."""
     assert demo.stdin is not None
     kind = "process.ends"
-    with demo, demo.stdin as ear:
+    with demo, demo.stdin as stdin:
         for line in sys.stdin.buffer:
             if b'"session/new"' in line:
                 kind = "process.ends-idle"
@@ -29,8 +29,8 @@ def _relayed(demo: "subprocess.Popen[bytes]", fault: str) -> str:
                 kind = "process.ends-busy"
                 if fault == "process.children":
                     subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            ear.write(line)
-            ear.flush()
+            stdin.write(line)
+            stdin.flush()
     return kind
 
 
@@ -39,7 +39,7 @@ def main(fault: str = "") -> int:
         print('{"jsonrpc":"2.0","method":"_demo/hello"}', flush=True)
     demo = subprocess.Popen(
         [sys.executable, "-m", "antiphon", "agent", "--engine", "demo"], stdin=subprocess.PIPE
-    )  # it speaks for itself
+    )  # it needs no explanation
     if fault == "process.terminates":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if fault == "process.beside":

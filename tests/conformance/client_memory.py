@@ -27,7 +27,7 @@ from antiphon.traffic.entries import Direction
 from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
 
-WISHES = ClientCheckOptions(limit=5.0, silence=0.005)
+OPTIONS = ClientCheckOptions(limit=5.0, silence=0.005)
 SHORT = ClientCheckOptions(limit=1.0, silence=0.005)
 """For faults that show by nothing happening."""
 
@@ -66,7 +66,7 @@ class Broken:
     wire: Callable[[], Fault] | None = None
     able: bool = True
     """Whether it offers anything."""
-    options: ClientCheckOptions = WISHES
+    options: ClientCheckOptions = OPTIONS
 
 
 async def never(request: v1.RequestPermission) -> bool:

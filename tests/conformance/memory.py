@@ -20,7 +20,7 @@ from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
 from tests.limits import limit
 
-WISHES = CheckOptions(DEMO, auth="demo", limit=5.0, silence=0.02, start=5.0)
+OPTIONS = CheckOptions(DEMO, auth="demo", limit=5.0, silence=0.02, start=5.0)
 
 Message = dict[str, Any]
 Fault = Callable[[Direction, Any], Iterable[Any]]
@@ -31,7 +31,7 @@ W = TypeVar("W", CheckOptions, ClientCheckOptions)
 
 
 def under_load(options: W) -> W:
-    """Return what a check is told, with a limit that grows once there is more load than the test processes make themselves.
+    """Return what a check is sent, with a limit that grows once there is more load than the test processes make themselves.
 
     A fault that shows by silence is waited for to the end of that limit, so it is no longer than it has to be.
     """

@@ -16,7 +16,7 @@ Message = dict[str, Any]
 
 PLACES = {"write": " {file} {text}", "ask": " {file} {text}"}
 WORDS = Prompts({purpose: purpose + PLACES.get(purpose, "") for purpose in PURPOSES})
-WISHES = CheckOptions(WORDS, limit=1.0, silence=0.02, start=1.0)
+CHECK_OPTIONS = CheckOptions(WORDS, limit=1.0, silence=0.02, start=1.0)
 SHORT = CheckOptions(WORDS, limit=0.2, silence=0.02, start=1.0)
 """For agents that let us wait as long as we want to."""
 
@@ -100,7 +100,7 @@ class Plain:
         return call
 
     async def may(self, session: str, call: Message) -> bool:
-        """Whether the user allows it; what became of the call is told."""
+        """Whether the user allows it; the end of the call is sent."""
         answer = await self.ask("session/request_permission", sessionId=session, toolCall=call, options=OPTIONS)
         allowed: bool = answer.get("result", {}).get("outcome", {}).get("optionId") == "yes"
         status = "completed" if allowed else "failed"

@@ -15,7 +15,7 @@ from antiphon.traffic.entries import NO_JSON, Direction, Entry
 from tests.conformance.faults import actions, handshake, messages, robustness, rules, sessions, turns
 from tests.conformance.faults.one_message import asks, lose_reply
 from tests.conformance.faults.one_scenario import InScenario
-from tests.conformance.memory import WISHES, InMemory, Leaves, under_load
+from tests.conformance.memory import OPTIONS, InMemory, Leaves, under_load
 
 TABLES = (handshake, messages, robustness, sessions, turns, actions, rules)
 FAULTS = {id: fault for table in TABLES for id, fault in table.FAULTS.items()}
@@ -41,7 +41,7 @@ def _state_of_its_own(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 async def test_a_correct_agent_passes_everything() -> None:
-    report = await check_agent(InMemory(), under_load(WISHES))
+    report = await check_agent(InMemory(), under_load(OPTIONS))
     assert {one.requirement.id: one.verdict.text for one in report.broken} == {}
 
 
@@ -80,7 +80,7 @@ def _healthy() -> list[list[tuple[str, Entry]]]:
             texts = wires.setdefault(id(wire), [])
             texts += [(record.name, entry) for entry in wire.trace[len(texts) :]]
 
-    asyncio.run(check_agent(InMemory(), under_load(WISHES), progress=note))
+    asyncio.run(check_agent(InMemory(), under_load(OPTIONS), progress=note))
     return list(wires.values())
 
 
@@ -135,7 +135,7 @@ def _played(id: str) -> tuple[str, ...]:
 
 
 async def _fails(id: str, only: tuple[str, ...]) -> None:
-    options = replace(WISHES, limit=1.0) if id.startswith(BY_SILENCE) else WISHES
+    options = replace(OPTIONS, limit=1.0) if id.startswith(BY_SILENCE) else OPTIONS
     report = await check_agent(InMemory(FAULTS[id]), under_load(options), only=only)
     failed = {one.requirement.id: one.verdict.text for one in report.broken}
     assert id in failed
@@ -144,6 +144,6 @@ async def _fails(id: str, only: tuple[str, ...]) -> None:
 
 async def test_a_question_that_is_never_answered_is_found() -> None:
     fault = lose_reply(asks("session/antiphon_check"))
-    options = replace(WISHES, limit=0.5)
+    options = replace(OPTIONS, limit=0.5)
     report = await check_agent(InMemory(fault), under_load(options), only=["unknown-methods"])
     assert [one.requirement.id for one in report.broken if one.is_fatal] == ["rpc.answered"]

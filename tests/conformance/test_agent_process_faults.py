@@ -16,7 +16,7 @@ from tests.conformance.memory import under_load
 BROKEN = Path(__file__).with_name("broken_process.py")
 SCENES = [one for one in SUITE.scenarios.values() if one.process]
 FAULTS = {one.id: record.name for record in SCENES for one in record.shows}
-WISHES = CheckOptions(DEMO, limit=5.0)
+OPTIONS = CheckOptions(DEMO, limit=5.0)
 AT_ONCE = 3
 """Checks beside each other: most of the time they wait for an end that does not come."""
 
@@ -30,7 +30,7 @@ def _state_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_a_correct_process_passes_everything() -> None:
     report = await check_agent(
-        AgentCommand([sys.executable, str(BROKEN)]), under_load(WISHES), only=[one.name for one in SCENES]
+        AgentCommand([sys.executable, str(BROKEN)]), under_load(OPTIONS), only=[one.name for one in SCENES]
     )
     found = {one.requirement.id: one.verdict for one in report.results}
     assert {id: found[id].text for id in FAULTS if found[id].status is not RequirementStatus.PASSED} == {}
@@ -43,7 +43,7 @@ async def test_a_fault_of_a_process_fails_its_requirement_and_no_other() -> None
     async def failed_with(id: str) -> set[str]:
         async with turns:
             report = await check_agent(
-                AgentCommand([sys.executable, str(BROKEN), id]), under_load(WISHES), only=[FAULTS[id]]
+                AgentCommand([sys.executable, str(BROKEN), id]), under_load(OPTIONS), only=[FAULTS[id]]
             )
         return {one.requirement.id for one in report.broken}
 

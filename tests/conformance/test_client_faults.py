@@ -12,7 +12,7 @@ from antiphon.conformance.results import ConformanceReport, ScenarioRecord
 from antiphon.conformance.suites.client import SUITE
 from antiphon.traffic.entries import NO_JSON, Entry
 from tests.conformance.client_faults import handshake, messages, rules, services
-from tests.conformance.client_memory import WISHES, Broken, InMemory
+from tests.conformance.client_memory import OPTIONS, Broken, InMemory
 from tests.conformance.memory import under_load
 
 FAULTS = {**handshake.FAULTS, **messages.FAULTS, **services.FAULTS, **rules.FAULTS}
@@ -31,7 +31,7 @@ def healthy() -> tuple[ConformanceReport, dict[str, list[list[Entry]]]]:
     def note(record: ScenarioRecord) -> None:
         traffic[record.name] = [wire.trace for wire in record.wires]
 
-    report = asyncio.run(check_client(InMemory(), under_load(WISHES), jobs=len(SUITE.scenarios), progress=note))
+    report = asyncio.run(check_client(InMemory(), under_load(OPTIONS), jobs=len(SUITE.scenarios), progress=note))
     return report, traffic
 
 
@@ -59,7 +59,7 @@ def concerned(id: str, broken: Broken) -> set[str]:
 
 
 def changes(broken: Broken, trace: list[Entry]) -> bool:
-    """Whether a fault changes anything of a conversation with a correct client."""
+    """Whether a fault changes anything of a session with a correct client."""
     assert broken.wire is not None
     fault = broken.wire()
     for entry in trace:

@@ -11,9 +11,9 @@ from antiphon.conformance.requirements import RequirementStatus
 from antiphon.conformance.results import ConformanceReport, ScenarioRecord
 from antiphon.conformance.suites.agent import SUITE
 from antiphon.transports.base import Transport
-from tests.conformance.memory import WISHES as DEMO_WISHES
+from tests.conformance.memory import OPTIONS as DEMO_OPTIONS
 from tests.conformance.memory import InMemory, under_load
-from tests.conformance.plain import SHORT, WISHES, Message, Plain, Plainly, Refusal
+from tests.conformance.plain import CHECK_OPTIONS, SHORT, Message, Plain, Plainly, Refusal
 
 
 def failed(report: ConformanceReport) -> dict[str, str]:
@@ -43,7 +43,7 @@ async def test_an_agent_that_wants_a_login_neither_fails_nor_passes_by_refusing_
         "additions",
         "not-offered",
     ]
-    report = await check_agent(Plainly(WantsALogin), under_load(WISHES), only=records)
+    report = await check_agent(Plainly(WantsALogin), under_load(CHECK_OPTIONS), only=records)
     shown = [one for one in report.results if one.requirement.scenario in records]
     assert {one.verdict.status for one in shown} == {RequirementStatus.BLOCKED}
     assert all("--auth" in one.verdict.text for one in shown)
@@ -69,7 +69,7 @@ async def test_an_agent_may_ask_two_things_at_once() -> None:
         "cancel-asking",
         "additions-to-answers",
     ]
-    report = await check_agent(Plainly(AsksTwice), under_load(WISHES), only=records)
+    report = await check_agent(Plainly(AsksTwice), under_load(CHECK_OPTIONS), only=records)
     assert failed(report) == {}
     shown = {"permission.refused-ends", "permission.dismissed-ends", "permission.error-ends", "cancel.asking"}
     assert statuses(report, *shown, "unknown.permission") == {RequirementStatus.PASSED}
@@ -86,7 +86,7 @@ class EndsByAnError(AsksTwice):
 
 async def test_a_turn_that_ends_with_an_error_after_a_no_has_ended() -> None:
     report = await check_agent(
-        Plainly(EndsByAnError), under_load(WISHES), only=["permission-refused", "permission-dismissed"]
+        Plainly(EndsByAnError), under_load(CHECK_OPTIONS), only=["permission-refused", "permission-dismissed"]
     )
     assert failed(report) == {}
 
@@ -121,7 +121,7 @@ class Dependent(Plain):
 
 
 async def test_a_setting_may_depend_on_another() -> None:
-    report = await check_agent(Plainly(Dependent), under_load(WISHES), only=["settings"])
+    report = await check_agent(Plainly(Dependent), under_load(CHECK_OPTIONS), only=["settings"])
     assert failed(report) == {}
     assert statuses(report, "config.chosen", "config.unknown-value") == {RequirementStatus.PASSED}
 
@@ -188,28 +188,28 @@ class Dies(Plain):
 
 async def test_an_agent_that_dies_in_a_turn_has_not_stayed() -> None:
     for record in ("turn", "cancel-streaming", "cancel-running", "cancel-asking"):
-        report = await check_agent(Plainly(Dies), under_load(WISHES), only=[record])
+        report = await check_agent(Plainly(Dies), under_load(CHECK_OPTIONS), only=[record])
         assert set(failed(report)) == {"process.stays"}, record
 
 
 class DropsDead(Plain):
-    """Leaves when it hears something that is not a message: whatever it was."""
+    """Leaves when it receives something that is not a message: whatever it was."""
 
     async def serve(self) -> None:
         with suppress(Exception):
             await super().serve()
 
 
-async def test_no_must_is_broken_by_leaving_after_what_is_no_message() -> None:
+async def test_no_must_is_broken_by_leaving_after_what_is_not_a_message() -> None:
     report = await check_agent(
-        Plainly(DropsDead), under_load(WISHES), only=["junk", "nonsense", "batch", "half-messages"]
+        Plainly(DropsDead), under_load(CHECK_OPTIONS), only=["junk", "nonsense", "batch", "half-messages"]
     )
     assert {"junk.survives", "nonsense.survives", "batch.survives"} <= set(failed(report))
     assert [one.requirement.id for one in report.broken if one.is_fatal] == []
 
 
-async def test_an_agent_that_only_talks_has_not_shown_that_it_can_do_without_the_client() -> None:
-    report = await check_agent(Plainly(Plain), under_load(WISHES), only=["modest", "files-read-only"])
+async def test_an_agent_that_only_sends_messages_has_not_shown_that_it_can_do_without_the_client() -> None:
+    report = await check_agent(Plainly(Plain), under_load(CHECK_OPTIONS), only=["modest", "files-read-only"])
     assert statuses(report, "modest.read", "modest.write", "modest.run", "files.read-only") == {
         RequirementStatus.UNSEEN
     }
@@ -227,8 +227,8 @@ class Rereads(Plain):
             await self.update(session, "tool_call_update", toolCallId=call["toolCallId"], status=status)
 
 
-async def test_what_was_read_was_not_said_to_be_written() -> None:
-    report = await check_agent(Plainly(Rereads), under_load(WISHES), only=["files-write"])
+async def test_a_file_that_was_read_is_not_taken_for_written() -> None:
+    report = await check_agent(Plainly(Rereads), under_load(CHECK_OPTIONS), only=["files-write"])
     assert failed(report) == {}
     assert statuses(report, "files.written") == {RequirementStatus.UNSEEN}
 
@@ -242,7 +242,9 @@ class OnlyAllows(AsksTwice):
 
 async def test_a_no_is_never_turned_into_a_yes() -> None:
     records: list[Any] = []
-    await check_agent(Plainly(OnlyAllows), under_load(WISHES), only=["permission-refused"], progress=records.append)
+    await check_agent(
+        Plainly(OnlyAllows), under_load(CHECK_OPTIONS), only=["permission-refused"], progress=records.append
+    )
     trace = records[0].wires[0].trace
     outcomes = [
         one.msg["result"]["outcome"]["outcome"]
@@ -282,7 +284,7 @@ class LeavesEarly(Plain):
 
 
 async def test_an_agent_that_exits_after_an_early_message_gets_the_other_requests_all_the_same() -> None:
-    report = await check_agent(Plainly(LeavesEarly), under_load(WISHES), only=["odd-client"])
+    report = await check_agent(Plainly(LeavesEarly), under_load(CHECK_OPTIONS), only=["odd-client"])
     assert set(failed(report)) == {"init.after-early"}
     assert statuses(report, "init.unknown-capability", "init.meta", "init.unknown-field", "init.nulls") == {
         RequirementStatus.PASSED
@@ -314,7 +316,9 @@ async def test_an_agent_that_exits_after_errors_fails_by_that_alone_and_never_by
                 method, dict(params) | {"prompt": params.get("prompt")} if type(params) is dict else {}
             )
 
-    report = await check_agent(Plainly(Careful), under_load(WISHES), only=["wrong-params", "turn", "unknown-methods"])
+    report = await check_agent(
+        Plainly(Careful), under_load(CHECK_OPTIONS), only=["wrong-params", "turn", "unknown-methods"]
+    )
     assert set(failed(report)) <= {"error.stays"}
     assert statuses(report, "error.missing", "error.wrong-type", "error.no-params", "turn.ends") == {
         RequirementStatus.PASSED
@@ -322,13 +326,13 @@ async def test_an_agent_that_exits_after_errors_fails_by_that_alone_and_never_by
 
 
 @pytest.mark.slow
-async def test_every_scenario_that_sends_what_no_client_may_send_says_so() -> None:
+async def test_every_scenario_that_sends_what_no_client_may_send_is_marked() -> None:
     """So that no scenario after it is played with an agent that may leave because of it."""
     played: list[ScenarioRecord] = []
     records = [one for one in SUITE.scenarios.values() if not one.process]
     await check_agent(
         InMemory(),
-        under_load(DEMO_WISHES),
+        under_load(DEMO_OPTIONS),
         only=[one.name for one in records if not one.provokes],
         progress=played.append,
     )
@@ -336,5 +340,5 @@ async def test_every_scenario_that_sends_what_no_client_may_send_says_so() -> No
     for record in records:
         if record.provokes:
             played.clear()
-            await check_agent(InMemory(), under_load(DEMO_WISHES), only=[record.name], progress=played.append)
+            await check_agent(InMemory(), under_load(DEMO_OPTIONS), only=[record.name], progress=played.append)
             assert any(wire.provocation for wire in played[0].wires), record.name

@@ -17,13 +17,13 @@ from antiphon.conformance.wire import PeerRefusal, PeerWire
 from antiphon.traffic.entries import Direction
 from antiphon.transports.memory import memory_pair
 from tests.conformance.faults.wire_faults import change_answer, change_said
-from tests.conformance.memory import WISHES, Fault, InMemory, Message
+from tests.conformance.memory import OPTIONS, Fault, InMemory, Message
 
-LIMITED = replace(WISHES, limit=0.3, start=1.0)
+LIMITED = replace(OPTIONS, limit=0.3, start=1.0)
 
 GARBAGE: tuple[Any, ...] = (None, 7, "x", [], ["x", None, 7, {}], {}, {"x": 1}, True)
 KEPT = {"sessionId", "stopReason", "sessionUpdate", "method", "protocolVersion", "toolCallId", "terminalId", "id"}
-"""Without these there is not much of a conversation."""
+"""Without these there is not much of a session."""
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def changed(method: str, change: Callable[[Message], Any]) -> Callable[[], Fault
 PERMISSION = "session/request_permission"
 
 
-async def test_options_that_are_no_objects() -> None:
+async def test_options_that_are_not_objects() -> None:
     change = changed(PERMISSION, lambda message: message["params"].update(options=["x"]))
     await assert_reported(change, ["permission-refused", "cancel-asking", "additions-to-answers"])
 
@@ -58,7 +58,7 @@ async def test_updates_without_an_update() -> None:
     await assert_reported(change, ["files-write", "files-locked", "terminal-run", "plan", "commands", "turn-beside"])
 
 
-async def test_a_permission_that_is_no_question() -> None:
+async def test_a_permission_that_is_not_a_question() -> None:
     await assert_reported(changed(PERMISSION, lambda message: message.pop("id")), ["permission-refused"])
 
 

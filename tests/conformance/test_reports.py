@@ -1,4 +1,4 @@
-"""Reports: what a person, a program, a CI and a README are told of one and the same check."""
+"""Reports: what a person, a program, a CI and a README get of one and the same check."""
 
 import json
 from xml.etree import ElementTree
@@ -77,7 +77,7 @@ def test_a_failure_shows_what_was_found_the_messages_that_prove_it_and_what_to_c
     assert "2 requirements that must hold are broken" in text
 
 
-def test_a_failure_that_follows_from_another_says_so() -> None:
+def test_a_failure_that_follows_from_another_names_it() -> None:
     [second] = [one for one in BAD.results if one.id == "two.bad"]
     assert second.because == ["one.bad"]
     assert "follows from: one.bad" in text_of(BAD)
@@ -96,14 +96,14 @@ def test_what_passed_is_shown_when_asked_for() -> None:
     assert "two.absent" in text_of(GOOD)
 
 
-def test_two_that_need_each_other_are_no_reason_for_each_other() -> None:
+def test_two_requirements_that_need_each_other_are_not_the_cause_of_each_other() -> None:
     suite: Suite[AgentRun] = Suite(Side.AGENT, general=SUITE.general, follows={"two.bad": ("one.bad",)})
     verdicts = {one.id: RequirementVerdict(RequirementStatus.FAILED, "no") for one in SUITE.general}
     report = ConformanceReport(Side.AGENT, "", [RequirementResult(one, verdicts[one.id]) for one in suite.general], 1.0)
     assert {one.id: one.because for one in document_of(report, suite).results if one.because} == {}
 
 
-def test_a_strict_check_says_why_it_fails() -> None:
+def test_a_strict_check_names_why_it_fails() -> None:
     sent = list(lines(RUDE, Screen(environment={}), 80, everything=False, strict=True))
     assert sent[-1] == "--strict: 1 fail that should hold."
 
@@ -129,7 +129,7 @@ def test_junit_counts_what_should_hold_only_when_strict() -> None:
 @pytest.mark.parametrize(
     ("document", "words"), [(GOOD, "4 passed"), (RUDE, "3 of 4"), (BAD, "2 of 4 fail")], ids=["good", "rude", "bad"]
 )
-def test_a_badge_says_in_words_what_its_colour_says(document: ReportDocument, words: str) -> None:
+def test_a_badge_has_the_meaning_of_its_colour_in_words(document: ReportDocument, words: str) -> None:
     root = ElementTree.fromstring(badge(document))
     assert [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")] == ["ACP agent", words]
 

@@ -26,7 +26,7 @@ WORDS = {
     "read": "hello",
     "run": "hello",
 }
-WISHES = CheckOptions(
+OPTIONS = CheckOptions(
     Prompts({**WORDS, "long_run": "long", "plan": "", "think": ""}), limit=3.0, silence=0.05, start=5.0
 )
 
@@ -37,7 +37,7 @@ TRAFFIC = ("handshake", "session-new", "turn", "cancel-streaming", "cancel-askin
 
 async def checked(path: Path, only: Sequence[str] = ()) -> ConformanceReport:
     return await check_agent(
-        AgentCommand([sys.executable, "-I", "-S", str(path)]), under_load(WISHES), only=only, jobs=4
+        AgentCommand([sys.executable, "-I", "-S", str(path)]), under_load(OPTIONS), only=only, jobs=4
     )
 
 

@@ -15,8 +15,8 @@ from tests.conformance.plain import WORDS, Plainly
 from tests.conformance.unusual import Store, Traits, Unusual
 from tests.conformance.unusual_client import ClientTraits, Unusually
 
-WISHES = CheckOptions(WORDS, auth="key", limit=2.0, silence=0.02, start=5.0)
-CLIENT_WISHES = ClientCheckOptions(
+OPTIONS = CheckOptions(WORDS, auth="key", limit=2.0, silence=0.02, start=5.0)
+CLIENT_OPTIONS = ClientCheckOptions(
     limit=20.0, silence=0.01
 )  # all scenarios start at once: on a loaded machine the first takes seconds
 
@@ -34,14 +34,14 @@ def alarms(report: ConformanceReport) -> dict[str, str]:
 async def test_an_unusual_agent_breaks_nothing_that_must_hold(seed: int) -> None:
     traits = Traits.of(seed)
     store: Store = {}
-    report = await check_agent(Plainly(lambda transport: Unusual(transport, traits, seed, store)), under_load(WISHES))
+    report = await check_agent(Plainly(lambda transport: Unusual(transport, traits, seed, store)), under_load(OPTIONS))
     assert alarms(report) == {}, traits
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_an_unusual_client_breaks_nothing_that_must_hold(seed: int) -> None:
     traits = ClientTraits.of(seed)
-    report = await check_client(Unusually(traits, seed), CLIENT_WISHES, jobs=len(SUITE.scenarios))
+    report = await check_client(Unusually(traits, seed), CLIENT_OPTIONS, jobs=len(SUITE.scenarios))
     assert alarms(report) == {}, traits
 
 
@@ -49,7 +49,7 @@ async def test_an_unusual_client_breaks_nothing_that_must_hold(seed: int) -> Non
 async def test_a_client_that_ignores_unknown_methods_fails_by_that_and_nothing_else(seed: int) -> None:
     traits = replace(ClientTraits.of(seed), leaves_after=(), knows=lambda method: False)
     report = await check_client(
-        Unusually(traits, seed), under_load(replace(CLIENT_WISHES, limit=2.0)), jobs=len(SUITE.scenarios)
+        Unusually(traits, seed), under_load(replace(CLIENT_OPTIONS, limit=2.0)), jobs=len(SUITE.scenarios)
     )
     assert set(alarms(report)) <= {"requests.unknown", "requests.extension", "requests.answered"}
     assert {"requests.unknown", "requests.extension"} <= set(alarms(report))

@@ -1,7 +1,7 @@
 """Agents that are correct and unusual, made from a seed: no requirement that must hold may be held against any of them.
 
 Each trait is something that the protocol leaves to the agent: how fast it answers and in which order, what it does with a second
-prompt, whether it stays after something that no client may send, what it offers and what it tells beside its turns.
+prompt, whether it stays after something that no client may send, what it offers and what it sends beside its turns.
 """
 
 import asyncio
@@ -32,8 +32,8 @@ CHOICES: Final[dict[str, tuple[Any, ...]]] = {
     "ends": ("end_turn", "end_turn", "max_tokens", "refusal"),
     "offers": ("nothing", "little", "much"),
     "says_who": (True, True, False),
-    "first_news": ("none", "before", "after"),
-    "later_news": (False, True),
+    "first_updates": ("none", "before", "after"),
+    "later_updates": (False, True),
     "asks_first": (False, True),
     "announces_twice": (False, True),
     "refused_ends": ("end_turn", "refusal", "error"),
@@ -65,8 +65,8 @@ class Traits:
     ends: str
     offers: str
     says_who: bool
-    first_news: str
-    later_news: bool
+    first_updates: str
+    later_updates: bool
     asks_first: bool
     announces_twice: bool
     refused_ends: str
@@ -128,7 +128,7 @@ class Unusual(Plain):
                 task = asyncio.create_task(self._receive(bytes(frame)))  # type: ignore[arg-type]  # nothing here is over the limit
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
-                await asyncio.sleep(0)  # so that what is heard first is begun first; it is no clock
+                await asyncio.sleep(0)  # so that what arrives first is begun first; it is no clock
                 if self._leaving and self.traits.leaves_in == 0:
                     await asyncio.wait({task})
                     return
@@ -280,9 +280,9 @@ class Unusual(Plain):
         self._store[id] = cwd, []
         session = self._opened(id)
         updates = self.update(id, "available_commands_update", availableCommands=[])
-        if self.traits.first_news == "before":
+        if self.traits.first_updates == "before":
             await updates
-        elif self.traits.first_news == "after":
+        elif self.traits.first_updates == "after":
             asyncio.get_running_loop().call_later(0.002, lambda: self._later(updates))
         else:
             updates.close()
@@ -296,11 +296,11 @@ class Unusual(Plain):
         return self._sessions.setdefault(id, Session(cwd, [], printed, asyncio.Event(), asyncio.Lock()))
 
     def _later(self, telling: Any) -> None:
-        async def tell() -> None:
+        async def send_updates() -> None:
             with suppress(Exception):  # it may have left
                 await telling
 
-        self._told = asyncio.ensure_future(tell())
+        self._sending = asyncio.ensure_future(send_updates())
 
     def _known(self, params: Message) -> Session:
         session = self._sessions.get(str(params.get("sessionId")))
@@ -386,7 +386,7 @@ class Unusual(Plain):
             if self.traits.talks_on:
                 await self._tell(id, session, "Oh. ")
             return {"stopReason": "cancelled"}
-        if self.traits.later_news:
+        if self.traits.later_updates:
             await self.update(id, "usage_update", used=7, size=100)
         return {"stopReason": self.traits.ends}
 
@@ -405,7 +405,7 @@ class Unusual(Plain):
         await self.say(id, text)
 
     async def _may_go_on(self, id: str, words: list[str]) -> bool:
-        """Ask for permission, before the call is told or after it."""
+        """Ask for permission, before the call is sent or after it."""
         self._count += 1
         call = {"toolCallId": f"call-{self._count}", "title": " ".join(words), "kind": "edit"}
         if not self.traits.asks_first:

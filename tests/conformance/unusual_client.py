@@ -29,7 +29,7 @@ CHOICES: Final[dict[str, tuple[Any, ...]]] = {
     "ids": ("numbers", "texts"),
     "lists_first": (False, True),
     "closes": (False, True),
-    "own_news": (False, True),
+    "own_notifications": (False, True),
     "params_code": (-32602, -32603),
     "heeds_requests": (False, True),
 }
@@ -49,7 +49,7 @@ class ClientTraits:
     ids: str
     lists_first: bool
     closes: bool
-    own_news: bool
+    own_notifications: bool
     params_code: int
     heeds_requests: bool
     knows: Callable[[str], bool] = lambda method: True
@@ -80,7 +80,7 @@ class UnusualConnection:
         self.asked: dict[object, asyncio.Future[Message]] = {}
         self.turn = asyncio.Lock()
         self.tasks: set[asyncio.Task[None]] = set()
-        self.news = asyncio.Event()
+        self.arrived = asyncio.Event()
         self.cancelled = False
         self.session = ""
 
@@ -110,7 +110,7 @@ class UnusualConnection:
             with suppress(Exception):
                 await self._respond(message)
         elif message["method"] == "session/update":
-            self.news.set()
+            self.arrived.set()
 
     async def _respond(self, message: Message) -> None:
         if self.traits.pace:
@@ -175,13 +175,13 @@ class UnusualConnection:
         if self.traits.lists_first and listed:
             await self.ask("session/list")
         self.session = (await self.ask("session/new", cwd=str(cwd), mcpServers=[]))["sessionId"]
-        if self.traits.own_news:
+        if self.traits.own_notifications:
             await self.send(method="_unusual/news", params={"a": 1})
         turn = asyncio.ensure_future(
             self.ask("session/prompt", sessionId=self.session, prompt=[{"type": "text", "text": "hello"}])
         )
         if purpose == "cancel":
-            await self.news.wait()
+            await self.arrived.wait()
             self.cancelled = True
             await self.send(method="session/cancel", params={"sessionId": self.session})
         await turn

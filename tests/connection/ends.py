@@ -58,7 +58,7 @@ class Raw:
         return message
 
     async def ask(self, method: str, params: object, id: object = 1) -> dict[str, Any]:
-        """Ask, and hear the next message."""
+        """Ask, and receive the next message."""
         await self.send(msgspec.json.encode({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
         return await self.receive()
 

@@ -156,7 +156,7 @@ async def test_a_message_that_needs_no_response_gets_none(mirror: ProcessTranspo
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_half_a_surrogate_pair_in_a_notification_arrives_mended(mirror: ProcessTransport) -> None:
+async def test_half_a_surrogate_pair_in_a_notification_arrives_repaired(mirror: ProcessTransport) -> None:
     update = b'{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"\\ud83d!"}}'
     async with asyncio.timeout(10):
         await mirror.send(b'{"method":"session/update","params":{"sessionId":"s","update":' + update + b"}}")
@@ -179,7 +179,7 @@ async def test_half_a_surrogate_pair_in_a_notification_arrives_mended(mirror: Pr
         b'{"a":"%b"',
     ],
 )
-async def test_lines_that_are_no_protocol_take_a_bounded_amount_of_memory(line: bytes) -> None:
+async def test_lines_that_are_not_protocol_take_a_bounded_amount_of_memory(line: bytes) -> None:
     reports: list[Report] = []
     async with asyncio.timeout(20), against_raw(tolerant=True, reports=reports) as (connection, raw):
         for _ in range(2 * NOISE_KEPT):

@@ -337,14 +337,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("line", "code"), REFUSED.values(), ids=REFUSED)
-async def test_what_has_an_id_and_is_no_message_is_refused_and_not_forwarded(line: bytes, code: int) -> None:
+async def test_what_has_an_id_and_is_not_a_message_is_refused_and_not_forwarded(line: bytes, code: int) -> None:
     async with across() as end:
         end.client.send(line)
         assert (await end.client.opened())["error"]["code"] == code
         await end.nothing_else_arrived()
 
 
-async def test_log_lines_of_a_program_are_forwarded_unless_they_speak_of_ids() -> None:
+async def test_log_lines_of_a_program_are_forwarded_unless_they_have_ids() -> None:
     async with across() as end:
         end.agent.send(b"INFO: ready", b"")
         assert await end.client.receive() == b"INFO: ready"

@@ -123,7 +123,7 @@ def wait_until_it_sleeps(pid: int) -> None:
 
 
 @pytest.mark.parametrize(("size", "room"), [(10, 0), (9000, 5000), (200_000, 1)])
-def test_the_first_answer_is_whole_also_where_stdout_does_not_block_and_has_little_room(size: int, room: int) -> None:
+def test_the_first_answer_is_whole_also_where_stdout_does_not_block_and_has_little_space(size: int, room: int) -> None:
     read_fd, write_fd = os.pipe()
     os.set_blocking(write_fd, False)
     filled = 0

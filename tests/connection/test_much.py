@@ -110,7 +110,7 @@ async def test_a_message_over_the_limit_is_refused_and_the_next_one_is_not() -> 
     router.on_request(m.READ_TEXT_FILE, read)
     router.on_notice(m.SESSION_UPDATE, received.append)
     async with agent(router, limit=2000) as connection:
-        await connection.request(m.PROMPT, prompt("shout 9999"))  # told to nobody, so counted
+        await connection.request(m.PROMPT, prompt("shout 9999"))  # no handler takes it, so it is counted
         assert (connection.counts["Rejected"], received) == (1, [])
         await connection.request(m.PROMPT, prompt("read /small"))
         assert text_of(received[0]) == "5 sma"

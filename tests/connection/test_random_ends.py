@@ -1,4 +1,4 @@
-"""However and whenever a conversation ends: every request and turn ends, updates are in order and none is lost, nothing is left."""
+"""However and whenever a session ends: every request and turn ends, updates are in order and none is lost, nothing is left."""
 
 import asyncio
 import gc
@@ -79,7 +79,7 @@ class Reader:
         self.limit = limit
         self.router = Router()
         self.router.on_request(m.READ_TEXT_FILE, self.read)
-        self.router.on_notice(m.SESSION_UPDATE, lambda news: self.between.append(news))
+        self.router.on_notice(m.SESSION_UPDATE, lambda message: self.between.append(message))
         self.connection: Connection
         self.between: list[v1.SessionUpdate] = []
         self.received: dict[str, list[str]] = {}
@@ -95,7 +95,7 @@ class Reader:
 
     async def iterate(self, session: str) -> None:
         received = self.received[session] = []
-        # `async with`, because the request may fail, and its traceback would hold a stream that nobody reads.
+        # `async with`, because the request may fail, and its traceback would hold a stream that is not read.
         async with self.stream(session) as stream:
             async for update in stream:
                 received.append(text_of(update))
@@ -127,7 +127,7 @@ class Reader:
         await self.world.pause()
 
     async def hold(self, session: str) -> None:
-        """Held by somebody who does not read, until the scenario drops it."""
+        """Held and not read, until the scenario drops it."""
         if (
             self.limit == LARGE
         ):  # else its updates fill the limit that all turns share, and the others wait for it by design

@@ -1,4 +1,4 @@
-"""Questions and answers: refusals, cancellation in both directions, the end of a conversation."""
+"""Questions and answers: refusals, cancellation in both directions, the end of a session."""
 
 import asyncio
 import logging
@@ -174,7 +174,7 @@ async def test_cancelling_a_wait_cancels_the_request() -> None:
             await asking
         assert await peer.receive() == {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": id}}
         await peer.send(answer(id, '{"content":"late"}'))
-        assert (await peer.ask("x", {}))["error"]["code"] == -32601  # the conversation lives on
+        assert (await peer.ask("x", {}))["error"]["code"] == -32601  # the session lives on
     assert connection.counts["Stray"] == 1
 
 
@@ -195,16 +195,16 @@ async def test_a_cancelled_request_is_answered_once_with_cancelled(started: bool
     router.on_request(m.READ_TEXT_FILE, slow)
     async with asyncio.timeout(10), against_raw(router) as (_, peer):
         question = b'{"id":"q","method":"fs/read_text_file","params":{"sessionId":"s","path":"/f"}}'
-        withdrawal = b'{"method":"$/cancel_request","params":{"requestId":"q"}}'
+        cancellation = b'{"method":"$/cancel_request","params":{"requestId":"q"}}'
         if started:
             await peer.send(question)
             await begun.wait()
-            await peer.send(withdrawal)
+            await peer.send(cancellation)
         else:
-            await peer.send(question, withdrawal)
+            await peer.send(question, cancellation)
         message = await peer.receive()
         assert (message["id"], message["error"]["code"]) == ("q", Code.REQUEST_CANCELLED)
-        await peer.send(withdrawal)
+        await peer.send(cancellation)
         assert (await peer.ask("x", {}, 5))["id"] == 5  # no second answer to "q"
         assert cleaned.is_set() == begun.is_set()
 
@@ -289,14 +289,14 @@ async def test_a_notification_without_a_handler_is_reported_and_not_answered() -
         await peer.send(b'{"method":"_vendor/hello","params":{}}')
         await peer.ask("x", {}, 10)
         assert [method for method, _ in received] == ["_vendor/hello"]
-    assert [type(report).__name__ for report in reports] == ["Unheard", "Unheard"]
+    assert [type(report).__name__ for report in reports] == ["Unhandled", "Unhandled"]
 
 
 async def test_taps_see_every_frame_both_ways_and_can_leave() -> None:
     seen: list[tuple[str, bytes]] = []
     async with asyncio.timeout(10), against_raw() as (connection, peer):
         leave = connection.tap(lambda direction, when, frame: seen.append((direction, frame)))
-        connection.tap(lambda *_: 1 / 0)  # type: ignore[arg-type]  # a broken tap hurts nobody
+        connection.tap(lambda *_: 1 / 0)  # type: ignore[arg-type]  # a broken tap does no harm
         connection.post(m.CANCEL, Cancel("s"))
         await peer.receive()
         await peer.ask("x", {}, 1)

@@ -103,7 +103,7 @@ async def test_one_slow_session_does_not_starve_another_up_to_the_limit() -> Non
         slow = client.stream(m.PROMPT, Prompt("slow", []), "slow")
         quick = client.stream(m.PROMPT, Prompt("quick", []), "quick")
         ids = {(message := await agent.receive())["params"]["sessionId"]: message["id"] for _ in range(2)}
-        for n in range(50):  # nobody reads the slow one
+        for n in range(50):  # the slow one is not read
             await agent.send(chunk(f"{n}", "slow"), chunk(f"{n}", "quick"))
             assert text_of(await anext(quick)) == f"{n}"
         await agent.send(answer(ids["quick"], END_TURN), answer(ids["slow"], END_TURN))
@@ -188,7 +188,7 @@ async def test_leaving_before_the_first_step_cancels_all_the_same() -> None:
         assert not client.inbox.streams
 
 
-async def test_a_consumer_may_tell_the_agent_much_from_its_own_loop_with_its_buffer_full() -> None:
+async def test_a_consumer_may_send_the_agent_much_from_its_own_loop_with_its_buffer_full() -> None:
     async with asyncio.timeout(limit()), agent_and_client(over_pipes=True) as (agent, client):
         add_numbers_prompt(agent, 3000)
         agent.router.on_notice(m.CANCEL, lambda _: None)
@@ -290,7 +290,7 @@ async def test_a_sender_that_is_cancelled_while_it_waits_does_not_hold_up_the_ot
         sender = agent.sender("s")
         senders = [asyncio.create_task(_talk_until_full(sender)) for _ in range(5)]
         await idle()
-        assert not any(sender.done() for sender in senders)  # nobody reads
+        assert not any(sender.done() for sender in senders)  # nothing reads
         senders[0].cancel()
         while not all(sender.done() for sender in senders):
             assert await reader.receive() is not None
@@ -303,7 +303,7 @@ async def _talk_until_full(sender: SessionSender) -> None:
         await sender.say("x" * 1000)
 
 
-async def test_a_voice_says_what_notify_would_say() -> None:
+async def test_a_sender_sends_what_notify_would_send() -> None:
     async with asyncio.timeout(limit()), against_raw() as (agent, client):
         update = SessionUpdate('odd "id"', AgentMessageChunk(TextBlock('say "hi"\n é')))
         await agent.notify(m.SESSION_UPDATE, update)

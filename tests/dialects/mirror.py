@@ -1,4 +1,4 @@
-"""A program that speaks both sides of ACP and shows what it understood. Run it and talk to it over its stdin and stdout.
+"""A program that implements both sides of ACP and shows what it understood. Run it and send it messages over its stdin and stdout.
 
 It handles every method of v1 and remembers the typed value its handler got. Besides the protocol it answers four requests:
 
@@ -6,7 +6,7 @@ It handles every method of v1 and remembers the typed value its handler got. Bes
   took to read what came since the last `_seen`; the counts of all reports. Asking forgets the value and the rules.
 - `_answer {method, result}`: what to answer to that method from now on, in the schema's words.
 - `_ask {method, params}`: ask the other side that, and remember the typed answer. Answered when that is done.
-- `_tell {method, params}`: tell the other side that.
+- `_tell {method, params}`: send the other side that.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from antiphon.connection.connection import Connection
-from antiphon.connection.reports import Mended, Report
+from antiphon.connection.reports import LenientlyRead, Report
 from antiphon.connection.router import Router
 from antiphon.errors import AcpError, Code, RequestError
 from antiphon.protocol.base import encode
@@ -46,7 +46,7 @@ RESULTS: dict[str, bytes] = {
     "terminal/create": b'{"terminalId":"term"}',
     "terminal/output": b'{"output":"","truncated":false}',
 }
-"""What the mirror answers when nobody told it otherwise; every other call gets `{}`."""
+"""What the mirror answers by default; every other call gets `{}`."""
 
 
 class Named(Struct):
@@ -93,7 +93,7 @@ class Mirror:
         self.seen = {"method": method, "half": half, "value": Raw(encode(value)), "meanings": dict(meanings(value))}
 
     def observe(self, report: Report) -> None:
-        if isinstance(report, Mended):
+        if isinstance(report, LenientlyRead):
             self.rules += report.rules
 
     # Our own requests.

@@ -28,7 +28,7 @@ class Row(NamedTuple):
     """Words kept in the peer's spelling → what they mean."""
     says: Json = None
     """For questions: what our handler answers, in the schema's words; None for the mirror's own answer."""
-    heard: Json = None
+    received: Json = None
     """What the asker gets then; None for the same."""
     sent_as: str | None = None
     """The older name of the method, if the peer uses it."""

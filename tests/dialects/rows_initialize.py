@@ -14,7 +14,7 @@ _ROWS = [
         "capabilities", BRIDGE, INIT, "params", b'{"protocolVersion":1,"capabilities":{}}',
         {"protocolVersion": 1, "clientCapabilities": {}}, SHORT,
         says={"protocolVersion": 1, "agentCapabilities": {"loadSession": True}},
-        heard={"protocolVersion": 1, "agentCapabilities": {"loadSession": True}, "capabilities": {"loadSession": True}},
+        received={"protocolVersion": 1, "agentCapabilities": {"loadSession": True}, "capabilities": {"loadSession": True}},
     ),
     Row(
         "capabilities with something in them", GO_CLIENT, INIT, "params",
@@ -23,7 +23,7 @@ _ROWS = [
             "protocolVersion": 1,
             "clientCapabilities": {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True},
         },
-        SHORT, says={"protocolVersion": 1}, heard={"protocolVersion": 1, "capabilities": {}},
+        SHORT, says={"protocolVersion": 1}, received={"protocolVersion": 1, "capabilities": {}},
     ),
     Row(
         "prompt and mcp of a client", OPENCODE, INIT, "params",
@@ -39,19 +39,19 @@ _ROWS = [
             },
         },
         ("client that prompts and knows MCP", "client without version"),
-        says={"protocolVersion": 1, "authMethods": METHODS}, heard={"protocolVersion": 1, "authMethods": ["oauth", "login"]},
+        says={"protocolVersion": 1, "authMethods": METHODS}, received={"protocolVersion": 1, "authMethods": ["oauth", "login"]},
     ),
     Row(
         "prompt of a client", OPENCODE, INIT, "params",
         b'{"protocolVersion":1,"clientCapabilities":{"prompt":{"audio":true}}}',
         {"protocolVersion": 1, "clientCapabilities": {"prompt": {"audio": True}}}, ("client that prompts and knows MCP",),
-        says={"protocolVersion": 1}, heard={"protocolVersion": 1},
+        says={"protocolVersion": 1}, received={"protocolVersion": 1},
     ),
     Row(
         "mcp of a client", OPENCODE, INIT, "params",
         b'{"protocolVersion":1,"clientCapabilities":{"mcp":{"transport":{"sse":true}}}}',
         {"protocolVersion": 1, "clientCapabilities": {"mcp": {"sse": True}}}, ("client that prompts and knows MCP",),
-        says={"protocolVersion": 1, "authMethods": METHODS}, heard={"protocolVersion": 1, "authMethods": ["oauth", "login"]},
+        says={"protocolVersion": 1, "authMethods": METHODS}, received={"protocolVersion": 1, "authMethods": ["oauth", "login"]},
     ),
     Row(
         "nulls for what a client cannot do", BANJO_NOTES, INIT, "params",
@@ -159,7 +159,7 @@ def _with_whole_answers(row: Row) -> Row:
     return (
         row._replace(seen=_whole(row.seen))
         if row.half == "result"
-        else row._replace(says=_whole(row.says), heard=_whole(row.heard))
+        else row._replace(says=_whole(row.says), received=_whole(row.received))
     )
 
 

@@ -17,10 +17,10 @@ OPENING = ("session/new", "session/load", "session/resume", "session/fork")
 
 
 def _answered(session_id: dict[str, Any]) -> dict[str, Any]:
-    """A question in the OpenCode dialect: what our handler says, and what the asker hears."""
+    """A question in the OpenCode dialect: what our handler says, and what the asker receives."""
     return {
         "says": {**session_id, "modes": STATE},
-        "heard": {"sessionId": "s9", "modes": MODES, "currentModeId": "plan"},
+        "received": {"sessionId": "s9", "modes": MODES, "currentModeId": "plan"},
     }
 
 
@@ -40,7 +40,7 @@ OPENING_ROWS = [
     Row(
         "a session with a mode, and none to offer", OPENCODE, "session/new", "params", b'{"cwd":"/w","modeId":"plan","mcpServers":[]}',
         {"cwd": "/w", "mcpServers": [], "modeId": "plan"}, ("session with model or mode",),
-        says={"sessionId": "s9"}, heard={"sessionId": "s9"},
+        says={"sessionId": "s9"}, received={"sessionId": "s9"},
     ),
     Row(
         "a session as the schema has it", "the schema", "session/new", "params", b'{"cwd":"/w","mcpServers":[]}',

@@ -133,7 +133,7 @@ PERMISSION_ROWS = [
         Row(
             f"a question with options of its own, answered {option}", OPENCODE, ASK, "params",
             wire({"sessionId": "s", "permissionId": "p1", "title": "Run ls", "kind": "execute", "options": OWN_OPTIONS}),
-            {**BARE_SEEN, "options": OWN_OPTIONS}, WITHOUT_OPTIONS, says=_chosen(option), heard={"decision": decision},
+            {**BARE_SEEN, "options": OWN_OPTIONS}, WITHOUT_OPTIONS, says=_chosen(option), received={"decision": decision},
         )
         for option, decision in (("yes", "once"), ("no", "reject"), ("maybe", "reject"))
     ),
@@ -150,14 +150,14 @@ PERMISSION_ROWS = [
             "_meta": {PERMISSION_ID: "p1"},
         },
         ("permission without options", "bare block in tool content"),
-        says=_chosen("once"), heard={"decision": "once"},
+        says=_chosen("once"), received={"decision": "once"},
     ),
     *(
         Row(
             f"a question without options, {name}", OPENCODE, ASK, "params", BARE_QUESTION, BARE_SEEN, WITHOUT_OPTIONS,
-            says=says, heard=heard,
+            says=says, received=received,
         )
-        for name, says, heard in (
+        for name, says, received in (
             ("allowed", _chosen("once"), {"decision": "once"}),
             ("allowed for good", _chosen("always"), {"decision": "always"}),
             ("rejected", _chosen("reject"), {"decision": "reject"}),

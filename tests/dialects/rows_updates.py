@@ -34,7 +34,7 @@ UPDATE_ROWS = [
             "output": [{"type": "diff", "path": "/a", "newContent": "b"}],
         },
     ),
-    # OpenCode: one message, several pieces of news, none of them named.
+    # OpenCode: one message, several updates, none of them named.
     _row(
         "a chunk", OPENCODE, b'{"sessionId":"s","contentChunk":{"id":"part","index":0,"delta":"Hel"}}', CHUNK,
         ("update by contentChunk",),
@@ -91,7 +91,7 @@ UPDATE_ROWS = [
         "a plan and a mode", OPENCODE, b'{"sessionId":"s","plan":{"steps":[]},"currentModeId":"plan"}',
         {"sessionUpdate": "plan", "entries": []}, ("update by plan",), meta={REST: {"currentModeId": "plan"}},
     ),
-    # Told apart by another field.
+    # Distinguished by another field.
     _row(
         "text told apart by type", BRIDGE,
         b'{"sessionId":"s","update":{"type":"agent_message_chunk","content":{"type":"text","text":"Hel"}}}',

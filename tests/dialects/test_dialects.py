@@ -23,7 +23,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 class RemoteAgent:
-    """Our end of the conversation with a mirror: bytes in, bytes out, and nothing of ours in between."""
+    """Our end of the session with a mirror: bytes in, bytes out, and nothing of ours in between."""
 
     def __init__(self, transport: ProcessTransport) -> None:
         self.transport = transport
@@ -66,7 +66,7 @@ async def send(far: RemoteAgent, row: Row) -> None:
     elif row.method in m.CALLS_BY_NAME:
         says = msgspec.json.decode(RESULTS.get(row.method, b"{}")) if row.says is None else row.says
         await far.ask("_answer", {"method": row.method, "result": says})
-        assert await far.ask(method, sent) == (says if row.heard is None else row.heard)
+        assert await far.ask(method, sent) == (says if row.received is None else row.received)
     else:
         await far.say(method=method, params=sent)
 

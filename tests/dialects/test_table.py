@@ -67,7 +67,7 @@ def test_every_rule_is_about_a_method_that_exists() -> None:
 def test_every_rule_that_answers_in_other_words_has_a_row_that_receives_them() -> None:
     answering = {(rule.name, rule.method) for rule in RULES if rule.answer is not None}
     assert answering
-    assert answering <= {(name, row.method) for row in ROWS if row.heard != row.says for name in row.rules}
+    assert answering <= {(name, row.method) for row in ROWS if row.received != row.says for name in row.rules}
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name}, {rule.method} {rule.half}")
@@ -86,14 +86,14 @@ def is_at(rule: DialectRule, place: tuple[str, Half]) -> bool:
 
 
 def is_understood(row: Row) -> bool:
-    """Whether the row's value arrives and, if it is a question, its asker hears what it should."""
+    """Whether the row's value arrives and, if it is a question, its asker receives what it should."""
     try:
         reading = method_of(row.method).read_params(row.wire) if row.half == "params" else read_result(row)
     except AcpError:
         return False
     says = msgspec.json.encode(row.says)
     received = msgspec.json.decode(reading.reply(says) if reading.reply else says)
-    expected = row.says if row.heard is None else row.heard
+    expected = row.says if row.received is None else row.received
     return bool(msgspec.json.decode(encode(reading.value)) == row.seen and received == expected)
 
 
@@ -243,11 +243,11 @@ def test_an_unknown_update_stays_as_it_came(update: bytes) -> None:
         ("no/such_method", "params", b"{}"),
     ],
 )
-def test_what_is_no_dialect_stays_as_it_came(method: str, half: Half, raw: bytes) -> None:
+def test_what_is_not_a_dialect_stays_as_it_came(method: str, half: Half, raw: bytes) -> None:
     assert repair(method, half, raw) == (raw, (), None)
 
 
-def test_an_answer_that_no_dialect_can_say_is_left_alone() -> None:
+def test_an_answer_that_no_dialect_can_express_is_left_alone() -> None:
     _, _, reply = repair("session/new", "params", b'{"cwd":"/w","modeId":"m"}')
     assert reply is not None
     assert reply(b"null") == b"null"

@@ -1,4 +1,4 @@
-"""`antiphon doctor` as somebody types it, in a world of its own: nothing of this machine is on its PATH or in its home."""
+"""`antiphon doctor` as a user types it, in a world of its own: nothing of this machine is on its PATH or in its home."""
 
 import json
 import os
@@ -18,7 +18,7 @@ case "$*" in
 *) exit 9 ;;
 esac
 """
-"""A Claude Code that somebody is signed in to."""
+"""A Claude Code with a login."""
 
 CODEX = """\
 #!/bin/sh
@@ -28,7 +28,7 @@ case "$*" in
 *) exit 9 ;;
 esac
 """
-"""A Codex that somebody is signed in to."""
+"""A Codex with a login."""
 
 
 class Machine:

@@ -17,35 +17,35 @@ from antiphon.doctor.install import EXTRAS
 from antiphon.doctor.runner import run_checks
 from tests.cli.program import ROOT
 
-WARD = DoctorContext("/", {"MY_API_KEY": "hunter22-and-more"})
+CONTEXT = DoctorContext("/", {"MY_API_KEY": "hunter22-and-more"})
 
 
-def fine(ward: DoctorContext) -> Sequence[Finding]:
+def fine(context: DoctorContext) -> Sequence[Finding]:
     return ok("all is well")
 
 
-def fails(ward: DoctorContext) -> Sequence[Finding]:
+def fails(context: DoctorContext) -> Sequence[Finding]:
     raise RuntimeError("oh no\nsecond line")
 
 
-def hangs(ward: DoctorContext) -> Sequence[Finding]:
+def hangs(context: DoctorContext) -> Sequence[Finding]:
     threading.Event().wait()
     return []
 
 
-async def waits(ward: DoctorContext) -> Sequence[Finding]:
+async def waits(context: DoctorContext) -> Sequence[Finding]:
     await asyncio.Event().wait()
     return []
 
 
-def leaks(ward: DoctorContext) -> Sequence[Finding]:
+def leaks(context: DoctorContext) -> Sequence[Finding]:
     return note("the key is hunter22-and-more", "Bearer 0123456789abcdef", line="hunter22-and-more", long="x" * 9999)
 
 
 async def test_a_check_that_fails_or_hangs_is_a_finding_and_delays_nothing() -> None:
     looks: dict[str, Any] = {"fails": fails, "hangs": hangs, "waits": waits, "fine": fine}
     began = time.monotonic()
-    results = await run_checks([Check(f"x.{name}", name, look, 0.2) for name, look in looks.items()], WARD)
+    results = await run_checks([Check(f"x.{name}", name, look, 0.2) for name, look in looks.items()], CONTEXT)
     assert time.monotonic() - began < 5
     assert [result.check.title for result in results] == list(looks)  # in their order
     shown = {result.check.title: result.findings[0] for result in results}
@@ -58,30 +58,30 @@ async def test_a_check_that_fails_or_hangs_is_a_finding_and_delays_nothing() -> 
 async def test_checks_run_side_by_side() -> None:
     gate = threading.Barrier(3)  # none comes through before all are there
 
-    def meet(ward: DoctorContext) -> Sequence[Finding]:
+    def meet(context: DoctorContext) -> Sequence[Finding]:
         gate.wait(5)
         return ok("met")
 
-    results = await run_checks([Check(f"x.{number}", "", meet, 5) for number in range(3)], WARD)
+    results = await run_checks([Check(f"x.{number}", "", meet, 5) for number in range(3)], CONTEXT)
     assert all(result.findings[0].sentence == "met" for result in results)
 
 
 async def test_no_secret_of_the_environment_is_printed() -> None:
-    ((result),) = await run_checks([Check("x.leaks", "", leaks, 5)], WARD)
+    ((result),) = await run_checks([Check("x.leaks", "", leaks, 5)], CONTEXT)
     (found,) = result.findings
     assert (found.sentence, found.hint, found.facts["line"]) == ("the key is ***", "Bearer ***", "***")
     assert len(found.facts["long"]) == 500
 
 
 def test_ids_are_unique_and_every_check_stands_in_a_part() -> None:
-    checks = checks_of(WARD, network=True, start=True)
+    checks = checks_of(CONTEXT, network=True, start=True)
     assert len({check.id for check in checks}) == len(checks)
     assert list(dict.fromkeys(check.part for check in checks)) == list(PARTS)
     assert all(check.title and 0 < check.limit < 120 and re.fullmatch(r"[a-z.-]+", check.id) for check in checks)
 
 
 def test_a_name_means_a_part_an_id_or_what_a_check_is_about() -> None:
-    checks = checks_of(WARD, network=True, start=True)
+    checks = checks_of(CONTEXT, network=True, start=True)
     chosen, unknown = selected(checks, ["claude", "lute", "state"])
     assert unknown == ("lute",)
     assert [check.id for check in chosen] == [
@@ -92,11 +92,11 @@ def test_a_name_means_a_part_an_id_or_what_a_check_is_about() -> None:
 
 
 def test_every_name_that_is_offered_means_something() -> None:
-    assert selected(checks_of(WARD, network=False, start=False), NAMES)[1] == ()
+    assert selected(checks_of(CONTEXT, network=False, start=False), NAMES)[1] == ()
 
 
 def test_nothing_is_reached_or_started_unless_asked_for() -> None:
-    assert {check.part for check in checks_of(WARD, network=False, start=False)} == set(PARTS) - {"network", "start"}
+    assert {check.part for check in checks_of(CONTEXT, network=False, start=False)} == set(PARTS) - {"network", "start"}
 
 
 def test_the_extras_are_those_of_the_project() -> None:

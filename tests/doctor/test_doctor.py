@@ -17,7 +17,7 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_where_all_is_well_it_says_so(machine: Machine) -> None:
+def test_without_problems_everything_is_fine(machine: Machine) -> None:
     done = machine.visit()
     assert (done.status, done.err) == (0, ""), done.out
     assert "✓ Claude Code: 2.1.325, " in done.out and "✓ Codex login: signed in with a ChatGPT account" in done.out
@@ -43,7 +43,7 @@ def test_a_bare_machine_has_notes_and_no_problem(machine: Machine) -> None:
             and "is not installed" in sentence
             and f"antiphon[{name}]" in report[f"engines.{name}.program"]["hint"]
         )
-        assert f"engines.{name}.login" not in report.ids  # one trouble is told once
+        assert f"engines.{name}.login" not in report.ids  # one problem is reported once
 
 
 def test_what_is_asked_for_by_name_has_to_be_there(machine: Machine) -> None:
@@ -108,7 +108,7 @@ def installed(machine: Machine, version: str, direct_url: str | None = None) -> 
         machine.write(folder / "direct_url.json", direct_url)
 
 
-def test_it_says_how_we_were_installed(machine: Machine) -> None:
+def test_it_shows_how_we_were_installed(machine: Machine) -> None:
     machine.bare()
     assert machine.report("install")["install.antiphon"]["facts"]["how"] == "source"
     installed(machine, __version__)
@@ -116,7 +116,7 @@ def test_it_says_how_we_were_installed(machine: Machine) -> None:
     assert (check["status"], check["facts"]["how"]) == ("ok", "pip") and "installed by pip in " in check["sentence"]
 
 
-def test_it_says_when_we_are_a_copy_of_the_tree(machine: Machine) -> None:
+def test_it_shows_that_we_are_a_copy_of_the_tree(machine: Machine) -> None:
     machine.bare()
     installed(machine, "0.0.1", f'{{"url": "{ROOT.as_uri()}", "dir_info": {{"editable": true}}}}')
     check = machine.report("install")["install.antiphon"]
@@ -191,7 +191,7 @@ def test_without_any_engine_that_works_each_is_a_problem(machine: Machine) -> No
     assert done.status == 1 and "2 problems" in done.out
 
 
-def test_a_screen_that_knows_few_letters_is_no_trouble(machine: Machine) -> None:
+def test_a_screen_that_knows_few_letters_is_harmless(machine: Machine) -> None:
     done = machine.visit("install.python", PYTHONIOENCODING="ascii")
     assert done.status == 0 and "? Python: " in done.out
 

@@ -1,4 +1,4 @@
-"""What the doctor says of our own agent: which engines it would join here, and what stands in the way of what was wished."""
+"""What the doctor says of our own agent: which engines it would join here, and what stands in the way of what was wanted."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def sentences(report: Report) -> str:
     return "\n".join(each["sentence"] for each in report.all(OURS))
 
 
-def test_it_says_which_engines_it_joins_and_how_a_session_begins(machine: Machine) -> None:
+def test_it_shows_which_engines_it_joins_and_how_a_session_begins(machine: Machine) -> None:
     report = machine.report("antiphon")
     assert report.ids == [OURS] and report[OURS]["status"] == "ok"
     assert "it joins claude and codex; the route of a new session is `claude`; auto-resume is on" in sentences(report)
@@ -31,7 +31,7 @@ def test_it_says_which_engines_it_joins_and_how_a_session_begins(machine: Machin
     assert facts["autoResume"] == "on" and facts["command"].endswith("antiphon agent")
 
 
-def test_wishes_count(machine: Machine) -> None:
+def test_preferences_count(machine: Machine) -> None:
     machine.program("gemini", "#!/bin/sh\necho 0.9.1\n")
     machine.configure(
         '[duet]\nengines = ["codex", "gemini"]\nroute = "duet"\nprimary = "gemini"\nauto_resume = false\n'

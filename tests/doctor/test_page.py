@@ -9,13 +9,13 @@ from antiphon.cli.doctor import parser
 from antiphon.doctor.checks import PARTS, checks_of
 from tests.cli.program import ROOT
 from tests.doctor.machine import CODEX, Machine
-from tests.doctor.test_checks import WARD
+from tests.doctor.test_checks import CONTEXT
 
 PAGE = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
 
 
 def example(path: Path) -> Machine:
-    """What the example on the page is about: a misspelt key, an editor, and a Codex that nobody is signed in to."""
+    """What the example on the page is about: a misspelt key, an editor, and a Codex without a login."""
     machine = Machine(path)
     machine.configure('agent = "claude"\nmodle = "opus"\n')
     machine.program("codex", CODEX.replace('echo "Logged in using ChatGPT"', "echo Not logged in; exit 1"))
@@ -32,8 +32,8 @@ def normal(text: str) -> str:
     return re.sub(r"[\d.]+ [GM]iB are free", "… are free", text)
 
 
-@pytest.mark.slow  # needs the extras `claude` and `codex`, which the example tells of
-def test_the_example_is_what_the_program_says(tmp_path: Path) -> None:
+@pytest.mark.slow  # needs the extras `claude` and `codex`, which the example reports
+def test_the_example_is_what_the_program_prints(tmp_path: Path) -> None:
     machine = example(tmp_path)
     done = machine.visit()
     text = done.out
@@ -56,7 +56,7 @@ def test_every_option_is_on_the_page_and_no_other() -> None:
 def test_every_part_and_every_check_is_on_the_page() -> None:
     shown = set(re.findall(r"^\| `([a-z]+\.[a-z.A-Z]+)` \|", PAGE, re.MULTILINE))
     made = {re.sub(r"^(agents|editors|network|start|install)\.(?!registry|python|(?<=install\.)antiphon|command).+", r"\1.NAME", check.id)
-            for check in checks_of(WARD, network=True, start=True)}  # fmt: skip
+            for check in checks_of(CONTEXT, network=True, start=True)}  # fmt: skip
     made = {re.sub(r"^engines\.\w+\.", "engines.NAME.", id) for id in made}
     assert shown == made
     assert {id.partition(".")[0] for id in shown} == set(PARTS)

@@ -43,7 +43,7 @@ def test_a_config_file_that_cannot_be_read_is_a_problem(machine: Machine) -> Non
 
 
 @pytest.mark.slow
-def test_a_project_waits_for_trust_and_says_so(machine: Machine) -> None:
+def test_a_project_that_is_not_trusted_is_reported(machine: Machine) -> None:
     path = machine.project('[policy]\nallow = ["Read"]\n')
     check = machine.report("config")["config.project"]
     assert check["status"] == "note" and "antiphon policy trust" in check["hint"] and str(path) in check["sentence"]
@@ -106,7 +106,7 @@ def test_a_database_of_a_newer_antiphon_is_a_problem(machine: Machine) -> None:
     assert report.problems == ["state.database"] and "newer Antiphon" in report["state.database"]["sentence"]
 
 
-def test_a_file_that_is_no_database_is_a_problem(machine: Machine) -> None:
+def test_a_file_that_is_not_a_database_is_a_problem(machine: Machine) -> None:
     database(machine).write_bytes(b"not a database, but long enough to be looked at as one" * 40)
     report = machine.report("state")
     assert report.problems == ["state.database"] and "is not a database" in report["state.database"]["sentence"]

@@ -13,7 +13,7 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_it_says_where_a_program_was_found(machine: Machine) -> None:
+def test_it_shows_where_a_program_was_found(machine: Machine) -> None:
     def source(**env: str) -> tuple[str, str]:
         facts = machine.report("claude", **env)["engines.claude.program"]["facts"]
         return facts["source"], facts["path"]
@@ -124,7 +124,7 @@ def not_signed_in(machine: Machine) -> None:
     machine.program("codex", CODEX.replace('echo "Logged in using ChatGPT"', "echo Not logged in >&2; exit 1"))
 
 
-def test_a_codex_that_needs_no_login_is_no_problem(machine: Machine) -> None:
+def test_a_codex_that_needs_no_login_is_not_a_problem(machine: Machine) -> None:
     not_signed_in(machine)
     assert machine.report("codex").problems == ["engines.codex.login"]
     assert "OPENAI_API_KEY is set" in machine.report("codex", OPENAI_API_KEY="sk-x")["engines.codex.login"]["sentence"]
@@ -149,7 +149,7 @@ def test_an_agent_of_ones_own_whose_program_is_gone_is_a_problem(machine: Machin
 
 
 @pytest.mark.slow
-def test_start_opens_a_session_with_every_engine_and_says_how_long_it_took(machine: Machine) -> None:
+def test_start_opens_a_session_with_every_engine_and_prints_how_long_it_took(machine: Machine) -> None:
     (machine.bin / "claude").unlink()
     (machine.bin / "codex").unlink()
     report = machine.report("demo", "--start")
@@ -175,7 +175,7 @@ def test_an_agent_that_does_not_start_is_a_problem(machine: Machine, text: str, 
     assert "start.gemini" in report.problems and words in report["start.gemini"]["sentence"]
 
 
-def test_an_agent_that_wants_a_login_says_how(machine: Machine) -> None:
+def test_an_agent_that_wants_a_login_has_a_hint(machine: Machine) -> None:
     import shlex
     import sys
 

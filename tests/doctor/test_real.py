@@ -19,13 +19,13 @@ from tests.engines.codex.versions import program as codex_program
 pytestmark = pytest.mark.slow
 
 KEY = "a-key-of-no-account"
-NOBODY = "http://127.0.0.1:9"
-"""Nobody listens there."""
+UNKNOWN_USER = "http://127.0.0.1:9"
+"""No server listens there."""
 
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
-    """Both real programs, and nobody signed in."""
+    """Both real programs, without a login."""
     claude, codex = claude_program(NEW), codex_program(PYPI)
     if claude is None or codex is None:
         pytest.skip("Claude Code or Codex is not installed")
@@ -33,14 +33,14 @@ def machine(tmp_path: Path) -> Machine:
     for name, program in (("claude", claude), ("codex", codex)):
         (made.bin / name).unlink()
         (made.bin / name).symlink_to(program)
-    made.env |= {**HERMETIC, "ANTHROPIC_BASE_URL": NOBODY}
+    made.env |= {**HERMETIC, "ANTHROPIC_BASE_URL": UNKNOWN_USER}
     del made.env["ANTHROPIC_API_KEY"]
     made.env["PATH"] += ":/usr/bin:/bin"
-    configure(made, f'openai_base_url = "{NOBODY}/v1"')
+    configure(made, f'openai_base_url = "{UNKNOWN_USER}/v1"')
     return made
 
 
-def configure(machine: Machine, top: str, address: str = NOBODY) -> None:
+def configure(machine: Machine, top: str, address: str = UNKNOWN_USER) -> None:
     text = SETTINGS.format_map({**USUAL, "address": address, "top": top})
     machine.write(machine.home / ".codex" / "config.toml", text)
 
@@ -60,7 +60,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def address() -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
-    """Somebody listens there: the address, and what was asked."""
+    """A server listens there: the address, and what was asked."""
 
     class Here(Answers):
         asked: ClassVar[list[tuple[str, str | None]]] = []
@@ -97,7 +97,7 @@ def test_both_are_really_started(machine: Machine) -> None:
         assert float(facts["initialize"]) < float(facts["session"]) < float(facts["end"])
 
 
-def test_a_codex_without_a_login_starts_and_says_what_to_do(machine: Machine) -> None:
+def test_a_codex_without_a_login_starts_with_a_hint(machine: Machine) -> None:
     report = machine.report("--start", "codex")
     assert report.problems == ["engines.codex.login", "start.codex"]
     assert "--engine codex --login" in report["start.codex"]["hint"]
@@ -121,7 +121,7 @@ def test_an_address_without_a_server_is_a_problem(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["nonsense", "file:///etc/passwd", "http://[::1"])
-def test_what_is_no_address_is_not_tried(machine: Machine, wrong: str) -> None:
+def test_what_is_not_an_address_is_not_tried(machine: Machine, wrong: str) -> None:
     assert machine.report("--network", "network.claude", ANTHROPIC_BASE_URL=wrong).problems == ["network.claude"]
 
 

@@ -53,7 +53,7 @@ def test_every_report_fits_the_schema(tmp_path: Path, words: tuple[str, ...]) ->
     assert (report["start"], report["network"]) == ("--start" in words, False)
 
 
-def test_what_is_no_report_does_not_fit() -> None:
+def test_what_is_not_a_report_does_not_fit() -> None:
     check: dict[str, Any] = {
         "id": "a.b", "part": "a", "title": "", "status": "ok", "sentence": "", "hint": None, "facts": {}, "seconds": 0.1,
     }  # fmt: skip

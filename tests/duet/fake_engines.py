@@ -78,7 +78,7 @@ async def _too_late(session: FakeEngineSession, turn: AgentTurn) -> bool:
 
 
 class FakeEngine(Engine):
-    """An engine that plays what it is told to."""
+    """An engine that plays a script."""
 
     unique_ids = True
     read_only = "plan"
@@ -90,7 +90,7 @@ class FakeEngine(Engine):
         self.given: list[str] = []
         self.modes: list[str] = []
         self.kept: dict[str, list[v1.Update]] = {}
-        """Its own history: conversation → what was said."""
+        """Its own history: session → what was said."""
         self.sessions: list[AgentSession] = []
         self.closed = 0
         self.broken: Exception | None = None

@@ -1,4 +1,4 @@
-"""What tests of the guard share: questions of engines, and somebody who answers them."""
+"""What tests of the guard share: questions of engines, and a user who answers them."""
 
 from collections import deque
 from collections.abc import AsyncIterator
@@ -77,7 +77,7 @@ def read(path: Path) -> v1.RequestPermission:
 
 
 class Editor:
-    """Somebody in front of an editor, who answers with these ids in turn."""
+    """A user in front of an editor, who answers with these ids in turn."""
 
     def __init__(self, *answers: str) -> None:
         self.asked: list[v1.RequestPermission] = []

@@ -1,4 +1,4 @@
-"""What one prompt may take, by what engines really tell."""
+"""What one prompt may take, by what engines really send."""
 
 import pytest
 
@@ -16,10 +16,10 @@ def gauge(used: int, cost: float | None = None, currency: str = "USD") -> v1.Usa
 
 def new(*engines: str) -> UsageTotals:
     """The ledger of a session whose engines begin."""
-    ledger = UsageTotals()
+    totals = UsageTotals()
     for engine in engines:
-        ledger.begins(engine)
-    return ledger
+        totals.begins(engine)
+    return totals
 
 
 def test_the_last_turn_may_run_to_its_end_and_none_begins_after_it() -> None:
@@ -35,20 +35,20 @@ def test_the_last_turn_may_run_to_its_end_and_none_begins_after_it() -> None:
 
 
 def test_tokens_are_what_the_engine_sessions_grew_by() -> None:
-    ledger = new("claude", "codex")
-    first = Budget(None, ledger=ledger)
+    totals = new("claude", "codex")
+    first = Budget(None, totals=totals)
     for engine, total in (("claude", 1000), ("codex", 300), ("claude", 1500)):
         first.turn_begins(engine)
         first.turn_ended(engine, result(total))
     assert first.spent == Spent(3, 1800)
-    second = Budget(None, ledger=ledger)
+    second = Budget(None, totals=totals)
     second.turn_begins("claude")
     second.turn_ended("claude", result(1700).usage)
     assert second.spent == Spent(1, 200)
 
 
 def test_while_a_turn_runs_its_requests_count_and_then_the_exact_number_in_their_place() -> None:
-    budget = Budget(None, 1000, ledger=new("codex"))
+    budget = Budget(None, 1000, totals=new("codex"))
     budget.turn_begins("codex")
     budget.used("codex", gauge(400))
     budget.used("codex", gauge(500))
@@ -63,7 +63,7 @@ def test_while_a_turn_runs_its_requests_count_and_then_the_exact_number_in_their
 
 
 def test_a_turn_that_fails_counts_by_its_requests() -> None:
-    budget = Budget(None, ledger=new("codex"))
+    budget = Budget(None, totals=new("codex"))
     budget.turn_begins("codex")
     budget.used("codex", gauge(400))
     budget.turn_ended("codex")
@@ -71,15 +71,15 @@ def test_a_turn_that_fails_counts_by_its_requests() -> None:
 
 
 def test_the_same_request_reported_again_with_its_price_counts_once() -> None:
-    budget = Budget(None, cost=1.0, ledger=new("claude"))
+    budget = Budget(None, cost=1.0, totals=new("claude"))
     budget.turn_begins("claude")
     budget.used("claude", gauge(400))
     budget.used("claude", gauge(400, 0.25))
     assert budget.spent == Spent(1, 400, 0.25)
 
 
-def test_what_an_engine_does_between_turns_is_no_turns_tokens() -> None:
-    budget = Budget(None, ledger=new("claude"))
+def test_tokens_that_an_engine_uses_between_turns_count_for_no_turn() -> None:
+    budget = Budget(None, totals=new("claude"))
     budget.used("claude", gauge(400))
     assert budget.spent.tokens == 0
 
@@ -98,7 +98,7 @@ def test_an_engine_session_from_elsewhere_is_not_charged_for_what_it_took_before
 
 
 def test_an_engine_that_reports_each_turn_alone_or_counts_anew_is_not_counted_backwards() -> None:
-    budget = Budget(None, ledger=new("gemini"))
+    budget = Budget(None, totals=new("gemini"))
     for total, cost in ((500, 0.5), (300, 0.3)):
         budget.turn_begins("gemini")
         budget.used("gemini", gauge(1, cost))
@@ -107,7 +107,7 @@ def test_an_engine_that_reports_each_turn_alone_or_counts_anew_is_not_counted_ba
 
 
 def test_money_ends_a_prompt_per_engine_and_in_dollars() -> None:
-    budget = Budget(20, cost=1.0, ledger=new("a", "b"))
+    budget = Budget(20, cost=1.0, totals=new("a", "b"))
     for engine in ("a", "b"):
         budget.turn_begins(engine)
         budget.used(engine, gauge(1, 0.4))
@@ -121,6 +121,6 @@ def test_money_ends_a_prompt_per_engine_and_in_dollars() -> None:
 
 @pytest.mark.parametrize("engine", ["claude", "codex"])
 def test_an_engine_session_that_is_left_is_not_known_any_more(engine: str) -> None:
-    ledger = new("claude", "codex")
-    ledger.unknown(engine)
-    assert engine not in ledger.tokens and engine not in ledger.cost and len(ledger.tokens) == 1
+    totals = new("claude", "codex")
+    totals.unknown(engine)
+    assert engine not in totals.tokens and engine not in totals.cost and len(totals.tokens) == 1

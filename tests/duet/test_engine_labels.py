@@ -1,4 +1,4 @@
-"""Whose words they are: a name before each message where more than one engine speaks, and ids that cannot be mistaken."""
+"""Whose words they are: a name before each message where more than one engine answers, and ids that cannot be mistaken."""
 
 from antiphon.duet.engine_sessions import Labels
 from antiphon.protocol import v1

@@ -171,7 +171,7 @@ NOTICES: dict[str, Any] = {"clientCapabilities": {"session": {"notices": {}}}}
 
 
 class Turns:
-    """What was said in a session, and which of it the user was told is not saved."""
+    """What was said in a session, and which of it the user was shown is not saved."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []
@@ -193,7 +193,7 @@ class Turns:
                 self.unsaved.add(text)
 
     def check(self, one: Agent, session: str, cwd: Path) -> None:
-        """What is loaded is what was said, but for what the user was told of."""
+        """What is loaded is what was said, but for what the user was shown as not saved."""
         before = len(one.updates)
         assert "result" in one.ask("session/load", sessionId=session, cwd=str(cwd), mcpServers=[])
         loaded = [each["content"]["text"] for each in one.updates[before:] if each["sessionUpdate"] == "user_message_chunk"]  # fmt: skip
@@ -206,7 +206,7 @@ class Turns:
 @pytest.mark.parametrize("more", [{}, NOTICES], ids=["message", "notice"])
 @pytest.mark.parametrize("disk", DISKS)
 @pytest.mark.parametrize("seed", range(2))
-def test_what_a_full_disk_does_not_take_is_shown_and_stored_when_there_is_room(
+def test_what_a_full_disk_does_not_take_is_shown_and_stored_when_there_is_space(
     place: Place, disk: type[Disk], more: dict[str, Any], seed: int
 ) -> None:
     rng, turns, drive = random.Random(seed), Turns(), disk(place)
@@ -244,7 +244,7 @@ SHOWN = [[], ["--quiet"], ["--json"]]
 @pytest.mark.parametrize("more", SHOWN, ids=["plain", "quiet", "json"])
 @pytest.mark.parametrize("name", ["antiphon", "demo"])
 @pytest.mark.parametrize("before", [True, False], ids=["used", "new"])
-def test_every_way_of_run_says_that_the_disk_is_full_and_which(
+def test_every_form_of_run_reports_that_the_disk_is_full_and_which(
     place: Place, name: str, more: list[str], before: bool
 ) -> None:
     disk = DISKS[-1](place)

@@ -57,15 +57,15 @@ async def test_a_project_cannot_bring_the_program_along(tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("print('no tasks')", "no JSON list"),
-        ("print('{}')", "no JSON list"),
-        ("print('[' * 100_000)", "no JSON list"),
+        ("print('no tasks')", "not a JSON list"),
+        ("print('{}')", "not a JSON list"),
+        ("print('[' * 100_000)", "not a JSON list"),
         ("print('[]'); raise SystemExit(3)", "ended with 3"),
         ("print('[\"' + 'x' * 2_000_000 + '\"]')", "more than 1024 KiB"),
     ],
     ids=["words", "object", "deep", "failed", "flood"],
 )
-async def test_what_is_no_list_of_tasks_is_logged_and_gives_no_tasks(
+async def test_what_is_not_a_list_of_tasks_is_logged_and_gives_no_tasks(
     code: str, words: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert await script(code).pending(tmp_path) is None

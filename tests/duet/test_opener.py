@@ -1,4 +1,4 @@
-"""A new session is new, or the same client's last one in that directory; `/continue` goes on with anybody's."""
+"""A new session is new, or the same client's last one in that directory; `/continue` goes on with that of any client."""
 
 import asyncio
 from pathlib import Path
@@ -27,12 +27,12 @@ def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def texts_of(editor: Editor, kind: str = "user_message_chunk") -> list[str]:
-    updates = [frame["params"]["update"] for frame in editor.heard if frame.get("method") == "session/update"]
+    updates = [frame["params"]["update"] for frame in editor.received if frame.get("method") == "session/update"]
     return [update["content"]["text"] for update in updates if update["sessionUpdate"] == kind]
 
 
 def notices(editor: Editor) -> list[dict[str, Any]]:
-    updates = [frame["params"]["update"] for frame in editor.heard if frame.get("method") == "session/update"]
+    updates = [frame["params"]["update"] for frame in editor.received if frame.get("method") == "session/update"]
     return [update for update in updates if update["sessionUpdate"] == "notice"]
 
 
@@ -67,7 +67,7 @@ async def test_a_client_gets_a_new_session_or_its_own_last_one(
                     if expected is None:
                         assert id not in known, f"a new session of {client} in {cwd} is not new"
                     else:
-                        assert id == expected, f"{client} goes on in {cwd} with somebody else's"
+                        assert id == expected, f"{client} goes on in {cwd} with that of another client"
                     known.add(id)
                     if speaks:
                         await editor.prompt(id, f"{client} was here")
@@ -121,7 +121,7 @@ async def test_continue_goes_on_with_the_last_session_of_any_client(said_before:
         assert texts[0] == "a song about rivers" and texts[-1] == "go on" and "something else" not in texts
 
 
-async def test_continue_takes_any_beginning_of_an_id_and_says_when_that_means_several() -> None:
+async def test_continue_takes_any_beginning_of_an_id_and_lists_several_matches() -> None:
     async with playing(agent_over(FakeEngine("alto")), FULL, name="antiphon-run") as editor:
         script = await editor.open()
         await editor.prompt(script, "made by a script")
@@ -135,7 +135,7 @@ async def test_continue_takes_any_beginning_of_an_id_and_says_when_that_means_se
         assert texts_of(editor)[-1] == "made by a script"
 
 
-async def test_without_an_earlier_session_continue_says_so() -> None:
+async def test_without_an_earlier_session_continue_is_refused_with_a_message() -> None:
     async with playing(agent_over(FakeEngine("alto")), FULL, name="zed") as editor:
         session = await editor.open()
         await editor.prompt(session, "/continue")

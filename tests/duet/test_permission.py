@@ -58,14 +58,14 @@ async def test_what_is_open_is_asked_with_our_own_always_in_place_of_the_engines
     assert texts(asked) == "Codex asks."
 
 
-async def test_a_line_that_no_rule_can_say_is_offered_no_always(work: Path, database: Database) -> None:
+async def test_a_line_that_no_rule_expresses_is_offered_no_always(work: Path, database: Database) -> None:
     guard, editor = await opened(work, database), Editor("reject_with_message")
     answer = await guard.permission(CLAUDE, bash("make $WHAT > log"), editor)
     assert chosen(answer) == "reject_with_message" and why_refused(answer) is None  # it was the user
     assert ids(editor.asked[0]) == ["allow", "reject", "reject_with_message"]
 
 
-async def test_an_ask_rule_asks_each_time_and_says_that_it_does(tmp_path: Path, work: Path, database: Database) -> None:
+async def test_an_ask_rule_asks_each_time_and_is_named(tmp_path: Path, work: Path, database: Database) -> None:
     configure(tmp_path, '[policy]\nask = ["Bash(git push *)"]\n')
     guard, editor = await opened(work, database, "bypassPermissions"), Editor("allow")
     await guard.permission(CLAUDE, bash("git push origin"), editor)

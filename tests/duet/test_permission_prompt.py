@@ -1,4 +1,4 @@
-"""Questions that the guard asks: called off, several at a time, withdrawn; and what engines do through us without asking."""
+"""Questions that the guard asks: called off, several at a time, cancelled; and what engines do through us without asking."""
 
 import asyncio
 from collections.abc import Callable
@@ -42,7 +42,7 @@ async def test_engines_ask_at_the_same_time_and_a_cancelled_turn_cancels_its_req
 ) -> None:
     guard = await opened(work, database)
     open_now: dict[str, asyncio.Future[v1.PermissionResult]] = {}
-    both, withdrawn = asyncio.Event(), list[str]()
+    both, cancelled = asyncio.Event(), list[str]()
 
     def asking(who: str) -> Callable[[v1.RequestPermission], Any]:
         async def ask(_: v1.RequestPermission) -> v1.PermissionResult:
@@ -52,7 +52,7 @@ async def test_engines_ask_at_the_same_time_and_a_cancelled_turn_cancels_its_req
             try:
                 return await open_now[who]
             except asyncio.CancelledError:
-                withdrawn.append(who)
+                cancelled.append(who)
                 raise
 
         return ask
@@ -65,7 +65,7 @@ async def test_engines_ask_at_the_same_time_and_a_cancelled_turn_cancels_its_req
     tasks[CLAUDE].cancel()
     with pytest.raises(asyncio.CancelledError):
         await tasks[CLAUDE]
-    assert withdrawn == [CLAUDE]
+    assert cancelled == [CLAUDE]
     open_now[CODEX].set_result(v1.PermissionResult(v1.Selected("allow")))
     assert chosen(await tasks[CODEX]) == "allow"
 

@@ -31,7 +31,7 @@ def test_the_config_file_counts_before_that() -> None:
     )
 
 
-def test_every_key_of_the_file_reaches_the_wishes() -> None:
+def test_every_key_of_the_file_reaches_the_preferences() -> None:
     text = (
         '[duet]\nengines = ["codex", "x --acp"]\nroute = "duet"\nprimary = "codex"\nauto_resume = false\nreview = "fix"\n'
         'review_rounds = 3\nmax_turns = 4\nmax_tokens = 5\nmax_cost = 6\ntasks = ["todo"]\nnudge = false\nnudge_cooldown = 7\nnudge_max = 8\n'

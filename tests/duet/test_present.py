@@ -12,7 +12,7 @@ from tests.catalogue.programs import own, program
 
 @pytest.fixture(autouse=True)
 def nowhere(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No package that brings one, and nobody who named one."""
+    """No package that brings one, and no variable that names it."""
     monkeypatch.setattr(sys, "path", ["first", str(place / "packages")])
     for cli in (CLAUDE, CODEX):
         monkeypatch.delenv(cli.variable, raising=False)
@@ -58,5 +58,5 @@ def test_the_users_file_may_name_them(place: Path) -> None:
     assert named_by_user() is None
     own(place, '[duet]\nengines = ["codex", "x --acp"]\n')
     assert named_by_user() == ("codex", "x --acp")
-    own(place, "[duet\n")  # told by whoever reads all of it
+    own(place, "[duet\n")  # reported by the code that reads all of it
     assert named_by_user() is None

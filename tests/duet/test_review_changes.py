@@ -188,7 +188,7 @@ async def test_a_repository_with_longer_names_of_its_objects(tmp_path: Path) -> 
         assert "-do\n+re\n" in (await changes(before)).diff
 
 
-async def test_names_that_are_no_words(tree: Path) -> None:
+async def test_names_that_are_not_words(tree: Path) -> None:
     with await snapshot([str(tree)]) as before:
         write(tree, "two\nlines\tand 'quotes\".txt", "a\n")
         write(tree, "-rf", "b\n")
@@ -341,7 +341,7 @@ def test_texts_that_are_too_long_are_not_compared() -> None:
     assert "Too large to compare" in from_calls([edit("x\ndiff --git", "1\n" * 30_000, "2\n", "a")]).diff
 
 
-def test_a_diff_is_clipped_by_files_and_says_so() -> None:
+def test_a_diff_is_clipped_by_files_with_a_note() -> None:
     small = "diff --git a/s b/s\n+small\n"
     large = "diff --git a/l b/l\n" + "+line\n" * 5000
     clipped = clipped_diff(large + small + large, 9000)

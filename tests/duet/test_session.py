@@ -1,4 +1,4 @@
-"""A joint session over engines of our own making: who answers, in which order, what each of them hears, and how it ends."""
+"""A joint session over engines of our own making: who answers, in which order, what each of them receives, and how it ends."""
 
 import asyncio
 from pathlib import Path
@@ -257,7 +257,7 @@ async def test_a_label_stands_apart_from_the_message_before_it_also_for_clients_
         assert words(editor) == "**Alto**\n\nla\n\n**Bass**\n\nla"
 
 
-async def test_the_title_is_the_first_prompt_that_is_no_command() -> None:
+async def test_the_title_is_the_first_prompt_that_is_not_a_command() -> None:
     async with playing(agent_over(FakeEngine("alto"), FakeEngine("bass")), FULL) as editor:
         session = await editor.open()
         await editor.prompt(session, "/status")

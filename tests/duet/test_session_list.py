@@ -23,7 +23,7 @@ def _own_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 class Lister(FakeEngine):
-    """Gives the pages that it is told to."""
+    """Returns the given pages."""
 
     def __init__(self, turn: Turn) -> None:
         super().__init__("alto")
@@ -92,7 +92,7 @@ def climbing(query: v1.ListSessions) -> v1.ListSessionsResult:
     ],
     ids=["an empty cursor", "the same cursor", "a circle", "always another"],
 )
-async def test_a_list_whose_engine_never_says_that_it_ends_ends(
+async def test_a_list_of_an_engine_without_a_last_page_ends(
     turn: Turn, found: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listing, "MOST_PAGES", 20)

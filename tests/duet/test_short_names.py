@@ -27,7 +27,7 @@ from antiphon.duet.commands import LONGEST, handles, is_command_line, prefixes, 
         ("日本 語", "engine"),
     ],
 )
-def test_a_short_name_says_what_is_started(engine: str, word: str) -> None:
+def test_a_short_name_names_the_program(engine: str, word: str) -> None:
     assert slug(engine) == word
 
 

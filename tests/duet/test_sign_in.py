@@ -57,12 +57,12 @@ async def signs_in(editor: Editor, method: str) -> bool:
 
 
 def updates_of(editor: Editor, kind: str) -> str:
-    updates = [frame["params"]["update"] for frame in editor.heard if frame.get("method") == "session/update"]
+    updates = [frame["params"]["update"] for frame in editor.received if frame.get("method") == "session/update"]
     return " ".join(str(each) for each in updates if each["sessionUpdate"] == kind)
 
 
 @pytest.mark.parametrize(("alto", "bass"), list(product((True, False), repeat=2)))
-async def test_a_key_is_enough_if_any_engine_is_signed_in_and_a_terminal_says_what_came_of_it(
+async def test_a_key_is_enough_if_any_engine_is_signed_in_and_a_login_in_a_terminal_is_checked(
     alto: bool, bass: bool
 ) -> None:
     async with playing(agent_over(Member("alto", known=alto), Member("bass", known=bass)), FULL) as editor:
@@ -74,7 +74,7 @@ async def test_a_key_is_enough_if_any_engine_is_signed_in_and_a_terminal_says_wh
 
 
 @pytest.mark.parametrize(("alto", "bass"), list(product((True, False), repeat=2)))
-async def test_the_engine_that_is_signed_in_answers_and_a_notice_says_so(alto: bool, bass: bool) -> None:
+async def test_the_engine_that_is_signed_in_answers_with_a_notice(alto: bool, bass: bool) -> None:
     async with playing(agent_over(Member("alto", known=alto), Member("bass", known=bass)), FULL) as editor:
         session = await editor.open()
         if not alto and not bass:

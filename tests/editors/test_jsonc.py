@@ -52,7 +52,7 @@ def test_a_text_without_a_value_has_none(text: str) -> None:
     "text",
     ["{", "{]", '{"a"}', '{"a": }', '{"a": 1 "b": 2}', "{a: 1}", "[1 2]", '{"a": 1},', '"', "{,}", "[,]", "/* open", '{"a": nul}'],
 )  # fmt: skip
-def test_what_is_no_json_is_reported_with_its_line(text: str) -> None:
+def test_what_is_not_json_is_reported_with_its_line(text: str) -> None:
     with pytest.raises(NotJsonc, match=r"^line 3: "):
         parse(f"\n\n{text}")
 

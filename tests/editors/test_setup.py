@@ -1,4 +1,4 @@
-"""`antiphon setup` as somebody types it: real files in a home of its own."""
+"""`antiphon setup` as a user types it: real files in a home of its own."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`acpx`, a client that nobody here wrote, driving an engine through its own commands. It prints the raw traffic."""
+"""`acpx`, a client that others wrote, driving an engine through its own commands. It prints the raw traffic."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ import pytest
 
 from tests.engines.model.steps import wait_limit
 from tests.engines.places import Ground
-from tests.interop.programs import everybody
+from tests.interop.programs import all_programs
 
 __all__ = ["Acpx", "stop_of", "text_of", "updates_of"]
 
@@ -20,7 +20,7 @@ class Acpx:
     """It, at a place."""
 
     def __init__(self, at: Ground) -> None:
-        who = everybody()["acpx"]
+        who = all_programs()["acpx"]
         if who.missing:
             pytest.skip(f"{who.name} {who.missing}")
         self.at = at

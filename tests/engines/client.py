@@ -26,7 +26,7 @@ from tests.engines.places import Ground
 __all__ = ["Can", "Client", "Reply", "connected"]
 
 Decision: TypeAlias = str | Callable[[v1.RequestPermission], Any]
-"""The id or kind of an option, or somebody who decides."""
+"""The id or kind of an option, or a function that decides."""
 
 
 @dataclass
@@ -69,7 +69,7 @@ class Reply(NamedTuple):
         return "\n".join(f"{each.title}: {each.description}" for each in self.of(v1.NoticeUpdate))
 
     def history(self, name: str) -> list[Json]:
-        """All that was told about the first call of this name, as it stood on the wire."""
+        """All that was sent about the first call of this name, as it stood on the wire."""
         calls = [update for update in self.updates if isinstance(update, v1.ToolCall | v1.ToolCallUpdate)]
         wanted = next((each.tool_call_id for each in calls if each.name == name), None)
         assert wanted is not None, f"no call of {name} among {[each.name for each in calls]}"
@@ -93,7 +93,7 @@ def _wire(update: v1.Update) -> Json:
 
 
 class Client:
-    """A connection, the session that is talked in, and the book of all that came."""
+    """A connection, the session that is used, and a list of all that came."""
 
     def __init__(self, at: Ground, can: Can) -> None:
         self.at = at
@@ -110,7 +110,7 @@ class Client:
         self.decisions: deque[Decision] = deque()
         """Answers to questions for permission in their order; who asks more is allowed once."""
         self.forms: list[v1.FormElicitation] = []
-        self._news = asyncio.Condition()
+        self._arrived = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
 
     # What is asked of us.
@@ -128,12 +128,12 @@ class Client:
     # What we do.
 
     async def open(self, cwd: Path | None = None, **more: Any) -> ClientSession:
-        """A new session, which the client talks in from now on."""
+        """A new session, which the client uses from now on."""
         self.session = await self.agent.new_session(cwd or self.at.folder, on_update=self.between.append, **more)
         return self.session
 
     async def load(self, session_id: str, **more: Any) -> Reply:
-        """Open an earlier session: what was told again, as if it were a turn."""
+        """Open an earlier session: what was replayed, as if it were a turn."""
         before = len(self.between)
         self.session = await self.agent.load_session(session_id, self.at.folder, on_update=self.between.append, **more)
         return Reply(self.between[before:], v1.PromptResult(v1.StopReason.END_TURN))
@@ -165,14 +165,14 @@ class Client:
         task.add_done_callback(self._tasks.discard)
 
     async def _tell(self) -> None:
-        async with self._news:
-            self._news.notify_all()
+        async with self._arrived:
+            self._arrived.notify_all()
 
     async def until(self, holds: Callable[[], Any]) -> Any:
         """Wait until something holds; looked at whenever a frame has come or gone. What it is then."""
-        async with asyncio.timeout(wait_limit()), self._news:
+        async with asyncio.timeout(wait_limit()), self._arrived:
             while not (found := holds()):
-                await self._news.wait()
+                await self._arrived.wait()
             return found
 
     @property

@@ -58,7 +58,7 @@ class DemoClient:
     async def prompt(self, session_id: str, text: str) -> tuple[list[v1.Update], v1.PromptResult]:
         """The updates of a turn and how it ended."""
         async with self.connection.stream(m.PROMPT, v1.Prompt(session_id, [v1.TextBlock(text)])) as turn:
-            updates = [news.update async for news in turn]
+            updates = [message.update async for message in turn]
         return updates, turn.result
 
     async def say(self, session_id: str, text: str) -> str:

@@ -1,4 +1,4 @@
-"""A project of a stranger: every known way in which Claude Code and Codex let a project run programs or redirect the user's key."""
+"""A project that is not trusted: every known way in which Claude Code and Codex let a project run programs or redirect the user's key."""
 
 import json
 from collections.abc import Callable

@@ -31,7 +31,7 @@ def agent_command(engine: str) -> tuple[str, ...]:
 
 
 class Ground:
-    """A folder, a home and all that, whoever works there. Several programs may: a place that is made beside another has all of it in common."""
+    """A directory, a home and the rest of an environment. Several programs may: a place that is made beside another has all of it in common."""
 
     def __init__(self, path: Path, agent: tuple[str, ...], beside: "Ground | None" = None) -> None:
         self.agent = agent
@@ -54,7 +54,7 @@ class Ground:
         return file
 
     def pipe(self, name: str = "pipe") -> Path:
-        """A named pipe: whoever reads it waits until somebody writes."""
+        """A named pipe: a reader waits until something is written."""
         path = self.temporary / name
         os.mkfifo(path)
         return path
@@ -109,7 +109,7 @@ class Place(Ground):
         self.environment[self.variable] = str(program)
 
     def results(self) -> list[str]:
-        """What the model was told of the tools that it used last."""
+        """What the model was sent of the tools that it used last."""
         raise NotImplementedError
 
     def lets_everything_run(self) -> None:
@@ -125,7 +125,7 @@ class Place(Ground):
         raise NotImplementedError
 
     def talks_in_a_terminal(self, words: str) -> None:
-        """Somebody uses the CLI in a terminal, and is answered."""
+        """A user uses the CLI in a terminal, and is answered."""
         raise NotImplementedError
 
     def processes(self) -> list[int]:
@@ -144,7 +144,7 @@ class Place(Ground):
         return [_words(pid)[0] for pid in self.processes()]
 
     def run(self, *words: str, seconds: float = 0) -> subprocess.CompletedProcess[str]:
-        """The program itself, as somebody uses it in a terminal."""
+        """The program itself, as a user starts it in a terminal."""
         return subprocess.run(
             [self.program, *words], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
             capture_output=True, encoding="utf-8", timeout=seconds or wait_limit(),
@@ -180,7 +180,7 @@ def _lives(pid: int) -> bool:
 
 
 def comes(holds: Callable[[], bool]) -> bool:
-    """Whether something comes to hold that nobody tells us of."""
+    """Wait until something holds that is not reported to us."""
     deadline = time.monotonic() + wait_limit()
     while not holds():
         if time.monotonic() > deadline:

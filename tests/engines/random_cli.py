@@ -1,4 +1,4 @@
-"""Claude Code and Codex in memory, for schedules: they say the least that is a turn, pause where a seed says so, and die when told to."""
+"""Claude Code and Codex in memory, for schedules: they send the least that is a turn, pause where a seed says so, and die on request."""
 
 import asyncio
 import itertools
@@ -27,18 +27,18 @@ class Cli:
         self.lost: ConnectionClosed | None = None
         self.out = bytearray()
         self.working: set[asyncio.Task[None]] = set()
-        self._ear: Any = None
+        self._sink: Any = None
         self._said = bytearray()
         self._paused = False
         self._flushing = False
 
     # As a transport.
 
-    def attach(self, ear: Any) -> None:
-        self._ear = ear
+    def attach(self, sink: Any) -> None:
+        self._sink = sink
         self._deliver()
         if self.lost is not None:
-            ear.connection_lost(self.lost)
+            sink.connection_lost(self.lost)
 
     def pause(self) -> None:
         self._paused = True
@@ -60,15 +60,15 @@ class Cli:
     # As a program.
 
     def die(self) -> None:
-        """End it, in whatever it is doing. What it said before is still heard."""
+        """End it, in whatever it is doing. What it said before is still received."""
         if self.lost is None:
             self.lost = ConnectionClosed("it was killed")
             for task in self.working:
                 task.cancel()
-            if self._ear is not None:
+            if self._sink is not None:
                 self._paused = False
                 self._deliver()
-                self._ear.connection_lost(self.lost)
+                self._sink.connection_lost(self.lost)
 
     def say(self, **message: Any) -> None:
         """One line of it."""
@@ -83,13 +83,13 @@ class Cli:
         task.add_done_callback(self.working.discard)
 
     def receive(self, message: dict[str, Any]) -> None:
-        """One line that it is told."""
+        """One line that it is sent."""
         raise NotImplementedError
 
     def _deliver(self) -> None:
-        if self._said and self._ear is not None and not self._paused:
+        if self._said and self._sink is not None and not self._paused:
             printed, self._said = self._said, bytearray()
-            self._ear.block_received(printed)
+            self._sink.block_received(printed)
 
     def _flush(self) -> None:
         self._flushing = False

@@ -1,4 +1,4 @@
-"""What a CLI told last time: kept privately, believed as far as it can be read."""
+"""What a CLI sent last time: kept privately, believed as far as it can be read."""
 
 import os
 import stat

@@ -313,7 +313,7 @@ async def test_broken_base64_is_mentioned_and_not_sent() -> None:
     ]
 
 
-async def test_a_picture_is_what_its_bytes_say() -> None:
+async def test_a_picture_has_the_type_of_its_bytes() -> None:
     assert await read_without_files(v1.ImageBlock(PNG, "image/jpeg")) == [PicturePiece("image/png", PNG)]
     assert await read_without_files(v1.ImageBlock(f"data:image/png;base64,{PNG}", "IMAGE/PNG")) == [
         PicturePiece("image/png", PNG)

@@ -69,7 +69,7 @@ async def test_a_command_runs_in_the_clients_terminal_only_after_permission(work
         (v1.WaitForExitResult(None, None), "ended, and the client does not report how."),
     ],
 )
-async def test_whatever_a_client_says_of_a_commands_end_is_put_into_words(
+async def test_whatever_a_client_reports_of_a_commands_end_is_put_into_words(
     workspace: Path, exit: v1.WaitForExitResult, shown: str
 ) -> None:
     async with demo(workspace) as client:
@@ -129,7 +129,7 @@ async def test_files_outside_the_workspace_are_not_moved_or_deleted(workspace: P
 @pytest.mark.parametrize(
     "command", ["/slow x", "/slow -1", "/read", "/read README.md x", "/stop never", "/set a", "/limit soon ls", "/run"]
 )
-async def test_a_command_with_bad_words_is_refused_with_what_to_say(workspace: Path, command: str) -> None:
+async def test_a_command_with_bad_arguments_is_refused_with_its_usage(workspace: Path, command: str) -> None:
     async with demo(workspace) as client:
         session = await client.new()
         with pytest.raises(RequestRefused) as refused:

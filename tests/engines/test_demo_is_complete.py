@@ -46,8 +46,8 @@ async def play_everything(client: DemoClient) -> None:
     for reason in ("max_tokens", "max_turn_requests", "refusal"):
         await client.prompt(session, f"/stop {reason}")
     async with client.connection.stream(m.PROMPT, v1.Prompt(session, [v1.TextBlock("/slow 100")])) as turn:
-        async for news in turn:
-            if isinstance(news.update, v1.AgentMessageChunk):
+        async for message in turn:
+            if isinstance(message.update, v1.AgentMessageChunk):
                 break
         await client.connection.notify(m.CANCEL, v1.Cancel(session))
         assert (await turn).stop_reason == v1.StopReason.CANCELLED

@@ -1,4 +1,4 @@
-"""The page about the demo agent tells what there is."""
+"""The page about the demo agent lists what there is."""
 
 from pathlib import Path
 

@@ -19,10 +19,10 @@ async def listed(client: DemoClient, cwd: str | None = None) -> list[v1.SessionI
 
 
 async def loaded(client: DemoClient, session: str) -> tuple[list[v1.Update], v1.LoadSessionResult]:
-    """What is told again, and the answer."""
+    """What is replayed, and the answer."""
     asked = v1.LoadSession(session, str(client.workspace), [])
     async with client.connection.stream(m.LOAD_SESSION, asked) as replay:
-        updates = [news.update async for news in replay]
+        updates = [message.update async for message in replay]
     return updates, replay.result
 
 
@@ -146,7 +146,7 @@ async def test_a_fork_begins_where_its_source_stands_and_goes_its_own_way(worksp
         assert ("agent", "after") in messages_of(copy) and ("agent", "after") not in messages_of(original)
 
 
-async def test_a_deleted_session_is_gone_and_deleting_it_again_is_no_error(workspace: Path) -> None:
+async def test_a_deleted_session_is_gone_and_deleting_it_again_is_not_an_error(workspace: Path) -> None:
     async with demo(workspace) as client:
         session = await client.new()
         await client.connection.request(m.DELETE_SESSION, v1.DeleteSession(session))
@@ -172,8 +172,8 @@ async def test_messages_before_a_cancel_are_kept(workspace: Path) -> None:
     async with demo(workspace) as client:
         session = await client.new()
         async with client.connection.stream(m.PROMPT, v1.Prompt(session, [v1.TextBlock("/slow 100")])) as turn:
-            async for news in turn:
-                if isinstance(news.update, v1.AgentMessageChunk):
+            async for message in turn:
+                if isinstance(message.update, v1.AgentMessageChunk):
                     break
         updates, _ = await loaded(client, session)
         assert messages_of(updates)[0] == ("user", "/slow 100") and messages_of(updates)[1][1].startswith("1 ")
@@ -183,8 +183,8 @@ async def test_a_call_that_was_cut_off_by_a_crash_has_failed_and_keeps_its_id(wo
     async with demo(workspace) as client:
         session = await client.new()
         async with client.connection.stream(m.PROMPT, v1.Prompt(session, [v1.TextBlock("/run sleep 600")])) as turn:
-            async for news in turn:
-                if isinstance(news.update, v1.ToolCallUpdate) and news.update.content:
+            async for message in turn:
+                if isinstance(message.update, v1.ToolCallUpdate) and message.update.content:
                     break
             listing = await listed(client)  # a round trip later it is on its way to the disk, and this waits for it
             assert listing

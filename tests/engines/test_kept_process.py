@@ -96,7 +96,7 @@ async def test_the_last_lines_of_a_dropped_process_are_handled_before_the_next_o
     running.drop(first)
     second = asyncio.create_task(running.ready())
     await idle()
-    assert first.end is not None and len(owner.started) == 1  # it is gone, but not all of it was heard
+    assert first.end is not None and len(owner.started) == 1  # it is gone, but not all of its lines were read
     owner.may_receive.set()
     assert (await second).pid == 2
     assert owner.log == ["start 1", "1: late", "1: and later", "end 1", "start 2"]

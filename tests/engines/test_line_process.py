@@ -78,7 +78,7 @@ async def test_a_line_that_is_too_long_is_left_out_and_the_next_one_read(tmp_pat
     await program.close()
 
 
-async def test_its_end_says_how_it_ended_and_its_last_words(tmp_path: Path) -> None:
+async def test_its_end_has_its_status_and_its_last_lines(tmp_path: Path) -> None:
     program = await start("import sys\nprint('out')\nsys.stderr.write('I give up\\n')\nsys.exit(3)", tmp_path)
     before = program.end
     assert [line async for line in program.lines()] == [b"out"]
@@ -99,7 +99,7 @@ async def test_closing_ends_it_with_its_children(tmp_path: Path) -> None:
 
 
 async def test_a_caller_that_does_not_read_slows_it_down_and_loses_nothing(tmp_path: Path) -> None:
-    """The program writes far more than pipes and buffers hold, and is held up until somebody listens."""
+    """The program writes far more than pipes and buffers hold, and is held up until it is read."""
     mark = tmp_path / "done"
     program = await start(f"for n in range(200_000): print(n)\nopen({str(mark)!r}, 'w').close()", tmp_path)
     lines = program.lines()

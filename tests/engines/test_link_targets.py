@@ -77,7 +77,7 @@ def test_paths_with_drives_stay_as_they_are(uri: str, path: str) -> None:
 @pytest.mark.parametrize(
     "uri", ["https://example.com/a#L3", "zed:///agent/thread/7?name=x", "file://host/share/a", "", "http://[", "#L3"]
 )
-def test_what_lies_elsewhere_is_no_file(uri: str) -> None:
+def test_what_lies_elsewhere_is_not_a_file(uri: str) -> None:
     assert link_target(uri, "/cwd") is None
 
 

@@ -91,7 +91,7 @@ async def test_output_that_no_terminal_can_print_is_text(tmp_path: Path, output:
     assert not screen.asked
 
 
-async def test_text_says_how_the_command_ended(tmp_path: Path) -> None:
+async def test_the_text_has_how_the_command_ended(tmp_path: Path) -> None:
     async with shown(tmp_path, Screen(tmp_path), "", 3) as content:
         assert content["content"]["text"] == "There was no output.\nIt ended with exit code 3."
 

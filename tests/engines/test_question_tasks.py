@@ -51,8 +51,8 @@ async def test_one_question_is_cancelled_and_the_others_stay(questions: Question
     for name in "ab":
         questions.ask(name, name)
     await idle()
-    questions.pending.withdraw("a")
-    questions.pending.withdraw("nobody asked this")
+    questions.pending.cancel("a")
+    questions.pending.cancel("nobody asked this")
     await idle()
     assert questions.log == ["a withdrawn"] and len(questions.pending) == 1
     questions.answers["b"].set()
@@ -64,10 +64,10 @@ async def test_questions_of_one_process_are_cancelled_together_and_then_all(ques
     for key in ((1, "a"), (2, "b"), (1, "c")):
         questions.ask(key, key[1])
     await idle()
-    questions.pending.withdraw_all(lambda key: isinstance(key, tuple) and key[0] == 1)
+    questions.pending.cancel_all(lambda key: isinstance(key, tuple) and key[0] == 1)
     await idle()
     assert questions.log == ["a withdrawn", "c withdrawn"] and len(questions.pending) == 1
-    questions.pending.withdraw_all()
+    questions.pending.cancel_all()
     await idle()
     assert questions.log[-1] == "b withdrawn" and len(questions.pending) == 0
 
@@ -75,18 +75,18 @@ async def test_questions_of_one_process_are_cancelled_together_and_then_all(ques
 async def test_a_question_that_is_asked_again_by_the_same_key_can_still_be_cancelled(questions: Questions) -> None:
     questions.ask("key", "first")
     await idle()
-    questions.pending.withdraw("key")
-    questions.ask("key", "second")  # before the first one has heard of it
+    questions.pending.cancel("key")
+    questions.ask("key", "second")  # before the first one knows of it
     await idle()
     assert questions.log == ["first withdrawn"] and len(questions.pending) == 1
-    questions.pending.withdraw("key")
+    questions.pending.cancel("key")
     await idle()
     assert questions.log[-1] == "second withdrawn" and len(questions.pending) == 0
 
 
 async def test_a_question_that_is_cancelled_before_it_was_asked_never_is(questions: Questions) -> None:
     questions.ask("a", "a")
-    questions.pending.withdraw("a")
+    questions.pending.cancel("a")
     await idle()
     assert questions.log == [] and len(questions.pending) == 0
 

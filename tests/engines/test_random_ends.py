@@ -89,7 +89,7 @@ async def one_process(world: World) -> None:
             process = await running.ready()
         except AcpError:
             return
-        assert process not in owner.over, "a process whose end was told already"
+        assert process not in owner.over, "a process whose end was reported already"
         waits = owner.waiting.setdefault(process, asyncio.get_running_loop().create_future())
         process.send("work")
         if world.random.random() < 0.3:

@@ -261,7 +261,7 @@ def test_hostile_text_is_only_text() -> None:
 
 
 @given(st.text(st.sampled_from("ab<>&\"'`*[]()#-> |\n1.~_:/htps"), max_size=120))
-def test_any_text_becomes_harmless_html_that_still_says_it(text: str) -> None:
+def test_any_text_becomes_harmless_html_that_still_has_it(text: str) -> None:
     read = harmless(f"<div>{html_of_markdown(text)}</div>")
     letters = [letter for letter in text if letter in "abht"]
     if "http" not in text and "`" not in text and "~" not in text:  # an address and a fence's language are not shown
@@ -328,7 +328,7 @@ def test_changes_are_coloured_and_thoughts_and_calls_can_be_closed() -> None:
         ((), "# Songs"),
     ],
 )
-def test_the_format_is_what_was_asked_for_or_what_the_name_says(
+def test_the_format_is_the_given_one_or_that_of_the_extension(
     home: Path, sessions: Sessions, words: tuple[str, ...], begins: str
 ) -> None:
     write(ONE, str(home), [asked("Sing ü"), thought("hmm"), message_event("La")], title="Songs")

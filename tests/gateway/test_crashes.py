@@ -100,15 +100,15 @@ async def test_a_session_that_cannot_be_continued_can_still_be_read(tmp_path: Pa
         assert other.texts == ["work", "one"]
 
 
-async def test_a_permission_request_of_an_agent_that_crashed_is_withdrawn(tmp_path: Path) -> None:
+async def test_a_permission_request_of_an_agent_that_crashed_is_cancelled(tmp_path: Path) -> None:
     async with stage(tmp_path) as place:
         client = await place.client()
         session = await begun(place, tmp_path, client)
         place.agent.ask(1, session)
         asked = await client.asked()
         await place.agent.crash()
-        withdrawn = {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": asked["id"]}}
-        await until(lambda: withdrawn in client.messages)
+        cancelled = {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": asked["id"]}}
+        await until(lambda: cancelled in client.messages)
         client.choose(asked)
         await until(lambda: place.agent.starts == 2)
         later = await place.client()

@@ -45,7 +45,7 @@ async def test_a_permission_request_waits_for_a_client_that_attaches_later(tmp_p
         }  # fmt: skip
 
 
-async def test_the_first_answer_wins_and_the_others_see_it_withdrawn(tmp_path: Path) -> None:
+async def test_the_first_answer_wins_and_the_others_get_a_cancellation(tmp_path: Path) -> None:
     async with stage(tmp_path) as place:
         alice, bob, carol = await place.client(), await place.client(BOB), await place.client(numbers=True)
         session = await begun(place, tmp_path, alice)
@@ -62,8 +62,8 @@ async def test_the_first_answer_wins_and_the_others_see_it_withdrawn(tmp_path: P
             b'{"jsonrpc":"2.0","id":7,"result":{"outcome":{"outcome":"selected","optionId":"reject_once"},"why":1.0}}'
         )
         assert answers(place.agent) == [expected], "in the bytes of the client that answered"
-        withdrawn = {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": asked[0]["id"]}}
-        await until(lambda: withdrawn in alice.messages)
+        cancelled = {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": asked[0]["id"]}}
+        await until(lambda: cancelled in alice.messages)
         assert not any(each.get("method") == "$/cancel_request" for each in bob.messages)
         await until(lambda: carol.messages[-1].get("method") == "_antiphon/session/resolved")
         assert carol.messages[-1]["params"]["from"] == "bob"
@@ -114,7 +114,7 @@ async def test_cancel_answers_what_waits_as_cancelled(tmp_path: Path) -> None:
         await until(lambda: sum(each.get("method") == "$/cancel_request" for each in client.messages) == 2)
 
 
-async def test_a_request_that_the_agent_cancels_is_withdrawn(tmp_path: Path) -> None:
+async def test_a_request_that_the_agent_cancels_is_cancelled_at_the_clients(tmp_path: Path) -> None:
     async with stage(tmp_path) as place:
         client = await place.client()
         session = await begun(place, tmp_path, client)
@@ -123,8 +123,8 @@ async def test_a_request_that_the_agent_cancels_is_withdrawn(tmp_path: Path) -> 
         place.agent.send(b'{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"p"}}')
         await until(lambda: answers(place.agent))
         assert msgspec.json.decode(answers(place.agent)[0])["error"]["code"] == -32800
-        withdrawn = {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": asked["id"]}}
-        await until(lambda: withdrawn in client.messages)
+        cancelled = {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": asked["id"]}}
+        await until(lambda: cancelled in client.messages)
 
 
 async def test_a_form_is_shown_to_clients_that_show_forms(tmp_path: Path) -> None:

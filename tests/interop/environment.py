@@ -13,12 +13,12 @@ from antiphon.transports import tree
 from tests.interop import scenario
 from tests.interop.programs import PROGRAMS, PeerProgram
 
-PATIENCE = 50.0
+TIMEOUT = 50.0
 """Seconds for a whole scenario: it takes two or three, and a step gives up after twenty."""
 
 
 class Environment:
-    """A folder to work in, a home, and an environment that is nobody else's."""
+    """A folder to work in, a home, and an environment that is its own."""
 
     def __init__(self, place: Path) -> None:
         self.mark = token_hex()
@@ -33,7 +33,7 @@ class Environment:
     def tapped(self, agent: tuple[str, ...]) -> list[str]:
         return [sys.executable, str(PROGRAMS / "tap.py"), str(self.log), *agent]
 
-    def run(self, command: list[str], seconds: float = PATIENCE) -> subprocess.CompletedProcess[str]:
+    def run(self, command: list[str], seconds: float = TIMEOUT) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             command, cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
             encoding="utf-8", timeout=seconds, start_new_session=True,

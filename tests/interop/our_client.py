@@ -17,7 +17,7 @@ from antiphon.client.session import ClientSession
 from antiphon.client.terminals import Terminals
 from antiphon.protocol.methods import Call
 
-PATIENCE = 20.0
+TIMEOUT = 20.0
 """Seconds for one step. An agent that is silent for longer has failed it."""
 
 SLOW = 0.2
@@ -283,7 +283,7 @@ async def play(folder: Path, command: "list[str]") -> None:
         scenario = Scenario(agent, book, folder)
         for step in STEPS:
             try:
-                facts = await asyncio.wait_for(step(scenario), PATIENCE)
+                facts = await asyncio.wait_for(step(scenario), TIMEOUT)
                 line: Facts = {"step": step.__name__, "ok": True, "detail": facts}
             except Exception as error:
                 line = {"step": step.__name__, "ok": False, "detail": {"error": f"{type(error).__name__}: {error}"}}

@@ -46,7 +46,7 @@ def _node(*program: str) -> tuple[str, ...]:
 
 
 @cache
-def everybody() -> dict[str, PeerProgram]:
+def all_programs() -> dict[str, PeerProgram]:
     """By the short names that the tests use."""
     this, following = sys.executable, str(NEXT_PYTHON)
     npm: dict[str, str] = json.loads((HERE / "package.json").read_text(encoding="utf-8"))["dependencies"]

@@ -16,7 +16,7 @@ SAID: Final = frozenset(
         "current_mode_update", "plan", "session_info_update", "tool_call", "tool_call_update", "usage_update",
     }
 )  # fmt: skip
-"""The updates that every agent says when asked for all, whoever listens."""
+"""The updates that every agent says when asked for all, whatever listens."""
 
 SAID_IF_WANTED: Final = frozenset({"notice", "compaction_update", "compaction_summary_chunk"})
 """The updates that are only for clients that said they know them."""
@@ -64,7 +64,7 @@ def missing_updates(facts: Facts, wanted: frozenset[str]) -> str:
 def in_order(facts: Facts) -> str:
     """Against what went over the wire."""
     sent = facts["sent"]
-    handled = facts["handled"][-len(sent) :]  # some hear what came before the turn, too
+    handled = facts["handled"][-len(sent) :]  # some get what came before the turn, too
     if handled == sent:
         return ""
     if len(handled) < len(sent):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.interop.faults import FAULTS
-from tests.interop.programs import ROOT, everybody
+from tests.interop.programs import ROOT, all_programs
 
 PAGE: Final = ROOT / "docs" / "evidence" / "interop.md"
 REWRITE: Final = os.environ.get("ANTIPHON_INTEROP") == "write"
@@ -24,7 +24,7 @@ def row(cells: "list[str]") -> str:
 
 def render(pairs: "list[tuple[str, str]]", column: int) -> str:
     """One table: a line for each step, a column for each pair, headed by one side of it."""
-    who = everybody()
+    who = all_programs()
     steps = list(dict.fromkeys(step for pair in pairs for step in RESULTS[pair]))
     lines = [row(["step", *(who[pair[column]].title for pair in pairs)]), row(["---"] * (len(pairs) + 1))]
     lines += [row([step, *(RESULTS[pair].get(step, "") for pair in pairs)]) for step in steps]
@@ -32,7 +32,7 @@ def render(pairs: "list[tuple[str, str]]", column: int) -> str:
 
 
 def faults() -> str:
-    who = everybody()
+    who = all_programs()
     parts = []
     for fault in FAULTS:
         names = " and ".join(who[name].title for name in fault.whose)

@@ -1,4 +1,4 @@
-"""`acpx`, a client that nobody here wrote, drives our demo agent through its own commands. It prints the raw traffic."""
+"""`acpx`, a client that others wrote, drives our demo agent through its own commands. It prints the raw traffic."""
 
 import json
 import shlex
@@ -11,7 +11,7 @@ import pytest
 
 from tests.interop import scenario, table
 from tests.interop.environment import Environment, environment
-from tests.interop.programs import everybody
+from tests.interop.programs import all_programs
 
 Message = dict[str, Any]
 
@@ -20,7 +20,7 @@ class Acpx:
     """It, in one folder with one home. What stays running between its commands ends with the stage."""
 
     def __init__(self, on: Environment) -> None:
-        who = everybody()
+        who = all_programs()
         self.on = on
         on.environment["ACPX_AUTH_DEMO"] = "nothing to type"  # makes it authenticate
         self.poem = on.folder / "poem.txt"
@@ -144,7 +144,7 @@ STEPS = {
 
 @pytest.fixture
 def acpx(tmp_path: Path) -> Iterator[Acpx]:
-    who = everybody()["acpx"]
+    who = all_programs()["acpx"]
     if who.missing:
         pytest.skip(f"{who.name} {who.missing}")
     with environment(tmp_path) as on:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.interop import faults, scenario, table
 from tests.interop.environment import Played, environment, play
-from tests.interop.programs import everybody
+from tests.interop.programs import all_programs
 
 OFFICIAL = ("python", "python-next", "typescript")
 
@@ -41,7 +41,7 @@ def result(client: str, agent: str, seen: scenario.Seen, played: Played, folder:
 
 
 def pair(client: str, agent: str, place: Path) -> Played:
-    who = everybody()
+    who = all_programs()
     for name in (client, agent):
         if who[name].missing:
             pytest.skip(f"{who[name].name} {who[name].missing}")

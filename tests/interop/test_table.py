@@ -17,7 +17,7 @@ TABLES: Final = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
-def test_the_page_says_what_was_seen(name: str) -> None:
+def test_the_page_has_what_was_seen(name: str) -> None:
     same, pairs = TABLES[name]
     missing = [pair for pair in pairs if pair not in table.RESULTS]
     if missing:

@@ -140,7 +140,7 @@ async def test_a_lease_that_names_an_older_one_is_refused(journal: Journal) -> N
 
 
 @pytest.mark.parametrize("how", ["released", "superseded", "never given"])
-async def test_a_stale_lease_appends_nothing_and_says_why(journal: Journal, how: str) -> None:
+async def test_a_stale_lease_appends_nothing_and_is_an_error(journal: Journal, how: str) -> None:
     lease = await journal.claim("s")
     if how == "released":
         await journal.release(lease)

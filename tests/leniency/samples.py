@@ -174,7 +174,7 @@ def _own_fields(name: str) -> Facts:
 
 
 def open_unions() -> Iterator[str]:
-    """The unions in which an unknown member can be told: every member has a tag, and no member takes what has none."""
+    """The unions in which an unknown member can be sent: every member has a tag, and no member takes what has none."""
     for name in filter(is_union, DEFINITIONS):
         ours = names.TYPES[name]
         if ours.tag is not None and ours.otherwise is None if is_kind(ours, Choice) else len(members_of(ours)) > 1:
@@ -182,7 +182,7 @@ def open_unions() -> Iterator[str]:
 
 
 def tag_field(name: str) -> str:
-    """The field that tells the members of a union apart."""
+    """The field that distinguishes the members of a union."""
     ours = names.TYPES[name]
     return str(ours.tag if is_kind(ours, Choice) else members_of(ours)[0].__struct_config__.tag_field)
 

@@ -51,7 +51,7 @@ def expected(case: Case, value: Any) -> Any:
 
 
 def same(read: Any, wanted: Any) -> bool:
-    # Equality reads unknown words by meaning; the bytes tell whether they were kept.
+    # Equality reads unknown words by meaning; the bytes show whether they were kept.
     return bool(read == wanted) and encode(read) == encode(wanted)
 
 

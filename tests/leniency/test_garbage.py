@@ -1,4 +1,4 @@
-"""One wrong field costs nothing else, and no bytes at all make a reader fail in a way that nobody expects."""
+"""One wrong field costs nothing else, and no bytes at all make a reader fail in a way that nothing expects."""
 
 from collections.abc import Callable
 from typing import Any

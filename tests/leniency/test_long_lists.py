@@ -31,7 +31,7 @@ CALLS: Final = 80 * VALUES
 """Calls that one message may cost: some for each value that is looked into."""
 
 CALLS_FOR_A_RIGHT_ITEM: Final = 8
-"""Calls for each item that is right, before one is found that is wrong: unions without a tag are told apart in Python."""
+"""Calls for each item that is right, before one is found that is wrong: unions without a tag are distinguished in Python."""
 
 Path = tuple[str | int, ...]
 

@@ -1,4 +1,4 @@
-"""What tests about files share: a workspace with traps around it, and somebody without privileges."""
+"""What tests about files share: a workspace with traps around it, and a user without privileges."""
 
 import os
 import shutil
@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 SECRET = "not yours\n"
-NOBODY = 65534
+UNKNOWN_USER = 65534
 
 
 def trapped(folder: Path) -> Path:
-    """A root full of links, beside files that nobody in it may reach: the root."""
+    """A root full of links, beside files that nothing in it may reach: the root."""
     root, other, outside = folder / "root", folder / "root2", folder / "outside"
     for made in (root / "sub" / "deep", other, outside / "sub"):
         made.mkdir(parents=True)
@@ -32,16 +32,16 @@ def trapped(folder: Path) -> Path:
 
 
 @contextmanager
-def as_nobody(mode: int = 0o755) -> Iterator[Path]:
-    """A folder of somebody who is not root, and being that somebody, so that permissions mean something."""
+def as_unknown_user(mode: int = 0o755) -> Iterator[Path]:
+    """A folder of a user who is not root, and being that user, so that permissions mean something."""
     folder = Path(tempfile.mkdtemp(prefix="antiphon-"))
     we_are_root = os.geteuid() == 0
     try:
         if we_are_root:
-            os.chown(folder, NOBODY, NOBODY)
+            os.chown(folder, UNKNOWN_USER, UNKNOWN_USER)
         folder.chmod(mode)
         if we_are_root:
-            os.seteuid(NOBODY)
+            os.seteuid(UNKNOWN_USER)
         yield folder
     finally:
         if we_are_root:

@@ -1,4 +1,4 @@
-"""Commands: real processes, heard and waited for."""
+"""Commands: real processes, read and waited for."""
 
 import asyncio
 import os
@@ -75,7 +75,7 @@ async def test_a_program_of_the_given_path_and_directory_is_found(tmp_path: Path
 @pytest.mark.parametrize(
     "words", [["no-such-program"], ["/etc/hostname"], ["a\0b"], ["/no/such/program", "--token", "s3cret"]]
 )
-async def test_what_cannot_start_says_so_and_leaves_nothing_open(words: list[str]) -> None:
+async def test_what_cannot_start_is_an_error_and_leaves_nothing_open(words: list[str]) -> None:
     await (await LocalCommand.start(["true"])).close()  # the watcher and the loop have their descriptors from now on
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(SpawnFailed, match="hint: ") as caught:
@@ -102,7 +102,7 @@ async def test_the_end_of_a_long_output_is_kept_in_whole_characters() -> None:
         assert command.written == 27
 
 
-async def test_output_that_is_no_text_is_shown_as_well_as_can_be() -> None:
+async def test_output_that_is_not_text_is_shown_as_well_as_can_be() -> None:
     async with await shell(r"printf 'a\377b\303'") as command:
         await ended(command)
         await command.close()

@@ -22,7 +22,7 @@ from antiphon.local.files import (
     read_text,
     write_text,
 )
-from tests.local.places import as_nobody
+from tests.local.places import as_unknown_user
 
 
 def test_a_file_is_read_whole(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_root_that_is_gone_is_not_there(tmp_path: Path) -> None:
         read_text(tmp_path / "root" / "f", roots=Roots([tmp_path / "root"]))
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
+def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / ".."):
         with pytest.raises(NotAFile, match="it is a directory\nhint: "):
             read_text(path)
@@ -133,7 +133,7 @@ def test_pipes_sockets_and_devices_are_refused_without_waiting(tmp_path: Path) -
 
 
 def test_what_may_not_be_read_is_not_permitted() -> None:
-    with as_nobody() as folder:
+    with as_unknown_user() as folder:
         (folder / "f").touch(0)
         with pytest.raises(NotPermitted, match="permission denied\nhint: ") as caught:
             read_text(folder / "f")

@@ -34,10 +34,10 @@ def test_from_a_place_on_there_is_what_came_after_it(before: list[bytes], after:
     place, seen = ring.written, ring.text()
     for chunk in after:
         ring.add(chunk)
-    news = ring.text(place)
-    assert ring.text().endswith(news)
+    added = ring.text(place)
+    assert ring.text().endswith(added)
     if not ring.truncated:
-        assert seen + news == ring.text()
+        assert seen + added == ring.text()
 
 
 def test_half_a_character_waits_for_its_other_half() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from antiphon.errors import LocalProtocolError
 from antiphon.local.files import FileProblem, NotAFile, NotPermitted, OutsideRoots, Roots, read_text, write_text
 from antiphon.local.roots import EVERYWHERE
-from tests.local.places import SECRET, as_nobody, trapped
+from tests.local.places import SECRET, as_unknown_user, trapped
 
 PARTS = [
     "a.txt", "sub", "b.txt", "in", "in_file", "up", "out", "out_file", "sideways", "dangling_out", "dangling_in", "chain",
@@ -143,7 +143,7 @@ def test_a_relative_path_is_refused_with_a_hint(root: Path, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/x\0y", "/\ud800"])
-def test_what_no_file_can_be_called_is_no_path(path: str) -> None:
+def test_what_no_file_can_be_called_is_not_a_path(path: str) -> None:
     with pytest.raises(NotAFile, match="is not a path"):
         EVERYWHERE.resolve(path)
 
@@ -182,7 +182,7 @@ def test_roots_are_a_list_of_absolute_folders(root: Path) -> None:
 
 
 def test_a_folder_that_may_not_be_entered_is_refused_and_not_guessed_about() -> None:
-    with as_nobody() as folder:
+    with as_unknown_user() as folder:
         (folder / "closed").mkdir()
         (folder / "closed").chmod(0)
         with pytest.raises(NotPermitted):
@@ -190,7 +190,7 @@ def test_a_folder_that_may_not_be_entered_is_refused_and_not_guessed_about() -> 
 
 
 def test_a_folder_that_may_be_entered_but_not_listed_is_used() -> None:
-    with as_nobody() as folder:
+    with as_unknown_user() as folder:
         (folder / "dark").mkdir()
         (folder / "dark" / "f").write_text("found", encoding="utf-8")
         (folder / "dark").chmod(0o311)
@@ -210,7 +210,7 @@ def test_a_link_put_in_the_way_after_the_check_is_not_followed(tmp_path: Path) -
 
 @contextmanager
 def swapping(root: Path) -> Iterator[None]:
-    """Somebody turns a folder into a link and back, as fast as they can."""
+    """A user turns a folder into a link and back, as fast as they can."""
     stop = threading.Event()
 
     def move(name: str, to: str) -> None:

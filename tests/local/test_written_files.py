@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from antiphon.local import files as writing
 from antiphon.local.files import FileProblem, NotAFile, NotPermitted, NotText, Roots, read_text, write_text
-from tests.local.places import NOBODY, as_nobody
+from tests.local.places import UNKNOWN_USER, as_unknown_user
 
 
 def test_a_new_file_is_written_with_the_folders_on_its_way(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_a_file_keeps_its_owner_where_we_may_give_it(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.touch()
     if os.geteuid() == 0:
-        os.chown(path, NOBODY, NOBODY)
+        os.chown(path, UNKNOWN_USER, UNKNOWN_USER)
         path.chmod(0o4755)
     before = path.stat()
     write_text(path, "x")
@@ -54,14 +54,14 @@ def test_a_file_keeps_its_owner_where_we_may_give_it(tmp_path: Path) -> None:
 
 
 def test_another_users_file_is_written_without_lending_rights() -> None:
-    with as_nobody() as folder:
+    with as_unknown_user() as folder:
         path = folder / "f"
         path.touch()
         if os.getuid() == 0:
             os.seteuid(0)
             os.chown(path, 0, 0)
             path.chmod(0o6777)
-            os.seteuid(NOBODY)
+            os.seteuid(UNKNOWN_USER)
         write_text(path, "x")
         assert not path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID)
 
@@ -140,7 +140,7 @@ def test_a_name_may_be_as_long_as_the_system_takes(tmp_path: Path) -> None:
     assert read_text(tmp_path / ("n" * 255)) == "y"
 
 
-def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+def test_what_is_not_a_file_is_not_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
@@ -157,7 +157,7 @@ def test_half_a_surrogate_pair_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_a_read_only_folder_is_refused_and_nothing_is_left_in_it() -> None:
-    with as_nobody() as folder:
+    with as_unknown_user() as folder:
         (folder / "f").write_text("old", encoding="utf-8")
         folder.chmod(0o555)
         for path in (folder / "f", folder / "new", folder / "new" / "deep"):
@@ -168,7 +168,7 @@ def test_a_read_only_folder_is_refused_and_nothing_is_left_in_it() -> None:
 
 
 def test_a_read_only_file_stays_as_it_is_though_its_folder_would_let_us() -> None:
-    with as_nobody() as folder:
+    with as_unknown_user() as folder:
         (folder / "f").write_text("old", encoding="utf-8")
         (folder / "f").chmod(0o444)
         with pytest.raises(NotPermitted, match="read-only\nhint: "):
@@ -177,7 +177,7 @@ def test_a_read_only_file_stays_as_it_is_though_its_folder_would_let_us() -> Non
 
 
 def test_a_file_that_we_may_write_but_not_read_is_written() -> None:
-    with as_nobody() as folder:
+    with as_unknown_user() as folder:
         (folder / "f").touch()
         (folder / "f").chmod(0o222)
         write_text(folder / "f", "new")

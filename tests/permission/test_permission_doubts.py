@@ -34,7 +34,7 @@ YES, REJECTED = v1.Selected("y"), v1.Selected("n")
 
 
 async def outcome_of_editing(gate: PermissionGate, cwd: Path, **call: Any) -> object:
-    """What an agent is told that asks to edit a file."""
+    """What an agent is sent that asks to edit a file."""
     outcomes: list[object] = []
 
     async def play(agent: AgentActions) -> None:
@@ -122,7 +122,7 @@ async def test_a_policy_that_cannot_be_read_means_that_everything_is_asked(tmp_p
     assert await outcome_of_editing(gate, tmp_path) == REJECTED
 
 
-# Nobody there, or somebody who fails.
+# No user, or a user who fails.
 
 
 async def test_what_becomes_of_a_request_without_a_user(tmp_path: Path) -> None:
@@ -308,7 +308,7 @@ def test_what_looks_like_a_secret_is_not_written_down(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["git commit -m 'auth works'", "ls token.txt", "grep -r password src", "x" * 500])
-def test_what_is_no_secret_stays(command: str) -> None:
+def test_what_is_not_a_secret_stays(command: str) -> None:
     assert redact(command) == command
 
 

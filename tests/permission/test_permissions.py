@@ -1,4 +1,4 @@
-"""The gate with real peers: what is asked, what is remembered, what is denied, and what the agent is told."""
+"""The gate with real peers: what is asked, what is remembered, what is denied, and what the agent is sent."""
 
 import asyncio
 import os
@@ -143,7 +143,7 @@ async def test_a_read_that_a_rule_denies_is_denied_through_the_client_too(tmp_pa
     assert answers[0] is None and all(answer and "denied" in answer for answer in answers[1:])
 
 
-async def test_a_deny_rule_holds_whatever_the_user_and_the_mode_say(tmp_path: Path) -> None:
+async def test_a_deny_rule_holds_whatever_the_user_and_the_mode_allow(tmp_path: Path) -> None:
     gate = PermissionGate(rules(deny=["Edit(.env)"]), PolicyMode.BYPASS, ask=User())
     answers: list[object] = []
 
@@ -322,7 +322,7 @@ async def test_a_remembered_answer_expires(tmp_path: Path) -> None:
         assert outcomes == [v1.Selected("y"), v1.Selected("y"), v1.Selected("n")]
 
 
-async def test_what_no_rule_can_say_is_allowed_once(tmp_path: Path) -> None:
+async def test_what_no_rule_expresses_is_allowed_once(tmp_path: Path) -> None:
     user = User(ALWAYS, NO)
     outcomes: list[object] = []
 

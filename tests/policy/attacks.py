@@ -228,7 +228,7 @@ SMUGGLED = [
     Attack("very deep nesting", "echo " + "$(echo " * 60 + ")" * 60, ECHO, ASK),
 ]
 
-# What a deny still finds when everything else is allowed. ASK where it cannot be told for sure; never ALLOW.
+# What a deny still finds when everything else is allowed. ASK where it cannot be determined; never ALLOW.
 HIDDEN = [
     Attack("plainly", "rm x", ALL_BUT_RM, DENY),
     Attack("without arguments", "rm", ALL_BUT_RM, DENY),

@@ -23,7 +23,7 @@ LIMIT = 20
 SECRET = b"SECRET-47"
 BASH = shutil.which("bash")
 GIT = shutil.which("git")
-_NOBODY: dict[str, Any] = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+_UNKNOWN_USER: dict[str, Any] = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
 """Who runs the lines where we are root: a line that was allowed by mistake must not harm the machine."""
 
 
@@ -45,7 +45,7 @@ class Yard:
         self.model = base / "model"
         self.work = self.model / "work"
         _furnish(self.model)
-        if _NOBODY:
+        if _UNKNOWN_USER:
             base.chmod(0o755)
             subprocess.run(["chown", "-R", "65534:65534", str(self.model)], check=True)
         self._numbers = iter(range(10**9))
@@ -72,7 +72,9 @@ class Yard:
         with ThreadPoolExecutor(4) as pool:
             done = list(pool.map(self._run_group, groups))
         again = [line for group, quiet in zip(groups, done, strict=True) if not quiet for line in group]
-        return [deed for deed in self.run_all(again) if deed.ran or deed.outside or deed.inside or deed.revealed]
+        return [
+            effect for effect in self.run_all(again) if effect.ran or effect.outside or effect.inside or effect.revealed
+        ]
 
     def _run_group(self, group: Sequence[str]) -> bool:
         """Whether all of these lines together did nothing."""
@@ -97,11 +99,11 @@ class Yard:
         # The line names places as they are in the model, where it was judged.
         shown = self._bash(line.replace(str(self.model), str(place)), place)
         inside = sorted(set(_names(place / "work")) ^ before[1])
-        deed = Effects(
+        effect = Effects(
             line, any((place / "marks").iterdir()), _state(place / "outside") != before[0], inside, SECRET in shown
         )
         shutil.rmtree(place, ignore_errors=True)
-        return deed
+        return effect
 
     def _bash(self, line: str, place: Path) -> bytes:
         assert BASH is not None
@@ -122,7 +124,7 @@ class Yard:
                 stdout=shown,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                **_NOBODY,
+                **_UNKNOWN_USER,
             )
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(LIMIT)

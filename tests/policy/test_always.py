@@ -31,7 +31,7 @@ def test_always_is_neither_offered_nor_honoured_for_what_runs_what_it_is_fed(tex
 
 
 @pytest.mark.parametrize("text", EXACT)
-def test_always_is_offered_and_honoured_for_a_command_that_says_what_runs(text: str) -> None:
+def test_always_is_offered_and_honoured_for_a_command_that_names_what_runs(text: str) -> None:
     assert [rule.text for rule in suggest(line(text))] == [f"Bash({text})"]
     assert closed_reason(Rule.parse(f"Bash({text})", "remembered")) is None
 

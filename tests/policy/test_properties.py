@@ -129,7 +129,7 @@ def test_bypass_never_passes_what_a_rule_stops(action: Action, rules: Rules) -> 
 
 
 @given(actions, all_rules, modes)
-def test_every_ruling_says_why_in_a_sentence(action: Action, rules: Rules, mode: PolicyMode) -> None:
+def test_every_ruling_has_a_reason_in_a_sentence(action: Action, rules: Rules, mode: PolicyMode) -> None:
     why = decide(action, rules, mode).why
     assert why.endswith(".") and "\n" not in why
 

@@ -72,22 +72,22 @@ def is_reader(line: str) -> bool:
     return line.split()[0] not in traps.WRITERS
 
 
-def reported(deeds: list[Effects]) -> str:
-    return "\n".join(str(deed) for deed in deeds)
+def reported(effects: list[Effects]) -> str:
+    return "\n".join(str(effect) for effect in effects)
 
 
 def test_no_option_of_a_known_program_starts_another_or_writes(yard: Yard, count: int) -> None:
     chosen = allowed(yard, KNOWN, traps.option_lines, count * 3)
     assert len(chosen) > count / 10
-    deeds = yard.suspects(chosen)
-    bad = [deed for deed in deeds if deed.ran or (is_reader(deed.line) and (deed.inside or deed.outside))]
+    effects = yard.suspects(chosen)
+    bad = [effect for effect in effects if effect.ran or (is_reader(effect.line) and (effect.inside or effect.outside))]
     assert not bad, reported(bad)
 
 
 def test_no_git_command_runs_a_file_of_the_work_tree_or_leaves_the_repository(yard: Yard, count: int) -> None:
     chosen = allowed(yard, KNOWN, traps.git_lines, count * 3)
     assert len(chosen) > count / 10
-    bad = [deed for deed in yard.suspects(chosen, together=4) if deed.ran or deed.outside or deed.revealed]
+    bad = [effect for effect in yard.suspects(chosen, together=4) if effect.ran or effect.outside or effect.revealed]
     assert not bad, reported(bad)
 
 
@@ -101,7 +101,7 @@ def test_no_sed_script_runs_or_writes_anything(yard: Yard, count: int) -> None:
 @pytest.mark.parametrize("lines", [traps.hidden_lines, traps.program_lines])
 def test_what_is_denied_does_not_run_behind_anything(yard: Yard, lines: Generator, count: int) -> None:
     chosen = allowed(yard, ALL_BUT_CANARY, lines, count * 3)
-    bad = [deed for deed in yard.suspects(chosen) if deed.ran]
+    bad = [effect for effect in yard.suspects(chosen) if effect.ran]
     assert not bad, reported(bad)
 
 
@@ -110,7 +110,7 @@ def test_the_traps_work(yard: Yard) -> None:
         "canary", "git push -q ./evil.git HEAD:z", "git push -q evil HEAD:z", "cd docs && git status", "git cherry-pick --strategy=x/y side", "sed '1e canary' a",
         "awk -f x.awk", "git checkout -q trap && cd t && git status", "ln -s docs q && cd q && git status", "cd out && git status", "sed 's/[/]X/g;s/e;/x/p' a",
     ]  # fmt: skip
-    assert [deed.line for deed in yard.run_all(lines) if not deed.ran] == []
+    assert [effect.line for effect in yard.run_all(lines) if not effect.ran] == []
     [read] = yard.run_all(["git diff --no-index out/secret a"])
     [wrote] = yard.run_all(["echo x > ../outside/new; echo y > z"])
     assert read.revealed and wrote.outside and len(wrote.inside) == 1

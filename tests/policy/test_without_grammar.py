@@ -18,7 +18,7 @@ def python(code: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_without_the_grammar_a_bash_pattern_asks_and_says_what_to_install() -> None:
+def test_without_the_grammar_a_bash_pattern_asks_and_names_what_to_install() -> None:
     answers = python("""
 sys.modules["tree_sitter"] = sys.modules["tree_sitter_bash"] = None
 for found in (

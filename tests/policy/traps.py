@@ -1,4 +1,4 @@
-"""Lines that try to start `canary`, put together at random from a seed: options that programs tell of, scripts, wrappers, variables, globs.
+"""Lines that try to start `canary`, put together at random from a seed: options that programs report, scripts, wrappers, variables, globs.
 
 The options of a program come from its own help text, the programs from the machine's PATH, and scripts are put together from the letters of
 their language. Ways to run something are listed, and put around each other at random.
@@ -44,7 +44,7 @@ LEFT_OUT = frozenset(
         "sync",
     }
 )
-"""Programs that are not run here: they wait, talk to the network, or reach beyond the directory."""
+"""Programs that are not run here: they wait, use the network, or reach beyond the directory."""
 
 WORDS = [
     "a", "b", "sub/c", "x/y", "y", "./y", "./evil.git", "evil.git", "evil", "other", "../outside/secret", "out/secret", "out", "OUT/secret", "canary",
@@ -60,8 +60,8 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
 @cache
-def told_options(*program: str) -> tuple[str, ...]:
-    """The options that a program tells of."""
+def listed_options(*program: str) -> tuple[str, ...]:
+    """The options that a program reports."""
     asked = [*program, _HELP.get(program[0], "--help") if program[0] != "git" or len(program) > 1 else "--help"]
     try:
         done = subprocess.run(asked, capture_output=True, timeout=10, stdin=subprocess.DEVNULL, cwd="/")
@@ -119,17 +119,17 @@ def placed(words: list[str], work: Path) -> list[str]:
 
 
 def option_lines(random: Random, work: Path) -> Iterator[str]:
-    """Known programs with options that they tell of, any letters, and operands."""
+    """Known programs with options that they report, any letters, and operands."""
     words = placed(WORDS, work)
     names = programs_here()
     listed = [name for name in names if name not in ANY_WORDS]
     while True:
         name = random.choice(listed if random.random() < 0.6 else names)
-        yield " ".join([name, *map(quoted, _given(random, told_options(name), words))])
+        yield " ".join([name, *map(quoted, _given(random, listed_options(name), words))])
 
 
 def git_lines(random: Random, work: Path) -> Iterator[str]:
-    """Subcommands of git with options that they tell of, remotes that are directories, strategies that are files."""
+    """Subcommands of git with options that they report, remotes that are directories, strategies that are files."""
     words = placed(WORDS, work)
     names = [*_COVERED] * 3 + [
         *_NAMED,
@@ -157,7 +157,7 @@ def git_lines(random: Random, work: Path) -> Iterator[str]:
     ]  # fmt: skip
     while True:
         name = random.choice(names)
-        given = _given(random, told_options("git", name), words)
+        given = _given(random, listed_options("git", name), words)
         if random.random() < 0.1:
             given.insert(0, random.choice(["-v", "-q", "--all", "-f"]))
         before = random.choice(
@@ -321,7 +321,7 @@ def program_lines(random: Random, work: Path) -> Iterator[str]:
     while True:
         name = random.choice(names)
         known = name in ANY_WORDS or has_grammar(name)
-        options = told_options(name) if known and name not in LEFT_OUT else ()
+        options = listed_options(name) if known and name not in LEFT_OUT else ()
         option = (
             random.choice(options)
             if options

@@ -310,7 +310,7 @@ DEFAULTS: dict[tuple[type, str], Any] = {
     (tools.ToolCall, "kind"): tools.ToolKind.OTHER,
     (tools.ToolCall, "status"): tools.ToolStatus.PENDING,
 }
-"""Defaults that the schema tells only in prose."""
+"""Defaults that the schema has only in prose."""
 
 PATCHES: tuple[type, ...] = (
     tools.ToolCallPatch,

@@ -58,7 +58,7 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
 
 
 def instances(kind: Any) -> st.SearchStrategy[Any]:
-    """Values of a class of ours; words may be ones that nobody knows."""
+    """Values of a class of ours; words may be ones that nothing knows."""
     if issubclass(kind, Word):
         return st.sampled_from([*kind, kind("a word from tomorrow")])
     if issubclass(kind, Choice):

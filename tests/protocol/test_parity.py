@@ -53,7 +53,7 @@ def change_every_field(alter: Callable[[Facts], None]) -> Change:
     return change
 
 
-def test_our_types_say_what_the_schema_says() -> None:
+def test_our_types_match_the_schema() -> None:
     assert problems(FACTS) == []
 
 
@@ -225,5 +225,5 @@ def test_no_field_escapes_the_comparison(alter: Callable[[Facts], None]) -> None
     assert {f"{name}.{wire}" for name, wire in compared_fields()} - noticed == said_otherwise
 
 
-def test_every_struct_has_room_for_extensions() -> None:
+def test_every_struct_has_a_field_for_extensions() -> None:
     assert all("_meta" in wire_names(kind) for kind in our_types() if hasattr(kind, "__struct_fields__"))

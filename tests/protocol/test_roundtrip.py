@@ -60,7 +60,7 @@ def test_every_message_survives_the_wire(kind: Any, data: st.DataObject) -> None
     wire = encode(message)
     read = decoder(kind).decode(wire)
     assert read == message
-    assert encode(read) == wire  # equality reads unknown words by meaning; the bytes tell whether they were kept
+    assert encode(read) == wire  # equality reads unknown words by meaning; the bytes show whether they were kept
 
 
 @pytest.mark.parametrize("kind", STRUCTS, ids=name_of)
@@ -182,12 +182,12 @@ def test_a_union_without_a_common_tag_finds_its_member(union: Any, wire: bytes, 
     assert type(decoder(union).decode(wire)).__name__ == member
 
 
-def test_a_yes_or_no_setting_says_that_it_is_one() -> None:
+def test_a_boolean_setting_is_sent_with_its_type() -> None:
     assert as_object(SetConfigOption(session_id="s", config_id="c", value=True))["type"] == "boolean"
     assert "type" not in as_object(SetConfigOption(session_id="s", config_id="c", value="true"))
 
 
-def test_a_form_says_that_it_is_an_object() -> None:
+def test_a_form_has_the_type_object() -> None:
     assert encode(Form()) == b'{"type":"object"}'
 
 

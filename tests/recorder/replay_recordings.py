@@ -104,7 +104,7 @@ def client(recording: list[Line], *ignored: str, is_strict: bool = True) -> Clie
 
 
 def say(player: Player, *text: Line, now: float = 0.0) -> list[Any]:
-    """Say this to a player, and hear what it says to it."""
+    """Say this to a player, and receive what it says to it."""
     received = []
     for line in text:
         player.receive(raw(line), now)

@@ -34,7 +34,7 @@ def test_a_turn_lasts_from_its_prompt_to_its_answer() -> None:
     assert (turn.stop_reason, turn.updates, turn.text, turn.error) == ("max_tokens", 2, 6, None)
 
 
-def test_a_turn_that_failed_says_why_and_one_that_goes_on_has_no_end() -> None:
+def test_a_turn_that_failed_has_a_reason_and_one_that_goes_on_has_no_end() -> None:
     failed, going = Tape().meet().prompt(2).refuse(2, -32603, "no voice").prompt(3).say("la").analysis().turns
     assert (failed.error, failed.stop_reason, going.end, going.duration) == ("no voice", None, None, None)
 
@@ -54,7 +54,7 @@ def test_an_id_that_is_used_again_in_a_later_turn_is_another_call() -> None:
     assert [call.turn for call in tape.analysis().calls] == [1, 2]
 
 
-def test_a_replayed_call_of_a_loaded_session_is_no_new_call() -> None:
+def test_a_replayed_call_of_a_loaded_session_is_not_a_new_call() -> None:
     tape = Tape().meet().prompt(2).update("tool_call", toolCallId="c", title="Read", status="completed")
     tape.answer(2, {"stopReason": "end_turn"}).ask(3, "session/load", {"sessionId": "s", "cwd": "/w", "mcpServers": []})
     analysis = tape.update("tool_call", toolCallId="c", title="Read", status="pending").answer(3, {}).analysis()
@@ -169,7 +169,7 @@ def test_lines_of_other_kinds_noise_and_a_torn_last_line_are_counted() -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("dir", ["c2a", "a2c"])
-def test_nothing_that_peers_say_breaks_the_story(msg: object, dir: str) -> None:
+def test_nothing_that_peers_send_breaks_the_analysis(msg: object, dir: str) -> None:
     tape = Tape().meet().prompt(2).line(t=1, dir=dir, msg=msg).say("la").answer(2, {"stopReason": "end_turn"})
     analysis, shown = tape.read_back()
     assert analysis.messages == len(shown) == 8 and msgspec.json.decode(msgspec.json.encode(analysis))["messages"] == 8
@@ -187,7 +187,7 @@ def test_a_message_is_shown_by_a_few_words() -> None:
     ]
 
 
-def test_the_story_is_right_after_every_message() -> None:
+def test_the_analysis_is_right_after_every_message() -> None:
     builder, seen = AnalysisBuilder(), []
     for entry in entries_of(Tape().meet().prompt(2).say("la").answer(2, {"stopReason": "end_turn"}).lines):
         builder.add(entry)
@@ -195,6 +195,6 @@ def test_the_story_is_right_after_every_message() -> None:
     assert seen == [(1, False), (2, False), (3, False), (4, False), (5, True), (6, True), (7, False)]
 
 
-def test_without_a_checker_the_story_says_that_nothing_was_checked() -> None:
+def test_without_a_checker_the_analysis_has_that_nothing_was_checked() -> None:
     analysis, _ = analyse(Tape().meet().ask(2, "session/set_mode", {}).lines, judged=False)
     assert (analysis.judged, analysis.deviations) == (False, [])

@@ -72,7 +72,7 @@ def test_every_option_is_on_the_page_and_no_other() -> None:
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", PAGE)) == options - {"--help"}
 
 
-def test_no_line_is_wider_than_there_is_room(inspection: Inspection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_line_is_wider_than_the_terminal(inspection: Inspection, monkeypatch: pytest.MonkeyPatch) -> None:
     for width in (60, 80, 140):
         monkeypatch.setenv("COLUMNS", str(width))
         lines = inspection.inspect(DEMO, "--diagram").splitlines()
@@ -142,7 +142,7 @@ def test_a_message_is_printed_whole(inspection: Inspection) -> None:
     assert msgspec.json.decode(shown[shown.index("{") :])["params"]["prompt"][0]["text"] == "louder"
 
 
-def test_json_has_the_story_and_the_messages_only_when_asked(inspection: Inspection) -> None:
+def test_json_has_the_analysis_and_the_messages_only_when_asked(inspection: Inspection) -> None:
     found = inspection.json(DEMO)
     assert found["messages"] == 96 and found["undecodable"] == 0 and "entries" not in found
     assert {"rule", "message", "text"} <= found["deviations"][0].keys()
@@ -168,7 +168,7 @@ def test_strict_is_for_ci(inspection: Inspection) -> None:
 
 
 @pytest.mark.parametrize(("text", "why"), [("", "it is empty"), ("hello\nyou\n", "no message in 2 lines")])
-def test_a_file_that_is_no_recording_is_reported(inspection: Inspection, text: str, why: str) -> None:
+def test_a_file_that_is_not_a_recording_is_reported(inspection: Inspection, text: str, why: str) -> None:
     path = inspection.folder / "x.jsonl"
     path.write_text(text, encoding="utf-8")
     assert inspection.inspect(str(path)) == "" and inspection.status == 1

@@ -1,4 +1,4 @@
-"""Whatever the disk and the redactor do: recording ends, what was said is written or counted as missing, and the user is told once."""
+"""Whatever the disk and the redactor do: recording ends, what was said is written or counted as missing, and the user is shown once."""
 
 import json
 import random
@@ -105,7 +105,7 @@ def is_json(line: bytes) -> bool:
     return True
 
 
-def test_whatever_fails_a_recording_ends_and_says_what_is_missing(
+def test_whatever_fails_a_recording_ends_and_notes_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorded = Recorded(tmp_path)

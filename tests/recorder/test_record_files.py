@@ -83,7 +83,7 @@ def full_after(room: int, write: Callable[[int, bytes], int]) -> Callable[[int, 
     return limited
 
 
-def test_what_waits_is_bounded_and_the_recording_says_what_is_missing(tmp_path: Path) -> None:
+def test_what_waits_is_bounded_and_the_recording_notes_what_is_missing(tmp_path: Path) -> None:
     queue = WriteQueue(("c2a", "a2c", "stderr"), limit=10)
     for block in (b"[1]\n", b"[2]\n", b"[3]\n", b"[4]\n"):
         queue.put("c2a", block)

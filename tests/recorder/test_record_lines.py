@@ -43,7 +43,7 @@ def bytes_of(line: dict[str, Any], source: bytes) -> bytes:
 
 
 @given(WIRES, ENDS, st.booleans(), st.lists(st.integers(0, 400)))
-def test_any_cutting_gives_the_same_lines_and_each_says_what_was_sent(
+def test_any_cutting_gives_the_same_lines_and_each_has_what_was_sent(
     lines: list[bytes], end: bytes, ends: bool, cuts: list[int]
 ) -> None:
     wire = end.join(lines) + (end if ends else b"")

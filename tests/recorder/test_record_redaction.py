@@ -193,7 +193,7 @@ def test_secrets_in_texts_are_known_by_what_stands_before_them(text: str) -> Non
         "https://host/path?page=12",
     ],
 )
-def test_words_are_no_secrets(text: str) -> None:
+def test_words_are_not_secrets(text: str) -> None:
     message = {"params": {"text": text, "tokens": 12, "inputTokens": "many"}}
     assert redacted(message, "secrets") == message
 

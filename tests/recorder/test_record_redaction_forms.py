@@ -1,4 +1,4 @@
-"""Redaction: every way in which a secret is told apart by its name, and the words and numbers beside them that are none."""
+"""Redaction: every way in which a secret is distinguished by its name, and the words and numbers beside them that are none."""
 
 import json
 import string
@@ -84,7 +84,7 @@ def test_a_number_that_is_a_secret_becomes_another_number(number: int, name: str
         {"line": 123456, "name": "token", "title": "Count the tokens"},
     ],
 )  # fmt: skip
-def test_words_and_numbers_that_are_no_secrets_stay(message: Any) -> None:
+def test_words_and_numbers_that_are_not_secrets_stay(message: Any) -> None:
     assert cleared({"params": message}) == {"params": message}
 
 

@@ -142,7 +142,7 @@ def test_a_cancel_waits_for_the_updates_before_it_but_not_for_ever() -> None:
     assert [line["method"] for line in say(done, answer(1))] == ["session/cancel"]
 
 
-def test_noise_of_the_agent_is_no_difference() -> None:
+def test_noise_of_the_agent_is_not_a_difference() -> None:
     player = start()
     player.receive(b"warning: old", 0.0)
     say(player, *ANSWERS, answer(77))

@@ -67,7 +67,7 @@ def test_other_bytes_of_a_line_with_a_path_stay() -> None:
 
 
 @pytest.mark.parametrize("recorded", ["/", "", "relative", "C:\\work"])
-def test_what_is_no_directory_to_speak_of_moves_nothing(recorded: str) -> None:
+def test_the_root_directory_translates_no_paths(recorded: str) -> None:
     names = ReplayNames([], Direction.C2A)
     names.move(recorded, "/new")
     assert names.line(b'{"a":"/x"}') == b'{"a":"/x"}'

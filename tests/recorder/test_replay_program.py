@@ -58,7 +58,7 @@ def test_after_a_mismatch_the_client_gets_an_error_and_nothing_more_is_read() ->
     assert len(player.problems) == 1
 
 
-def test_a_client_that_is_gone_is_no_error() -> None:
+def test_a_client_that_is_gone_is_not_an_error() -> None:
     (source, near), (far, target) = os.pipe(), os.pipe()
     os.write(near, SAID)
     os.close(far)
@@ -67,7 +67,7 @@ def test_a_client_that_is_gone_is_no_error() -> None:
         os.close(fd)
 
 
-def test_the_program_says_on_stderr_what_differed_and_ends_with_1(recording: Path) -> None:
+def test_the_program_prints_on_stderr_what_differed_and_ends_with_1(recording: Path) -> None:
     text = raw(INITIALIZE).replace(b'"editor"', b'"\\u001b[31mvim"') + b"\n"
     done = subprocess.run(
         [*ANTIPHON, "replay", "--strict", str(recording)],
@@ -83,7 +83,7 @@ def test_the_program_says_on_stderr_what_differed_and_ends_with_1(recording: Pat
     assert msgspec.json.decode(done.stdout)["error"]["code"] == -32602
 
 
-def test_starting_loads_nothing_heavy_and_says_that_there_are_several_connections(tmp_path: Path) -> None:
+def test_starting_loads_nothing_heavy_and_notes_that_there_are_several_conversations(tmp_path: Path) -> None:
     two = tmp_path / "two.jsonl"
     two.write_bytes(lines([*TURN, *TURN]))
     code = (

@@ -1,4 +1,4 @@
-"""Any conversation, replayed against its own client, is the same; any change in it is found."""
+"""Any session, replayed against its own client, is the same; any change in it is found."""
 
 import json
 from typing import Any, NamedTuple
@@ -147,7 +147,7 @@ WORDS = st.one_of(
 
 
 @given(st.lists(WORDS, max_size=8))
-def test_whatever_comes_a_player_goes_on_or_says_why_not(frame: list[bytes]) -> None:
+def test_whatever_comes_a_player_goes_on_or_names_the_reason(frame: list[bytes]) -> None:
     players: list[Player] = [strict(TURN), tolerant(TURN), client(TURN), client(TURN, is_strict=False)]
     for player in players:
         sent = player.ready(0.0)

@@ -1,4 +1,4 @@
-"""The strict stand-in for an agent: the client says what was recorded, or hears what differed."""
+"""The strict stand-in for an agent: the client says what was recorded, or receives what differed."""
 
 from typing import Any
 

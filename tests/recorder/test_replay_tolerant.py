@@ -84,7 +84,7 @@ def test_methods_that_were_never_recorded_are_refused() -> None:
     assert missing["error"] == {"code": -32603, "message": "replay: the recording has no answer to session/list"}
 
 
-def test_a_recording_that_ends_in_a_turn_says_so() -> None:
+def test_a_recording_that_ends_in_a_turn_answers_with_an_error() -> None:
     player = tolerant(TURN[:7])
     *_, last = say(player, prompt(3, "go"))
     assert last["error"]["message"] == "replay: the recording ends without an answer to session/prompt"

@@ -138,14 +138,14 @@ def test_a_correct_recording_is_reported_as_correct() -> None:
 
 
 def advised() -> Tape:
-    """A conversation in which all rules are kept, and advice is not."""
+    """A session in which all rules are kept, and advice is not."""
     tape = Tape().meet()
     models = {"currentModelId": "m", "availableModels": [{"modelId": "m", "name": "M"}]}
     asked = tape.ask(2, "session/new", {"cwd": "/", "mcpServers": []})
     return asked.answer(2, {"sessionId": "another", "models": models})
 
 
-def test_advice_is_no_deviation_in_any_view() -> None:
+def test_advice_is_not_a_deviation_in_any_view() -> None:
     analysis = advised().analysis()
     assert analysis.deviations == [] and [one.rule for one in analysis.advice] == ["schema.removed"]
     written = page(advised())

@@ -21,7 +21,7 @@ from antiphon.rpc.envelope import (
     decode,
     error_frame,
     head_of_answer,
-    mend_surrogates,
+    replace_surrogates,
 )
 
 DEEP = b"[" * 10_000 + b"]" * 10_000
@@ -91,7 +91,7 @@ def test_bad_input_is_named_and_its_id_found(line: bytes, code: int, id: Request
 @pytest.mark.parametrize(
     "line", [b"hello", b"[INFO] starting", b"2026-01-01 up", b'{"level":"info","msg":"up"}', b"\xff\xfe", b"true story"]
 )
-def test_a_line_that_is_no_protocol_is_noise(line: bytes) -> None:
+def test_a_line_that_is_not_protocol_is_noise(line: bytes) -> None:
     assert isinstance(decode(line), Noise)
 
 
@@ -120,7 +120,7 @@ def test_half_a_surrogate_pair_does_not_lose_a_notification() -> None:
 
 
 def test_whole_pairs_need_no_mending() -> None:
-    assert mend_surrogates(b'"\\ud83d\\ude00 \\\\ud83d"') is None
+    assert replace_surrogates(b'"\\ud83d\\ude00 \\\\ud83d"') is None
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_whole_pairs_need_no_mending() -> None:
         (b"[1]", ErrorObject(Code.INTERNAL_ERROR, "unnamed error", [1])),
     ],
 )
-def test_an_error_of_any_shape_still_says_something(raw: bytes, expected: ErrorObject) -> None:
+def test_an_error_of_any_shape_still_has_a_message(raw: bytes, expected: ErrorObject) -> None:
     message = decode(b'{"id":1,"error":%b}' % raw)
     assert isinstance(message, Response) and message.error == expected
 
@@ -145,7 +145,7 @@ def test_an_error_without_an_id_belongs_to_no_request() -> None:
 
 
 @pytest.mark.parametrize(
-    ("head", "tail", "id", "tellable"),
+    ("head", "tail", "id", "answerable"),
     [
         (b'{"jsonrpc":"2.0","id":3,"method":"x","params":"aaa', b'aaa"}', 3, True),
         (b'{"jsonrpc":"2.0","params":"aaa', b'aaa","method":"x","id":"late"}', "late", True),
@@ -154,15 +154,15 @@ def test_an_error_without_an_id_belongs_to_no_request() -> None:
     ],
 )
 def test_a_line_over_the_limit_is_an_error_with_the_id_of_its_request(
-    head: bytes, tail: bytes, id: RequestId, tellable: bool
+    head: bytes, tail: bytes, id: RequestId, answerable: bool
 ) -> None:
     message = decode(Overlong(head, tail, 9000, 5000))
     assert isinstance(message, Malformed)
-    assert (message.id, message.tellable) == (id, tellable)
+    assert (message.id, message.answerable) == (id, answerable)
     assert "9000" in str(message.error.data) and "5000" in str(message.error.data)
 
 
-def test_an_error_frame_for_an_unknown_id_says_null() -> None:
+def test_an_error_frame_for_an_unknown_id_has_null() -> None:
     assert error_frame(UNSET, ErrorObject(1, "m")) == b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}}'
 
 

@@ -25,7 +25,7 @@ from antiphon.rpc.envelope import ErrorObject, error_frame
         (400, "bad", "error"),
     ],
 )
-def test_colliding_codes_are_distinguished_by_what_they_say(code: int, message: str, meaning: str) -> None:
+def test_colliding_codes_are_distinguished_by_their_messages(code: int, message: str, meaning: str) -> None:
     assert meaning_of(code, message) == meaning
 
 
@@ -35,7 +35,7 @@ def test_every_code_has_a_name() -> None:
     assert all(meaning_of(code) not in ("error", "server error") for code in codes)
 
 
-def test_the_type_says_whose_fault_it_is() -> None:
+def test_the_type_shows_whose_fault_it_is() -> None:
     assert issubclass(errors.RemoteProtocolError, errors.ProtocolError)
     assert issubclass(errors.LocalProtocolError, errors.ProtocolError)
     assert not issubclass(errors.RequestError, errors.ProtocolError)

@@ -94,7 +94,7 @@ UPDATE_ROWS = [
         events=[{"type": "update", "update": {"sessionUpdate": "current_model_update", "currentModelId": "opus"}}],
         updates=[{"sessionUpdate": "current_model_update", "currentModelId": "opus"}],
     ),
-    # The spec: one message for all kinds, told apart by the name of a field.
+    # The spec: one message for all kinds, distinguished by the name of a field.
     ClientRow(
         "a chunk by the name of its field", "spec", ["contentChunk"],
         plays=[{"sessionId": "$SESSION", "contentChunk": {"id": "part-1", "index": 0, "delta": "Hel"}}],
@@ -127,20 +127,20 @@ UPDATE_ROWS = [
     # The guide: calls have other names for their fields.
     *(
         ClientRow(
-            f"a call told apart by {told_by}, with input and output", "guide", ["tool_call", "toolKind", "status cancelled"],
+            f"a call told apart by {field}, with input and output", "guide", ["tool_call", "toolKind", "status cancelled"],
             plays=[
-                {"sessionId": "$SESSION", "update": {told_by: "tool_call", "toolCallId": f"c-{told_by}", "title": "ls", "toolKind": "execute", "status": "pending", "input": {"command": "ls"}}},
-                {"sessionId": "$SESSION", "update": {told_by: "tool_call_update", "toolCallId": f"c-{told_by}", "status": "completed", "output": [
+                {"sessionId": "$SESSION", "update": {field: "tool_call", "toolCallId": f"c-{field}", "title": "ls", "toolKind": "execute", "status": "pending", "input": {"command": "ls"}}},
+                {"sessionId": "$SESSION", "update": {field: "tool_call_update", "toolCallId": f"c-{field}", "status": "completed", "output": [
                     {"type": "content", "content": text("a")}, {"type": "diff", "path": "/a", "oldContent": "x", "newContent": "y"},
                 ]}},
             ],
             events=[
-                {"type": "tool_call", "id": f"c-{told_by}", "kind": "execute", "input": {"command": "ls"}},
-                {"type": "tool_call", "id": f"c-{told_by}", "status": "completed", "content": [{"type": "diff", "path": "/a", "newText": "y"}]},
+                {"type": "tool_call", "id": f"c-{field}", "kind": "execute", "input": {"command": "ls"}},
+                {"type": "tool_call", "id": f"c-{field}", "status": "completed", "content": [{"type": "diff", "path": "/a", "newText": "y"}]},
             ],
-            updates=[{"sessionUpdate": "tool_call", "toolCallId": f"c-{told_by}"}],
+            updates=[{"sessionUpdate": "tool_call", "toolCallId": f"c-{field}"}],
         )
-        for told_by in ("kind", "sessionUpdate")
+        for field in ("kind", "sessionUpdate")
     ),
     ClientRow(
         "a call that was cancelled", "guide", ["status cancelled"],

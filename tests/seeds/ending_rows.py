@@ -73,13 +73,13 @@ OPENING_ROWS = [
             "modes": {"currentModeId": "default"}, "models": {"currentModelId": "sonnet", "availableModels": [{"modelId": "opus"}]},
             "options": [{"id": "auto_resume", "currentValue": "true"}],
         },
-        heard={"session/set_mode": 1, "session/set_model": 1, "session/set_config_option": 1},
+        received={"session/set_mode": 1, "session/set_model": 1, "session/set_config_option": 1},
     ),
     ClientRow(
         "a session with its modes as a list", "spec", ["modes as a list"],
         new=[{"modes": [{"id": "code", "name": "Code"}, {"id": "plan", "name": "Plan", "description": "d"}], "currentModeId": "code"}],
         words=["--mode", "plan"], events=[{"type": "start", "mode": "plan"}], opens={"modes": {"currentModeId": "code"}},
-        heard={"session/set_mode": 1},
+        received={"session/set_mode": 1},
     ),
     ClientRow("a session by its id alone", "guide", ["session/new"], new=[{}], opens={"modes": None}),
 ]  # fmt: skip
@@ -98,7 +98,7 @@ ENDING_ROWS = [
     ClientRow(
         "a turn that ends with auth_required wants a sign-in", "notes", ["stop auth_required"], ends=[{"stopReason": "auth_required"}],
         hello={"protocolVersion": 1, "authMethods": [{"id": "claude-login", "name": "Log in"}]},
-        status=1, says=["wants you to sign in", "claude-login"], heard={"session/prompt": 1},
+        status=1, says=["wants you to sign in", "claude-login"], received={"session/prompt": 1},
     ),
     ClientRow(
         "the answer to a prompt has messages and the id of its session", "guide", ["prompt result with messages"],
@@ -109,7 +109,7 @@ ENDING_ROWS = [
         ClientRow(
             f"{code} ({message}) to a prompt is {'tried again' if again else 'an error'}", seed, [str(code)],
             ends=[error(code, message), {"stopReason": "end_turn"}], status=0 if again else 1,
-            heard={"session/prompt": 2 if again else 1}, says=says,
+            received={"session/prompt": 2 if again else 1}, says=says,
         )
         for code, message, seed, again, says in (
             (-32700, "Parse error", "guide", False, ["Parse error"]),
@@ -127,7 +127,7 @@ ENDING_ROWS = [
     *(
         ClientRow(
             f"{code} ({message}) to session/new is {'tried again' if again else 'an error'}", seed, [str(code), "retry with backoff"],
-            new=[error(code, message), {}], status=0 if again else 1, heard={"session/new": 2 if again else 1, "started": 1},
+            new=[error(code, message), {}], status=0 if again else 1, received={"session/new": 2 if again else 1, "started": 1},
         )
         for code, message, seed, again in (
             (-32000, "Connection closed", "guide", True), (-32001, "Request timeout", "guide", True),
@@ -136,15 +136,15 @@ ENDING_ROWS = [
     ),
     ClientRow(
         "an agent that says twice that a connection was closed is started again", "guide", ["-32000", "reconnect"],
-        new=[error(-32000, "Connection closed"), error(-32000, "Connection closed"), {}], heard={"session/new": 3, "started": 2},
+        new=[error(-32000, "Connection closed"), error(-32000, "Connection closed"), {}], received={"session/new": 3, "started": 2},
     ),
     ClientRow(
         "a version that the agent does not speak is an error that says so", "notes", ["-32001", "unsupported version"],
-        hello=error(-32001, "Unsupported protocol version"), status=1, says=["does not support version 1"], heard={"initialize": 1},
+        hello=error(-32001, "Unsupported protocol version"), status=1, says=["does not support version 1"], received={"initialize": 1},
     ),
     ClientRow(
         "an answer with another version is an error that says so", "spec", ["version negotiation"],
-        hello={"protocolVersion": 2}, status=1, says=["answered with version 2"], heard={"initialize": 1},
+        hello={"protocolVersion": 2}, status=1, says=["answered with version 2"], received={"initialize": 1},
     ),
     ClientRow(
         "an agent that is not signed in to says so when it introduces itself", "notes", ["-32000"],

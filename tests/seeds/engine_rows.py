@@ -1,4 +1,4 @@
-"""What Claude Code and Codex say in the words of the seeds, and what our agents over them must tell a client."""
+"""What Claude Code and Codex say in the words of the seeds, and what our agents over them must send a client."""
 
 from typing import Any
 
@@ -137,7 +137,7 @@ def approval(method: str, answer: str, decision: Any, **params: Any) -> AgentRow
     return AgentRow(
         f"{method} is answered with {word}", "wire", [f"codex {method}", f"codex {word}"],
         [NEW, Sent("session/set_mode", {"sessionId": "$SESSION", "modeId": "default"}, {}), prompt("sing")],
-        agent="codex", says=[asked], heard=[{"decision": decision}],
+        agent="codex", says=[asked], received=[{"decision": decision}],
         answers={"session/request_permission": {"outcome": {"outcome": "selected", "optionId": option}}},
         asked=[{"method": "session/request_permission", "params": {"options": [{"optionId": option}]}}],
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A client in bytes, in front of a real agent process: it sends what a row says, answers what it is asked, and keeps what it hears.
+"""A client in bytes, in front of a real agent process: it sends what a row says, answers what it is asked, and keeps what it receives.
 
 Rows share an agent process where they may: `Agents` starts one for each kind of agent and seed, and each row has a session and a directory
 of its own in it. A row about `initialize` or signing in has a process of its own, because both concern the whole connection.
@@ -39,12 +39,12 @@ COMMANDS: dict[str, list[str]] = {
 
 
 class Exchange:
-    """One conversation."""
+    """One session."""
 
     def __init__(self, transport: ProcessTransport, row: AgentRow, folder: Path) -> None:
         self.transport = transport
         self.last_id = 0
-        self.news = asyncio.Event()
+        self.arrived = asyncio.Event()
         self.begin(row, folder)
 
     def begin(self, row: AgentRow, folder: Path) -> None:
@@ -73,7 +73,7 @@ class Exchange:
                 await self._answer(message)
             elif "id" in message:
                 self.answers[message["id"]] = message
-            self.news.set()
+            self.arrived.set()
 
     async def _answer(self, asked: Json) -> None:
         given = self.row.answers.get(asked["method"], GRANT if asked["method"].endswith("permission") else None)
@@ -95,8 +95,8 @@ class Exchange:
 
     async def until(self, ready: Any) -> None:
         while not ready():
-            self.news.clear()
-            await self.news.wait()
+            self.arrived.clear()
+            await self.arrived.wait()
 
     def has(self, update: Any) -> bool:
         wanted = filled(update, self.words)
@@ -133,7 +133,7 @@ class Exchange:
 
 @asynccontextmanager
 async def exchange_with(row: AgentRow, folder: Path, env: dict[str, str]) -> AsyncIterator[Exchange]:
-    """A conversation with the agent of a row, which has been introduced, in a process of its own."""
+    """A session with the agent of a row, which has been introduced, in a process of its own."""
     whole = {
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
@@ -144,12 +144,12 @@ async def exchange_with(row: AgentRow, folder: Path, env: dict[str, str]) -> Asy
         **env,
     }
     transport = await spawn([sys.executable, "-m", "antiphon", "agent", *COMMANDS[row.agent]], cwd=folder, env=whole)
-    talk = Exchange(transport, row, folder)
-    listening = asyncio.create_task(talk.listen())
+    exchange = Exchange(transport, row, folder)
+    listening = asyncio.create_task(exchange.listen())
     try:
         if row.hello is not False:
-            await talk.play(Sent("initialize", row.hello or HELLO, {"protocolVersion": 1}))
-        yield talk
+            await exchange.play(Sent("initialize", row.hello or HELLO, {"protocolVersion": 1}))
+        yield exchange
     finally:
         await transport.close()
         await listening
@@ -168,7 +168,7 @@ class Agents:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._talks: dict[tuple[str, str], tuple[Exchange, AsyncExitStack]] = {}
+        self._exchanges: dict[tuple[str, str], tuple[Exchange, AsyncExitStack]] = {}
 
     def folder(self, row: AgentRow) -> Path:
         """Return the directory of the process that this row shares."""
@@ -180,26 +180,26 @@ class Agents:
     async def exchange_with(self, row: AgentRow, folder: Path, env: dict[str, str]) -> AsyncIterator[Exchange]:
         """Talk to the agent of a row. After a failure the next row gets a new process."""
         if is_about_the_connection(row):
-            async with exchange_with(row, folder, env) as talk:
-                yield talk
+            async with exchange_with(row, folder, env) as exchange:
+                yield exchange
             return
         key = (row.agent, row.seed)
-        if key not in self._talks:
+        if key not in self._exchanges:
             stack = AsyncExitStack()
-            self._talks[key] = await stack.enter_async_context(exchange_with(row, self.folder(row), env)), stack
-        talk, _ = self._talks[key]
-        talk.begin(row, folder)
+            self._exchanges[key] = await stack.enter_async_context(exchange_with(row, self.folder(row), env)), stack
+        exchange, _ = self._exchanges[key]
+        exchange.begin(row, folder)
         try:
-            yield talk
+            yield exchange
         except BaseException:
             await self._close(key)
             raise
 
     async def close(self) -> None:
         """Close the connections: that ends the processes."""
-        for key in list(self._talks):
+        for key in list(self._exchanges):
             await self._close(key)
 
     async def _close(self, key: tuple[str, str]) -> None:
-        _, stack = self._talks.pop(key)
+        _, stack = self._exchanges.pop(key)
         await stack.aclose()

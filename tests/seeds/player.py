@@ -9,7 +9,7 @@ from tests.client.script import Agent, Message, Refusal
 
 
 class Player(Agent):
-    """Says what the row says. Its log has what it hears, and the answers to what it asks."""
+    """Says what the row says. Its log has what it receives, and the answers to what it asks."""
 
     def __init__(self, row: str, log: str) -> None:
         super().__init__(log)

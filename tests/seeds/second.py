@@ -1,4 +1,4 @@
-"""The second agent behind the joint one: says back what it is told. `python -m tests.seeds.second`."""
+"""The second agent behind the joint one: says back what it is sent. `python -m tests.seeds.second`."""
 
 from tests.client.script import Agent
 

@@ -85,7 +85,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class AgentRow:
-    """What a client of a seed's dialect says to a real agent process, and what it must hear."""
+    """What a client of a seed's dialect says to a real agent process, and what it must receive."""
 
     name: str
     seed: str
@@ -102,7 +102,7 @@ class AgentRow:
     """What it must have been asked: `{method, params}`."""
     says: Sequence[Json] = ()
     """What the stand-in says to each prompt."""
-    heard: Sequence[Json] = ()
+    received: Sequence[Json] = ()
     """What the stand-in must have been sent."""
 
 
@@ -135,5 +135,5 @@ class ClientRow:
     """Words in what `run` writes to stderr."""
     words: Sequence[str] = ()
     """Options of `antiphon run`."""
-    heard: Mapping[str, int] = field(default_factory=dict)
+    received: Mapping[str, int] = field(default_factory=dict)
     """Method → how often the agent must have been sent it by `run`; `started` counts its processes."""

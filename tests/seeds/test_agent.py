@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 
 @pytest.mark.parametrize("row", [*AGENT_ROWS, *CALL_ROWS], ids=lambda row: f"{row.seed}: {row.name}")
-async def test_what_a_client_says_in_a_seeds_words_is_done_and_answered(
+async def test_what_a_client_sends_in_the_words_of_a_seed_is_done_and_answered(
     row: AgentRow, agents: Agents, tmp_path: Path
 ) -> None:
     async with asyncio.timeout(limit()), agents.exchange_with(row, tmp_path, {}) as talk:
@@ -31,7 +31,7 @@ async def test_what_a_client_says_in_a_seeds_words_is_done_and_answered(
     [(b"{not json", -32700), (b'{"jsonrpc":"2.0","id":9,"method":7}', -32600), (b"[]", -32600)],
     ids=["no JSON", "no request", "an empty batch"],
 )
-async def test_what_is_no_message_is_answered_with_its_code(line: bytes, code: int, tmp_path: Path) -> None:
+async def test_what_is_not_a_message_is_answered_with_its_code(line: bytes, code: int, tmp_path: Path) -> None:
     row = AgentRow("garbage", "guide", [str(code)], [])
     async with asyncio.timeout(limit()), exchange_with(row, tmp_path, {}) as talk:
         await talk.transport.send(line)

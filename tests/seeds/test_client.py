@@ -60,7 +60,7 @@ class RowSetup:
         )
 
     @property
-    def heard(self) -> Counter[str]:
+    def received(self) -> Counter[str]:
         return Counter(self.log.read_text(encoding="utf-8").splitlines())
 
     @property
@@ -88,7 +88,7 @@ def name_of(row: ClientRow) -> str:
 
 
 @pytest.mark.parametrize("row", APART, ids=name_of)
-def test_what_an_agent_says_in_a_seeds_words_is_what_run_makes_of_it(row: ClientRow, tmp_path: Path) -> None:
+def test_what_an_agent_sends_in_the_words_of_a_seed_is_what_run_makes_of_it(row: ClientRow, tmp_path: Path) -> None:
     setup = RowSetup(tmp_path, row)
     done = setup.run(*row.words)
     err = done.stderr.decode()
@@ -98,7 +98,7 @@ def test_what_an_agent_says_in_a_seeds_words_is_what_run_makes_of_it(row: Client
     assert not missing(row.events, events, {"$CWD": str(setup.cwd)}), events
     assert len(setup.answers) == len(row.answers)
     assert [differences(*pair) for pair in zip(row.answers, setup.answers, strict=True) if differences(*pair)] == []
-    assert {method: setup.heard[method] for method in row.heard} == dict(row.heard)
+    assert {method: setup.received[method] for method in row.received} == dict(row.received)
     assert [word for word in row.says if word not in err] == [], err
     assert "Traceback" not in err
 
@@ -113,7 +113,9 @@ def test_all_updates_of_all_seeds_in_one_turn_are_what_run_shows_of_them(tmp_pat
 
 
 @pytest.mark.parametrize("row", ALL, ids=name_of)
-async def test_what_an_agent_says_in_a_seeds_words_is_what_the_sdk_makes_of_it(row: ClientRow, tmp_path: Path) -> None:
+async def test_what_an_agent_sends_in_the_words_of_a_seed_is_what_the_sdk_makes_of_it(
+    row: ClientRow, tmp_path: Path
+) -> None:
     setup = RowSetup(tmp_path, row)
     got: list[Any] = []
     fails = row.status == 1 and "tool_error" not in str(row.ends)

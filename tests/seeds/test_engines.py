@@ -1,4 +1,4 @@
-"""What the seeds show of Claude Code and Codex, said by a stand-in for each to a real agent process, is told to its client."""
+"""What the seeds show of Claude Code and Codex, sent by a stand-in for each to a real agent process, is sent to its client."""
 
 import asyncio
 import json
@@ -53,7 +53,7 @@ async def test_messages_of_an_engine_in_a_seeds_words_reach_the_client(
     row: AgentRow, agents: Agents, tmp_path: Path
 ) -> None:
     # A Claude Code is started for each session and reads the lines of its row then. The thread of a Codex always has the same id,
-    # so two of its sessions cannot be told apart in one agent.
+    # so two of its sessions cannot be distinguished in one agent.
     shares = row.agent == "claude" and not is_about_the_connection(row)
     start, folder = (agents.exchange_with, agents.folder(row)) if shares else (exchange_with, tmp_path)
     async with asyncio.timeout(limit()), start(row, tmp_path, environment(row, folder)) as talk:
@@ -62,10 +62,10 @@ async def test_messages_of_an_engine_in_a_seeds_words_reach_the_client(
         for asked in row.asked:
             wanted = filled(asked, talk.words)
             assert any(not differences(wanted, each) for each in talk.asked), (asked, talk.asked)
-    if row.heard:
+    if row.received:
         answers = [
             json.loads(line)["result"] for line in (tmp_path / "answers.jsonl").read_text(encoding="utf-8").splitlines()
         ]
-        assert [differences(*pair) for pair in zip(row.heard, answers, strict=True) if differences(*pair)] == [], (
+        assert [differences(*pair) for pair in zip(row.received, answers, strict=True) if differences(*pair)] == [], (
             answers
         )

@@ -1,4 +1,4 @@
-"""A process that decides, when told to begin: `DIR NAME COUNT`. Remembers, writes the audit, names sessions and trusts projects."""
+"""A process that decides, when it is started: `DIR NAME COUNT`. Remembers, writes the audit, names sessions and trusts projects."""
 
 import asyncio
 import sys

@@ -1,7 +1,7 @@
 """A process that wants the lock of a session. `hold DIR ID`: takes it and waits. `leave DIR ID`: takes it, starts a program that outlives it.
-`look DIR ID`: shares it, as one does who looks. `serve DIR -`: does what it is told.
+`look DIR ID`: shares it, as a process does that only looks. `serve DIR -`: runs the commands that it reads.
 `older DIR ID`: takes it as an Antiphon did before there was a table.
-`race DIR ID COUNT`: takes and lets go when told to begin, and writes a file that only one may write at a time."""
+`race DIR ID COUNT`: takes and releases it when it is started, and writes a file that only one may write at a time."""
 
 import fcntl
 import json
@@ -46,7 +46,7 @@ def leave(directory: Path, id: str) -> None:
 
 
 def look(directory: Path, id: str) -> None:
-    """Shares the lock, as one does who looks, until told to end."""
+    """Shares the lock, as a process that only looks, until it is ended."""
     table = os.open(directory / FOLDER / TABLE, os.O_RDWR)
     fcntl.lockf(table, fcntl.LOCK_SH, 1, place_of(id))
     print("looking", flush=True)
@@ -57,7 +57,7 @@ def look(directory: Path, id: str) -> None:
 
 
 def serve(directory: Path) -> None:
-    """Does what it is told: `take ID`, `release ID`, `look ID`."""
+    """Runs the commands that it reads: `take ID`, `release ID`, `look ID`."""
     held: dict[str, SessionLock] = {}
     for line in sys.stdin:
         what, id = line.split()
@@ -86,7 +86,7 @@ def race(directory: Path, id: str, count: int) -> None:
             lock = SessionLock.take(directory, id, f"racer {took}")
         except LiveElsewhere:
             refused += 1
-            holder(directory, id)  # who looks stands in nobody's way
+            holder(directory, id)  # a process that only looks blocks no other
             continue
         # Would fail if another one were between these two lines.
         (directory / "alone").mkdir()

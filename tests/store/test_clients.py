@@ -1,4 +1,4 @@
-"""Which client made a session is kept with it, and files of before have sessions of nobody's."""
+"""Which client made a session is kept with it, and older files have sessions without a client."""
 
 import asyncio
 from pathlib import Path
@@ -26,7 +26,7 @@ async def test_a_file_of_any_earlier_version_is_opened_with_all_that_it_has(tmp_
             assert (await store.history("old"))[-1] == b"4"
 
 
-async def test_copies_are_made_by_who_copies_and_what_is_archived_stays_whose_it_was(tmp_path: Path) -> None:
+async def test_a_copy_belongs_to_the_client_that_copies_and_an_archive_to_its_old_client(tmp_path: Path) -> None:
     async with asyncio.timeout(20), opened(tmp_path) as store:
         await store.create("a", "antiphon", "/w", client="zed")
         await store.append("a", [b"1"])

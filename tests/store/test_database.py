@@ -137,7 +137,7 @@ async def test_closing_raises_what_no_flush_has_raised(tmp_path: Path) -> None:
             await database.close()
 
 
-async def test_a_closed_database_says_so(tmp_path: Path) -> None:
+async def test_a_closed_database_raises_an_error(tmp_path: Path) -> None:
     async with asyncio.timeout(10):
         database = Database(tmp_path / "db", WORDS)
         await database.close()

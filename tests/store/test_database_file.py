@@ -112,7 +112,7 @@ async def test_a_file_that_becomes_newer_while_it_is_open_is_not_written_any_mor
             await old.run(lambda connection: connection.execute("INSERT INTO one VALUES ('old')"))
 
 
-async def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     file_in(tmp_path).write_bytes(b"my only copy of a poem\n" * 100)
     async with asyncio.timeout(10):
         with pytest.raises(StoreError, match="is not a database") as caught:
@@ -162,7 +162,7 @@ async def test_a_file_is_copied_before_its_tables_change_and_a_new_one_is_not(tm
     assert (version(copy_of(path, 1)), version(path), mode(copy_of(path, 1))) == (1, 2, 0o600)
 
 
-async def test_without_room_for_a_copy_nothing_changes(tmp_path: Path) -> None:
+async def test_without_space_for_a_copy_nothing_changes(tmp_path: Path) -> None:
     path = tmp_path / "songs.sqlite3"
     first = Database(path, (ONE,))
     await pragma(first, "user_version")

@@ -28,7 +28,7 @@ async def test_a_decision_is_there_after_the_process_that_made_it(tmp_path: Path
     assert made == Decision(1, "Bash(git *)", "allow", "project", "", "/w", "demo", "2026-01-02T03:04:06.000000Z", None)
 
 
-async def test_each_scope_holds_where_it_says_and_nowhere_else(tmp_path: Path) -> None:
+async def test_each_scope_holds_where_it_is_meant_to_and_nowhere_else(tmp_path: Path) -> None:
     async with asyncio.timeout(10), open_database(tmp_path) as database:
         store = DecisionStore(database)
         await store.remember("one", "allow", "session", session_id="s", project="/w", agent="demo")
@@ -76,7 +76,7 @@ async def test_the_last_answer_about_a_rule_counts(tmp_path: Path) -> None:
         assert [(found.verdict, found.project) for found in await store.all()] == [("deny", "/w"), ("allow", "/x")]
 
 
-async def test_a_scope_has_to_say_what_it_is_about(tmp_path: Path) -> None:
+async def test_a_scope_has_to_name_its_session_or_project(tmp_path: Path) -> None:
     async with asyncio.timeout(10), open_database(tmp_path) as database:
         store = DecisionStore(database)
         with pytest.raises(ValueError, match="session has to name it"):

@@ -1,4 +1,4 @@
-"""One writer per session, told with real processes."""
+"""One writer per session, shown with real processes."""
 
 import asyncio
 import os
@@ -262,7 +262,7 @@ def test_hundreds_of_locks_take_one_descriptor(tmp_path: Path) -> None:
 
 
 async def test_taking_a_lock_on_an_event_loop_lets_other_tasks_work_while_it_waits(tmp_path: Path) -> None:
-    """Another process shares the lock, as those who look do, and does not let go of it: that is told in the end."""
+    """Another process shares the lock, as those who look do, and does not let go of it: that is reported in the end."""
     async with asyncio.timeout(30):
         SessionLock.take(tmp_path, "s", "Zed").release()
         other = await process("look", tmp_path, "s")

@@ -51,7 +51,7 @@ async def test_after_a_kill_everything_that_was_acknowledged_is_there(tmp_path: 
             acknowledged += acknowledgements + rest.count(b"\n")
             async with opened(tmp_path) as store:
                 history = await store.history("s")
-            # The last one may have been written and not yet told; half of one never.
+            # The last one may have been written and not yet reported; half of one never.
             whole = len(history) // 2
             assert history == [f"{n} {part}".encode() for n in range(whole) for part in ("a", "b")]
             assert whole - 1 in (acknowledged, acknowledged + 1)

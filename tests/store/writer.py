@@ -1,4 +1,4 @@
-"""A process that appends. `together DIR NAME COUNT`: to its own session and a shared one, when told to begin.
+"""A process that appends. `together DIR NAME COUNT`: to its own session and a shared one, when it is started.
 `endlessly DIR`: one by one, each number printed once it is on the disk."""
 
 import asyncio

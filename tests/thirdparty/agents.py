@@ -1,6 +1,6 @@
 """The agents of others that our client is tried with, at which version, and how each is started with a home of its own.
 
-Both talk to the model of `tests.thirdparty.model`, need no account, and are told to tell nobody anything.
+Both use the model of `tests.thirdparty.model`, need no account, and send no telemetry.
 """
 
 import json

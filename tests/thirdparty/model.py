@@ -1,7 +1,7 @@
-"""A model that says what it is told to: the part of the OpenAI chat API that agents use, on loopback, scripted by the prompt.
+"""A model that sends what its prompt asks for: the part of the OpenAI chat API that agents use, on loopback, scripted by the prompt.
 
 The script stands in the user's message behind `Play this: `, as a JSON list of steps, one for each time that the model is asked in
-a turn: `["say", words]`, `["call", tool, arguments]`, or `["hold", words]`, which begins to speak and then waits for the agent to
+a turn: `["say", words]`, `["call", tool, arguments]`, or `["hold", words]`, which begins to answer and then waits for the agent to
 hang up. Who gives no script is greeted. What is asked of it is kept.
 """
 
@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
 SCRIPT: Final = "Play this: "
-PATIENCE: Final = 60.0
+TIMEOUT: Final = 60.0
 """Seconds after which a model that holds gives up by itself: longer than any test."""
 MODELS: Final = ("fake-model", "other-model")
 
@@ -48,7 +48,7 @@ def pieces(text: str, size: int = 9) -> list[str]:
 
 
 class Server(ThreadingHTTPServer):
-    """Listens on a port of its own. What was asked of it is in `asked`; `hung_up` tells that a holding model was left."""
+    """Listens on a port of its own. What was asked of it is in `asked`; `hung_up` is set when a holding model was left."""
 
     daemon_threads = True
     block_on_close = False
@@ -63,7 +63,7 @@ class Server(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}/v1"
 
     def answers_of_tools(self) -> list[str]:
-        """What the tools had to say, as the model was told the last time."""
+        """What the tools had to say, as the model received it the last time."""
         return [words_of(each) for each in self.asked[-1]["messages"] if each["role"] == "tool"]
 
 
@@ -105,7 +105,7 @@ class Answer(BaseHTTPRequestHandler):
             self._event(self._chunk(body, delta=delta, finish_reason=None))
         if kind == "hold":
             # Readable means that the other end is gone: it has nothing more to say.
-            select.select([self.connection], [], [], PATIENCE)
+            select.select([self.connection], [], [], TIMEOUT)
             self.server.hung_up.set()
             return None
         self._event(self._chunk(body, delta={}, finish_reason=self._end(kind)))

@@ -1,4 +1,4 @@
-"""`antiphon chat` on a pseudo-terminal, with agents that nobody here wrote."""
+"""`antiphon chat` on a pseudo-terminal, with agents that others wrote."""
 
 import shlex
 import sys
@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.terminal import Terminal
 from tests.interop.environment import environment
-from tests.interop.programs import everybody
+from tests.interop.programs import all_programs
 from tests.thirdparty import table
 from tests.thirdparty.model import script
 from tests.thirdparty.place import place
@@ -64,7 +64,7 @@ def test_chat_asks_once_and_shows_the_command_and_what_came_of_it(name: str, tmp
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["python", "typescript"])
 def test_chat_with_an_agent_of_an_official_sdk(name: str, tmp_path: Path) -> None:
-    who = everybody()[name]
+    who = all_programs()[name]
     if who.missing:
         pytest.skip(f"{who.name} {who.missing}")
     with environment(tmp_path) as on:

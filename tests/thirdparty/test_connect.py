@@ -1,4 +1,4 @@
-"""Agents that others sell, driven by `antiphon.connect`, with a model that says what it is told to."""
+"""Agents that others sell, driven by `antiphon.connect`, with a scripted model."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ from tests.thirdparty import table
 from tests.thirdparty.model import script
 from tests.thirdparty.place import Place, Step, place
 
-PATIENCE = 30.0
+TIMEOUT = 30.0
 """Seconds for one step."""
 
 LEFT: Final = "peer's fault: it neither kills nor releases the terminal; it ends with the connection"
@@ -33,7 +33,7 @@ class Play:
         self.session: ClientSession
 
     async def turn(self, *steps: Step, answer: str = "allow_once") -> list[v1.Update]:
-        """One turn to its end; what was heard."""
+        """One turn to its end; what was received."""
         self.book.forget(answer)
         turn = self.session.prompt(script(*steps))
         updates = [update async for update in turn]
@@ -41,7 +41,7 @@ class Play:
         return updates
 
     def tool_result(self) -> str:
-        """What the model heard from its last tool."""
+        """What the model received from its last tool."""
         return self.where.model.answers_of_tools()[-1]
 
 
@@ -118,7 +118,7 @@ async def speech_cancelled(play: Play) -> None:
         if isinstance(update, v1.AgentMessageChunk):
             break
     assert (await turn.cancel()).stop_reason is v1.StopReason.CANCELLED
-    assert await asyncio.to_thread(play.where.model.hung_up.wait, PATIENCE), "it hangs up on its model"
+    assert await asyncio.to_thread(play.where.model.hung_up.wait, TIMEOUT), "it hangs up on its model"
 
 
 async def went_on(play: Play) -> None:
@@ -130,7 +130,7 @@ async def listed(play: Play) -> None:
 
 
 async def loaded(play: Play) -> None:
-    """By another process of the same agent: with the whole conversation."""
+    """By another process of the same agent: with the whole session."""
     play.session = await play.agent.load_session(play.session.id, play.where.folder)
     shown = play.session.transcript.plain()
     assert "\nSung by two halves of a choir." in shown and "\nso be it" in shown
@@ -173,7 +173,7 @@ async def test_our_client_drives_a_real_agent(name: str, tmp_path: Path) -> None
                 files=OurFiles(play.book), terminals=play.terminals,
             ) as play.agent:  # fmt: skip
                 for title, step in steps.items():
-                    async with asyncio.timeout(PATIENCE):
+                    async with asyncio.timeout(TIMEOUT):
                         table.note(name, title, await step(play) or table.OK)
             assert len(play.terminals) == 0
     table.note(name, table.LAST)

@@ -1,4 +1,4 @@
-"""`antiphon run` with agents that nobody here wrote: products with a model on loopback, and the examples of the official SDKs."""
+"""`antiphon run` with agents that others wrote: products with a model on loopback, and the examples of the official SDKs."""
 
 import json
 import shlex
@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from tests.interop.environment import environment
-from tests.interop.programs import everybody
+from tests.interop.programs import all_programs
 from tests.thirdparty import table
 from tests.thirdparty.model import script, words_of
 from tests.thirdparty.place import Place, place
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 BOTH = ["kimi-code", "fast-agent"]
 OFFICIAL = ["python", "typescript"]
 
@@ -51,7 +51,7 @@ def test_run_lets_an_agent_do_what_the_rules_allow(name: str, tmp_path: Path) ->
     with place(name, tmp_path) as where:
         steps = [where.read("notes.txt"), where.write("poem.txt", "Sung by one.\n"), where.run("echo sung aloud")]
         rules = ["--allow", "Edit(poem.txt)", "--allow", "Bash(echo *)"]
-        done = where.on.run([*named(where), "--json", *rules, script(*steps, ["say", "All three are done."])], PATIENCE)
+        done = where.on.run([*named(where), "--json", *rules, script(*steps, ["say", "All three are done."])], TIMEOUT)
         events = events_of(done.stdout)
         result = events[-1]
         assert (done.returncode, result["exitCode"], result["stopReason"]) == (0, 0, "end_turn"), (
@@ -73,10 +73,10 @@ def test_run_lets_an_agent_do_what_the_rules_allow(name: str, tmp_path: Path) ->
 def test_run_allows_what_would_be_asked_and_continues_the_session_later(name: str, tmp_path: Path) -> None:
     with place(name, tmp_path) as where:
         first = script(where.run("echo sung aloud"), ["say", "It was sung."])
-        done = where.on.run(where.ours("run", "--quiet", "--on-ask", "allow", first), PATIENCE)
+        done = where.on.run(where.ours("run", "--quiet", "--on-ask", "allow", first), TIMEOUT)
         assert (done.returncode, done.stdout, done.stderr) == (0, "It was sung.\n", "")
         assert "sung aloud" in where.model.answers_of_tools()[-1]
-        done = where.on.run(where.ours("run", "--quiet", "--continue", script(["say", "And again."])), PATIENCE)
+        done = where.on.run(where.ours("run", "--quiet", "--continue", script(["say", "And again."])), TIMEOUT)
         assert (done.returncode, done.stdout, done.stderr) == (0, "And again.\n", "")
         assert any(first in words_of(each) for each in where.model.asked[-1]["messages"])
     table.note(name, f"{table.RUN}`--continue` goes on with the session in another process")
@@ -88,7 +88,7 @@ def test_run_allows_what_would_be_asked_and_continues_the_session_later(name: st
 def test_run_shows_by_its_exit_status_that_something_was_denied(name: str, tmp_path: Path) -> None:
     with place(name, tmp_path) as where:
         words = script(where.write("poem.txt", "Sung by nobody.\n"), ["say", "So be it."])
-        done = where.on.run(where.ours("run", "--json", words), PATIENCE)
+        done = where.on.run(where.ours("run", "--json", words), TIMEOUT)
         result = events_of(done.stdout)[-1]
         assert (done.returncode, result["exitCode"], result["stopReason"]) == (5, 5, "end_turn"), (
             done.stdout + done.stderr
@@ -116,7 +116,7 @@ def test_run_is_cancelled_by_ctrl_c_with_the_agent_and_its_model(name: str, tmp_
                 assert any('"type":"message"' in line for line in lines)
                 running.send_signal(signal.SIGINT)
                 result = json.loads([*lines][-1])
-                assert running.wait(PATIENCE) == result["exitCode"] == 130
+                assert running.wait(TIMEOUT) == result["exitCode"] == 130
                 assert result["stopReason"] == "cancelled"
             finally:
                 running.kill()
@@ -130,7 +130,7 @@ def test_run_is_cancelled_by_ctrl_c_with_the_agent_and_its_model(name: str, tmp_
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OFFICIAL)
 def test_run_drives_an_agent_of_an_official_sdk(name: str, tmp_path: Path) -> None:
-    who = everybody()[name]
+    who = all_programs()[name]
     if who.missing:
         pytest.skip(f"{who.name} {who.missing}")
     with environment(tmp_path) as on:
@@ -138,7 +138,7 @@ def test_run_drives_an_agent_of_an_official_sdk(name: str, tmp_path: Path) -> No
         poem = on.folder / "poem.txt"
 
         def result(*words: str) -> tuple[int, Event]:
-            done = on.run([*run, *words], PATIENCE)
+            done = on.run([*run, *words], TIMEOUT)
             assert done.stdout, done.stderr
             return done.returncode, events_of(done.stdout)[-1]
 

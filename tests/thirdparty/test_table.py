@@ -6,7 +6,7 @@ from tests.thirdparty import table
 
 
 @pytest.mark.slow
-def test_the_page_says_what_was_seen() -> None:
+def test_the_page_has_what_was_seen() -> None:
     if not table.complete():
         pytest.skip("not everything was played to its end")
     seen = table.render()

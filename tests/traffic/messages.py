@@ -1,4 +1,4 @@
-"""Little conversations, written down in as few words as they have."""
+"""Little sessions, written down in as few words as they have."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple

@@ -19,7 +19,7 @@ from antiphon.protocol.v1 import (
     updates,
 )
 
-__all__ = ["ANSWERED", "ASKED", "EXTENSIONS", "FAILED", "STRAY", "TOLD", "Answer", "Failed", "Message"]  # fmt: skip
+__all__ = ["ANSWERED", "ASKED", "EXTENSIONS", "FAILED", "NOTIFICATIONS", "STRAY", "Answer", "Failed", "Message"]  # fmt: skip
 
 Side = Literal["agent", "client"]
 
@@ -190,7 +190,7 @@ ASKED: tuple[Message, ...] = (
 )  # fmt: skip
 
 # Notifications.
-TOLD: tuple[Message, ...] = (
+NOTIFICATIONS: tuple[Message, ...] = (
     Message("client", _notification("session/cancel", b"{%b}" % _AT), session.Cancel),
     Message("agent", _update("user_message_chunk", b'"content":{"type":"text","text":"a"},"messageId":"m1"'),
         updates.UserMessageChunk),

@@ -1,4 +1,4 @@
-"""For every rule a conversation that keeps it, and one that breaks it and as little else as possible."""
+"""For every rule a session that keeps it, and one that breaks it and as little else as possible."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +27,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Row:
-    """A rule, a conversation that breaks nothing and puts the rule to the test, and one that breaks the rule and what `also` names."""
+    """A rule, a session that breaks nothing and puts the rule to the test, and one that breaks the rule and what `also` names."""
 
     rule: str
     kept: list[Line]

@@ -34,7 +34,7 @@ def test_half_a_letter_is_json(raw: bytes, text: str) -> None:
 @pytest.mark.parametrize(
     "raw", [b'{"a":"\\ud83d"', rb'{"a":"\ud83d" x}', rb"\ud83d", rb'{"a":"\x \ud83d"}', b'{"a":"\\ud83d \xff"}']
 )
-def test_what_is_no_json_does_not_become_any_by_half_a_letter(raw: bytes) -> None:
+def test_what_is_not_json_does_not_become_json_by_half_a_letter(raw: bytes) -> None:
     assert entry_of(raw).is_noise
 
 
@@ -52,7 +52,7 @@ def rules_broken(lines: list[bytes]) -> list[str]:
     return [one.rule for one in checker.deviations]
 
 
-def test_bytes_that_are_no_text_are_found_in_our_own_recordings() -> None:
+def test_bytes_that_are_not_text_are_found_in_our_own_recordings() -> None:
     lines = (
         DirectionRecorder("a2c")
         .feed(0.5, b'{"jsonrpc":"2.0","method":"_x","params":{"a":"\xff"}}\n')

@@ -1,7 +1,7 @@
 """What real agents were seen to do otherwise than the specification says: each of it is found.
 
-Every row is a little conversation of our own in which an agent does such a thing, and the rule that tells of it. What no conversation shows by
-itself, because somebody has to ask for it first or because it is a process that does it, is found by a scenario of the check.
+Every row is a little session of our own in which an agent does such a thing, and the rule that reports it. What no session shows by
+itself, because a user has to ask for it first or because it is a process that does it, is found by a scenario of the check.
 """
 
 from typing import Any
@@ -102,7 +102,7 @@ def test_a_deviation_that_has_to_be_asked_for_has_a_scenario(what: str, requirem
     assert found.text.endswith(".") and found.fix.endswith(".")
 
 
-def test_what_the_specification_allows_is_no_deviation() -> None:
+def test_what_the_specification_allows_is_not_a_deviation() -> None:
     """Order and kinds of options, calls with nothing but an id and methods with an underscore are what they may be."""
     always = {"optionId": "a", "name": "Always", "kind": "allow_always"}
     once = [{"optionId": id, "name": id, "kind": "allow_once"} for id in ("b", "c")]

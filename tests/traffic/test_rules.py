@@ -56,7 +56,7 @@ def test_every_rule_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("one", rules().values(), ids=lambda one: one.id)
-def test_every_rule_says_what_it_wants_and_what_to_change(one: Any) -> None:
+def test_every_rule_has_a_sentence_and_a_fix(one: Any) -> None:
     assert one.text.endswith(".") and one.text[0].isupper() | (one.text[0] == "`")
     assert one.fix.endswith(".")
     assert one.link.startswith(SPEC) and one.link != SPEC
@@ -235,7 +235,7 @@ def test_nothing_that_is_sent_makes_the_judge_stumble(lines: list[tuple[Any, Any
     judged(texts)
 
 
-def test_what_strangers_send_is_quoted_so_that_it_can_be_read() -> None:
+def test_what_peers_send_is_quoted_so_that_it_can_be_read() -> None:
     texts = [one.text for one in judged([*BEGIN, client.notifies("x\x1b[2J\u202e\n" + "y" * 9_999)]).deviations]
     assert len(texts) == 1 and texts[0].isprintable() and len(texts[0]) < 400
     many = client.asks(9, "session/prompt", sessionId="s", prompt=[1] * 1_000)

@@ -13,7 +13,7 @@ from antiphon.protocol.v1.session import SessionUpdate
 from antiphon.protocol.v1.tools import ToolCallUpdate
 from antiphon.rpc.envelope import Notification, Request, Response, decode
 from tests.protocol.parity import tag_of, wire_names
-from tests.traffic.shapes import ANSWERED, ASKED, EXTENSIONS, FAILED, STRAY, TOLD, Answer, Failed, Message
+from tests.traffic.shapes import ANSWERED, ASKED, EXTENSIONS, FAILED, NOTIFICATIONS, STRAY, Answer, Failed, Message
 
 Json = Any
 
@@ -67,7 +67,7 @@ def check(shape: Message | Answer, reading: Reading[Any], again: Reading[Any], s
     assert again.rules == tuple(rule for rule in shape.rules if "unknown" in rule)  # we repeat what we do not know
 
 
-@pytest.mark.parametrize("shape", [*ASKED, *TOLD], ids=name_of)
+@pytest.mark.parametrize("shape", [*ASKED, *NOTIFICATIONS], ids=name_of)
 def test_every_message_is_understood_and_loses_nothing(shape: Message) -> None:
     message = decode(shape.line)
     assert isinstance(message, Request if shape in ASKED else Notification)
@@ -107,7 +107,7 @@ def test_an_extension_method_is_carried_unopened(line: bytes) -> None:
 
 
 @pytest.mark.parametrize(("line", "kind"), STRAY)
-def test_a_line_that_is_no_message_is_recognized(line: bytes, kind: str) -> None:
+def test_a_line_that_is_not_a_message_is_recognized(line: bytes, kind: str) -> None:
     assert type(decode(line)).__name__ == kind
 
 
@@ -123,7 +123,10 @@ def parts_of(value: Any) -> Iterator[Any]:
 
 
 def everything() -> list[Any]:
-    texts = [methods.BY_NAME[method_of(shape.line)].decode_params(params_of(shape.line)) for shape in (*ASKED, *TOLD)]
+    texts = [
+        methods.BY_NAME[method_of(shape.line)].decode_params(params_of(shape.line))
+        for shape in (*ASKED, *NOTIFICATIONS)
+    ]
     given = [methods.CALLS_BY_NAME[shape.to].decode_result(params_of(shape.line)) for shape in ANSWERED]
     return [part for value in (*texts, *given) for part in parts_of(value)]
 

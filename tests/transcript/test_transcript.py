@@ -61,7 +61,7 @@ def look(transcript: Transcript) -> Any:
     return shown, state
 
 
-# --- talk ---
+# --- messages ---
 
 
 def test_pieces_become_messages_in_the_order_of_their_first_piece() -> None:
@@ -105,7 +105,7 @@ def test_an_id_is_the_name_of_a_message_among_those_of_its_kind() -> None:
     assert fold([user("q", "1"), thought("t", "1"), agent("a", "1"), user("q", "1")]).plain() == "> qq\n… t\na"
 
 
-def test_blocks_that_are_no_text_stay_in_their_place() -> None:
+def test_blocks_that_are_not_text_stay_in_their_place() -> None:
     chunks = [agent("see "), agent("this: "), v1.AgentMessageChunk(content=IMAGE), agent("nice"), agent("!")]
     [message] = fold(chunks).entries
     assert isinstance(message, Message)
@@ -126,7 +126,7 @@ def test_text_with_other_annotations_is_a_block_of_its_own() -> None:
     assert message.text == "abcd"
 
 
-def test_apply_says_which_entry_changed() -> None:
+def test_apply_returns_the_entry_that_changed() -> None:
     transcript = Transcript()
     first = transcript.apply(agent("one", "1"))
     made = transcript.apply(call())
@@ -161,7 +161,7 @@ def test_any_cutting_of_a_text_gives_the_same_text(whole: str, cuts: list[int], 
 # --- what the user says here ---
 
 
-def test_what_the_user_says_is_a_message_of_its_own() -> None:
+def test_a_prompt_is_a_message_of_its_own() -> None:
     transcript = Transcript()
     transcript.add_prompt([text("one")])
     transcript.add_prompt([text("two"), IMAGE])
@@ -279,18 +279,18 @@ def test_a_notice_is_shown_where_it_came() -> None:
 
 
 def test_a_compaction_is_one_entry_and_its_summary_grows() -> None:
-    def news(status: v1.CompactionStatus, **more: Any) -> v1.CompactionUpdate:
+    def compaction(status: v1.CompactionStatus, **more: Any) -> v1.CompactionUpdate:
         return v1.CompactionUpdate(compaction_id="k", status=status, **more)
 
     def piece(words: str) -> v1.CompactionSummaryChunk:
         return v1.CompactionSummaryChunk(compaction_id="k", content=text(words))
 
     running, done = v1.CompactionStatus.IN_PROGRESS, v1.CompactionStatus.COMPLETED
-    transcript = fold([news(running), agent("meanwhile"), piece("We "), piece("talked."), news(done)])
+    transcript = fold([compaction(running), agent("meanwhile"), piece("We "), piece("talked."), compaction(done)])
     assert transcript.plain() == "~ compaction completed\n~ We talked.\nmeanwhile"
-    transcript.apply(news(v1.CompactionStatus.FAILED, summary=[text("No.")], error="too long"))
+    transcript.apply(compaction(v1.CompactionStatus.FAILED, summary=[text("No.")], error="too long"))
     assert transcript.plain() == "~ compaction failed: too long\n~ No.\nmeanwhile"
-    transcript.apply(news(done, summary=None, error=None))
+    transcript.apply(compaction(done, summary=None, error=None))
     assert transcript.plain() == "~ compaction completed\nmeanwhile"
     assert fold([piece("first heard of here")]).plain() == "~ compaction in_progress\n~ first heard of here"
 
@@ -373,7 +373,7 @@ def test_an_upsert_that_comes_twice_changes_nothing_more(updates: list[v1.Update
 IDS = st.sampled_from(["a", "b", "c", None])
 NAMES = st.sampled_from(["a", "b", "c", "d"])
 STATUSES = st.sampled_from(list(v1.ToolStatus))
-NEWS: "st.SearchStrategy[Any]" = st.one_of(
+UPDATES: "st.SearchStrategy[Any]" = st.one_of(
     st.builds(agent, st.text(max_size=3), IDS),
     st.builds(user, st.text(max_size=3), IDS),
     st.builds(thought, st.text(max_size=3), IDS),
@@ -387,12 +387,12 @@ NEWS: "st.SearchStrategy[Any]" = st.one_of(
 )
 
 
-@given(st.lists(NEWS, max_size=60), st.integers(0, 8))
+@given(st.lists(UPDATES, max_size=60), st.integers(0, 8))
 def test_a_limit_keeps_the_last_entries_the_whole_state_and_what_a_permission_request_may_name(
-    news: list[Any], limit: int
+    compaction: list[Any], limit: int
 ) -> None:
     whole, bounded = Transcript(), Transcript(limit)
-    for update in news:
+    for update in compaction:
         if update is None:
             whole.turn_ended()
             bounded.turn_ended()

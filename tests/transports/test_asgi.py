@@ -201,7 +201,7 @@ async def test_a_deleted_connection_is_gone_with_its_streams() -> None:
         assert (await raw.post(new(1))).status_code == 404
 
 
-async def test_a_socket_says_its_connection_and_refuses_batches_and_nonsense() -> None:
+async def test_a_socket_names_its_connection_and_refuses_batches_and_nonsense() -> None:
     async with served(AcpEndpoint(serve_demo)) as host, connect(f"ws://{host}/acp") as socket:
         assert socket.response is not None and socket.response.headers["Acp-Connection-Id"]
         await socket.send(msgspec.json.encode(INITIALIZE).decode())

@@ -157,7 +157,7 @@ async def test_a_borrowed_descriptor_gets_its_mode_back() -> None:
 
 
 async def test_closing_as_soon_as_the_peer_no_longer_reads_leaves_no_writer_for_the_next_descriptor() -> None:
-    """The loop would take that one for known already, and never tell it that there is room."""
+    """The loop would take that one for known already, and never wake it when there is space."""
     read_fd, write_fd = os.pipe()
     silent_fd, unused_fd = os.pipe()
     transport = pipes.PipeTransport(silent_fd, write_fd)

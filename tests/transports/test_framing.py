@@ -52,7 +52,7 @@ def test_blocks_hold_the_same_lines(lines: list[bytes], cuts: list[int]) -> None
     assert found == [line for line in lines if line.strip()]
 
 
-def test_carriage_returns_and_empty_lines_are_no_frames() -> None:
+def test_carriage_returns_and_empty_lines_are_not_frames() -> None:
     assert LineFramer().feed(b"a\r\n\r\n\nb\r\n") == [b"a", b"b"]
 
 

@@ -1,4 +1,4 @@
-"""Children: started, heard, ended with everything they started."""
+"""Children: started, read, ended with everything they started."""
 
 import asyncio
 import os
@@ -43,7 +43,7 @@ async def test_a_child_starts_in_the_given_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["no-such-program-here"], ["/etc/hostname"], ["\0"], [Path("/no/such")]])
-async def test_a_program_that_cannot_start_says_so_with_a_hint(command: list[str | Path]) -> None:
+async def test_a_program_that_cannot_start_is_an_error_with_a_hint(command: list[str | Path]) -> None:
     with pytest.raises(SpawnFailed, match="hint: "):
         await spawn(command)
 
@@ -135,7 +135,7 @@ async def test_a_grandchild_that_holds_the_pipe_does_not_hide_a_death() -> None:
     assert isinstance(error, ProcessDied) and error.status == 4
 
 
-async def test_a_polite_child_ends_when_its_stdin_closes() -> None:
+async def test_a_child_that_reads_stdin_ends_when_it_closes() -> None:
     async with python("import sys; sys.stdin.read(); sys.exit(7)") as child:
         pass
     assert child.status == 7

@@ -1,4 +1,4 @@
-"""However and whenever the life of a child process ends, it is gone with its descriptors, and whoever waits is told."""
+"""However and whenever the life of a child process ends, it is gone with its descriptors, and whatever waits is woken."""
 
 import asyncio
 import os
@@ -140,7 +140,7 @@ asyncio.run(main())
 """
 
 
-def test_where_no_descriptor_is_left_a_child_is_not_started_or_ended_and_the_error_says_so() -> None:
+def test_without_a_free_descriptor_a_child_is_not_started_or_ended_with_an_error() -> None:
     """With each number of free descriptors from none to more than enough."""
     done = subprocess.run(
         [sys.executable, "-c", SWEEP], capture_output=True, encoding="utf-8", timeout=120, check=False

@@ -59,7 +59,7 @@ def test_no_bytes_make_the_parser_fail(pieces: list[bytes]) -> None:
         (b"data: cut off\n", []),
     ],
 )
-def test_fields_are_read_as_the_standard_says(stream: bytes, events: list[ServerEvent]) -> None:
+def test_fields_are_read_as_the_standard_has_them(stream: bytes, events: list[ServerEvent]) -> None:
     assert EventParser().feed(stream) == events
 
 

@@ -1,4 +1,4 @@
-"""Trees of processes: ended whole, whoever left the group and whatever became of us."""
+"""Trees of processes: ended whole, whatever left the group and whatever became of us."""
 
 import asyncio
 import os

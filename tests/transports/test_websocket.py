@@ -175,7 +175,7 @@ async def test_a_reader_that_pauses_holds_the_server_up() -> None:
         (302, "redirects to `https://elsewhere/`", "trust"),
     ],
 )
-async def test_a_refusal_says_why_and_what_to_do(status: int, words: str, hint: str) -> None:
+async def test_a_refusal_has_a_reason_and_a_hint(status: int, words: str, hint: str) -> None:
     def refuse(socket: ServerConnection, request: Any) -> Any:
         response = socket.respond(HTTPStatus(status), "no\n")
         response.headers["Location"] = "https://elsewhere/"
@@ -187,7 +187,7 @@ async def test_a_refusal_says_why_and_what_to_do(status: int, words: str, hint: 
         assert raised.value.status == status and hint in raised.value.hint
 
 
-async def test_an_address_where_nothing_listens_is_said() -> None:
+async def test_an_address_without_a_server_is_reported() -> None:
     async with served(echo) as url:
         pass
     with pytest.raises(ConnectionRefused, match="was not reached") as raised:
@@ -195,7 +195,7 @@ async def test_an_address_where_nothing_listens_is_said() -> None:
     assert raised.value.hint and raised.value.status is None
 
 
-async def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_timeout() -> None:
+async def test_a_silent_server_is_waited_for_no_longer_than_the_timeout() -> None:
     async def silent(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with closing(writer):
             await over.wait()

@@ -88,9 +88,9 @@ class Terminal:
             pass
         return self._process.wait(limit())
 
-    def _read(self, patience: float) -> bool:
+    def _read(self, timeout: float) -> bool:
         """Take some output. False: there is no more, or it takes too long."""
-        if patience <= 0 or not select.select([self._keyboard], [], [], patience)[0]:
+        if timeout <= 0 or not select.select([self._keyboard], [], [], timeout)[0]:
             return False
         try:
             data = os.read(self._keyboard, 65536)

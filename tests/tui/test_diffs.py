@@ -22,7 +22,7 @@ def test_a_change_that_cannot_be_seen_is_reported() -> None:
     assert change_of("a", "a").lines == ()
 
 
-def test_a_long_change_is_cut_and_says_so() -> None:
+def test_a_long_change_is_cut_with_a_note() -> None:
     texts = diff_texts(change_of(None, "x\n" * 100), 10)
     assert len(texts) == 10 and texts[-1].plain == "… 91 more lines"
 

@@ -121,7 +121,7 @@ def test_without_a_rule_to_remember_there_is_no_always() -> None:
     assert "always" not in "".join(PermissionPanel(bare).lines(PAINTER, 20))
 
 
-def test_options_that_say_more_than_yes_and_no_are_chosen_by_number() -> None:
+def test_options_beyond_yes_and_no_are_chosen_by_number() -> None:
     options = [
         v1.PermissionOption("auto", "Yes, and accept edits", v1.PermissionOptionKind.ALLOW_ONCE),
         v1.PermissionOption("ask", "Yes, and ask", v1.PermissionOptionKind.ALLOW_ONCE),

@@ -1,4 +1,4 @@
-"""What the conversation looks like, without a terminal: lines that are final and lines that are not."""
+"""What the session looks like, without a terminal: lines that are final and lines that are not."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,7 +62,7 @@ def test_a_call_that_runs_does_not_hold_back_messages() -> None:
     assert shown.take() == ["", "✗ Work  failed"]
 
 
-def test_live_lines_are_never_more_than_there_is_room_for() -> None:
+def test_live_lines_are_never_more_than_fit() -> None:
     shown = screen()
     shown.apply(say("```\n" + "".join(f"line {number}\n" for number in range(500))))
     lines = shown.live(8)

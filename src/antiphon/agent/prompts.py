@@ -218,8 +218,8 @@ def too_late(asked: v1.Prompt) -> dict[str, str]:
     Raises:
         RequestError: the client did not announce that in `_meta`; without an error the text would be lost unseen.
     """
-    wish = (asked.meta or {}).get("steering")
-    if isinstance(wish, dict) and wish.get("idleBehavior") == "promptRequired":
+    steering = (asked.meta or {}).get("steering")
+    if isinstance(steering, dict) and steering.get("idleBehavior") == "promptRequired":
         return _TOO_LATE
     raise RequestError(
         Code.INVALID_REQUEST,

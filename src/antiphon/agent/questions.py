@@ -301,7 +301,7 @@ class UserQuestions:
 
 
 def end_turn(turn: UserQuestions) -> None:
-    """Let nothing more be sent in a turn, and cancel its requests: it is about to be answered. For those who make turns."""
+    """Let nothing more be sent in a turn, and cancel its requests: it is about to be answered. For code that makes turns."""
     turn._over = True
     for request in tuple(turn._requests):
         request.cancel()

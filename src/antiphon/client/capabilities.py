@@ -114,5 +114,5 @@ class Abilities:
         if directories and self._capabilities.session_capabilities.additional_directories is None:
             raise self._lack("work in more than one directory", "sessionCapabilities.additionalDirectories")
 
-    def _lack(self, deed: str, capability: str) -> NotSupported:
-        return NotSupported(f"{self._name} does not {deed}: it did not advertise `{capability}`")
+    def _lack(self, ability: str, capability: str) -> NotSupported:
+        return NotSupported(f"{self._name} does not {ability}: it did not advertise `{capability}`")

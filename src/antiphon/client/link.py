@@ -245,7 +245,7 @@ class Tries:
         delay *= 1 + random.random() * self._jitter  # noqa: S311 - no secret
         _log.warning("trying again in %g s: %s", delay, error)
         await asyncio.sleep(delay)
-        if isinstance(error, RequestRefused) and error.says_closed:
+        if isinstance(error, RequestRefused) and error.reports_closed:
             self._closed += 1
             if self._closed > 1 and self._can_reconnect():
                 await self._reconnect()
@@ -258,7 +258,7 @@ class Tries:
         if error.code == Code.SESSION_EXPIRED and expire is not None:
             expire()
             return True
-        if error.says_closed:
+        if error.reports_closed:
             return True
         # By its meaning: some agents send this code for "unsupported protocol version".
         return error.code == Code.REQUEST_TIMEOUT and error.meaning == "request timeout"
@@ -488,7 +488,7 @@ class Link:
         """Kill an agent that does not respond: close its connection without the first wait. The next use starts it again."""
         if self.is_current(connection):
             self._enter(_E.LOSE)
-        connection.transport.hasten()
+        connection.transport.skip_grace()
         async with self._starting:
             await connection.close()
 

@@ -99,7 +99,7 @@ class UpdateListener:
     async def close(self) -> None:
         """Forward nothing any more. What waits is dropped."""
         self._closed(self)
-        self._backlog.abandon()
+        self._backlog.stop_reading()
         self._backlog.end()
         self._task.cancel()
         await asyncio.wait([self._task])

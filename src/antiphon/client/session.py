@@ -339,7 +339,7 @@ async def open_earlier(
                 return await open_it()
             except RequestRefused as error:
                 # The code for a session that does not exist differs from agent to agent.
-                if error.wants_sign_in or error.says_closed or error.code == Code.REQUEST_TIMEOUT:
+                if error.wants_sign_in or error.reports_closed or error.code == Code.REQUEST_TIMEOUT:
                     raise
                 _log.info("session `%s` cannot be opened again by `%s`: %s", session_id, method, error)
                 refusal = error

@@ -471,7 +471,7 @@ class ClientTurn:
                             continue
                         update = self._take(backlog)
                         if update is not None and not self._forgotten:
-                            self._ahead.append(update)  # for the consumer, who misses nothing by it
+                            self._ahead.append(update)  # for the consumer, which misses no update
         except TimeoutError:
             _log.warning("%s ignores a cancelled turn for %g s and is killed", link.name, link.cancel_grace)
             self._end(result=CANCELLED)
@@ -489,4 +489,4 @@ def _before_it_began(error: AcpError) -> bool:
     """Whether a prompt was refused before the agent began to work on it."""
     if not isinstance(error, RequestRefused):
         return False
-    return error.code == Code.SESSION_EXPIRED or error.wants_sign_in or error.says_closed
+    return error.code == Code.SESSION_EXPIRED or error.wants_sign_in or error.reports_closed

@@ -72,7 +72,7 @@ def take_settings(session: Followed, offer: Offer) -> None:
 
 
 def follow_settings(session: Followed, update: "Update") -> None:
-    """Change the settings as an update says."""
+    """Apply an update to the settings."""
     if not isinstance(update, v1.SettingsUpdate):  # nearly all of them: pieces of text
         return
     match update:

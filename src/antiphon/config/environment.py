@@ -8,7 +8,7 @@ import os
 from collections.abc import Collection, Mapping
 from typing import Final
 
-__all__ = ["AUTO_RESUME", "GIT_SAFETY", "OWNERS", "TOKEN", "environment_for", "harmless_git", "owner_of", "says_auto_resume", "with_new_sessions"]  # fmt: skip
+__all__ = ["AUTO_RESUME", "GIT_SAFETY", "OWNERS", "TOKEN", "environment_for", "harmless_git", "owner_of", "sets_auto_resume", "with_new_sessions"]  # fmt: skip
 
 AUTO_RESUME: Final = "ANTIPHON_AUTO_RESUME"
 """The variable that decides whether the first `session/new` of a client goes on with its last session. Also read as `BANJO_AUTO_RESUME`."""
@@ -37,14 +37,14 @@ HOMES: Final = ("CLAUDE_CONFIG_DIR", "CODEX_HOME")
 """Variables that name a directory of an engine's own."""
 
 
-def says_auto_resume(environment: Mapping[str, str]) -> bool:
+def sets_auto_resume(environment: Mapping[str, str]) -> bool:
     """Whether an environment sets auto-resume."""
     return any(environment.get(name, "").strip() for name in (AUTO_RESUME, AUTO_RESUME.replace("ANTIPHON_", "BANJO_")))
 
 
 def with_new_sessions(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return an environment with auto-resume turned off, unless the user has set it."""
-    return {**environment} if says_auto_resume(environment) else {**environment, AUTO_RESUME: "false"}
+    return {**environment} if sets_auto_resume(environment) else {**environment, AUTO_RESUME: "false"}
 
 
 def owner_of(variable: str) -> str | None:

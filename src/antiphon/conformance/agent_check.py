@@ -240,7 +240,7 @@ class AgentCheck:
         elif lane.shared is not None:
             wire, client = lane.shared[:2]
             for asked in wire.checker.state.pairs.open:
-                if asked.dir is wire.says and asked.method == "session/prompt":
+                if asked.dir is wire.own_direction and asked.method == "session/prompt":
                     params = {"sessionId": asked.params.get("sessionId")}
                     await wire.send({"jsonrpc": "2.0", "method": "session/cancel", "params": params})
             client.held.clear()

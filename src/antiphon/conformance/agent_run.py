@@ -129,7 +129,7 @@ class AgentRequester(Requester):
             one.method in ("session/cancel", "session/close")
             and one.params.get("sessionId") == pending.request.params.get("sessionId")
             for one in self.wire.trace[pending.request.number :]
-            if one.dir is self.wire.says
+            if one.dir is self.wire.own_direction
         )
 
 

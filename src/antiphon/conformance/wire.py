@@ -55,9 +55,9 @@ class PeerClosed(Exception):
 class PeerWire:
     """Records all messages of both sides, in order, in `trace`, and checks each as it comes."""
 
-    def __init__(self, transport: Transport, says: Direction) -> None:
+    def __init__(self, transport: Transport, own_direction: Direction) -> None:
         self.transport = transport
-        self.says = says
+        self.own_direction = own_direction
         self.trace: list[Entry] = []
         self.checker = TrafficChecker()
         self.closed = False
@@ -80,7 +80,7 @@ class PeerWire:
                     bytes(frame) if isinstance(frame, bytes | bytearray) else frame.head
                 )  # over the limit: its beginning
                 received_bytes += len(raw)
-                await self._note(self.says.other, raw.removesuffix(b"\r"))
+                await self._note(self.own_direction.other, raw.removesuffix(b"\r"))
         except Exception as error:  # a bug of ours, as in a rule: the peer is not to blame
             self._failure = error
             _log.exception("a rule of ours failed")
@@ -94,17 +94,21 @@ class PeerWire:
             entry = parse(len(self.trace) + 1, time.monotonic() - self._begun, direction, raw)
             self.trace.append(entry)
             broken = self.checker.check(entry)
-            if direction is self.says and self.provocation is None and any(_matters(one.rule) for one in broken):
+            if (
+                direction is self.own_direction
+                and self.provocation is None
+                and any(_matters(one.rule) for one in broken)
+            ):
                 self.provocation = entry
             self._changed.notify_all()
-        if self.listener is not None and direction is not self.says:
+        if self.listener is not None and direction is not self.own_direction:
             self.listener(entry)
         return entry
 
     @property
     def received(self) -> list[Entry]:
         """The messages of the peer."""
-        return [entry for entry in self.trace if entry.dir is not self.says]
+        return [entry for entry in self.trace if entry.dir is not self.own_direction]
 
     @property
     def how_it_left(self) -> str:
@@ -117,7 +121,7 @@ class PeerWire:
         """The methods of our open requests, with the seconds since each was sent."""
         now = time.monotonic() - self._begun
         asked = self.checker.state.pairs.open if not self.closed else []
-        return [(one.method or "", now - one.t) for one in asked if one.dir is self.says]
+        return [(one.method or "", now - one.t) for one in asked if one.dir is self.own_direction]
 
     def new_id(self) -> int:
         """An id that we have not used."""
@@ -130,7 +134,7 @@ class PeerWire:
 
     async def send_line(self, line: bytes) -> Entry:
         """Send a line, whatever it is. What cannot be sent any more is in the trace all the same."""
-        entry = await self._note(self.says, line)
+        entry = await self._note(self.own_direction, line)
         with suppress(ConnectionClosed):
             await self.transport.send(line)
         return entry
@@ -138,7 +142,7 @@ class PeerWire:
     async def send_in_pieces(self, message: object, size: int, pause: float = 0) -> Entry:
         """Send a message in many small writes; with a pause where a program in between would put them together again."""
         line = msgspec.json.encode(message) + b"\n"
-        entry = await self._note(self.says, line[:-1])
+        entry = await self._note(self.own_direction, line[:-1])
         for start in range(0, len(line), size):
             self.transport.out += line[start : start + size]
             self.transport.flush()
@@ -148,7 +152,7 @@ class PeerWire:
     async def send_together(self, messages: Sequence[object]) -> list[Entry]:
         """Send several messages in one write."""
         lines = [msgspec.json.encode(message) for message in messages]
-        entries = [await self._note(self.says, line) for line in lines]
+        entries = [await self._note(self.own_direction, line) for line in lines]
         self.transport.out += b"".join(line + b"\n" for line in lines)
         self.transport.flush()
         return entries
@@ -165,7 +169,7 @@ class PeerWire:
         async with asyncio.timeout(limit), self._changed:
             while True:
                 for entry in self.trace[seen:]:
-                    if entry.dir is not self.says and wanted(entry):
+                    if entry.dir is not self.own_direction and wanted(entry):
                         return entry
                 seen = max(seen, len(self.trace))
                 if self._failure is not None:

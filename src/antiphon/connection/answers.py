@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 from antiphon.aio import start_task
 from antiphon.connection.inbox import Inbox
 from antiphon.connection.outbox import Outbox
-from antiphon.connection.reports import Mended
+from antiphon.connection.reports import LenientlyRead
 from antiphon.connection.router import Router, Then
 from antiphon.errors import Advice, Code, ConnectionClosed, NotSupported, RequestError, RequestRefused, RequestTimeout
 from antiphon.protocol.base import encode
@@ -62,7 +62,7 @@ class Answers:
                 reading = call.read_params(request.params)
                 reply = reading.reply
                 if reading.rules:
-                    self._outbox.report(Mended(method, reading.rules))
+                    self._outbox.report(LenientlyRead(method, reading.rules))
                 result = handler(reading.value)
             elif router.other_request is not None:
                 result = router.other_request(method, request.params)
@@ -153,7 +153,7 @@ class Answers:
             self._outbox.handler_failed(request.method, error)
         self._outbox.send(self._peer.refuse(request.id, _to_wire(error)), answers=request.id)
 
-    def withdraw(self, id: RequestId) -> None:
+    def cancel(self, id: RequestId) -> None:
         """The peer has cancelled this request: cancel its handler."""
         task = self._tasks.get(id_key(id))
         if task is not None:

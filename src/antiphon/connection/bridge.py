@@ -143,7 +143,7 @@ class Bridge:
             self._left.transport.attach(self._left)
             self._right.transport.attach(self._right)
             await self._ended.wait()
-            await self._pay_what_is_owed()
+            await self._wait_for_responses()
         finally:
             self._does(BridgeEvent.CLOSE)
             for side in (self._left, self._right):
@@ -155,7 +155,7 @@ class Bridge:
         await asyncio.gather(self._left.transport.close(), self._right.transport.close())
         self._does(BridgeEvent.FINISH)
 
-    async def _pay_what_is_owed(self) -> None:
+    async def _wait_for_responses(self) -> None:
         """Wait until the responses for a side that only stopped sending are on their way."""
         if self._left.lost and self._right.lost:
             return
@@ -249,7 +249,7 @@ class _Side:
         except (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             wrong = ErrorObject(Code.INVALID_REQUEST, "Invalid request", str(error))
             id = message.id if isinstance(message, Request | Response) else UNSET
-            self._malformed(Malformed(wrong, id, line, tellable=isinstance(message, Request)))
+            self._malformed(Malformed(wrong, id, line, answerable=isinstance(message, Request)))
 
     def _message(self, message: Request | Response | Notification | Malformed | Noise, line: bytes) -> None:
         match message:
@@ -271,7 +271,7 @@ class _Side:
         if key in self._by_own:
             # An error under this id would end the first one, which is still open: it keeps its response.
             error = ErrorObject(Code.INVALID_REQUEST, "Invalid request", f"id {request.id!r} is already in use")
-            self._owner.report(Rejected(Malformed(error, request.id, bytes(request.params), tellable=False), None))
+            self._owner.report(Rejected(Malformed(error, request.id, bytes(request.params), answerable=False), None))
             return
         if len(self.open) >= MAX_OPEN:
             wrong = f"more than {MAX_OPEN} requests wait for their response"
@@ -348,7 +348,7 @@ class _Side:
             self.other.put(_error(waiting.written, message.error), None, waiting.id)
             self._owner.look_if_settled()
             return
-        reply = error_frame(message.id, message.error) if message.tellable else None
+        reply = error_frame(message.id, message.error) if message.answerable else None
         self._owner.report(Rejected(message, reply))
         # This reply is not waited for. It is not worth memory for a peer that does not read.
         if reply is not None and self.transport.unsent < OUTPUT_HIGH:

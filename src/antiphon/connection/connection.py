@@ -20,7 +20,7 @@ from msgspec import UNSET, Raw
 from antiphon.connection.answers import Answers
 from antiphon.connection.inbox import INBOX_LIMIT, Inbox
 from antiphon.connection.outbox import Direction, Outbox, RoutedOutbox, Tap
-from antiphon.connection.reports import Mended, Observer, Unheard
+from antiphon.connection.reports import LenientlyRead, Observer, Unhandled
 from antiphon.connection.router import Router
 from antiphon.connection.stream import CANCEL_GRACE, AnyBacklog, Backlog, Stream
 from antiphon.connection.updates import SessionSender, Updates
@@ -39,7 +39,18 @@ from antiphon.protocol.methods import AnyCall, AnyNotice, Call, Notice, StreamCa
 from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.version import SessionUpdates, Version
 from antiphon.rpc.envelope import Frame, Line, Noise, Notification, Overlong, RequestId, head_of_notification
-from antiphon.rpc.peer import FIRST_ID, Answered, Asked, Event, Peer, Refused, Rejected, Stray, Told, Withdrawn
+from antiphon.rpc.peer import (
+    FIRST_ID,
+    ErrorReceived,
+    Event,
+    NotificationReceived,
+    Peer,
+    Rejected,
+    RequestCancelled,
+    RequestReceived,
+    ResultReceived,
+    Stray,
+)
 from antiphon.transports.base import OUTPUT_HIGH, Transport
 from antiphon.transports.framing import lines_of
 
@@ -269,7 +280,7 @@ class Connection:
         if timer is not None:
             timer.cancel()
         if outcome.cancelled():
-            self._withdraw(id)  # here too: a task cancelled before its first step does not get to it
+            self._cancel_request(id)  # here too: a task cancelled before its first step does not get to it
         else:
             outcome.exception()  # seen, even if the stream is not read on
 
@@ -314,7 +325,7 @@ class Connection:
             raise fresh(self._outbox.lost)
         if not isinstance(call, Call):
             raise LocalProtocolError(f"`{getattr(call, 'name', call)}` is not a request: use notify")
-        id, frame = self._peer.ask(call.name, params)
+        id, frame = self._peer.new_request(call.name, params)
         answer: asyncio.Future[Raw] = self._transport.loop.create_future()
         self._pending[id] = answer
         self._outbox.send(frame, params)
@@ -332,25 +343,25 @@ class Connection:
             return
         if backlog is not None and self._gone is None:
             self._post_cancel(call, backlog.session_id)  # many agents know no other way to end a turn
-        self._withdraw(id)
+        self._cancel_request(id)
         answer.set_exception(RequestTimeout(call.name, timeout))
 
     async def _outcome(self, call: Call[P, R], id: int, answer: "asyncio.Future[Raw]") -> R:
         try:
             raw = await answer
         except asyncio.CancelledError:
-            self._withdraw(id)
+            self._cancel_request(id)
             raise
         reading = call.read_result(raw)
         if reading.rules:
-            self._outbox.report(Mended(call.name, reading.rules))
+            self._outbox.report(LenientlyRead(call.name, reading.rules))
         return reading.value
 
-    def _withdraw(self, id: int) -> None:
+    def _cancel_request(self, id: int) -> None:
         self._pending.pop(id, None)
         if (backlog := self._backlogs.pop(id, None)) is not None:
             backlog.end()
-        if self._gone is None and (frame := self._peer.withdraw(id)) is not None:
+        if self._gone is None and (frame := self._peer.cancel(id)) is not None:
             self._outbox.send(frame)
 
     # What the peer sends.
@@ -386,16 +397,16 @@ class Connection:
 
     def _event(self, event: Event, size: int) -> None:
         match event:
-            case Asked(request):
+            case RequestReceived(request):
                 self._answers.begin(request)
-            case Answered(id, result):
+            case ResultReceived(id, result):
                 self._settle(id, result)
-            case Told(notification):
+            case NotificationReceived(notification):
                 self._notified(notification, size)
-            case Refused(id, error):
+            case ErrorReceived(id, error):
                 self._settle(id, RequestRefused(error.code, error.message, error.data))
-            case Withdrawn(id):
-                self._answers.withdraw(id)
+            case RequestCancelled(id):
+                self._answers.cancel(id)
             case Rejected(_, reply):
                 self._outbox.report(event)
                 # This reply is not waited for. It is not worth memory for a peer that does not read.
@@ -426,14 +437,14 @@ class Connection:
             else:
                 rules = self.router.notice(method, notification.params)
         except RequestError as error:
-            self._outbox.report(Unheard(notification, str(error)))
+            self._outbox.report(Unhandled(notification, str(error)))
         except Exception as error:
             self._outbox.handler_failed(method, error)
         else:
             if rules is None:
-                self._outbox.report(Unheard(notification, "no handler"))
+                self._outbox.report(Unhandled(notification, "no handler"))
             elif rules:
-                self._outbox.report(Mended(method, rules))
+                self._outbox.report(LenientlyRead(method, rules))
 
     # The end.
 

@@ -69,7 +69,7 @@ def _write(stdout: int, answer: bytes) -> None:
             try:
                 answer = answer[os.write(stdout, answer) :]
             except BlockingIOError:  # another process that shares it made it non-blocking, and it is full
-                if not _has_room(stdout):
+                if not _has_space(stdout):
                     raise
     except OSError:  # the client is gone already, or the disk is full; the connection will notice
         read_fd, write_fd = os.pipe()
@@ -78,7 +78,7 @@ def _write(stdout: int, answer: bytes) -> None:
         os.close(write_fd)
 
 
-def _has_room(stdout: int) -> bool:
+def _has_space(stdout: int) -> bool:
     """Wait until something can be written, as long as a client waits for an answer to `initialize`."""
     poll = select.poll()
     poll.register(stdout, select.POLLOUT)

@@ -100,7 +100,7 @@ class Inbox:
             self._transport.when_drained(release)
             self._transport.loop.call_later(CHOKED_FOR, release)
 
-    def _breathe(self, choke: int) -> None:
+    def _unchoke(self, choke: int) -> None:
         if (
             choke == self._chokes
         ):  # each is released by what comes first; what comes second must not release a later one

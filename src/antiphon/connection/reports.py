@@ -9,7 +9,7 @@ import msgspec
 from antiphon.rpc.envelope import Noise, Notification
 from antiphon.rpc.peer import Rejected, Stray
 
-__all__ = ["REPORTS_LOGGED", "HandlerFailed", "Mended", "Observer", "Report", "ReportLog", "Unheard"]
+__all__ = ["REPORTS_LOGGED", "HandlerFailed", "LenientlyRead", "Observer", "Report", "ReportLog", "Unhandled"]
 
 _log = logging.getLogger(__name__)
 
@@ -20,15 +20,15 @@ LINE_LIMIT: Final = 2000
 """Characters of one entry: a line of an agent's output may be megabytes."""
 
 
-class Mended(msgspec.Struct, frozen=True):
+class LenientlyRead(msgspec.Struct, frozen=True):
     """A message was understood only by a dialect or by salvage; `rules` names the rules."""
 
     method: str
     rules: tuple[str, ...]
 
 
-class Unheard(msgspec.Struct, frozen=True):
-    """A notification that has no handler here, or whose params make no sense."""
+class Unhandled(msgspec.Struct, frozen=True):
+    """A notification without a handler here, or with params that make no sense."""
 
     notification: Notification
     reason: str
@@ -41,7 +41,7 @@ class HandlerFailed(msgspec.Struct, frozen=True):
     error: Exception
 
 
-Report = Noise | Stray | Rejected | Mended | Unheard | HandlerFailed
+Report = Noise | Stray | Rejected | LenientlyRead | Unhandled | HandlerFailed
 Observer = Callable[[Report], None]
 
 

@@ -134,7 +134,7 @@ class Backlog(Generic[U]):
             if not reader.done():
                 reader.set_result(None)
 
-    def abandon(self) -> None:
+    def stop_reading(self) -> None:
         """Cancel the turn, because its updates are read no more. It stays until the response so that its rest goes nowhere else."""
         if self.unwanted:
             return
@@ -190,7 +190,7 @@ class Stream(Generic[U, R]):
                     raise StopAsyncIteration
                 await backlog.more()
         except asyncio.CancelledError:
-            backlog.abandon()  # a timeout around the loop: the rest will not be read
+            backlog.stop_reading()  # a timeout around the loop: the rest will not be read
             raise
         return backlog.pop()
 
@@ -231,7 +231,7 @@ class Stream(Generic[U, R]):
 
     async def close(self) -> None:
         """Leave the turn. A turn that is not over is cancelled and its response awaited, for at most `CANCEL_GRACE`."""
-        self._backlog.abandon()
+        self._backlog.stop_reading()
         await asyncio.wait([self._answer])
 
     async def __aenter__(self) -> "Stream[U, R]":
@@ -245,4 +245,4 @@ class Stream(Generic[U, R]):
         backlog, loop = self._backlog, self._answer.get_loop()
         if (backlog or not backlog.over) and not loop.is_closed():
             # Not at once: the collector runs anywhere, also while another frame is encoded into the buffer that `cancel` goes to.
-            loop.call_soon_threadsafe(backlog.abandon)
+            loop.call_soon_threadsafe(backlog.stop_reading)

@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw, UnsetType, defstruct
 
 from antiphon.connection.inbox import Inbox
 from antiphon.connection.outbox import Outbox
-from antiphon.connection.reports import Unheard
+from antiphon.connection.reports import Unhandled
 from antiphon.connection.router import Router
 from antiphon.protocol.base import BAD_INPUT, Kind, decoder, encode
 from antiphon.protocol.version import SessionUpdates, Template, Version
@@ -195,7 +195,7 @@ class Updates:
             except Exception as error:
                 self._outbox.handler_failed(self._name, error)
         else:
-            self._outbox.report(Unheard(Notification(self._name, Raw(encode(update))), "no handler"))
+            self._outbox.report(Unhandled(Notification(self._name, Raw(encode(update))), "no handler"))
 
 
 def _pieces(block: Line) -> Iterator[Line]:

@@ -44,7 +44,9 @@ def directory(context: DoctorContext) -> Sequence[Finding]:
     free = shutil.disk_usage(there).free
     if free < LOW_DISK_SPACE:
         return problem(
-            f"{place} has little room: {_size(free)} are free", "make room on that disk, or choose another one", **facts
+            f"{place} has little space: {_size(free)} are free",
+            "free some space on that disk, or choose another one",
+            **facts,
         )
     made = "" if there == place else ", which is made when something is to be kept"
     return ok(f"{place}{made}; {_size(free)} are free", **facts)

@@ -114,7 +114,7 @@ class JointAgent(Agent):
         from antiphon.duet.session_list import list_sessions
 
         opening = self._opened()
-        known = await clearly(opening.conversations.conversations())
+        known = await clearly(opening.engine_sessions.engine_sessions())
         return await clearly(list_sessions(query, self.engines, opening.store, known))
 
     async def session_directory(self, session_id: str) -> str | None:
@@ -162,10 +162,10 @@ class JointAgent(Agent):
         session.state = await clearly(self._opened().new(session))
 
     async def load_session(self, session: "AgentSession") -> None:
-        session.state = await clearly(self._opened().load(session, tell=True))
+        session.state = await clearly(self._opened().load(session, replay=True))
 
     async def resume_session(self, session: "AgentSession") -> None:
-        session.state = await clearly(self._opened().load(session, tell=False))
+        session.state = await clearly(self._opened().load(session, replay=False))
 
     async def fork_session(self, session: "AgentSession", source: str) -> None:
         session.state = await clearly(self._opened().fork(session, source))

@@ -231,11 +231,11 @@ def slug(engine: str) -> str:
         words = shlex.split(engine)
     except ValueError:
         words = engine.split()
-    telling = [_plain(word) for word in words if not word.startswith("-") and "=" not in word]
-    for word in telling:
+    names = [_plain(word) for word in words if not word.startswith("-") and "=" not in word]
+    for word in names:
         if word and word not in _RUNNERS and not re.fullmatch(r"python[\d-]*", word):
             return word
-    return next((word for word in telling if word), "engine")
+    return next((word for word in names if word), "engine")
 
 
 def handles(engines: Sequence[str], reserved: Collection[str] = ()) -> dict[str, str]:

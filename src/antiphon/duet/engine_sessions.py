@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 P = TypeVar("P")
 R = TypeVar("R")
 
-_TALK: Final = (v1.AgentMessageChunk, v1.AgentThoughtChunk)
+_TEXT_UPDATES: Final = (v1.AgentMessageChunk, v1.AgentThoughtChunk)
 U = TypeVar("U", bound=v1.ToolCall | v1.ToolCallUpdate | v1.ToolCallPatch)
 
 
@@ -68,18 +68,18 @@ class Labels:
         if not self.visible and not self.own_ids:  # alone: no label is needed
             yield update, False
         elif isinstance(update, v1.MessageChunk):
-            yield from self._talk(update, fresh)
+            yield from self._add_text(update, fresh)
         elif isinstance(update, v1.ToolCall | v1.ToolCallUpdate):
             own: v1.Update = self.call(update)
             yield own, False
         else:
             yield self._marked(update), False
 
-    def _talk(self, update: v1.MessageChunk, fresh: bool) -> Iterator[tuple[v1.Update, bool]]:
+    def _add_text(self, update: v1.MessageChunk, fresh: bool) -> Iterator[tuple[v1.Update, bool]]:
         own = self._marked(update)
         if own.message_id is not None:
             own = msgspec.structs.replace(own, message_id=self.own(own.message_id))
-        if self.visible and isinstance(update, _TALK) and self._is_due(own, fresh):
+        if self.visible and isinstance(update, _TEXT_UPDATES) and self._is_due(own, fresh):
             before = "\n\n" if self.follows else ""
             label = v1.TextBlock(f"{before}**{self._title}**\n\n")
             yield msgspec.structs.replace(own, content=label, meta=self._meta(update.meta, label=True)), True
@@ -350,8 +350,8 @@ class EngineSessions:
 
     async def _open(self, name: str) -> InnerSession:
         known = self._settings.of(name)
-        if known.conversation:
-            inner = await self._reopen(name, known.conversation)
+        if known.session_id:
+            inner = await self._reopen(name, known.session_id)
         elif known.source:
             inner = await self._copy(name, known.source)
         else:
@@ -393,10 +393,10 @@ class EngineSessions:
                     raise
         return await self._begin_anew(name)
 
-    async def _reopen(self, name: str, conversation: str) -> InnerSession:
+    async def _reopen(self, name: str, session_id: str) -> InnerSession:
         self._usage.unknown(name)
         inner = self._inner(name)
-        inner.id = conversation
+        inner.id = session_id
         inner.collected = []
         engine = inner.engine
         load = engine.load if engine.does("load") else engine.resume
@@ -405,7 +405,7 @@ class EngineSessions:
         except ResponseError as error:
             if error.code not in _LOST:
                 raise
-            _log.info("%s cannot go on with %s: %s", name, conversation, error)
+            _log.info("%s cannot go on with %s: %s", name, session_id, error)
             return await self._begin_anew(name)
         theirs, inner.collected = inner.collected, None
         await self._catch_up(inner, theirs)
@@ -414,7 +414,7 @@ class EngineSessions:
     async def _begin_anew(self, name: str) -> InnerSession:
         """Begin another session of an engine that has lost its own; its first prompt brings a summary."""
         known = self._settings.of(name)
-        known.conversation = known.source = ""
+        known.session_id = known.source = ""
         inner = await self._begin(name)
         title = f"{inner.title} could not continue its session"
         await self._history.notice(title, "It begins a new one, with a summary of this session.")
@@ -441,7 +441,7 @@ class EngineSessions:
 
     async def forgot(self, inner: InnerSession, id: str) -> str:
         """Handle that an engine lost its session in the middle of a turn and began another; return the summary to give it."""
-        inner.id = self._settings.of(inner.name).conversation = id
+        inner.id = self._settings.of(inner.name).session_id = id
         self._usage.unknown(inner.name)
         await self.host.save()
         return self._history.summary.everything()

@@ -77,10 +77,10 @@ class Budget:
     """The budget of one prompt. A limit of None is no limit."""
 
     def __init__(
-        self, turns: int | None, tokens: int | None = None, cost: float | None = None, ledger: UsageTotals | None = None
+        self, turns: int | None, tokens: int | None = None, cost: float | None = None, totals: UsageTotals | None = None
     ) -> None:
         self._most = (turns, tokens, cost)
-        self._ledger = UsageTotals() if ledger is None else ledger
+        self._totals = UsageTotals() if totals is None else totals
         self._turns = 0
         self._tokens = 0
         self._cost = 0.0
@@ -102,8 +102,8 @@ class Budget:
         """An engine's turn is over; without a result it failed, or did not report what it used."""
         usage = result.usage if isinstance(result, v1.PromptResult) else result
         if usage is not None:
-            before = self._ledger.tokens.get(engine)
-            total = self._ledger.tokens[engine] = usage.total_tokens
+            before = self._totals.tokens.get(engine)
+            total = self._totals.tokens[engine] = usage.total_tokens
             if before is not None:
                 # Less than before: the engine counts anew, or reports each turn alone.
                 self._running[engine] = total - before if total >= before else total
@@ -119,8 +119,8 @@ class Budget:
         self._last_request[engine] = update.used
         if update.cost is None or update.cost.currency != CURRENCY:
             return
-        before = self._ledger.cost.get(engine)
-        total = self._ledger.cost[engine] = update.cost.amount
+        before = self._totals.cost.get(engine)
+        total = self._totals.cost[engine] = update.cost.amount
         if before is not None:
             self._cost += total - before if total >= before else total
 

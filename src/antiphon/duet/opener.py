@@ -26,7 +26,7 @@ from antiphon.errors import AcpError, Advice, Code, RequestError
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.protocol import v1
 from antiphon.store.locks import LiveElsewhere
-from antiphon.store.sessions import ConversationStore, SessionStore
+from antiphon.store.sessions import EngineSessionStore, SessionStore
 
 if TYPE_CHECKING:
     from antiphon.agent.client import ConnectedClient
@@ -54,7 +54,7 @@ class SessionOpener:
         self._journal = SqliteJournal(self.store, state_dir())
         self._begun: WeakKeyDictionary[ConnectedClient, set[str]] = WeakKeyDictionary()
         """Clients → the directories in which each has begun a session."""
-        self.conversations = ConversationStore(database)
+        self.engine_sessions = EngineSessionStore(database)
 
     async def new(self, outer: "AgentSession") -> JointSession:
         """Open a new session; or, if the user wants that, this client's last session in this directory."""
@@ -66,7 +66,7 @@ class SessionOpener:
         last = await self._to_resume(outer) if wanted else None
         if last is not None and (lease := await self._claim_if_free(last.id, outer)) is not None:
             outer.id = last.id
-            return await self._load(outer, guard, lease, tell=True, unasked=True)
+            return await self._load(outer, guard, lease, replay=True, auto_resumed=True)
         lease = await self._claim(outer)
         async with self._opened(outer, guard, lease, JointState(auto_resume=state.auto_resume)) as joint:
             await joint.open_lead()
@@ -83,8 +83,8 @@ class SessionOpener:
         name = outer.client.name
         return await self.store.last(OURS, outer.cwd, client=name) if first and name and not is_script(name) else None
 
-    async def load(self, outer: "AgentSession", *, tell: bool) -> JointSession:
-        """Open a session as it was left; with its history replayed, if wished.
+    async def load(self, outer: "AgentSession", *, replay: bool) -> JointSession:
+        """Open a session as it was left; with its history replayed, if requested.
 
         Raises:
             RequestError: there is no such session, or it is open elsewhere.
@@ -93,17 +93,17 @@ class SessionOpener:
         row = await self.store.get(outer.id)
         if row is not None and row.engine == OURS:
             guard = await Guard.open(outer.cwd, outer.directories, self._database)
-            return await self._load(outer, guard, await self._claim(outer), tell=tell)
+            return await self._load(outer, guard, await self._claim(outer), replay=replay)
         if row is not None:
             raise _not_found(
                 f"the session `{outer.id}` is one of `antiphon agent --engine {row.engine}`: open it there"
             )
         if (ours := await self._session_with(outer.id)) is not None:
             raise _not_found(f"the engine session `{outer.id}` belongs to the session `{ours}`: open that one")
-        return await self._adopt(outer, tell=tell)
+        return await self._adopt(outer, replay=replay)
 
     async def _load(
-        self, outer: "AgentSession", guard: Guard, lease: "Lease", *, tell: bool, unasked: bool = False
+        self, outer: "AgentSession", guard: Guard, lease: "Lease", *, replay: bool, auto_resumed: bool = False
     ) -> JointSession:
         """Open one of our sessions: first what we stored, then what the engines know beyond it, then the ends of calls that nothing
         will end any more. The history is read once for all of it."""
@@ -115,23 +115,23 @@ class SessionOpener:
             raise
         async with self._opened(outer, guard, lease, state, stored=True) as joint:
             history = joint.history
-            history.silent = not tell
+            history.silent = not replay
             view = await history.begin_sharing()
-            for update in view.replayed() if tell else ():
+            for update in view.replayed() if replay else ():
                 await outer.update(update)
             if row is not None and row.title:
                 await history.entitle(row.title, stored=False)
             await joint.open_lead()
             settings = joint.settings
             for name in settings.engines_of(settings.route)[1:]:  # they may have gone on elsewhere, too
-                if settings.of(name).conversation:
+                if settings.of(name).session_id:
                     await joint.open(name)
             for update in ends_of_open_calls(view):
                 await history.send(update)
             history.end_sharing()
             await history.settled()
             history.silent = False
-            if unasked:
+            if auto_resumed:
                 title = f"Going on with “{history.title}”" if history.title else "Going on with the last session here"
                 why = "/clear begins afresh; the setting `auto_resume` turns this off."
                 await history.notice(title, why, stored=False)
@@ -161,7 +161,7 @@ class SessionOpener:
         """The state of a copy of one of our sessions, which is in the store now."""
         state = JointState.read(await self.store.state(source))
         for known in state.engines.values():
-            known.source, known.conversation = known.conversation or known.source, ""
+            known.source, known.session_id = known.session_id or known.source, ""
         packed = state.packed()  # at once: until then it would have the engine sessions of its source
         await self.store.fork(
             source, outer.id, cwd=outer.cwd, directories=outer.directories, state=packed, client=outer.client.name
@@ -189,22 +189,22 @@ class SessionOpener:
         finally:
             await self._journal.release(lease)
         for name, known in state.engines.items():
-            if known.conversation and name in self._engines:
-                await self._forget(name, known.conversation)
+            if known.session_id and name in self._engines:
+                await self._forget(name, known.session_id)
 
     async def _delete_of_engines(self, id: str) -> None:
         for name, engine in self._engines.items():
             if await has_session(engine, id):
                 await self._forget(name, id)
 
-    async def _forget(self, name: str, conversation: str) -> None:
+    async def _forget(self, name: str, session_id: str) -> None:
         engine = self._engines[name]
         if not engine.does("delete"):
             return
         try:
-            await maybe_await(engine.delete(conversation))
+            await maybe_await(engine.delete(session_id))
         except AcpError as error:  # ours is gone, which is what the user sees
-            _log.warning("%s did not delete %s: %s", name, conversation, error)
+            _log.warning("%s did not delete %s: %s", name, session_id, error)
 
     # Parts of it.
 
@@ -264,18 +264,18 @@ class SessionOpener:
 
     async def _session_with(self, id: str) -> str | None:
         for name in self._engines:
-            if (found := await self.conversations.by_conversation(name, id)) is not None:
+            if (found := await self.engine_sessions.session_of(name, id)) is not None:
                 return found
         return None
 
-    async def _adopt(self, outer: "AgentSession", *, tell: bool) -> JointSession:
+    async def _adopt(self, outer: "AgentSession", *, replay: bool) -> JointSession:
         """A session that was begun with an engine alone, in a terminal or elsewhere: it is ours from now on, under the same id."""
         name = await self._engine_of(outer.id)
         guard = await Guard.open(outer.cwd, outer.directories, self._database)
-        state = JointState(route=name, engines={name: EngineState(conversation=outer.id)})
+        state = JointState(route=name, engines={name: EngineState(session_id=outer.id)})
         async with self._opened(outer, guard, await self._claim(outer), state) as joint:
             history, settings = joint.history, joint.settings
-            history.silent = not tell
+            history.silent = not replay
             await joint.open_lead()  # opening it shows everything, since all of it is new to us
             if history.title is None:
                 await history.entitle(f"A session of {settings.titles[name]}")
@@ -348,7 +348,7 @@ async def _take_over(joint: JointSession, row: "SessionRow") -> None:
     await store.delete(outer.id)
     state = JointState.read(await store.state(row.id))
     for known in state.engines.values():
-        known.source, known.conversation = known.conversation or known.source, ""
+        known.source, known.session_id = known.session_id or known.source, ""
     await store.fork(
         row.id,
         outer.id,

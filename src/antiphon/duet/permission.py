@@ -137,18 +137,18 @@ def question_about(request: Passing, number: int, now: str | None) -> v1.Request
 
 
 def shown_to_user(
-    request: v1.RequestPermission, question: "Question", who: str, engines_own: Sequence[v1.PermissionOption]
+    request: v1.RequestPermission, question: "Question", engine_title: str, engines_own: Sequence[v1.PermissionOption]
 ) -> v1.RequestPermission:
     """The request as the user gets it. `engines_own` are all the options that the engine had, so that ours stand where its own stood."""
     rules = _to_remember(request, question)
     ours, listed = _always(rules)
-    notes = [*_notes(request.tool_call, who, question), *([listed] if listed else [])]
+    notes = [*_notes(request.tool_call, engine_title, question), *([listed] if listed else [])]
     call = msgspec.structs.replace(
         request.tool_call, content=[*(request.tool_call.content or ()), _text("\n\n".join(notes))]
     )
     options = list(request.options)
     at = _where(engines_own, options)
-    meta = {**(request.meta or {}), "antiphon": {"askedBy": who}}  # a client of ours then reports who decided
+    meta = {**(request.meta or {}), "antiphon": {"askedBy": engine_title}}  # a client of ours then reports who decided
     return msgspec.structs.replace(request, tool_call=call, options=[*options[:at], *ours, *options[at:]], meta=meta)
 
 
@@ -209,7 +209,7 @@ def _where(engines_own: Sequence[v1.PermissionOption], kept: Sequence[v1.Permiss
     return once[0] + 1 if once else len(kept)
 
 
-def _notes(call: v1.ToolCallPatch, who: str, question: "Question") -> Iterator[str]:
+def _notes(call: v1.ToolCallPatch, engine_title: str, question: "Question") -> Iterator[str]:
     theirs = (call.meta or {}).get("claudeCode")
     part = theirs.get("agentId") if isinstance(theirs, dict) else None
     shown = "\n".join(
@@ -218,9 +218,9 @@ def _notes(call: v1.ToolCallPatch, who: str, question: "Question") -> Iterator[s
         if isinstance(item, v1.ContentItem) and isinstance(item.content, v1.TextBlock)
     )
     if isinstance(part, str) and part and part.isprintable() and part not in shown:
-        yield f"A sub-agent of {who} asks (`{part}`)."
+        yield f"A sub-agent of {engine_title} asks (`{part}`)."
     else:
-        yield f"{who} asks."
+        yield f"{engine_title} asks."
     if question.ruling.rule is not None or question.ruling.source == DOUBT:
         yield question.ruling.why
 
@@ -408,7 +408,7 @@ class _Asker:
 
     def __init__(
         self,
-        who: str,
+        engine_title: str,
         request: v1.RequestPermission | tuple[Passing, int],
         engines_own: Sequence[v1.PermissionOption],
         ask: AskUser,
@@ -416,7 +416,7 @@ class _Asker:
         self.asked = False
         self.refused: str | None = None
         """Why a policy at the client refused it in the user's place."""
-        self._who = who
+        self._engine_title = engine_title
         self._request = request
         self._engines_own = engines_own
         self._ask = ask
@@ -427,7 +427,7 @@ class _Asker:
         if isinstance(request, tuple):
             request = question_about(*request, None if question.before is None else question.before.text)
             own = request.options
-        shown = shown_to_user(request, question, self._who, own)
+        shown = shown_to_user(request, question, self._engine_title, own)
         result = await self._ask(shown)
         if isinstance(result.outcome, v1.Cancelled):
             raise _CancelledByClient

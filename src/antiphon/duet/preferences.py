@@ -81,15 +81,15 @@ class StartRoute(msgspec.Struct, frozen=True):
 
 def preferences(settings: Settings, environ: Mapping[str, str]) -> DuetPreferences:
     """Read the preferences from the environment and the config files."""
-    said = settings.duet
+    value = settings.duet
     problems: list[Advice] = []
     found = {
-        "route": _name(environ, ROUTE, "a route", problems) or said.route,
-        "primary": _name(environ, PRIMARY, "an engine", problems) or said.primary,
+        "route": _name(environ, ROUTE, "a route", problems) or value.route,
+        "primary": _name(environ, PRIMARY, "an engine", problems) or value.primary,
         "auto_resume": _switch(environ, AUTO_RESUME, problems),
-        "tasks": said.tasks or _with_program(environ, problems),
+        "tasks": value.tasks or _with_program(environ, problems),
     }
-    rest = msgspec.structs.asdict(said)
+    rest = msgspec.structs.asdict(value)
     settled = {name: rest[name] if value is None else value for name, value in {**rest, **found}.items()}
     return DuetPreferences(
         **{name: value for name, value in settled.items() if value is not None}, problems=tuple(problems)
@@ -127,19 +127,19 @@ def _variable_set(environ: Mapping[str, str], variable: str) -> tuple[str, str] 
 
 
 def _name(environ: Mapping[str, str], variable: str, what: str, problems: list[Advice]) -> str | None:
-    said = _variable_set(environ, variable)
-    if said is None or NAME.fullmatch(said[1]):
-        return None if said is None else said[1]
-    why = f"{said[0]} is {said[1][:80]!a}, which is not a name of {what}"
+    value = _variable_set(environ, variable)
+    if value is None or NAME.fullmatch(value[1]):
+        return None if value is None else value[1]
+    why = f"{value[0]} is {value[1][:80]!a}, which is not a name of {what}"
     problems.append(Advice(why, "letters, digits, `-`, `_` and `.`"))
     return None
 
 
 def _switch(environ: Mapping[str, str], variable: str, problems: list[Advice]) -> bool | None:
-    said = _variable_set(environ, variable)
-    if said is None or said[1].lower() in (*_OFF, *_ON):
-        return None if said is None else said[1].lower() in _ON
-    problems.append(Advice(f"{said[0]} is {said[1][:80]!a}, which is neither on nor off", "true or false"))
+    value = _variable_set(environ, variable)
+    if value is None or value[1].lower() in (*_OFF, *_ON):
+        return None if value is None else value[1].lower() in _ON
+    problems.append(Advice(f"{value[0]} is {value[1][:80]!a}, which is neither on nor off", "true or false"))
     return None
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MessageOrder", "RoutedPrompt"]
 
-_TALK = (v1.AgentMessageChunk, v1.AgentThoughtChunk, v1.UserMessageChunk)
+_TEXT_UPDATES = (v1.AgentMessageChunk, v1.AgentThoughtChunk, v1.UserMessageChunk)
 
 
 class MessageOrder:
@@ -93,7 +93,7 @@ class MessageOrder:
             self._current = self._goes_on(name, held[-1])
 
     def _goes_on(self, name: str, update: v1.Update) -> str | None:
-        return name if isinstance(update, _TALK) and name not in self._done else None
+        return name if isinstance(update, _TEXT_UPDATES) and name not in self._done else None
 
 
 _log = logging.getLogger(__name__)
@@ -215,7 +215,7 @@ class RoutedPrompt:
         turn = AgentTurn(inner, self._with_summary(inner, prompt, role))
         history.note(GivenEvent(now(), name, turn.text, role))
         known = self._settings.of(name)  # from now on its own session exists
-        known.conversation, known.source = inner.id, ""
+        known.session_id, known.source = inner.id, ""
         await joint.save()
         await history.settled()
         self.budget.turn_begins(name)

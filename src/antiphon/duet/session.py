@@ -23,7 +23,7 @@ from antiphon.errors import AcpError, Advice, Code, RequestError, ResponseError
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.store.errors import NoSuchSession, StoreError
-from antiphon.store.sessions import ConversationStore
+from antiphon.store.sessions import EngineSessionStore
 
 if TYPE_CHECKING:
     from antiphon.agent.session import AgentSession
@@ -376,7 +376,9 @@ class JointSession:
             return
         try:
             await self.store.set_state(self.outer.id, packed)
-            await ConversationStore(self.store.database).set_conversations(self.outer.id, self.settings.conversations())
+            await EngineSessionStore(self.store.database).set_engine_sessions(
+                self.outer.id, self.settings.engine_sessions()
+            )
         except StoreError as error:
             await self.history.unsaved(error)
         else:
@@ -396,7 +398,7 @@ class JointSession:
         if not archived:
             self.history.restart()
             return
-        self.settings.forget_conversations()
+        self.settings.forget_engine_sessions()
         await self.history.settled()
         if not self.history.empty:
             with suppress(NoSuchSession):  # it was deleted meanwhile, so there is nothing to archive

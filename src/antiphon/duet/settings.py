@@ -47,8 +47,8 @@ _log = logging.getLogger(__name__)
 class EngineState(msgspec.Struct, omit_defaults=True):
     """What is stored of one engine in a joint session."""
 
-    conversation: str = ""
-    """The engine's own id of it, once it was given something; empty: it knows nothing yet."""
+    session_id: str = msgspec.field(default="", name="conversation")
+    """The engine's own id of it, once it was given something; empty: it knows nothing yet. Stored as `conversation`."""
     source: str = ""
     """The engine session that it begins as a copy of."""
     mode: str = ""
@@ -421,14 +421,14 @@ class JointSettings:
         """The mode that an engine is to be in: its own, or that of all; empty: as it begins."""
         return self.of(engine).mode or self._state.mode
 
-    def conversations(self) -> dict[str, str]:
+    def engine_sessions(self) -> dict[str, str]:
         """The engines' own ids of their sessions, as far as there are any."""
-        return {name: each.conversation for name, each in self._state.engines.items() if each.conversation}
+        return {name: each.session_id for name, each in self._state.engines.items() if each.session_id}
 
-    def forget_conversations(self) -> None:
+    def forget_engine_sessions(self) -> None:
         """The engines begin new sessions of their own."""
         for each in self._state.engines.values():
-            each.conversation = each.source = ""
+            each.session_id = each.source = ""
 
     # Storing.
 

@@ -94,14 +94,14 @@ class Git:
             "GIT_LITERAL_PATHSPECS": "1",
         }
 
-    async def run(self, *words: str, said: bytes = b"", limit: int = OUTPUT_LIMIT, fails: Sequence[int] = ()) -> bytes:
+    async def run(self, *words: str, stdin: bytes = b"", limit: int = OUTPUT_LIMIT, fails: Sequence[int] = ()) -> bytes:
         """Run git, and return what it writes. Cancelling this kills it.
 
         Raises:
             GitFailed: it is not there, or ended with a code that is neither 0 nor among `fails`.
             TooMuch: it wrote more than `limit` bytes.
         """
-        return await _run([*self._options, *words], self._directory, self._at, self._environment, said, limit, fails)
+        return await _run([*self._options, *words], self._directory, self._at, self._environment, stdin, limit, fails)
 
 
 async def user_excludes(directory: Path) -> str:
@@ -125,16 +125,16 @@ async def _run(
     directory: Path,
     at: str,
     environment: Mapping[str, str],
-    said: bytes,
+    stdin: bytes,
     limit: int,
     fails: Sequence[int],
 ) -> bytes:
     git = program("git")
     if git is None:
         raise GitFailed("git could not be started: it is not on the PATH")
-    heard, output, errors = (directory / name for name in ("antiphon-in", "antiphon-out", "antiphon-err"))
-    heard.write_bytes(said)
-    with heard.open("rb") as source, output.open("wb") as sink, errors.open("wb") as trouble:
+    stdin_file, output, errors = (directory / name for name in ("antiphon-in", "antiphon-out", "antiphon-err"))
+    stdin_file.write_bytes(stdin)
+    with stdin_file.open("rb") as source, output.open("wb") as sink, errors.open("wb") as trouble:
         try:
             streams = (source.fileno(), sink.fileno(), trouble.fileno())
             child = guard.start([git, *words], streams, env=environment, cwd=at)
@@ -375,12 +375,14 @@ class TreeSnapshot:
 
     async def _take(self, gone: list[bytes], here: list[bytes]) -> None:
         if gone:
-            await self._git.run("update-index", "-z", "--force-remove", "--stdin", said=b"\0".join(gone) + b"\0")
+            await self._git.run("update-index", "-z", "--force-remove", "--stdin", stdin=b"\0".join(gone) + b"\0")
         if here:
             # As if all were big: then all of them go into one file, and not each into one of its own.
             together = ("-c", "core.bigFileThreshold=1")
-            said = b"\0".join(here) + b"\0"
-            await self._git.run(*together, "update-index", "-z", "--add", "--remove", "--replace", "--stdin", said=said)
+            stdin = b"\0".join(here) + b"\0"
+            await self._git.run(
+                *together, "update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=stdin
+            )
 
 
 def _make(directory: Path, repository: Repository | None) -> None:

@@ -16,7 +16,7 @@ from antiphon.duet.session_list import list_sessions
 from antiphon.engines.cli_program import ask_version, find_cli, known_version
 from antiphon.errors import AcpError, Advice
 from antiphon.protocol import v1
-from antiphon.store.sessions import ConversationStore
+from antiphon.store.sessions import EngineSessionStore
 from antiphon.text import one_line, prose
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class EngineStatus(msgspec.Struct, frozen=True):
     name: str
     title: str
     version: str = ""
-    conversation: str = ""
+    session_id: str = ""
     """The id of the engine session, by which it can be opened in a terminal."""
     mode: str = ""
     model: str = ""
@@ -113,7 +113,7 @@ def status_text(state: JointStatus) -> str:
     used = f" ({state.nudges}{most} since your last prompt)" if state.nudge and state.nudges else ""
     rows += [("nudge", f"{_on(state.nudge)}{used}"), ("last prompt", _spent(state))]
     engines = [
-        (_cell(each.title), _cell(each.version), _code(each.conversation), _cell(each.mode), _cell(each.model))
+        (_cell(each.title), _cell(each.version), _code(each.session_id), _cell(each.mode), _cell(each.model))
         for each in state.engines
         if not each.problem
     ]
@@ -264,7 +264,7 @@ async def _engine(joint: "JointSession", name: str) -> EngineStatus:
         name,
         settings.titles[name],
         version,
-        settings.of(name).conversation,
+        settings.of(name).session_id,
         inner.mode if inner is not None else "",
         models.current_model_id if models is not None else "",
         problem,
@@ -281,7 +281,7 @@ async def _version(engine: "Engine", name: str) -> str:
 
 async def _sessions(joint: "JointSession") -> list[SessionLine]:
     outer, store, settings = joint.outer, joint.store, joint.settings
-    known = await ConversationStore(store.database).conversations()
+    known = await EngineSessionStore(store.database).engine_sessions()
     page = await list_sessions(v1.ListSessions(outer.cwd), settings.engines, store, known)
     return [
         SessionLine(

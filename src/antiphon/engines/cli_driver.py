@@ -122,8 +122,8 @@ class CliDriver(Generic[P]):
     async def _turn_over(self, pending: P) -> None:
         """Clean up after a turn, however it ended."""
 
-    def _sign_in_needed(self, said: str) -> RequestError:
-        """The error that asks the client to sign the user in. `said`: the message of the CLI."""
+    def _sign_in_needed(self, details: str) -> RequestError:
+        """The error that asks the client to sign the user in. `details`: the message of the CLI."""
         raise NotImplementedError
 
     # Prompts.

@@ -113,11 +113,11 @@ def run_login(cli: "Cli", command: "Sequence[str]", ways: "Mapping[str, Sequence
         ) from error
 
 
-def sign_in_error(title: str, methods: "Iterable[AgentAuth | TerminalAuth]", what: str, said: str) -> RequestError:
-    """The error that asks a client to sign the user in. `what` to do; `said`: the message of the CLI."""
-    details = f"{title} is not signed in{f' ({said})' if said else ''}: {what}"
+def sign_in_error(title: str, methods: "Iterable[AgentAuth | TerminalAuth]", what: str, details: str) -> RequestError:
+    """The error that asks a client to sign the user in. `what` to do; `details`: the message of the CLI."""
+    text = f"{title} is not signed in{f' ({details})' if details else ''}: {what}"
     return RequestError(
         Code.AUTH_REQUIRED,
         "Authentication required",
-        {"details": details, "authMethods": [method.id for method in methods]},
+        {"details": text, "authMethods": [method.id for method in methods]},
     )

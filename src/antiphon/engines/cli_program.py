@@ -99,9 +99,9 @@ def ask_version(found: FoundProgram) -> str:
     output = run_cli(found, "--version", cwd=home_directory())
     version = _VERSION.search(output.out)
     if output.status != 0 or version is None:
-        said = (output.err or output.out).strip().partition("\n")[0][:200] or f"it ended with {output.status}"
+        output_text = (output.err or output.out).strip().partition("\n")[0][:200] or f"it ended with {output.status}"
         raise CliMissing(
-            f"{found.cli.title} cannot be started: `{found.path} --version` printed: {said}",
+            f"{found.cli.title} cannot be started: `{found.path} --version` printed: {output_text}",
             f"install it again: {found.cli.install}; or name another one in {found.cli.variable}",
         )
     path = _versions(found.cli)

@@ -95,23 +95,23 @@ def opened(data: str, mime_type: str | None) -> Blob:
         raise BadBlob(str(error)) from error
     if not content:
         raise BadBlob("empty")
-    said, _, parameters = (mime_type or "").partition(";")
+    declared, _, parameters = (mime_type or "").partition(";")
     found = re.search(r"charset\s*=\s*\"?([\w.:-]+)", parameters, re.IGNORECASE)
     return Blob(
-        _real(said.strip().lower(), content),
+        _real(declared.strip().lower(), content),
         content,
         binascii.b2a_base64(content, newline=False).decode(),
         found[1] if found else "utf-8",
     )
 
 
-def _real(said: str, content: bytes) -> str:
+def _real(declared: str, content: bytes) -> str:
     for beginning, mime in _BEGINNINGS:
         if content.startswith(beginning):
             return mime
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "image/webp"
-    return "application/octet-stream" if said in _TRUSTED_BY_BYTES or said == "image/jpg" else said
+    return "application/octet-stream" if declared in _TRUSTED_BY_BYTES or declared == "image/jpg" else declared
 
 
 def text_of(blob: Blob) -> str | None:
@@ -421,7 +421,7 @@ class _Pieces:
 
     def link(self, block: v1.ResourceLink, text: str | None) -> None:
         mention = _mention(block.uri, link_target(block.uri, self._cwd), block.title or block.name)
-        if text is not None and self._has_room(text):
+        if text is not None and self._fits(text):
             self.mention(mention)
             self._context.append(ContextPiece(text))
             return
@@ -458,7 +458,7 @@ class _Pieces:
             self._name(uri, what, [*facts, "which the model cannot be shown"])
 
     def _text(self, text: str, uri: str, what: str, facts: list[str]) -> None:
-        if not self._has_room(text):
+        if not self._fits(text):
             size = size_in_words(len(text.encode(errors="replace")))
             self._name(uri, what, [f"{size} of text: too long to be put here"])
             return
@@ -488,7 +488,7 @@ class _Pieces:
         else:
             self.mention(f"[{what}: {known}]" if known else f"[{what}]")
 
-    def _has_room(self, text: str) -> bool:
+    def _fits(self, text: str) -> bool:
         if len(text) > self._left:
             return False
         self._left -= len(text)

@@ -59,8 +59,8 @@ def _cut(line: str, longest: int, *, more: bool) -> str:
 def title(verb: str, what: str | None, *more: str) -> str:
     """Return a title like `Read src/a.py (from line 3)`, in which a long middle part leaves room for the end."""
     tail = "".join(f" {word}" for word in more if word)
-    room = max(LONGEST_TITLE - len(verb) - len(tail) - 1, 40)
-    return one_line(f"{verb} {one_line(what, room)}{tail}" if what else f"{verb}{tail}")
+    space = max(LONGEST_TITLE - len(verb) - len(tail) - 1, 40)
+    return one_line(f"{verb} {one_line(what, space)}{tail}" if what else f"{verb}{tail}")
 
 
 def as_object(raw: object, name: str = "output") -> object:

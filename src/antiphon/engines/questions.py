@@ -50,7 +50,7 @@ __all__ = [
     "ask_on_server_page",
     "call_with",
     "form_of",
-    "is_withdrawn",
+    "is_task_cancelled",
     "text_item",
     "why_not_asked",
 ]
@@ -76,7 +76,7 @@ class RefusedByPolicy(AcpError):
 
 
 async def ask_choice(
-    stage: UserQuestions, call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
+    user: UserQuestions, call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
 ) -> v1.PermissionOption | None:
     """Ask the user to choose an option; None if the answer is not one of them. `question`: not about permission, so only the user may answer.
 
@@ -84,8 +84,8 @@ async def ask_choice(
         QuestionCancelled: there will be no answer.
         RefusedByPolicy: the user was not asked.
     """
-    asked = v1.RequestPermission(stage.session.id, call, list(options), meta=QUESTION if question else None)
-    answer = await stage.request(m.REQUEST_PERMISSION, asked)
+    asked = v1.RequestPermission(user.session.id, call, list(options), meta=QUESTION if question else None)
+    answer = await user.request(m.REQUEST_PERMISSION, asked)
     if isinstance(answer.outcome, v1.Cancelled):
         raise QuestionCancelled("the question was cancelled")
     permission = Permission(answer.outcome, options)
@@ -95,7 +95,7 @@ async def ask_choice(
 
 
 async def ask_choice_alone(
-    stage: UserQuestions, call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
+    user: UserQuestions, call: v1.ToolCallPatch, options: Sequence[v1.PermissionOption], *, question: bool = False
 ) -> v1.PermissionOption | None:
     """Ask the user to choose, about a tool call that the client does not know: it begins and ends with the question.
 
@@ -105,28 +105,28 @@ async def ask_choice_alone(
     """
     id = call.tool_call_id
     named = {name: value for name in ("kind", "name", "content", "locations") if (value := getattr(call, name))}
-    await stage.update(v1.ToolCall(id, call.title or "A question", raw_input=call.raw_input, **named))
+    await user.update(v1.ToolCall(id, call.title or "A question", raw_input=call.raw_input, **named))
     chosen = None
     try:
-        chosen = await ask_choice(stage, call, options, question=question)
+        chosen = await ask_choice(user, call, options, question=question)
     finally:
         allowed = chosen is not None and chosen.kind in (_Kind.ALLOW_ONCE, _Kind.ALLOW_ALWAYS)
         status = v1.ToolStatus.COMPLETED if allowed else v1.ToolStatus.FAILED
         with suppress(AcpError):  # the error that kept us from the answer is raised already
-            await stage.session.update(v1.ToolCallUpdate(id, status=status))
+            await user.session.update(v1.ToolCallUpdate(id, status=status))
     return chosen
 
 
-async def ask_for_text(stage: UserQuestions, message: str, title: str, about: str) -> str | None:
+async def ask_for_text(user: UserQuestions, message: str, title: str, about: str) -> str | None:
     """Ask the user for a text, by a form with one field; None if it is empty, or the form failed."""
     try:
-        answers = await stage.ask(
+        answers = await user.ask(
             message, v1.Form(properties={_FIELD_TEXT: v1.StringProperty(title=title)}), about=about
         )
     except AcpError:  # the decision has been made already; only its text is missing
         return None
-    said = (answers or {}).get(_FIELD_TEXT)
-    return said.strip() or None if isinstance(said, str) else None
+    text = (answers or {}).get(_FIELD_TEXT)
+    return text.strip() or None if isinstance(text, str) else None
 
 
 def text_item(markdown: str) -> v1.ContentItem:
@@ -139,21 +139,21 @@ def call_with(call: v1.ToolCallPatch, **changes: object) -> v1.ToolCallPatch:
     return msgspec.structs.replace(call, **changes)
 
 
-def as_note(said: str | None) -> str:
+def as_note(text: str | None) -> str:
     """Return a CLI's own text about a question as it can be shown."""
-    return prose(said or "").strip()[:MAX_NOTE]
+    return prose(text or "").strip()[:MAX_NOTE]
 
 
-def is_withdrawn() -> bool:
-    """Whether a cancellation is meant for the task that asks, and not only for its request: the CLI withdrew the question."""
+def is_task_cancelled() -> bool:
+    """Whether a cancellation is meant for the task that asks, and not only for its request: the CLI cancelled the question."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
 
 
 def why_not_asked(error: AcpError) -> str:
     """Return in a few words why the user could not be asked."""
-    said = error.reason if isinstance(error, ResponseError) else str(error).partition("\n")[0]
-    return said or "no reason was given"
+    text = error.reason if isinstance(error, ResponseError) else str(error).partition("\n")[0]
+    return text or "no reason was given"
 
 
 # Forms and pages of MCP servers.
@@ -163,13 +163,13 @@ CANCEL: Final = {"action": "cancel"}
 _PAGES: Final = ("https://", "http://")
 
 
-async def ask_by_server_form(stage: UserQuestions, message: str, schema: JsonObject | None) -> JsonObject:
+async def ask_by_server_form(user: UserQuestions, message: str, schema: JsonObject | None) -> JsonObject:
     """Ask the user to fill in the form of an MCP server, and return the result for the server."""
     form = form_of(schema)
-    if form is None or not stage.session.client.shows_forms:
+    if form is None or not user.session.client.shows_forms:
         return dict(DECLINE)
-    asked = v1.FormElicitation(message=message, requested_schema=form, session_id=stage.session.id)
-    match await stage.request(m.CREATE_ELICITATION, asked):
+    asked = v1.FormElicitation(message=message, requested_schema=form, session_id=user.session.id)
+    match await user.request(m.CREATE_ELICITATION, asked):
         case v1.Accepted(content=content) if not list(misfits(content or {}, form)):
             return {"action": "accept", "content": content or {}}
         case v1.Accepted() | v1.Declined():
@@ -179,14 +179,14 @@ async def ask_by_server_form(stage: UserQuestions, message: str, schema: JsonObj
 
 
 async def ask_on_server_page(
-    stage: UserQuestions, message: str, url: str | None
+    user: UserQuestions, message: str, url: str | None
 ) -> "tuple[JsonObject, PageVisit | None]":
     """Ask the user to open the page of an MCP server. When the server reports that they are done there, complete the visit."""
-    if not stage.session.client.opens_pages:
+    if not user.session.client.opens_pages:
         return dict(DECLINE), None
     if url is None or not url.lower().startswith(_PAGES):  # a server may not have the user run something
         return dict(DECLINE), None
-    visit = await stage.visit(message, url)
+    visit = await user.visit(message, url)
     return ({"action": "accept"}, visit) if visit else (dict(DECLINE), None)
 
 
@@ -257,16 +257,16 @@ class Unanswered(enum.Enum):
 
 
 async def ask_by_form(
-    stage: UserQuestions, questions: Sequence[UserQuestion], who: str, about: str | None
+    user: UserQuestions, questions: Sequence[UserQuestion], asker: str, about: str | None
 ) -> list[UserAnswer] | Unanswered:
     """Ask all questions by one form; return one answer for each. `about` is the id of a tool call that the client knows."""
     asked = v1.FormElicitation(
-        message=questions[0].text if len(questions) == 1 else f"{who} has {len(questions)} questions.",
+        message=questions[0].text if len(questions) == 1 else f"{asker} has {len(questions)} questions.",
         requested_schema=v1.Form(properties=dict(_fields(questions))),
-        session_id=stage.session.id,
+        session_id=user.session.id,
         tool_call_id=about,
     )
-    match await stage.request(m.CREATE_ELICITATION, asked):
+    match await user.request(m.CREATE_ELICITATION, asked):
         case v1.Accepted(content=content):
             return list(_filled_in(questions, content or {}))
         case v1.Declined():
@@ -328,34 +328,34 @@ def _texts(value: v1.ContentValue | None) -> list[str]:
 
 
 async def ask_in_turn(
-    stage: UserQuestions, questions: Sequence[UserQuestion], call: v1.ToolCallPatch
+    user: UserQuestions, questions: Sequence[UserQuestion], call: v1.ToolCallPatch
 ) -> list[UserAnswer] | Unanswered:
     """Ask one question after the other; return one answer for each. Those without choices stay unanswered."""
     answers = list[UserAnswer]()
     for each in questions:
-        labels = await (_several(each, stage, call) if each.several else _one(each, stage, call))
+        labels = await (_several(each, user, call) if each.several else _one(each, user, call))
         answers.append(UserAnswer(labels))
     if isinstance(call.title, str):  # clients may have taken the questions for the title of the call
-        await stage.update(v1.ToolCallUpdate(call.tool_call_id, title=call.title))
+        await user.update(v1.ToolCallUpdate(call.tool_call_id, title=call.title))
     return answers if any(answer.picked for answer in answers) else Unanswered.DECLINED
 
 
-async def _one(question: UserQuestion, stage: UserQuestions, call: v1.ToolCallPatch) -> list[str]:
+async def _one(question: UserQuestion, user: UserQuestions, call: v1.ToolCallPatch) -> list[str]:
     ids = _ids(question.choices)
     if not ids:
         return []
     options = [v1.PermissionOption(id, sentence(choice.label), _Kind.ALLOW_ONCE) for id, choice in ids.items()]
-    chosen = await _pick(question, question.choices, stage, call, [*options, _NONE])
+    chosen = await _pick(question, question.choices, user, call, [*options, _NONE])
     return [ids[chosen].label] if chosen in ids else []
 
 
-async def _several(question: UserQuestion, stage: UserQuestions, call: v1.ToolCallPatch) -> list[str]:
+async def _several(question: UserQuestion, user: UserQuestions, call: v1.ToolCallPatch) -> list[str]:
     """Ask again and again, until the user is done. The option for none of these drops what was chosen."""
     left, labels = _ids(question.choices), list[str]()
     while left:
         options = [v1.PermissionOption(id, sentence(choice.label), _Kind.ALLOW_ONCE) for id, choice in left.items()]
         chosen = await _pick(
-            question, left.values(), stage, call, [*options, *([_DONE] if labels else []), _NONE], labels
+            question, left.values(), user, call, [*options, *([_DONE] if labels else []), _NONE], labels
         )
         if chosen == _DONE.option_id:
             break
@@ -372,7 +372,7 @@ def _ids(choices: Iterable[AnswerChoice]) -> dict[str, AnswerChoice]:
 async def _pick(
     question: UserQuestion,
     choices: Iterable[AnswerChoice],
-    stage: UserQuestions,
+    user: UserQuestions,
     call: v1.ToolCallPatch,
     options: Sequence[v1.PermissionOption],
     labels: Sequence[str] = (),
@@ -383,7 +383,7 @@ async def _pick(
     elif question.several:
         parts.append("You can choose several, one after the other.")
     asked = call_with(call, title=sentence(question.text), content=[text_item(prose("\n\n".join(parts)))])
-    chosen = await ask_choice(stage, asked, options, question=True)
+    chosen = await ask_choice(user, asked, options, question=True)
     return _NONE.option_id if chosen is None else chosen.option_id
 
 
@@ -415,12 +415,12 @@ class QuestionTasks:
         if self._open.get(key) is task:  # the CLI may have asked again by the same key
             del self._open[key]
 
-    def withdraw(self, key: Hashable) -> None:
+    def cancel(self, key: Hashable) -> None:
         """Cancel a question that the CLI needs no answer to any more; the client need not ask it either."""
         if (asking := self._open.get(key)) is not None:
             asking.cancel()
 
-    def withdraw_all(self, which: Callable[[Hashable], bool] = lambda _: True) -> None:
+    def cancel_all(self, which: Callable[[Hashable], bool] = lambda _: True) -> None:
         """Cancel all questions, or those with such a key."""
         for key, asking in list(self._open.items()):
             if which(key):
@@ -473,18 +473,18 @@ class CliQuestions(Generic[Q]):
         for each in events:
             await self._updates.send(each)
 
-    def withdraw(self, process: "CliProcess[Any]", id: Hashable) -> None:
+    def cancel(self, process: "CliProcess[Any]", id: Hashable) -> None:
         """Cancel a question that the CLI needs no answer to any more."""
-        self._open.withdraw((process.pid, id))
+        self._open.cancel((process.pid, id))
 
-    def withdraw_all(self, process: "CliProcess[Any] | None" = None) -> None:
+    def cancel_all(self, process: "CliProcess[Any] | None" = None) -> None:
         """Cancel all questions, or those of one process."""
         if process is None:
-            self._open.withdraw_all()
+            self._open.cancel_all()
         else:
-            self._open.withdraw_all(lambda key: isinstance(key, tuple) and key[0] == process.pid)
+            self._open.cancel_all(lambda key: isinstance(key, tuple) and key[0] == process.pid)
 
     def close(self) -> None:
         """Cancel all questions: the session is closed."""
-        self._open.withdraw_all()
+        self._open.cancel_all()
         end_turn(self._user)

@@ -16,7 +16,7 @@ from antiphon.protocol import v1
 from antiphon.store.database import Database
 from antiphon.store.locks import Holder  # noqa: TC001 - msgspec reads the annotation
 from antiphon.store.schema import open_database
-from antiphon.store.sessions import ConversationStore, SearchStore, SessionRow, SessionStore
+from antiphon.store.sessions import EngineSessionStore, SearchStore, SessionRow, SessionStore
 from antiphon.text import one_line, prose
 from antiphon.transcript.transcript import CallEntry, Message
 
@@ -125,7 +125,7 @@ async def open_stored() -> AsyncIterator[StoredSessions]:
             return
         rows = [row async for row in _rows(SessionStore(database))]
         engines: dict[str, tuple[str, ...]] = {}
-        for (engine, _), id in sorted((await ConversationStore(database).conversations()).items()):
+        for (engine, _), id in sorted((await EngineSessionStore(database).engine_sessions()).items()):
             engines[id] = (*engines.get(id, ()), engine)
         yield StoredSessions(database, rows, engines)
     finally:

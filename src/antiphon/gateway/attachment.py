@@ -201,7 +201,7 @@ class SessionAttachment:
             pass
         else:
             if event.kind == ANSWER:
-                self.client.withdraw(event.header.request)
+                self.client.cancel_request(event.header.request)
             if self.client.numbers:
                 self._notify(number, event)
 

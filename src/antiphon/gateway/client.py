@@ -177,7 +177,7 @@ class RemoteClient:
         self.put(frame, pending.session.id)
         return True
 
-    def withdraw(self, request: str) -> None:
+    def cancel_request(self, request: str) -> None:
         """Cancel a request that another client has answered, or that is over."""
         for id, pending in self._asked.items():
             if pending.id == request:
@@ -209,7 +209,7 @@ class RemoteClient:
                     self._response(message, line)
                 case Noise():
                     self.put(error_frame(None, ErrorObject(Code.PARSE_ERROR, "Parse error", "not JSON")))
-                case Malformed(tellable=True):
+                case Malformed(answerable=True):
                     self.put(error_frame(message.id, message.error), None, message.id)
                 case _:
                     pass

@@ -183,13 +183,13 @@ class Hub:
         session.begin(row, lease, last)
 
     async def _copy(self, source: str, lease: Lease) -> int:
-        """Copy what was said in a session: its updates and messages."""
+        """Copy the updates and messages of a session."""
         after = last = 0
         while page := await self.journal.read(source, after, PAGE):
             after = page[-1].number
-            said = [entry.data for entry in page if not entry.data[:1].isalpha() or entry.data[:1] == PROMPT]
-            if said:
-                last = await self.journal.append(lease, said)
+            copied = [entry.data for entry in page if not entry.data[:1].isalpha() or entry.data[:1] == PROMPT]
+            if copied:
+                last = await self.journal.append(lease, copied)
         return last
 
     async def open_stored(self, agent: AgentProcess, session_id: str) -> HubSession | None:

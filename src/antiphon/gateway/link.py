@@ -218,7 +218,7 @@ class AgentLink:
         if isinstance(message.id, UnsetType):
             return
         if message.asks:
-            if message.tellable:
+            if message.answerable:
                 self.send(error_frame(message.id, message.error))
         elif type(message.id) is int and (then := self._open.pop(message.id, None)) is not None:
             then(Response(message.id, error=message.error), b"")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AGENT_PROCESS_LIFE", "AgentProcess", "AgentProcessEvent", "AgentProcessState"]
 
-PATIENCE: Final = 5.0
+RESTART_WAIT: Final = 5.0
 """Seconds that a request waits for an agent that is to be started again. Beyond them it is refused, and says when to come back."""
 
 _log = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ class AgentProcess:
         if self._state is AgentProcessState.CLOSED:
             raise RequestError(Code.INTERNAL_ERROR, "the gateway is shutting down", hint="connect again in a minute")
         wait = self._not_before - self._now()
-        if wait > PATIENCE and self._starting is None:
+        if wait > RESTART_WAIT and self._starting is None:
             raise RequestError(
                 Code.INTERNAL_ERROR,
                 f"agent `{self.name}` has crashed {self._failures} times",

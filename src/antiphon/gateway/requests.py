@@ -3,7 +3,7 @@
 Rules:
 
 1. The policy of the gateway decides first. What it leaves open waits for people: it is stored, and every attached client that may answer is
-   asked, also one that comes later. The first answer wins; the others see the request withdrawn.
+   asked, also one that comes later. The first answer wins; for the others the request is cancelled.
 2. An answer is stored before the agent gets it.
 3. A client that refuses the request, or leaves, answers nothing: the request goes on waiting.
 4. When the turn is cancelled or the agent ends, what waits is over, and its clients see that.

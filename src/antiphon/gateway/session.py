@@ -85,7 +85,7 @@ class HubSession:
 
     @property
     def is_lost_by_parking(self) -> bool:
-        """Whether the agent has nothing to open it again from, because nothing was said in it yet."""
+        """Whether the agent has nothing to open it again from, because it has had no prompt yet."""
         return self.opened_in == self.agent.generation and not self.row.updated
 
     # Opening.
@@ -265,7 +265,7 @@ class HubSession:
         self.requests.agent_lost()
 
     def mark_used(self) -> None:
-        """Remember that something was said in it: its agent can open it again."""
+        """Remember that it had a prompt: its agent can open it again."""
         self.row = msgspec.structs.replace(self.row, updated=time.time(), state=self.settings.stored())
         self.save()
 

@@ -179,7 +179,7 @@ class HubTurns:
         return False
 
     def interrupt(self, why: str) -> None:
-        """End the running turn and the prompts that wait. The agent is told to stop."""
+        """End the running turn and the prompts that wait. The agent gets a cancellation."""
         for waiting in (*self._queue,):
             self._queue.remove(waiting)
             error = ErrorObject(Code.REQUEST_CANCELLED, f"Not sent: {why}")

@@ -27,7 +27,7 @@ from antiphon.store.locks import Holder, LiveElsewhere
 __all__ = ["EVENTS", "RunJournal"]
 
 RUN_BYTES: Final = 256 * 1024
-"""Size from which a run is not extended: whoever reads a page has to read whole runs."""
+"""Size from which a run is not extended: a reader of a page has to read whole runs."""
 
 COMMIT_BYTES: Final = 8 * 1024 * 1024
 """Bytes that share a commit. The wait for the disk is a small part of it by then, and the next append waits for all of it."""

@@ -200,7 +200,7 @@ _QUIET: Final = frozenset({
 _FED: Final = _QUIET - {"", "add", "branch", "commit", "push", "tag"} | {"apply", "check-attr", "hash-object"}
 """Subcommands that start no editor and put no questions."""
 
-_SAYS: Final = re.compile(r"-[A-Za-z]*[mF]|--(?:message|file)(?:=|\Z)")
+_HAS_MESSAGE: Final = re.compile(r"-[A-Za-z]*[mF]|--(?:message|file)(?:=|\Z)")
 _ASKS: Final = re.compile(r"-[A-Za-z]*[ceipt]|--(?:edit|interactive|patch|reedit-message|template)")
 
 _STRATEGIES: Final = frozenset({"octopus", "ort", "ours", "recursive", "resolve", "subtree"})
@@ -248,7 +248,7 @@ def git_reads_data(words: Words) -> bool:
     if name not in ("commit", "tag"):
         return name in _FED
     options = [word for word in words[1:] if word is not None and word.startswith("-")]
-    has_message = any(_SAYS.match(word) for word in options)
+    has_message = any(_HAS_MESSAGE.match(word) for word in options)
     return has_message and None not in words and not any(_ASKS.match(word) for word in options)
 
 

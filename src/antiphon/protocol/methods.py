@@ -116,13 +116,13 @@ def _read_forgivingly(
             return Reading(strict.decode(raw))
         except msgspec.ValidationError as error:
             raise msgspec.ValidationError(
-                f"{error} (and with more than {MAX_VALUES} values it is not mended)"
+                f"{error} (and with more than {MAX_VALUES} values it is not repaired)"
             ) from None
-    mended, rules, reply = dialects.repair(method, half, raw)
+    repaired, rules, reply = dialects.repair(method, half, raw)
     try:
-        return Reading(strict.decode(mended), rules, reply)
+        return Reading(strict.decode(repaired), rules, reply)
     except BAD_INPUT:
-        value, notes = salvage_with_notes(mended, strict.type)
+        value, notes = salvage_with_notes(repaired, strict.type)
         return Reading(value, (*rules, *notes), reply)
 
 

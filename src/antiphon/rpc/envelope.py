@@ -89,14 +89,14 @@ def _short(raw: Raw) -> str:
 class Malformed(_Part, frozen=True):
     """A frame that means to be protocol and is not.
 
-    `id` is that of the request or response that it was meant to be, where that is known. `tellable`: an error may be sent back; false for what
+    `id` is that of the request or response that it was meant to be, where that is known. `answerable`: an error may be sent back; false for what
     is certainly a notification or a response, which has no response.
     """
 
     error: ErrorObject
     id: RequestId | UnsetType
     raw: bytes
-    tellable: bool = True
+    answerable: bool = True
 
     @property
     def asks(self) -> bool:
@@ -163,8 +163,8 @@ def _message(envelope: _Envelope, frame: Line) -> Message:
     if isinstance(id, float):
         id = WrittenNumber(id, bytes(msgspec.json.decode(frame, type=dict[str, Raw])["id"]))
     if envelope.jsonrpc is not UNSET and envelope.jsonrpc != "2.0":
-        tellable = method is UNSET or id is not UNSET
-        return _malformed('`jsonrpc` must be "2.0"', id, frame, tellable=tellable)
+        answerable = method is UNSET or id is not UNSET
+        return _malformed('`jsonrpc` must be "2.0"', id, frame, answerable=answerable)
     if isinstance(id, str) and len(id) > MAX_ID:
         return _malformed(f"the id is longer than {MAX_ID} characters", UNSET, frame)
     if isinstance(method, str):
@@ -216,9 +216,9 @@ def _not_an_envelope(frame: bytes, error: Exception) -> Message:
         return _malformed("nested too deeply", _find_id(text), frame, Code.PARSE_ERROR)
     if isinstance(error, msgspec.ValidationError):
         return _wrong_shape(text, frame, error)
-    mended = mend_surrogates(frame) if b"\\u" in frame else None
-    if mended is not None:
-        message = decode(mended)
+    repaired = replace_surrogates(frame) if b"\\u" in frame else None
+    if repaired is not None:
+        message = decode(repaired)
         if isinstance(message, Request):
             return _malformed("text with half of a surrogate pair", message.id, frame, Code.PARSE_ERROR)
         return message  # there is no response to a notification or a response: better with � than lost
@@ -246,16 +246,16 @@ def _wrong_shape(text: bytes, frame: bytes, error: Exception) -> Message:
 
 
 def _malformed(
-    reason: str, id: RequestId | UnsetType, frame: Line, code: int = Code.INVALID_REQUEST, *, tellable: bool = True
+    reason: str, id: RequestId | UnsetType, frame: Line, code: int = Code.INVALID_REQUEST, *, answerable: bool = True
 ) -> Malformed:
     title = "Parse error" if code == Code.PARSE_ERROR else "Invalid request"
-    return Malformed(ErrorObject(code, title, reason), id, bytes(frame), tellable)
+    return Malformed(ErrorObject(code, title, reason), id, bytes(frame), answerable)
 
 
 def _overlong(frame: Overlong) -> Malformed:
     reason = f"a message of {frame.size} bytes is over the limit of {frame.limit}"
     id, asks = _find_id(frame.head, frame.tail), _names_a_method(frame.head, frame.tail)
-    return _malformed(reason, id, frame.head, tellable=asks and not isinstance(id, UnsetType))
+    return _malformed(reason, id, frame.head, answerable=asks and not isinstance(id, UnsetType))
 
 
 # The id of a message that cannot be decoded. Only its outermost fields count. An `"id"` deeper inside belongs to something else,
@@ -293,15 +293,15 @@ def _names_a_method(head: bytes, tail: bytes | None = None) -> bool:
 _SURROGATES = re.compile(rb"(?i)((?:\\\\)+)|\\u(d[89ab][0-9a-f]{2})(?:\\u(d[c-f][0-9a-f]{2}))?|\\u(d[c-f][0-9a-f]{2})")
 
 
-def mend_surrogates(frame: bytes) -> bytes | None:
+def replace_surrogates(frame: bytes) -> bytes | None:
     """Replace halves of surrogate pairs by U+FFFD, as programs that cut UTF-16 text in two send them. None: the text has no such half."""
 
-    def mend(found: re.Match[bytes]) -> bytes:
+    def replacement(found: re.Match[bytes]) -> bytes:
         _, high, low, lone = found.groups()
         return b"\\ufffd" if lone or (high and not low) else found[0]
 
-    mended = _SURROGATES.sub(mend, frame)
-    return mended if mended != frame else None
+    repaired = _SURROGATES.sub(replacement, frame)
+    return repaired if repaired != frame else None
 
 
 def _id(id: RequestId) -> bytes:

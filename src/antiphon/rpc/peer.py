@@ -1,7 +1,7 @@
 """The requests that are open in both directions. Fed with frames, it returns events; it does no I/O and keeps no time.
 
-The events have the names of what happened: `Asked` (a request of the peer), `Told` (a notification), `Answered` and `Refused` (a response to
-a request of ours), `Withdrawn` (the peer cancelled a request), `Stray`, `Rejected`.
+The events: `RequestReceived`, `NotificationReceived`, `ResultReceived` and `ErrorReceived` (a response to a request of ours),
+`RequestCancelled` (by the peer), `Stray` (a response that nothing waits for), `Rejected` (input that breaks the rules).
 
 Rule 1: every request of the peer gets exactly one response of ours; a second one is a mistake of ours and raises.
 Rule 2: a response that is not waited for (unknown, late, sent twice) is an event, never an error.
@@ -32,14 +32,25 @@ from antiphon.rpc.envelope import (
 )
 
 __all__ = [
-    "CANCEL_REQUEST", "FIRST_ID", "Answered", "Asked", "Event", "Noise", "Peer", "Refused", "Rejected", "Stray", "Told", "Withdrawn",
+    "CANCEL_REQUEST",
+    "FIRST_ID",
+    "ErrorReceived",
+    "Event",
+    "Noise",
+    "NotificationReceived",
+    "Peer",
+    "Rejected",
+    "RequestCancelled",
+    "RequestReceived",
+    "ResultReceived",
+    "Stray",
     "id_key",
 ]  # fmt: skip
 
 CANCEL_REQUEST = "$/cancel_request"
 FIRST_ID = 1
 
-MAX_WITHDRAWN = 1000
+MAX_CANCELLED = 1000
 """Cancelled requests whose late responses we still expect. A peer may never send them; a later one is then just a stray."""
 CANCELLED = ErrorObject(Code.REQUEST_CANCELLED, "Request cancelled")
 
@@ -48,33 +59,33 @@ class _Event(msgspec.Struct, frozen=True, gc=False):
     pass
 
 
-class Asked(_Event, frozen=True):
+class RequestReceived(_Event, frozen=True):
     """A request of the peer: respond to it once."""
 
     request: Request
 
 
-class Told(_Event, frozen=True):
+class NotificationReceived(_Event, frozen=True):
     """A notification of the peer."""
 
     notification: Notification
 
 
-class Answered(_Event, frozen=True):
+class ResultReceived(_Event, frozen=True):
     """A request of ours has its result."""
 
     id: RequestId
     result: Raw
 
 
-class Refused(_Event, frozen=True):
+class ErrorReceived(_Event, frozen=True):
     """A request of ours got an error."""
 
     id: RequestId
     error: ErrorObject
 
 
-class Withdrawn(_Event, frozen=True):
+class RequestCancelled(_Event, frozen=True):
     """The peer cancelled an open request: stop, and respond with -32800 or what there is."""
 
     id: RequestId
@@ -95,7 +106,16 @@ class Rejected(_Event, frozen=True):
     reply: bytes | None
 
 
-Event = Asked | Told | Answered | Refused | Withdrawn | Stray | Rejected | Noise
+Event = (
+    RequestReceived
+    | NotificationReceived
+    | ResultReceived
+    | ErrorReceived
+    | RequestCancelled
+    | Stray
+    | Rejected
+    | Noise
+)
 Encode = Callable[[object, bytearray, int], None]
 _encode_into: Encode = msgspec.json.Encoder().encode_into
 
@@ -112,11 +132,11 @@ class Peer:
         self._encode_into = encode_into
         self._last_id = FIRST_ID - 1
         self._asked: dict[object, bool] = {}  # our open requests → cancelled?
-        self._withdrawn: deque[int] = deque()
+        self._cancelled: deque[int] = deque()
         self._open: set[object] = set()  # open requests of the peer
 
     @property
-    def open_questions(self) -> int:
+    def open_requests(self) -> int:
         """How many requests of the peer wait for our response."""
         return len(self._open)
 
@@ -127,51 +147,55 @@ class Peer:
         message = decode(frame)
         match message:
             case Request():
-                return self._asked_by_them(message)
+                return self._receive_request(message)
             case Response():
-                return self._answered_by_them(message)
+                return self._receive_response(message)
             case Notification():
-                return self._withdrawn_by_them(message) if message.method == CANCEL_REQUEST else Told(message)
+                return (
+                    self._receive_cancellation(message)
+                    if message.method == CANCEL_REQUEST
+                    else NotificationReceived(message)
+                )
             case Noise():
                 return message if self._tolerant else _reject_noise(message)
             case Malformed():
                 return self._malformed(message)
 
-    def _asked_by_them(self, request: Request) -> Event:
+    def _receive_request(self, request: Request) -> Event:
         key = id_key(request.id)
         if key in self._open:
             # A response under this id would end the first request, so nothing is sent; it keeps its response.
             error = ErrorObject(Code.INVALID_REQUEST, "Invalid request", f"id {request.id!r} is already in use")
-            return Rejected(Malformed(error, request.id, bytes(request.params), tellable=False), None)
+            return Rejected(Malformed(error, request.id, bytes(request.params), answerable=False), None)
         self._open.add(key)
-        return Asked(request)
+        return RequestReceived(request)
 
-    def _withdrawn_by_them(self, notification: Notification) -> Event:
+    def _receive_cancellation(self, notification: Notification) -> Event:
         try:
             fields = msgspec.json.decode(notification.params, type=dict[str, Raw])
             id = msgspec.json.decode(fields["requestId"], type=int | float | str | None)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
-            return Told(notification)
-        return Withdrawn(id) if id_key(id) in self._open else Stray(id, late=True)
+            return NotificationReceived(notification)
+        return RequestCancelled(id) if id_key(id) in self._open else Stray(id, late=True)
 
-    def _answered_by_them(self, response: Response) -> Event:
-        withdrawn = self._asked.pop(id_key(response.id), None)
-        if withdrawn is None or withdrawn:
-            return Stray(response.id, late=bool(withdrawn), error=response.error)
+    def _receive_response(self, response: Response) -> Event:
+        cancelled = self._asked.pop(id_key(response.id), None)
+        if cancelled is None or cancelled:
+            return Stray(response.id, late=bool(cancelled), error=response.error)
         if response.error is not None:
-            return Refused(response.id, response.error)
-        return Answered(response.id, Raw(b"null") if response.result is None else response.result)
+            return ErrorReceived(response.id, response.error)
+        return ResultReceived(response.id, Raw(b"null") if response.result is None else response.result)
 
     def _malformed(self, message: Malformed) -> Event:
         if not isinstance(message.id, UnsetType) and id_key(message.id) in self._asked and not message.asks:
             # A response to us that cannot be read still ends the wait.
-            withdrawn = self._asked.pop(id_key(message.id))
-            return Stray(message.id, late=True) if withdrawn else Refused(message.id, message.error)
-        return Rejected(message, error_frame(message.id, message.error) if message.tellable else None)
+            cancelled = self._asked.pop(id_key(message.id))
+            return Stray(message.id, late=True) if cancelled else ErrorReceived(message.id, message.error)
+        return Rejected(message, error_frame(message.id, message.error) if message.answerable else None)
 
     # What we send. Each returns the frame to send, without the line end.
 
-    def ask(self, method: str, params: object) -> tuple[int, bytearray]:
+    def new_request(self, method: str, params: object) -> tuple[int, bytearray]:
         """A new request: its id and its frame."""
         id = self._last_id + 1
         frame = self._frame(head_of_request(id, method), params)
@@ -179,7 +203,7 @@ class Peer:
         self._asked[id] = False
         return id, frame
 
-    def tell(self, method: str, params: object) -> bytearray:
+    def notify(self, method: str, params: object) -> bytearray:
         """Return the frame of a notification."""
         return self._frame(head_of_notification(method), params)
 
@@ -203,19 +227,19 @@ class Peer:
         self._close(id)
         return frame
 
-    def withdraw(self, id: int) -> bytearray | None:
+    def cancel(self, id: int) -> bytearray | None:
         """Cancel a request of ours: the frame that does it, or None if the response is here already."""
         if self._asked.get(id, True):
             return None
         self._asked[id] = True
-        self._withdrawn.append(id)
-        if len(self._withdrawn) > MAX_WITHDRAWN:
-            self._asked.pop(self._withdrawn.popleft(), None)
-        return self.tell(CANCEL_REQUEST, {"requestId": id})
+        self._cancelled.append(id)
+        if len(self._cancelled) > MAX_CANCELLED:
+            self._asked.pop(self._cancelled.popleft(), None)
+        return self.notify(CANCEL_REQUEST, {"requestId": id})
 
     def forget(self) -> list[object]:
         """The connection is closed: the ids of our requests that will get no response."""
-        waiting = [id for id, withdrawn in self._asked.items() if not withdrawn]
+        waiting = [id for id, cancelled in self._asked.items() if not cancelled]
         self._asked.clear()
         self._open.clear()
         return waiting

@@ -63,9 +63,9 @@ def stamp(moment: datetime) -> str:
 
 BUSY_TIMEOUT: Final = 0.02
 """Seconds that SQLite itself waits for a lock. Short, because its pauses grow to 100 ms and a process that sleeps long is overtaken by
-others; we ask again until `LOCK_PATIENCE` is used up."""
+others; we ask again until `LOCK_TIMEOUT` is used up."""
 
-LOCK_PATIENCE: Final = 30.0
+LOCK_TIMEOUT: Final = 30.0
 """Seconds until a locked file is an error. A commit takes milliseconds, so by then another process is stopped or stuck."""
 
 WAL_KEPT: Final = 64 * 1024 * 1024
@@ -174,7 +174,7 @@ def open_file(path: Path, migrations: Sequence[Migration], lock: DirectoryLock |
             _share(connection, path.parent)
         # TRUNCATE: the emptied journal is synced, so a commit survives a power cut; with DELETE the directory would have to be, too.
         mode = "TRUNCATE" if lock is None else "WAL"
-        _patiently(connection, f"PRAGMA journal_mode = {mode}")
+        _retry_while_locked(connection, f"PRAGMA journal_mode = {mode}")
         if lock is not None:
             connection.execute(f"PRAGMA journal_size_limit = {WAL_KEPT}")
         connection.execute("PRAGMA synchronous = FULL")
@@ -192,10 +192,10 @@ VERSION: Final = "PRAGMA user_version"
 
 def _migrate(connection: Connection, path: Path, migrations: Sequence[Migration]) -> None:
     newest = len(migrations)
-    if _patiently(connection, VERSION) == newest:
+    if _retry_while_locked(connection, VERSION) == newest:
         return
     # Only under the lock is it known what is left to do: another process may be doing it now.
-    found = _patiently(connection, "BEGIN IMMEDIATE", VERSION)
+    found = _retry_while_locked(connection, "BEGIN IMMEDIATE", VERSION)
     try:
         if found > newest:
             raise _newer(path, found, newest)
@@ -205,7 +205,7 @@ def _migrate(connection: Connection, path: Path, migrations: Sequence[Migration]
             for statement in migration:
                 connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {newest}")
-        _patiently(connection, "COMMIT")
+        _retry_while_locked(connection, "COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
@@ -228,7 +228,7 @@ def _keep_copy(path: Path, version: int) -> None:
             source.backup(target)
         half.replace(copy)
     except (OSError, sqlite3.Error) as error:
-        hint = "make room on its disk, or choose another directory with ANTIPHON_STATE_DIR"
+        hint = "free some space on its disk, or choose another directory with ANTIPHON_STATE_DIR"
         raise StoreError(
             f"`{path}` cannot be brought up to date: no copy could be made ({error})", hint=hint
         ) from error
@@ -254,10 +254,10 @@ def _make_private(path: Path) -> None:
                     path.chmod(0o600)
 
 
-def _patiently(connection: Connection, *statements: str) -> Any:
-    """Execute statements until the lock is free, or `LOCK_PATIENCE` is used up; return what the last one gives. A try that fails undoes
+def _retry_while_locked(connection: Connection, *statements: str) -> Any:
+    """Execute statements until the lock is free, or `LOCK_TIMEOUT` is used up; return what the last one gives. A try that fails undoes
     the transaction that it began."""
-    give_up = monotonic() + LOCK_PATIENCE
+    give_up = monotonic() + LOCK_TIMEOUT
     outside = not connection.in_transaction
     while True:
         try:
@@ -418,11 +418,13 @@ class Database:
             return
         try:
             connection = self._connection = self._connection or open_file(self.path, self._migrations, self._lock)
-            found = _patiently(connection, "BEGIN IMMEDIATE" if any(job.writes for job in jobs) else "BEGIN", VERSION)
+            found = _retry_while_locked(
+                connection, "BEGIN IMMEDIATE" if any(job.writes for job in jobs) else "BEGIN", VERSION
+            )
             if found != len(self._migrations):
                 raise _newer(self.path, found, len(self._migrations))
             if all(self._do(connection, job) for job in jobs):
-                _patiently(connection, "COMMIT")  # on the disk then; readers may hold it up for a moment
+                _retry_while_locked(connection, "COMMIT")  # on the disk then; readers may hold it up for a moment
                 return
         except Exception as error:  # the error belongs to the callers that wait, and the thread goes on
             self._let_go()

@@ -58,7 +58,7 @@ _REASONS: Final = {
         "is locked by another program",
         "end the program that holds it (`fuser FILE` names it), then try again",
     ),
-    sqlite3.SQLITE_FULL: ("cannot grow: the disk is full", "make room on that disk"),
+    sqlite3.SQLITE_FULL: ("cannot grow: the disk is full", "free some space on that disk"),
     sqlite3.SQLITE_READONLY: ("cannot be written", "check the permissions of the file and of its directory"),
     sqlite3.SQLITE_PERM: ("cannot be opened", "check the permissions of the file and of its directory"),
     sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "check the permissions of the file and of its directory"),

@@ -35,7 +35,7 @@ FOLDER: Final = "locks"
 TABLE: Final = "table"
 """The file whose bytes are locked, one for each session. It is empty: a byte need not be there to be locked."""
 
-PATIENCE: Final = 0.5
+LOOK_TIMEOUT: Final = 0.5
 """Seconds that a taker waits for processes that only look. Each of them is done in microseconds."""
 
 PAUSE: Final = 0.001
@@ -91,32 +91,32 @@ class SessionLock:
         self._place = place
 
     @classmethod
-    def take(cls, directory: Path, session_id: str, who: str) -> Self:
-        """Take the lock of a session, now or not at all. `directory` is the state directory, `who` the client that wants it.
+    def take(cls, directory: Path, session_id: str, client: str) -> Self:
+        """Take the lock of a session, now or not at all. `directory` is the state directory, `client` the name of the client that wants it.
 
-        Waits for processes that only look, at most `PATIENCE`. On an event loop use `take_async`.
+        Waits for processes that only look, at most `LOOK_TIMEOUT`. On an event loop use `take_async`.
 
         Raises:
             LiveElsewhere: another process has it, or another part of this one.
             AcpError: the file cannot be made or locked; with a hint.
         """
-        give_up = time.monotonic() + PATIENCE
-        while (lock := cls._try(directory, session_id, who, give_up)) is None:
+        give_up = time.monotonic() + LOOK_TIMEOUT
+        while (lock := cls._try(directory, session_id, client, give_up)) is None:
             time.sleep(PAUSE)
         return lock
 
     @classmethod
-    async def take_async(cls, directory: Path, session_id: str, who: str) -> Self:
+    async def take_async(cls, directory: Path, session_id: str, client: str) -> Self:
         """The same, without holding up the event loop. A caller that is cancelled while it waits holds nothing."""
         import asyncio  # late: most commands have no event loop
 
-        give_up = time.monotonic() + PATIENCE
-        while (lock := cls._try(directory, session_id, who, give_up)) is None:  # noqa: ASYNC110 - other processes send no event
+        give_up = time.monotonic() + LOOK_TIMEOUT
+        while (lock := cls._try(directory, session_id, client, give_up)) is None:  # noqa: ASYNC110 - other processes send no event
             await asyncio.sleep(PAUSE)
         return lock
 
     @classmethod
-    def _try(cls, directory: Path, session_id: str, who: str, give_up: float) -> Self | None:
+    def _try(cls, directory: Path, session_id: str, client: str, give_up: float) -> Self | None:
         """The lock; None: it is worth another try."""
         path = path_of(directory, session_id)
         with _explained(path):
@@ -132,7 +132,7 @@ class SessionLock:
                         raise LiveElsewhere(session_id, _read(path))
                     return None
                 case _:
-                    _write(path, Holder(session_id, os.getpid(), who, round(time.time(), 3)))
+                    _write(path, Holder(session_id, os.getpid(), client, round(time.time(), 3)))
         return cls(path, table, place)
 
     def release(self) -> None:
@@ -211,7 +211,7 @@ _opening = threading.Lock()
 
 
 def _table(folder: Path, *, make: bool) -> _Table:
-    """The table in this folder.
+    """The table in this directory.
 
     Raises:
         FileNotFoundError: there is no such file, and it was not to be made.
@@ -253,14 +253,14 @@ def place_of(session_id: str) -> int:
 
 
 def holder(directory: Path, session_id: str) -> Holder | None:
-    """Return who has the session open, None if it is not open. Takes the lock from no one."""
+    """Return the holder of a session; None if it is not open. Takes no lock away."""
     path = path_of(directory, session_id)
     with _explained(path):
         return _read(path) if _is_owned(path.parent, session_id) or _is_locked_by_older(path) else None
 
 
 def look_at_all(directory: Path) -> Iterator[tuple[Path, Holder | None]]:
-    """Every session that is open, or was when its process crashed, by its file, and who has it, None if it is not open."""
+    """Every session that is open, or was when its process crashed, by its file, with its holder, None if it is not open."""
     folder = directory / FOLDER
     with _explained(folder):
         for path in sorted(folder.glob("*.lock")):
@@ -304,11 +304,11 @@ def path_of(directory: Path, session_id: str) -> Path:
     return directory / FOLDER / f"{name}.lock"
 
 
-def _write(path: Path, who: Holder) -> None:
+def _write(path: Path, holder: Holder) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            os.write(descriptor, msgspec.json.encode(who))
+            os.write(descriptor, msgspec.json.encode(holder))
         finally:
             os.close(descriptor)
     except (OSError, msgspec.EncodeError, UnicodeEncodeError):

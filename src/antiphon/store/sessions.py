@@ -14,7 +14,7 @@ from antiphon.store.errors import BadCursor, NoSuchSession, SessionExists
 
 __all__ = [
     "MAX_LIST",
-    "ConversationStore",
+    "EngineSessionStore",
     "NameStore",
     "NamedSession",
     "SearchStore",
@@ -327,19 +327,19 @@ def _unpack_cursor(cursor: str) -> tuple[str, str]:
 # Which session of which engine (in the store, a conversation) belongs to which session of ours. The engines store them; here are only ids.
 
 
-class ConversationStore:
+class EngineSessionStore:
     """The ids of engine sessions in a database. What it wrote is on the disk when a method returns. They are deleted with their session."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    async def set_conversations(self, id: str, conversations: Mapping[str, str]) -> None:
+    async def set_engine_sessions(self, id: str, engine_sessions: Mapping[str, str]) -> None:
         """Set the engine sessions of a session, engine → id there, and no others. One that another session had is taken from it.
 
         Raises:
             NoSuchSession: it was deleted, or never was.
         """
-        wanted = list(conversations.items())
+        wanted = list(engine_sessions.items())
 
         def put(connection: Connection) -> None:
             found = connection.execute("SELECT key FROM session WHERE id = ?", (id,)).fetchone()
@@ -348,12 +348,12 @@ class ConversationStore:
             connection.execute("DELETE FROM conversation WHERE session = ?", found)
             connection.executemany(
                 "INSERT OR REPLACE INTO conversation (engine, id, session) VALUES (?, ?, ?)",
-                [(engine, conversation, found[0]) for engine, conversation in wanted],
+                [(engine, engine_session, found[0]) for engine, engine_session in wanted],
             )
 
         await self.database.run(put)
 
-    async def conversations(self) -> dict[tuple[str, str], str]:
+    async def engine_sessions(self) -> dict[tuple[str, str], str]:
         """All of them: (engine, id of the engine session) → the id of the session."""
 
         def every(connection: Connection) -> dict[tuple[str, str], str]:
@@ -361,18 +361,18 @@ class ConversationStore:
                 "SELECT conversation.engine, conversation.id, session.id"
                 " FROM conversation JOIN session ON session.key = conversation.session"
             )
-            return {(engine, conversation): id for engine, conversation, id in connection.execute(rows)}
+            return {(engine, engine_session): id for engine, engine_session, id in connection.execute(rows)}
 
         return await self.database.read(every)
 
-    async def by_conversation(self, engine: str, conversation_id: str) -> str | None:
+    async def session_of(self, engine: str, engine_session_id: str) -> str | None:
         """The id of the session that has this engine session."""
 
         def one(connection: Connection) -> str | None:
             row = connection.execute(
                 "SELECT session.id FROM conversation JOIN session ON session.key = conversation.session"
                 " WHERE conversation.engine = ? AND conversation.id = ?",
-                (engine, conversation_id),
+                (engine, engine_session_id),
             ).fetchone()
             return None if row is None else str(row[0])
 
@@ -380,8 +380,8 @@ class ConversationStore:
 
 
 # Search in histories without decoding them: what is stored is bytes of JSON, and stays that.
-# So a word is found where it stands in one entry of a history or in the title, and names of JSON fields are words like others. Who wants
-# to search what people see folds a history first.
+# So a word is found where it stands in one entry of a history or in the title, and names of JSON fields are words like others. To search
+# what people see, fold a history first.
 
 _LOWER: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
 """The lower case of ASCII letters, as SQLite's `lower` makes it."""

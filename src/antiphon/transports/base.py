@@ -81,7 +81,7 @@ class Transport(ABC):
             if self.sink is not None:
                 self.sink.connection_lost(error)
 
-    def hasten(self) -> None:  # noqa: B027 - most transports wait for nothing
+    def skip_grace(self) -> None:  # noqa: B027 - most transports wait for nothing
         """Have `close` wait for a peer no longer than it must: it was given its time to end, and did not use it."""
 
     def flush_soon(self) -> None:
@@ -133,16 +133,16 @@ class Transport(ABC):
             ConnectionClosed: it will take no more.
         """
 
-    def when_drained(self, tell: Callable[[], None]) -> None:
-        """Call `tell` once there is room for more, or the transport has closed."""
-        task = self.loop.create_task(self._tell_when_drained(tell))
+    def when_drained(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once there is room for more, or the transport has closed."""
+        task = self.loop.create_task(self._call_when_drained(callback))
         self._chores.add(task)
         task.add_done_callback(self._chores.discard)
 
-    async def _tell_when_drained(self, tell: Callable[[], None]) -> None:
+    async def _call_when_drained(self, callback: Callable[[], None]) -> None:
         with suppress(ConnectionClosed):
             await self.drain()
-        tell()
+        callback()
 
     @abstractmethod
     def pause(self) -> None:

@@ -310,7 +310,7 @@ class _Stream:
         self._session = session
         self._tried = asyncio.Event()
         self._again = asyncio.Event()
-        self._heard = asyncio.Event()
+        self._received = asyncio.Event()
         self._last_id = ""
 
     async def ready(self) -> None:
@@ -324,10 +324,10 @@ class _Stream:
     async def quiet(self, seconds: float) -> None:
         """Wait until nothing has arrived for so long."""
         while True:
-            self._heard.clear()
+            self._received.clear()
             try:
                 async with asyncio.timeout(seconds):
-                    await self._heard.wait()
+                    await self._received.wait()
             except TimeoutError:
                 return
 
@@ -345,7 +345,7 @@ class _Stream:
                     failures, self._last_id = 0, id
                     self._tried.set()
                     if message:
-                        self._heard.set()
+                        self._received.set()
                         self._transport.received(message, self._session)
                 reason: AcpError = ConnectionClosed("the server ended the connection")
             except _NoStream as refused:

@@ -41,14 +41,14 @@ LOOK_AGAIN: Final = 0.02
 """Seconds between two looks at what is left of a tree."""
 
 
-def when_exited(loop: asyncio.AbstractEventLoop, child: Child, tell: Callable[[], None]) -> None:
-    """Call `tell` on the loop once the child has exited. It is not reaped before it is released, so its process group id is not reused."""
+def when_exited(loop: asyncio.AbstractEventLoop, child: Child, callback: Callable[[], None]) -> None:
+    """Call `callback` on the loop once the child has exited. It is not reaped before it is released, so its process group id is not reused."""
     descriptor = child.fileno()
 
     def look() -> None:
         if child.ended():
             loop.remove_reader(descriptor)
-            tell()
+            callback()
 
     loop.add_reader(descriptor, look)
 
@@ -127,7 +127,7 @@ class ProcessTransport(PipeTransport):
         """Called with what the child writes to stderr, as it comes."""
         self._ending: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
-        self._hasty = False
+        self._skips_grace = False
         self.loop.add_reader(self._stderr_fd, self._stderr_readable)
         when_exited(self.loop, child, self._child_exited)
 
@@ -170,12 +170,12 @@ class ProcessTransport(PipeTransport):
 
     async def _report_end(self) -> None:
         await _wait(self._exited, EXIT_GRACE)
-        await self._hear_the_rest()
+        await self._read_the_rest()
         await _wait(self._quiet, EXIT_GRACE)
         self.pause()
         self._lose(ProcessDied(self.command, self._take_status(), self.stderr))
 
-    async def _hear_the_rest(self) -> None:
+    async def _read_the_rest(self) -> None:
         """Until its output is read to the end. A child of its own may hold the pipe open, so silence ends the wait too."""
         seen = -1
         while not self._output_over.is_set() and (seen != self._chunks or self._is_held_up()):
@@ -214,8 +214,8 @@ class ProcessTransport(PipeTransport):
 
     # How we end it.
 
-    def hasten(self) -> None:
-        self._hasty = True
+    def skip_grace(self) -> None:
+        self._skips_grace = True
 
     async def close(self) -> None:
         if self._closing is None:
@@ -227,7 +227,7 @@ class ProcessTransport(PipeTransport):
         self.resume()  # a child that waits for us to read cannot exit
         await self._send_the_rest()
         self._close_output()
-        await _wait(self._exited, 0 if self._hasty else STDIN_GRACE)
+        await _wait(self._exited, 0 if self._skips_grace else STDIN_GRACE)
         child = self._child
         if await asyncio.to_thread(tree.signal_tree, self.pid, child.mark, signal.SIGTERM, child.supervisor):
             await all_gone(child, TERM_GRACE)

@@ -1,4 +1,4 @@
-"""What the ends of a remote connection share: headers, the way of a message, limits, cookies, and why a server said no."""
+"""What the ends of a remote connection share: headers, the way of a message, limits, cookies, and why a server refused."""
 
 import os
 import ssl
@@ -234,7 +234,7 @@ class RemoteAddress:
         """Open a connection. Cookies are kept from one to the next.
 
         Raises:
-            ConnectionRefused: it was not reached, or said no.
+            ConnectionRefused: it was not reached, or refused.
             ExtraMissing: the packages for it are not installed.
         """
         open_url: Callable[..., Awaitable[Transport]]

@@ -58,7 +58,7 @@ class EventParser:
         self._event = ""
         self.last_id = ""
         self.retry: int | None = None
-        """Milliseconds to wait before the stream is opened again, if the server has said so."""
+        """Milliseconds to wait before the stream is opened again, if the server sent that."""
 
     def feed(self, piece: bytes) -> list[ServerEvent]:
         """Take a piece of the stream and return the events that it completed.

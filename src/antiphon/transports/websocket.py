@@ -105,7 +105,7 @@ class WebSocketTransport(Transport):
         self._fragments: list[bytes] = []
         self._is_text = False
         self._arrived = bytearray()
-        self._paused = True  # until somebody reads
+        self._paused = True  # until something reads
 
     # What arrives.
 
@@ -218,7 +218,7 @@ async def open_websocket(
     `path`: the Unix socket to use instead of the host of the address.
 
     Raises:
-        ConnectionRefused: it was not reached, or said no.
+        ConnectionRefused: it was not reached, or refused.
     """
     jar = cookies or CookieJar()
     sent = dict(headers or {})

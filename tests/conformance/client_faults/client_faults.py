@@ -1,4 +1,4 @@
-"""How faults of clients are made: small changes to what a client says or hears, each aimed at one requirement."""
+"""How faults of clients are made: small changes to what a client says or receives, each aimed at one requirement."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -20,7 +20,7 @@ def key(message: Message) -> bytes:
 
 
 class Dies(Fault):
-    """The client leaves when it hears something."""
+    """The client leaves when it receives something."""
 
     def __init__(self, wanted: Callable[[Any], bool]) -> None:
         self.wanted = wanted
@@ -30,7 +30,7 @@ class Dies(Fault):
 
 
 class ChangedOutput(Fault):
-    """What the client asks or tells is changed."""
+    """What the client asks or sends is changed."""
 
     def __init__(self, method: str, change: Change) -> None:
         self.method = method
@@ -43,7 +43,7 @@ class ChangedOutput(Fault):
 
 
 class ChangedInput(Fault):
-    """What the client is asked is changed before it hears it; None keeps it from hearing it."""
+    """What the client is asked is changed before it receives it; None keeps it from receiving it."""
 
     def __init__(self, wanted: Wanted, change: Change | None = None) -> None:
         self.wanted = wanted
@@ -78,7 +78,7 @@ class Answers(Fault):
 
 
 class EndsWith(Fault):
-    """The client ends with this status if it has heard something."""
+    """The client ends with this status if it has received something."""
 
     def __init__(self, wanted: Wanted, status: int) -> None:
         self.wanted = wanted
@@ -103,7 +103,7 @@ def received(wanted: Wanted, change: Change) -> Broken:
 
 
 def misses(wanted: Wanted) -> Broken:
-    """Never hears it, and waits."""
+    """Never receives it, and waits."""
     return Broken(lambda: ChangedInput(wanted), options=SHORT)
 
 

@@ -1,4 +1,4 @@
-"""Faults of what a client hears in a turn: updates, permission, requests, lines, noise, questions to the user."""
+"""Faults of what a client receives in a turn: updates, permission, requests, lines, noise, questions to the user."""
 
 from typing import Any
 

@@ -23,7 +23,7 @@ Made = Callable[[Message], Any]
 
 
 class Adds(Fault):
-    """Says something besides, before or after a message of its own; once in a conversation."""
+    """Says something besides, before or after a message of its own; once in a session."""
 
     def __init__(self, method: str, made: Made, *, after: bool = False, bare: bool = False) -> None:
         self.method = method

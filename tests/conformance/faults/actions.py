@@ -25,18 +25,18 @@ PERMISSION, READ, WRITE = "session/request_permission", "fs/read_text_file", "fs
 SET_MODE, SET_OPTION = "session/set_mode", "session/set_config_option"
 
 
-def _file(talk: SessionNotes, reply: MessageOnItsWay) -> Path:
+def _file(exchange: SessionNotes, reply: MessageOnItsWay) -> Path:
     """The file that the first prompt of the scenario names."""
     if reply.direction is Direction.C2A and reply.message.get("method") == PROMPT:
-        talk.notes.setdefault("file", reply.message["params"]["prompt"][0]["text"].split()[1])
-    return Path(talk.notes.get("file", "/"))
+        exchange.notes.setdefault("file", reply.message["params"]["prompt"][0]["text"].split()[1])
+    return Path(exchange.notes.get("file", "/"))
 
 
 def writes_all_the_same(record: str) -> Made:
     """The file is written, whatever the client answered."""
 
-    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
-        file = _file(talk, reply)
+    def meddle(reply: MessageOnItsWay, exchange: SessionNotes) -> Iterable[Any]:
+        file = _file(exchange, reply)
         if reply.is_reply(PERMISSION):
             file.write_text("all the same", encoding="utf-8")
         yield reply.message
@@ -47,8 +47,8 @@ def writes_all_the_same(record: str) -> Made:
 def writes_first() -> Made:
     """The file is written before the question, and taken away after the no."""
 
-    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
-        file = _file(talk, reply)
+    def meddle(reply: MessageOnItsWay, exchange: SessionNotes) -> Iterable[Any]:
+        file = _file(exchange, reply)
         if reply.is_said(PERMISSION):
             file.write_text("before", encoding="utf-8")
         elif reply.is_reply(PERMISSION):
@@ -61,11 +61,11 @@ def writes_first() -> Made:
 def asks_elsewhere() -> Made:
     """The question names the other session that is open."""
 
-    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, exchange: SessionNotes) -> Iterable[Any]:
         if reply.answers("session/new"):
-            talk.notes.setdefault("first", reply.message["result"]["sessionId"])
+            exchange.notes.setdefault("first", reply.message["result"]["sessionId"])
         elif reply.is_said(PERMISSION):
-            reply.message["params"]["sessionId"] = talk.notes["first"]
+            reply.message["params"]["sessionId"] = exchange.notes["first"]
         yield reply.message
 
     return in_scene("permission-refused", meddle)
@@ -82,7 +82,7 @@ def another_text(message: Message) -> None:
 def from_the_disk() -> Made:
     """What the client says a file holds is not listened to."""
 
-    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, exchange: SessionNotes) -> Iterable[Any]:
         if reply.is_reply(READ):
             reply.message["result"]["content"] = reply.message["result"]["content"].replace("unsaved", "saved")
         yield reply.message
@@ -124,11 +124,11 @@ def as_before(wanted: str) -> Change:
 def takes_anything(number: int) -> Made:
     """A choice that cannot be is answered as if it could: with the settings as they are."""
 
-    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, exchange: SessionNotes) -> Iterable[Any]:
         if reply.answers("session/new"):
-            talk.notes["options"] = reply.message["result"]["configOptions"]
+            exchange.notes["options"] = reply.message["result"]["configOptions"]
         if reply.answers(SET_OPTION, number):
-            accept({"configOptions": talk.notes["options"]})(reply.message)
+            accept({"configOptions": exchange.notes["options"]})(reply.message)
         yield reply.message
 
     return in_scene("settings", meddle)

@@ -12,7 +12,7 @@ from tests.conformance.memory import Fault, Leaves
 Wanted = Callable[[Any], bool]
 Maker = Callable[[], Fault]
 
-NOBODY: Message = {"jsonrpc": "2.0", "id": None, "error": {"code": -32603, "message": "Who was that?"}}
+UNKNOWN_USER: Message = {"jsonrpc": "2.0", "id": None, "error": {"code": -32603, "message": "Who was that?"}}
 
 
 def asks(method: str, wanted: Callable[[Message], bool] = lambda params: True) -> Wanted:
@@ -81,7 +81,7 @@ def accept(wanted: Wanted, result: object) -> Maker:
 
 
 def leave(wanted: Wanted) -> Maker:
-    """The agent is gone when it hears such a line."""
+    """The agent is gone when it receives such a line."""
 
     def made() -> Fault:
         def fault(direction: Direction, message: Any) -> Iterable[Any]:
@@ -112,8 +112,8 @@ def leave_after(wanted: Wanted) -> Maker:
     return made
 
 
-def say_after(wanted: Wanted, text: Message = NOBODY) -> Maker:
-    """The agent says something of its own, once, after it heard such a line."""
+def say_after(wanted: Wanted, text: Message = UNKNOWN_USER) -> Maker:
+    """The agent says something of its own, once, after it received such a line."""
 
     def made() -> Fault:
         due: list[Message] = []
@@ -149,7 +149,7 @@ def be_silent_after(wanted: Wanted, lost: Callable[[Any], bool]) -> Maker:
     return made
 
 
-def do_not_hear(wanted: Wanted) -> Maker:
+def do_not_receive(wanted: Wanted) -> Maker:
     """Such a line never reaches the agent."""
 
     def made() -> Fault:

@@ -24,7 +24,7 @@ OPENING: Final = ("session/new", "session/load", "session/resume", "session/fork
 
 @dataclass
 class SessionNotes:
-    """What a fault remembers of a conversation."""
+    """What a fault remembers of a session."""
 
     record: str = ""
     asked: dict[tuple[Direction, bytes], tuple[Message, int]] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class SessionNotes:
     notes: dict[str, Any] = field(default_factory=dict)
     """Whatever a fault wants to remember."""
 
-    def hear(self, direction: Direction, message: Message) -> "MessageOnItsWay":
+    def add(self, direction: Direction, message: Message) -> "MessageOnItsWay":
         """Take note of a message."""
         method, id = message.get("method"), msgspec.json.encode(message.get("id"))
         if method is None:
@@ -88,13 +88,13 @@ class InScenario:
         self._meddle = meddle
 
     def __call__(self) -> Fault:
-        talk = SessionNotes()
+        exchange = SessionNotes()
 
         def fault(direction: Direction, message: Any) -> Iterable[Any]:
             if not isinstance(message, dict):
                 return [message]
-            shown = talk.hear(direction, message)
-            return self._meddle(shown, talk) if talk.record == self.record else [message]
+            shown = exchange.add(direction, message)
+            return self._meddle(shown, exchange) if exchange.record == self.record else [message]
 
         return fault
 
@@ -105,7 +105,7 @@ in_scene = InScenario  # as it reads in the tables
 def answer(record: str, method: str, change: Change, number: int | None = None) -> Made:
     """Change the answers to a method, or only that with a number."""
 
-    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, exchange: SessionNotes) -> Iterable[Any]:
         if reply.answers(method, number):
             change(reply.message)
         yield reply.message
@@ -121,8 +121,12 @@ def prompt(record: str, change: Change, number: int = 1) -> Made:
 def spoil(record: str, method: str, number: int = 1) -> Made:
     """Let a session be asked for in a directory that cannot be, so that the agent refuses it by itself."""
 
-    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
-        if reply.direction is Direction.C2A and reply.message.get("method") == method and talk.seen[method] == number:
+    def meddle(reply: MessageOnItsWay, exchange: SessionNotes) -> Iterable[Any]:
+        if (
+            reply.direction is Direction.C2A
+            and reply.message.get("method") == method
+            and exchange.seen[method] == number
+        ):
             reply.message["params"]["cwd"] = "nowhere"
         yield reply.message
 
@@ -132,7 +136,7 @@ def spoil(record: str, method: str, number: int = 1) -> Made:
 def change_sent(record: str, method: str, change: Change) -> Made:
     """Change what the agent says by itself."""
 
-    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, exchange: SessionNotes) -> Iterable[Any]:
         if reply.is_said(method):
             change(reply.message)
         yield reply.message
@@ -143,7 +147,7 @@ def change_sent(record: str, method: str, change: Change) -> Made:
 def leaves(record: str, number: int = 1) -> Made:
     """The agent is gone instead of ending a turn."""
 
-    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, exchange: SessionNotes) -> Iterable[Any]:
         if reply.answers(PROMPT, number):
             raise Leaves
         yield reply.message

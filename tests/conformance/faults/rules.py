@@ -9,7 +9,7 @@ from typing import Any, Final
 from antiphon.traffic.entries import Direction
 from tests.conformance.faults.handshake import BARE, initializes, version
 from tests.conformance.faults.messages import FENCE, NOWHERE
-from tests.conformance.faults.one_message import NOBODY, accept, change_reply, say_after
+from tests.conformance.faults.one_message import UNKNOWN_USER, accept, change_reply, say_after
 from tests.conformance.faults.one_scenario import (
     PROMPT,
     UPDATE,
@@ -50,7 +50,7 @@ def asking(method: str, **params: Any) -> Line:
 def beside(record: str, method: str, *lines: Line, later: bool = False, number: int = 1) -> Made:
     """Say more before an answer, or after it."""
 
-    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, exchange: SessionNotes) -> Iterable[Any]:
         if reply.direction is Direction.C2A and reply.message.get("id") == "fault":
             return
         session = (reply.asked or {}).get("params", {}).get("sessionId", "")
@@ -77,24 +77,26 @@ def update(kind: str, change: Change, record: str = "turn") -> Made:
 
 def without(record: str, lost: Callable[[MessageOnItsWay, SessionNotes], bool]) -> Made:
     """Some messages never come."""
-    return in_scene(record, lambda shown, talk: [] if lost(shown, talk) else [shown.message])
+    return in_scene(record, lambda shown, exchange: [] if lost(shown, exchange) else [shown.message])
 
 
 def is_update(**fields: Any) -> Callable[[MessageOnItsWay, SessionNotes], bool]:
-    def is_it(reply: MessageOnItsWay, talk: SessionNotes) -> bool:
+    def is_it(reply: MessageOnItsWay, exchange: SessionNotes) -> bool:
         found = reply.message["params"]["update"] if reply.is_said(UPDATE) else {}
         return reply.is_said(UPDATE) and fields.items() <= {key: str(found[key]) for key in found}.items()
 
     return is_it
 
 
-def in_second_turn(reply: MessageOnItsWay, talk: SessionNotes) -> bool:
-    return reply.is_said(UPDATE) and any(one["method"] == PROMPT and number == 2 for one, number in talk.asked.values())
+def in_second_turn(reply: MessageOnItsWay, exchange: SessionNotes) -> bool:
+    return reply.is_said(UPDATE) and any(
+        one["method"] == PROMPT and number == 2 for one, number in exchange.asked.values()
+    )
 
 
 def announced_twice() -> Made:
-    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
-        yield from [reply.message] * (2 if is_update(sessionUpdate="tool_call")(reply, talk) else 1)
+    def meddle(reply: MessageOnItsWay, exchange: SessionNotes) -> Iterable[Any]:
+        yield from [reply.message] * (2 if is_update(sessionUpdate="tool_call")(reply, exchange) else 1)
 
     return in_scene("turn", meddle)
 
@@ -129,13 +131,13 @@ def only_what_was_set(message: Message) -> None:
 
 def same_session() -> Fault:
     """Two scenarios get the same session. What the agent says of the two that it made is lost, for no client knows them."""
-    talk = SessionNotes()
+    exchange = SessionNotes()
 
     def fault(direction: Direction, message: Any) -> Iterable[Any]:
         if not isinstance(message, dict):
             return [message]
-        shown = talk.hear(direction, message)
-        if talk.record in ("session-http", "session-sse"):
+        shown = exchange.add(direction, message)
+        if exchange.record in ("session-http", "session-sse"):
             if shown.answers(NEW):
                 message["result"]["sessionId"] = "antiphon-same"
             if shown.is_said(UPDATE):
@@ -172,7 +174,7 @@ FAULTS: Faults = {
     "rpc.id-unique": during(lambda session: QUESTION, lambda session: QUESTION),
     "rpc.answer-id": during(lambda session: {"jsonrpc": "2.0", "result": {}}),
     "rpc.answer-known": during(lambda session: {"jsonrpc": "2.0", "id": "nobody", "result": {}}),
-    "rpc.answer-to-notification": beside("bare-client", NEW, lambda session: NOBODY),
+    "rpc.answer-to-notification": beside("bare-client", NEW, lambda session: UNKNOWN_USER),
     "rpc.error-object": answer("turn", FENCE, set_in("error", "code", to="odd"), 1),
     "rpc.error-code": answer("turn", FENCE, set_in("error", "code", to=404), 1),
     "rpc.error-message": answer("turn", FENCE, set_in("error", "message", to="Not\nfound"), 1),

@@ -28,10 +28,10 @@ def elsewhere(message: Message) -> None:
 
 
 def forgets(kind: str) -> Made:
-    """Loading leaves one side of the conversation out."""
+    """Loading leaves one side of the session out."""
 
-    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
-        loading = any(asked.get("method") == LOAD for asked, _ in talk.asked.values())
+    def meddle(reply: MessageOnItsWay, exchange: SessionNotes) -> Iterable[Any]:
+        loading = any(asked.get("method") == LOAD for asked, _ in exchange.asked.values())
         if not (loading and reply.is_said(UPDATE) and reply.message["params"]["update"]["sessionUpdate"] == kind):
             yield reply.message
 
@@ -41,7 +41,7 @@ def forgets(kind: str) -> Made:
 def takes_unoffered() -> Made:
     """A session has no modes, and takes any mode all the same."""
 
-    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, exchange: SessionNotes) -> Iterable[Any]:
         if reply.answers(NEW):
             reply.message["result"].pop("modes")
         elif reply.answers("session/set_mode"):
@@ -76,7 +76,7 @@ STRANGER: Final[Message] = {"sessionId": "antiphon-stranger", "cwd": "/antiphon/
 def again_and_again() -> Made:
     """The last page leads to itself."""
 
-    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, exchange: SessionNotes) -> Iterable[Any]:
         if reply.answers(LIST) and reply.asked is not None and "cwd" not in reply.asked["params"]:
             if "result" in reply.message and reply.asked["params"].get("cursor", "more") == "more":
                 reply.message["result"]["nextCursor"] = "more"
@@ -90,11 +90,11 @@ def again_and_again() -> Made:
 def still_listed() -> Made:
     """A session that was deleted is listed as before."""
 
-    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, exchange: SessionNotes) -> Iterable[Any]:
         if reply.answers(LIST):
-            if talk.notes:
-                reply.message["result"]["sessions"] = talk.notes["sessions"]
-            talk.notes["sessions"] = reply.message["result"]["sessions"]
+            if exchange.notes:
+                reply.message["result"]["sessions"] = exchange.notes["sessions"]
+            exchange.notes["sessions"] = reply.message["result"]["sessions"]
         yield reply.message
 
     return in_scene("delete", meddle)

@@ -24,11 +24,11 @@ from tests.conformance.faults.wire_faults import Change, Faults, Message
 def mixed() -> Made:
     """All that two sessions say goes to one of them."""
 
-    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, exchange: SessionNotes) -> Iterable[Any]:
         if reply.direction is Direction.C2A and reply.message.get("method") == PROMPT:
-            talk.notes.setdefault("first", reply.message["params"]["sessionId"])
-        if reply.is_said(UPDATE) and "first" in talk.notes:
-            reply.message["params"]["sessionId"] = talk.notes["first"]
+            exchange.notes.setdefault("first", reply.message["params"]["sessionId"])
+        if reply.is_said(UPDATE) and "first" in exchange.notes:
+            reply.message["params"]["sessionId"] = exchange.notes["first"]
         yield reply.message
 
     return in_scene("turn-beside", meddle)
@@ -50,14 +50,14 @@ def slashed(message: Message) -> None:
 def cancels_both() -> Made:
     """A cancellation is taken for all sessions, whose turns then end."""
 
-    def meddle(reply: MessageOnItsWay, talk: SessionNotes) -> Iterable[Any]:
+    def meddle(reply: MessageOnItsWay, exchange: SessionNotes) -> Iterable[Any]:
         yield reply.message
         if reply.direction is not Direction.C2A:
             return
         if reply.message.get("method") == PROMPT:
-            talk.notes.setdefault("first", reply.message["params"]["sessionId"])
-        elif reply.message.get("method") == "session/cancel" and talk.seen["session/cancel"] == 1:
-            yield {**reply.message, "params": {"sessionId": talk.notes["first"]}}
+            exchange.notes.setdefault("first", reply.message["params"]["sessionId"])
+        elif reply.message.get("method") == "session/cancel" and exchange.seen["session/cancel"] == 1:
+            yield {**reply.message, "params": {"sessionId": exchange.notes["first"]}}
 
     return in_scene("cancel-one", meddle)
 

@@ -13,7 +13,7 @@ import pytest
 from antiphon.conformance.client_process import ClientCommands
 from tests.conformance.peers.subjects import EXAMPLES, example_version
 from tests.interop.environment import environment
-from tests.interop.programs import MODULES, NEXT_PYTHON, NODE, everybody
+from tests.interop.programs import MODULES, NEXT_PYTHON, NODE, all_programs
 
 NPX = '#!/bin/sh\nexec "$ANTIPHON_CHECKED_WITH"\n'
 """The example of the TypeScript SDK starts its agent with `npx tsx`, whichever it is: this starts ours instead."""
@@ -48,7 +48,7 @@ def placed(client: Client, path: Path) -> Iterator[ClientCommands]:
 
 def clients() -> dict[str, Client]:
     """By name."""
-    who = everybody()
+    who = all_programs()
     acpx = ["env", "HOME={cwd}", "ACPX_AUTH_ANTIPHON_CHECK=x", "ACPX_AUTH_TOMORROW=x", *who["acpx"].client]
     acpx += ["--agent", "{agent}", "--cwd", "{cwd}", "--approve-all", "exec", "hello"]
     more = f'cancel = {json.dumps(shlex.join(acpx))}\n[signal]\ncancel = "INT"\n'

@@ -12,7 +12,7 @@ import pytest
 
 from antiphon.conformance.prompts import DEMO, PURPOSES, Prompts
 from tests.interop.environment import environment
-from tests.interop.programs import MODULES, NEXT_PYTHON, NODE, ROOT, everybody
+from tests.interop.programs import MODULES, NEXT_PYTHON, NODE, ROOT, all_programs
 from tests.thirdparty.agents import agents
 from tests.thirdparty.model import script
 from tests.thirdparty.place import place
@@ -86,7 +86,7 @@ def example_version() -> str:
 
 def subjects() -> dict[str, tuple[str, Maker]]:
     """Name → its title on the page, and what makes it."""
-    who = everybody()
+    who = all_programs()
     demo = [sys.executable, "-m", "antiphon", "agent", "--engine", "demo"]
     found: dict[str, tuple[str, Maker]] = {"demo": ("Antiphon's demo", _maker(demo, dict(DEMO.words), ""))}
     for name, python in (("python", sys.executable), ("python-next", str(NEXT_PYTHON))):

@@ -28,5 +28,5 @@ async def test_a_third_party_agent_is_checked(name: str, tmp_path: Path) -> None
     page.RESULTS["agents"][title] = document_of(report, SUITE)
 
 
-def test_the_page_says_what_was_found_about_agents() -> None:
+def test_the_page_has_what_was_found_about_agents() -> None:
     page.compared("agents", [title for title, _ in subjects().values()])

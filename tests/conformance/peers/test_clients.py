@@ -27,5 +27,5 @@ async def test_a_third_party_client_is_checked(name: str, tmp_path: Path) -> Non
     page.RESULTS["clients"][client.title] = document_of(report, SUITE)
 
 
-def test_the_page_says_what_was_found_about_clients() -> None:
+def test_the_page_has_what_was_found_about_clients() -> None:
     page.compared("clients", [client.title for client in clients().values()])

@@ -62,7 +62,7 @@ for line in filter(str.strip, sys.stdin):
                 waiting[id][1].update(answer)
                 waiting[id][0].set()
             case {"method": str()} | {"id": _, "result": _} | {"id": _, "error": _}:
-                pass  # told something that we do not know, or answered what we did not ask
+                pass  # sent something that we do not know, or answered what we did not ask
             case _:
                 refuse(None, -32600, "That is not a request")
     except ValueError:

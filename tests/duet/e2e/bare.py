@@ -20,7 +20,7 @@ Json = dict[str, Any]
 PASSING: Final = {
     "available_commands_update", "config_option_update", "current_mode_update", "current_model_update", "session_info_update",
 }  # fmt: skip
-"""How things stand: no part of what was said, and told whenever a session is opened."""
+"""How things stand: no part of what was said, and sent whenever a session is opened."""
 
 
 class Bare:
@@ -54,7 +54,7 @@ class Bare:
         assert self.process.stdout is not None
         async with asyncio.timeout(wait_limit()):
             read = await self.process.stdout.readline()
-        if not read.endswith(b"\n"):  # nobody could show half a line
+        if not read.endswith(b"\n"):  # half a line cannot be shown
             return None
         found: Json = json.loads(read)
         if found.get("method") == "session/update":

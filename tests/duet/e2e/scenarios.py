@@ -47,13 +47,13 @@ def repository(at: Place) -> None:
 
 
 async def first_words(pipe: Path) -> str:
-    """The first words that somebody writes into a named pipe. Nobody is waited for in vain for ever, as a plain read would."""
+    """Read the first words that are written into a named pipe, with a limit that a plain read does not have."""
 
     def read() -> str:
         # Open for both, because a pipe without a writer cannot be opened for reading alone without waiting.
         with open(os.open(pipe, os.O_RDWR), "rb", buffering=0) as opened:
             readable, _, _ = select.select([opened], [], [], wait_limit())
-            assert readable, "nobody wrote"
+            assert readable, "nothing was written"
             return (opened.read(1000) or b"").decode()
 
     return await asyncio.to_thread(read)
@@ -102,7 +102,7 @@ def folded(transcript: Transcript) -> list[Line]:
 
 
 def shown(client: Client) -> list[Line]:
-    """What the user sees of the session that is talked in."""
+    """What the user sees of the session that is used."""
     return folded(client.session.transcript)
 
 

@@ -1,4 +1,4 @@
-"""A new session opens where the last one in its directory ended, unless somebody does not want that."""
+"""A new session opens where the last one in its directory ended, unless that is turned off."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.engines.client import Client, connected
 pytestmark = pytest.mark.slow
 
 
-def answered_before_told(client: Client) -> bool:
+def answered_before_history(client: Client) -> bool:
     """Whether the answer to `session/new` came before the first word of the history."""
     places = {"answer": 0, "history": 0}
     for place, frame in enumerate(client.frames, 1):
@@ -20,8 +20,8 @@ def answered_before_told(client: Client) -> bool:
     return 0 < places["answer"] < places["history"]
 
 
-def told_again(client: Client) -> list[Line]:
-    """What the client was told outside of turns."""
+def replayed(client: Client) -> list[Line]:
+    """What the client was sent outside of turns."""
     kinds = {"user_message_chunk": "user", "agent_message_chunk": "agent"}
     found = [each for each in client.updates if each["sessionUpdate"] in kinds]
     return [Line(kinds[each["sessionUpdate"]], each["content"]["text"]) for each in found]
@@ -35,9 +35,9 @@ async def test_a_new_session_goes_on_where_the_last_one_ended(at: Place) -> None
     async with connected(at) as client:
         await client.open()
         assert client.session.id == id
-        await client.until(lambda: len(told_again(client)) >= 2 and notices(client))
-        assert answered_before_told(client)
-        assert told_again(client)[:2] == [
+        await client.until(lambda: len(replayed(client)) >= 2 and notices(client))
+        assert answered_before_history(client)
+        assert replayed(client)[:2] == [
             Line("user", "remember the river"),
             Line("agent", "echo: remember the river"),
         ]
@@ -49,7 +49,7 @@ async def test_a_new_session_goes_on_where_the_last_one_ended(at: Place) -> None
 @pytest.mark.parametrize(
     "variable", ["ANTIPHON_AUTO_RESUME", pytest.param("BANJO_AUTO_RESUME", marks=pytest.mark.prove)]
 )
-async def test_it_does_not_when_the_environment_says_so(at_codex: Place, variable: str) -> None:
+async def test_it_does_not_when_the_environment_turns_it_off(at_codex: Place, variable: str) -> None:
     at_codex.resumes()
     at_codex.environment[variable] = "false"
     async with connected(at_codex) as client:
@@ -81,7 +81,7 @@ async def test_what_was_cleared_is_not_gone_on_with(at_codex: Place) -> None:
         await client.say("/clear")
     async with connected(at_codex) as client:
         await client.say("what was it?")
-        assert not any("river" in line.text for line in told_again(client))
+        assert not any("river" in line.text for line in replayed(client))
     assert "river" not in at_codex.codex.model.last.everything
 
 

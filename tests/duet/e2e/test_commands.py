@@ -30,7 +30,7 @@ async def test_our_commands_are_offered_with_the_engines_own(at: Place) -> None:
         await client.until(lambda: {"hum", "compact"} | OURS <= set(offered(client)))
         assert "Hum a tune" in offered(client)["hum"]
         names = [each.name for each in client.session.commands or ()]
-        assert len(names) == len(set(names))  # each once, whoever has it
+        assert len(names) == len(set(names))  # each once, whichever engine has it
         await client.say("/hum the blues")
     assert "Hum the blues softly." in at.claude.model.last.everything
 
@@ -151,7 +151,7 @@ async def test_status_version_and_help_ask_no_engine(at: Place) -> None:
     assert at.claude.model.asked == [] and at.codex.model.asked == []
 
 
-async def test_sessions_lists_what_was_talked_about_here(at_codex: Place) -> None:
+async def test_sessions_lists_the_sessions_of_this_directory(at_codex: Place) -> None:
     async with connected(at_codex) as client:
         await client.say("a song about rivers")
         await client.open()
@@ -171,7 +171,7 @@ async def test_explain_gives_the_engine_the_code_that_is_meant(at_codex: Place) 
     assert reply.text == "It sings the two hundredth note."
 
 
-async def test_explain_without_code_says_what_it_needs(at_codex: Place) -> None:
+async def test_explain_without_code_prints_what_it_needs(at_codex: Place) -> None:
     async with connected(at_codex) as client:
         await client.open()
         assert "explain" in await answer(client, "/explain")

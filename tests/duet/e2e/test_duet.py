@@ -46,7 +46,7 @@ async def test_each_message_begins_with_the_name_of_its_engine(at: Place) -> Non
     assert claude.text == "**Claude Code**\n\na first voice" and codex.text.lstrip() == "**Codex**\n\na second voice"
 
 
-async def test_calls_say_whose_they_are(at: Place) -> None:
+async def test_calls_name_their_engine(at: Place) -> None:
     at.write("song.txt", "la\n")
     at.claude.model.answers(Call("Read", {"file_path": str(at.folder / "song.txt")}))
     at.codex.model.answers(command("cat song.txt"))
@@ -77,7 +77,7 @@ async def test_where_they_only_read_both_work_at_the_same_time(at: Place) -> Non
     )
 
 
-async def test_no_message_is_cut_in_two_while_both_engines_speak(at: Place) -> None:
+async def test_no_message_is_cut_in_two_while_both_engines_answer(at: Place) -> None:
     gates = Gate(), Gate()
     at.claude.model.answers(Text("one two "), Wait(gates[0]), Text("three four"))
     at.codex.model.answers(Wait(gates[1]), Text("do re mi fa", size=3))
@@ -102,7 +102,7 @@ async def test_each_engine_sees_earlier_messages_of_the_other(at: Place) -> None
         at.answer("Both are sung.", "So they are.")
         await client.say("sing of both")
     first, second = at.codex.model.asked
-    assert "Lethe is a river." in first.everything  # who comes second has heard the first
+    assert "Lethe is a river." in first.everything  # the second engine gets the first answer
     assert "Mnemosyne is another." in at.claude.model.last.everything
     assert "Both are sung." in second.everything and second.everything.count("Lethe is a river.") == 1
 

@@ -1,4 +1,4 @@
-"""Editors that nobody here wrote: acpx and clients of both official SDKs, each from `initialize` to an answer of both engines."""
+"""Editors that others wrote: acpx and clients of both official SDKs, each from `initialize` to an answer of both engines."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from tests.engines.claude.model.steps import Call
 from tests.engines.codex.model.steps import patch
 from tests.engines.model.steps import Gate, Text, Wait, wait_limit
 from tests.interop.peers.python_client import Listener, abilities
-from tests.interop.programs import PROGRAMS, everybody
+from tests.interop.programs import PROGRAMS, all_programs
 
 pytestmark = [pytest.mark.slow, pytest.mark.prove]  # the clients come from npm and PyPI
 
@@ -37,7 +37,7 @@ def are_written(at: Place) -> bool:
 
 
 def both_answered(texts: Iterable[str]) -> bool:
-    """Whether both were heard, each under its name."""
+    """Whether both were received, each under its name."""
     whole = "".join(texts)
     places = [whole.find(words) for words in ("Claude Code", "a first voice", "Codex", "a second voice")]
     return -1 not in places and places == sorted(places)
@@ -101,7 +101,7 @@ async def test_a_client_of_the_official_python_sdk_receives_both(at: Place) -> N
 
 
 async def test_a_client_of_the_official_typescript_sdk_receives_both(at: Place) -> None:
-    who = everybody()["typescript"]
+    who = all_programs()["typescript"]
     if who.missing:
         pytest.skip(f"{who.name} {who.missing}")
     both_write(at)

@@ -1,4 +1,4 @@
-"""How a prompt to several engines ends: nobody is silenced by another's error, and there is one answer."""
+"""How a prompt to several engines ends: no engine is stopped by another's error, and there is one answer."""
 
 import pytest
 

@@ -83,7 +83,7 @@ async def test_everything_is_there_whenever_claude_code_is_at_work(at: Place, ev
         assert before[0] == Line("user", "sing") and holds(after, before), (updates, before, after)
 
 
-async def test_both_voices_are_there_and_the_session_goes_on(at: Place) -> None:
+async def test_both_answers_are_there_and_the_session_goes_on(at: Place) -> None:
     gate = Gate()
     at.claude.model.answers(Text("a first voice"))
     at.codex.model.answers(Text("a second "), Wait(gate))

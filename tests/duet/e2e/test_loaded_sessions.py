@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 def work(at: Place) -> None:
-    """Both think, speak and use tools."""
+    """Both think, answer and use tools."""
     at.write("song.txt", "do\nre\nmi\n")
     at.claude.model.answers(
         Think("how to begin"), Text("I read it. "), Call("Read", {"file_path": str(at.folder / "song.txt")})
@@ -103,7 +103,7 @@ async def test_messages_to_claude_code_in_a_terminal_come_after_those_here(at: P
         once_more = shown(client)
     async with connected(at) as client:
         await client.load(id)
-        assert shown(client) == once_more  # and it is not told twice
+        assert shown(client) == once_more  # and it is not sent twice
 
 
 async def test_messages_to_codex_in_a_terminal_come_after_those_here(at: Place) -> None:
@@ -138,4 +138,4 @@ async def test_a_session_whose_engine_has_forgotten_it_still_shows_its_history(a
         assert shown(client) == before
         reply = await client.say("what was it?")
         assert reply.stop == "end_turn"
-    assert "remember the river" in at.claude.model.last.everything  # told by us, because the engine does not know
+    assert "remember the river" in at.claude.model.last.everything  # in the summary, because the engine does not know

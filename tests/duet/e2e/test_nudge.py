@@ -58,7 +58,7 @@ async def test_a_limit_of_tokens_is_one_too(at: Place) -> None:
     assert reply.stop == "end_turn" and "Now it is done." in reply.text
 
 
-async def test_another_command_may_say_what_is_left(at_codex: Place) -> None:
+async def test_another_command_may_list_the_open_tasks(at_codex: Place) -> None:
     at_codex.program("left-to-do", f"cat <<'END'\n{json.dumps(LEFT)}\nEND")
     at_codex.configure(f'{AT_ONCE}tasks = ["left-to-do", "--all"]\n')
     at_codex.codex.model.answers(*CUT_SHORT)
@@ -107,7 +107,7 @@ async def test_it_is_switched_off_and_on(at_codex: Place) -> None:
     assert len(at_codex.codex.model.asked) == 3
 
 
-async def test_it_is_off_from_the_beginning_if_the_config_file_says_so(at_codex: Place) -> None:
+async def test_it_is_off_from_the_beginning_if_the_config_file_turns_it_off(at_codex: Place) -> None:
     limited(at_codex, config=f"{AT_ONCE}nudge = false\n")
     at_codex.codex.model.answers(*CUT_SHORT)
     async with connected(at_codex) as client:

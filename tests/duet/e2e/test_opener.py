@@ -1,4 +1,4 @@
-"""Sessions resumed, forked, closed and deleted, and those that somebody else has open."""
+"""Sessions resumed, forked, closed and deleted, and those that another process has open."""
 
 from uuid import uuid4
 
@@ -78,7 +78,7 @@ async def test_a_deleted_session_is_gone_with_the_engine_sessions(at: Place) -> 
         assert [each async for each in client.agent.list_sessions(at.folder)] == []
 
 
-async def test_a_session_that_does_not_exist_is_an_error_that_says_so(at_codex: Place) -> None:
+async def test_a_session_that_does_not_exist_is_an_error(at_codex: Place) -> None:
     nobody = str(uuid4())
     async with connected(at_codex) as client:
         for open_it in (client.load, client.resume, client.fork):

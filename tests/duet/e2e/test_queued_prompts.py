@@ -1,4 +1,4 @@
-"""What is said while a turn runs: it waits and is told so, or it is added to the turn; it is never lost."""
+"""What is said while a turn runs: it waits with a notice, or it is added to the turn; it is never lost."""
 
 import asyncio
 from typing import Any
@@ -25,13 +25,13 @@ async def add(client: Client, text: str) -> Any:
     return await client.agent.connection.request(STEER, params)
 
 
-def told_to_wait(client: Client) -> bool:
-    """Whether the user was told that something waits."""
+def queue_notices(client: Client) -> bool:
+    """Whether the user was shown that something waits."""
     words = [str(each).lower() for each in client.updates if each["sessionUpdate"] in ("notice", "agent_message_chunk")]
     return any(word in each for each in words for word in ("queue", "waits", "waiting", "next in line"))
 
 
-async def test_a_prompt_while_a_turn_runs_waits_and_a_notice_says_so(at_codex: Place) -> None:
+async def test_a_prompt_while_a_turn_runs_waits_with_a_notice(at_codex: Place) -> None:
     gate = Gate()
     at_codex.codex.model.answers(Text("The river "), Wait(gate), Text("is sung."))
     async with connected(at_codex) as client:
@@ -39,7 +39,7 @@ async def test_a_prompt_while_a_turn_runs_waits_and_a_notice_says_so(at_codex: P
         first = client.session.prompt("sing of the river")
         await gate.is_reached()
         second = client.session.prompt("and of the sea")
-        await client.until(lambda: told_to_wait(client))
+        await client.until(lambda: queue_notices(client))
         assert len(at_codex.codex.model.asked) == 1
         gate.open()
         assert (await first).stop_reason is (await second).stop_reason is v1.StopReason.END_TURN
@@ -55,7 +55,7 @@ async def test_a_prompt_that_waited_stands_in_the_history_where_it_was_answered(
         turns = [client.session.prompt("sing of the river")]
         await gate.is_reached()
         turns.append(client.session.prompt("and of the sea"))
-        await client.until(lambda: told_to_wait(client))
+        await client.until(lambda: queue_notices(client))
         gate.open()
         for turn in turns:
             await turn
@@ -79,7 +79,7 @@ async def test_a_cancel_also_cancels_what_waits(at_codex: Place) -> None:
         turns = [client.session.prompt("sing for ever")]
         await gate.is_reached()
         turns.append(client.session.prompt("and then some"))
-        await client.until(lambda: told_to_wait(client))
+        await client.until(lambda: queue_notices(client))
         await client.session.cancel()
         assert [(await turn).stop_reason for turn in turns] == [v1.StopReason.CANCELLED] * 2
         assert (await client.say("go on")).text == "echo: go on"

@@ -40,7 +40,7 @@ def escalated(line: str) -> CodexCall:
 
 
 def made(at: Place) -> set[str]:
-    """The files in the folder that nobody but an engine can have made."""
+    """The files in the folder that only an engine can have made."""
     return {path.name for path in at.folder.iterdir() if path.is_file()}
 
 

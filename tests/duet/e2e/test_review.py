@@ -68,7 +68,7 @@ async def test_a_folder_without_git_has_its_changes_reviewed_as_well(at: Place) 
     assert "-do" in asked.everything and "+la la la" in asked.everything
 
 
-async def test_codex_leads_and_claude_code_reviews_when_that_is_wished(at: Place) -> None:
+async def test_codex_leads_and_claude_code_reviews_when_that_is_set(at: Place) -> None:
     at.codex.model.answers(patch("*** Add File: song.txt", "+la la la"))
     at.codex.model.answers(Text("I have sung."))
     at.claude.model.answers(Text("The second note is flat."))
@@ -118,7 +118,7 @@ async def test_findings_are_handed_back_so_often_and_no_more(at: Place) -> None:
     assert 2 <= len(at.codex.model.asked) <= 3
 
 
-async def test_a_review_that_fails_leaves_the_work_and_says_why(at: Place) -> None:
+async def test_a_review_that_fails_leaves_the_work_and_names_the_reason(at: Place) -> None:
     sings(at)
     at.codex.model.otherwise = (Fail(400, "invalid_request_error", "no such chord"),)
     async with connected(at) as client:

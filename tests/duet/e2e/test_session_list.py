@@ -1,4 +1,4 @@
-"""The list of sessions: ours and those of the engines, each conversation once."""
+"""The list of sessions: ours and those of the engines, each session once."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ async def listed(client: Client) -> dict[str, str]:
 
 
 async def from_terminal(at: Place) -> None:
-    """Somebody talks to each program in a terminal."""
+    """A user uses each program in a terminal."""
     done = await asyncio.to_thread(at.claude.run, "-p", "a song for Claude from the terminal")
     assert done.returncode == 0, done.stderr
     done = await asyncio.to_thread(at.codex.run, "exec", "--skip-git-repo-check", "a song for Codex from the terminal")
@@ -62,7 +62,7 @@ async def test_a_session_of_a_terminal_is_loaded_and_from_then_on_is_one_of_ours
             await client.say("and the sea")
             model = at.claude.model if engine == "claude" else at.codex.model
             assert "from the terminal" in model.last.everything
-        assert set(await listed(client)) == set(rows)  # each conversation is one row still
+        assert set(await listed(client)) == set(rows)  # each session is one row still
         before = client.session.id
     async with connected(at) as client:
         again = await client.load(before)

@@ -21,7 +21,7 @@ async def test_the_first_engine_answers_alone_unless_another_is_chosen(at: Place
         reply = await client.say("hello")
         assert client.option("route").current_value == "claude"
         assert at.codex.processes() == []
-    assert reply.text == "echo: hello" and reply.stop == "end_turn"  # and no label: there is nobody to tell it from
+    assert reply.text == "echo: hello" and reply.stop == "end_turn"  # and no label: there is no other engine
     assert [asked.prompt for asked in at.claude.model.asked] == ["hello"] and at.codex.model.asked == []
 
 
@@ -60,7 +60,7 @@ async def test_an_engine_gets_once_the_messages_of_the_other_since_its_last_turn
         await client.say("and now?")
     compared, last = at.claude.model.asked[-2:]
     assert "Mnemosyne." in compared.everything and "name another" in compared.everything
-    assert last.everything.count("Mnemosyne.") == 1  # it stands where it was told, and is not told again
+    assert last.everything.count("Mnemosyne.") == 1  # it stands where it was first given, and is not repeated
     assert last.everything.count("name a river") == 1  # what it was asked itself, it knows
 
 

@@ -37,7 +37,7 @@ async def test_two_sessions_with_different_routes_work_at_once_in_one_process(at
     assert first.text == "of the river alone" and second.text == "of the sea alone"
 
 
-async def test_a_session_with_both_and_a_session_with_one_do_not_hear_each_other(at: Place) -> None:
+async def test_a_session_with_both_and_a_session_with_one_get_only_their_own_updates(at: Place) -> None:
     async with connected(at) as client:
         await open_with(client, mode="plan", route="duet")
         both = client.session
@@ -50,7 +50,7 @@ async def test_a_session_with_both_and_a_session_with_one_do_not_hear_each_other
     assert "a first voice" not in at.claude.model.last.everything
 
 
-async def test_cancelling_while_both_speak_ends_both_once_and_the_next_prompt_works(at: Place) -> None:
+async def test_cancelling_while_both_answer_ends_both_once_and_the_next_prompt_works(at: Place) -> None:
     gates = Gate(), Gate()
     at.claude.model.answers(Text("la la "), Wait(gates[0]), Text("never this"))
     at.codex.model.answers(Text("lo lo "), Wait(gates[1]), Text("never this"))

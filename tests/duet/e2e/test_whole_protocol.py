@@ -43,7 +43,7 @@ async def test_every_update_question_and_ending_of_the_schema_passes(
         monkeypatch.setenv(name, at_demo.environment[name])
     async with demo(at_demo.folder, command=JOINT) as client:
         await play_everything(client)
-        await client.prompt(await client.new(), "/mode plan")  # the same mode again, as in the tour, is no news here
+        await client.prompt(await client.new(), "/mode plan")  # the same mode again, as in the tour, is no update here
     asked = {frame["method"] for frame in client.frames if "method" in frame}
     wanted = {each["name"] for each in FACTS["methods"] if each["side"] == "client" and not each.get("unstable")}
     stops = {frame["result"]["stopReason"] for frame in client.frames if "stopReason" in (frame.get("result") or ())}
@@ -87,7 +87,7 @@ async def test_pictures_and_texts_reach_both_models_and_sound_is_named(at: Place
     at.answer("one", "two")
     async with connected(at) as client:
         await open_with(client, route="duet")
-        # Not by our library's own way, which would not send sound: nobody here says that they take it.
+        # Not by our library's own way, which would not send sound: no engine here advertises it.
         await client.agent.connection.request(m.PROMPT, v1.Prompt(client.session.id, blocks))
     for model in (at.claude.model, at.codex.model):
         seen = model.asked[0]

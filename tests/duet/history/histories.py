@@ -1,4 +1,4 @@
-"""Conversations as they are told live and as an engine tells them later: the same things, cut and described otherwise."""
+"""Sessions as they are sent live and as an engine sends them later: the same things, cut and described otherwise."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ __all__ = [
     "shown",
     "theirs",
     "thought",
-    "told_by",
+    "updates_of",
     "user",
 ]  # fmt: skip
 
@@ -74,8 +74,8 @@ class Say:
     thought: bool = False
 
     def live(self, size: int) -> list[v1.Update]:
-        tell = thought if self.thought else agent
-        return [tell(self.text[start : start + size], self.id) for start in range(0, len(self.text), size)]
+        replay = thought if self.thought else agent
+        return [replay(self.text[start : start + size], self.id) for start in range(0, len(self.text), size)]
 
     def later(self) -> list[v1.Update]:
         return [(thought if self.thought else agent)(self.text, self.id)]
@@ -123,7 +123,7 @@ def live(turns: Sequence[RecordedTurn], size: int = 3, engine: str = "claude") -
 
 
 def theirs(turns: Sequence[RecordedTurn]) -> list[v1.Update]:
-    """What the engine tells later."""
+    """What the engine sends later."""
     found: list[v1.Update] = []
     for number, turn in enumerate(turns):
         found.append(user(turn.prompt, f"u{number}"))
@@ -132,7 +132,7 @@ def theirs(turns: Sequence[RecordedTurn]) -> list[v1.Update]:
     return found
 
 
-def told_by(kept: Sequence[events.Event], engine: str = "claude") -> list[v1.Update]:
+def updates_of(kept: Sequence[events.Event], engine: str = "claude") -> list[v1.Update]:
     """What a client was shown of an engine, with what it was given as the user's words."""
     found: list[v1.Update] = []
     for number, event in enumerate(kept):

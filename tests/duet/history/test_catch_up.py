@@ -24,7 +24,7 @@ from tests.duet.history.histories import (
     shown,
     theirs,
     thought,
-    told_by,
+    updates_of,
     user,
 )
 
@@ -39,11 +39,11 @@ SONG = [
 
 
 def whole(ours: Sequence[events.Event], history: Sequence[v1.Update]) -> list[object]:
-    """What is seen in the end. Telling it changes nothing more: what was told is ours now."""
+    """What is seen in the end. Sending it changes nothing more: what was sent is ours now."""
     more = missed_updates(ours, history, "claude")
     kept = [*ours, ended(stop_reason=""), *shown(*more)]
     assert missed_updates(kept, history, "claude") == []
-    return looks([*told_by(ours), *more])
+    return looks([*updates_of(ours), *more])
 
 
 def test_nothing_is_beyond_what_we_have_seen_to_its_end() -> None:
@@ -62,7 +62,9 @@ def test_all_of_it_is_shown_if_we_have_nothing() -> None:
 def test_wherever_we_were_killed_the_rest_is_shown_and_nothing_twice() -> None:
     kept = live(SONG)
     for cut in range(2, len(kept) + 1):
-        if not isinstance(kept[cut - 1], events.PromptEvent):  # a prompt that nobody was given yet is shown by us alone
+        if not isinstance(
+            kept[cut - 1], events.PromptEvent
+        ):  # a prompt that no engine was given yet is shown by us alone
             assert whole(kept[:cut], theirs(SONG)) == looks(theirs(SONG)), cut
 
 
@@ -137,7 +139,7 @@ def test_a_clipped_prompt_is_found() -> None:
     assert missed_updates(kept, [user(long), agent("la la")], "claude") == [agent("la")]
 
 
-def test_a_prompt_that_the_engine_repeats_is_no_turn_of_its_own() -> None:
+def test_a_prompt_that_the_engine_repeats_is_not_a_turn_of_its_own() -> None:
     kept = [given("sing a song"), *shown(user("sing "), user("a song"), agent("la"))]
     assert missed_updates(kept, [user("sing a song"), agent("la la")], "claude") == [agent(" la")]
 
@@ -213,7 +215,7 @@ def test_calls_that_are_counted_from_one_in_every_turn_are_distinguished() -> No
             assert whole(kept[:cut], theirs(turns)) == looks(theirs(turns)), cut
 
 
-def test_settings_are_no_history() -> None:
+def test_settings_are_not_history() -> None:
     state: list[v1.Update] = [
         v1.AvailableCommandsUpdate(available_commands=[]), v1.SessionInfoUpdate(title="sing"), v1.UsageUpdate(used=1, size=2),
     ]  # fmt: skip
@@ -246,7 +248,7 @@ def test_an_answer_that_is_stored_otherwise_is_not_shown_twice() -> None:
     assert missed_updates(kept, [user("sing"), agent("La, la!", "m")], "claude") == []
 
 
-def test_other_white_space_is_no_difference() -> None:
+def test_other_white_space_is_not_a_difference() -> None:
     kept = [given("sing\n\nit"), *shown(agent("la  la\n"))]
     assert missed_updates(kept, [user("sing it"), agent("la la\n\nlo")], "claude") == [agent("lo")]
 
@@ -288,7 +290,7 @@ THINGS = st.tuples(st.booleans(), st.text("ab ", min_size=1, max_size=7), st.boo
 
 
 @st.composite
-def conversations(draw: st.DrawFn) -> list[RecordedTurn]:
+def engine_sessions(draw: st.DrawFn) -> list[RecordedTurn]:
     """With ids or without, calls counted anew in each turn or not, the same few words again and again."""
     ids, per_turn = draw(st.booleans()), draw(st.booleans())
     turns = []
@@ -305,7 +307,7 @@ def conversations(draw: st.DrawFn) -> list[RecordedTurn]:
     return turns
 
 
-@over(conversations(), st.integers(1, 4))
+@over(engine_sessions(), st.integers(1, 4))
 def test_for_every_cut_the_whole_is_equal_and_nothing_is_twice(turns: list[RecordedTurn], size: int) -> None:
     kept, history = live(turns, size), theirs(turns)
     for cut in range(2, len(kept) + 1):

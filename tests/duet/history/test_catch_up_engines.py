@@ -1,4 +1,4 @@
-"""The real Claude Code and Codex: what they told live, cut after every update, and what they tell later, are one history in the end."""
+"""The real Claude Code and Codex: what they sent live, cut after every update, and what they send later, are one history in the end."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from antiphon.duet.history import events
 from antiphon.protocol import v1
 from antiphon.protocol.base import decoder
 from antiphon.protocol.methods import Call as Method
-from tests.duet.history.histories import ended, given, looks, missed_updates, prompted, shown, told_by
+from tests.duet.history.histories import ended, given, looks, missed_updates, prompted, shown, updates_of
 from tests.engines.claude.model.steps import Call as ClaudeCall
 from tests.engines.claude.place import place as claude_place
 from tests.engines.claude.versions import NEW
@@ -49,7 +49,7 @@ def check(kept: list[events.Event], history: list[v1.Update], renamed: dict[str,
         more = missed_updates(kept[:cut], history, "claude")
         again = [*kept[:cut], ended(stop_reason=""), *shown(*more)]
         assert missed_updates(again, history, "claude") == []
-        seen = looks([*told_by(kept[:cut]), *more])
+        seen = looks([*updates_of(kept[:cut]), *more])
         assert [
             (who, renamed.get(str(what), what)) if who == "user" else (who, what, *rest) for who, what, *rest in seen
         ] == whole
@@ -98,7 +98,7 @@ async def test_a_turn_of_codex_that_was_cut_anywhere_is_whole_again(tmp_path: Pa
     command_left_out = [each for each in kept if not isinstance(each, events.GivenEvent) or each.text != "/compact"]
     check(command_left_out, history, {})
     for cut in range(2, len(kept) + 1):  # which Codex keeps no word of
-        seen = looks([*told_by(kept[:cut]), *missed_updates(kept[:cut], history, "claude")])
+        seen = looks([*updates_of(kept[:cut]), *missed_updates(kept[:cut], history, "claude")])
         assert [each for each in seen if each[1] != "/compact"] == looks(history) or isinstance(
             kept[cut - 1], events.PromptEvent
         )
@@ -163,7 +163,7 @@ def check_loosely(kept: list[events.Event], history: list[v1.Update]) -> None:
     assert len(seen(history)) > 4
     for cut in range(2, len(kept) + 1):
         more = missed_updates(kept[:cut], history, "claude")
-        assert seen([*told_by(kept[:cut]), *more]) == seen(history), cut
+        assert seen([*updates_of(kept[:cut]), *more]) == seen(history), cut
     assert missed_updates(kept, history, "claude") == []
 
 

@@ -1,4 +1,4 @@
-"""A history told again folds to what was seen, in few updates."""
+"""A history replayed folds to what was seen, in few updates."""
 
 import msgspec
 import pytest

@@ -49,7 +49,7 @@ class BusySession(FakeEngineSession):
 
 
 class BusyEngine(FakeEngine):
-    """An engine that takes its time, says numbers, asks, and dies when told to."""
+    """An engine that takes its time, says numbers, asks, and dies on request."""
 
     def __init__(self, name: str, world: World, numbers: "itertools.count[int]") -> None:
         super().__init__(name, self.busily)

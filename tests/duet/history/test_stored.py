@@ -1,4 +1,4 @@
-"""What is kept of a joint session: on the disk before it is shown, told again as it was, written by one process at a time."""
+"""What is kept of a joint session: on the disk before it is shown, replayed as it was, written by one process at a time."""
 
 import asyncio
 import sqlite3
@@ -155,7 +155,7 @@ async def test_what_an_engine_did_elsewhere_comes_after_what_we_know() -> None:
         v1.UserMessageChunk(v1.TextBlock("in a terminal")),
         v1.AgentMessageChunk(v1.TextBlock("alto: in a terminal"), "m2"),
     ]
-    for _ in range(2):  # it is ours from then on, and told once
+    for _ in range(2):  # it is ours from then on, and sent once
         async with playing(agent_over(alto, FakeEngine("bass")), FULL) as editor:
             await load(editor, session)
             sent = [text for _, text in lines(editor)]
@@ -186,7 +186,7 @@ async def test_resuming_is_silent() -> None:
         assert len(lines(editor)) == 2
 
 
-async def test_a_session_that_is_open_elsewhere_is_an_error_that_says_so(state: Path) -> None:
+async def test_a_session_that_is_open_elsewhere_is_an_error(state: Path) -> None:
     alto = FakeEngine("alto")
     async with playing(agent_over(alto), FULL) as editor:
         session = await editor.open()
@@ -200,7 +200,7 @@ async def test_a_session_that_is_open_elsewhere_is_an_error_that_says_so(state: 
         await load(editor, session)
 
 
-async def test_a_new_session_goes_on_where_the_last_one_ended_and_says_so(resumes: None) -> None:
+async def test_a_new_session_goes_on_where_the_last_one_ended_with_a_notice(resumes: None) -> None:
     alto = FakeEngine("alto")
     async with playing(agent_over(alto), FULL, name="zed") as editor:
         session = await editor.open()

@@ -1,4 +1,4 @@
-"""The minutes: what the others said, for the one who did not hear it."""
+"""The summary: what the other engines did, for an engine that missed it."""
 
 import re
 
@@ -181,7 +181,7 @@ def test_no_author_can_pass_for_another() -> None:
         assert "\x1b" not in each
 
 
-def test_older_items_are_shortened_first_and_the_summary_says_so() -> None:
+def test_older_items_are_shortened_first_with_a_note() -> None:
     made = summary_of(turn("one", "a" * 5000), turn("two", "b" * 5000), turn("three", "c" * 5000), prompted("x"))
     shown = made.since("codex", 11_000)
     assert (

@@ -17,12 +17,12 @@ from tests.client.script import Agent
 from tests.engines.demo_client import DEMO
 
 ROOT = Path(__file__).resolve().parents[3]
-PATIENCE = 30.0
+TIMEOUT = 30.0
 """Seconds after which a test has failed."""
 
 
 class StandIn:
-    """A scripted agent as an engine, and what it heard so far."""
+    """A scripted agent as an engine, and what it received so far."""
 
     def __init__(self, kind: type[Agent], folder: Path) -> None:
         self.log = folder / "heard.log"
@@ -50,8 +50,8 @@ async def through(engine: AcpEngine, **options: Any) -> AsyncIterator[ConnectedA
     host = Host(engine)
     serving = asyncio.get_running_loop().create_task(host.serve(far))
     try:
-        async with asyncio.timeout(PATIENCE), connect(near, retry=Retry(()), **options) as agent:
+        async with asyncio.timeout(TIMEOUT), connect(near, retry=Retry(()), **options) as agent:
             yield agent
     finally:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             await serving

@@ -38,7 +38,7 @@ class TakesPictures(Plain):
 
 
 class SpeaksFreely(Agent):
-    """Tells what nobody knows, before, in and after a turn."""
+    """Sends unknown updates before, in and after a turn."""
 
     def new(self, params: Message) -> object:
         self.update("s1.1", "weather_update", sky="grey", _meta={"of": "today"})
@@ -217,7 +217,7 @@ class Steered(Agent):
 
 
 class Extends(Agent):
-    """Asks and tells by methods of its own."""
+    """Asks and sends by methods of its own."""
 
     def prompt(self, params: Message) -> object:
         session = params["sessionId"]
@@ -228,7 +228,7 @@ class Extends(Agent):
 
 
 class Murmurs(Agent):
-    """Tells something by a method of its own, between two words."""
+    """Sends something by a method of its own, between two words."""
 
     def prompt(self, params: Message) -> object:
         session = params["sessionId"]
@@ -239,7 +239,7 @@ class Murmurs(Agent):
 
 
 class AsksForms(Agent):
-    """Asks by a form, of a session and of nobody."""
+    """Asks by a form, of a session and of none."""
 
     def prompt(self, params: Message) -> object:
         form = {
@@ -269,7 +269,7 @@ class OneAtATime(Agent):
 
 
 class Answers(Agent):
-    """Keeps its sessions, and resumes only: it tells no history."""
+    """Keeps its sessions, and resumes only: it sends no history."""
 
     capabilities: ClassVar[Message] = {"sessionCapabilities": {"resume": {}}}
 

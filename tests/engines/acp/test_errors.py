@@ -1,4 +1,4 @@
-"""Agents behind our engine that die or hang: the client is told, the session goes on, and nothing is left running."""
+"""Agents behind our engine that die or hang: the client is informed, the session goes on, and nothing is left running."""
 
 import asyncio
 import os

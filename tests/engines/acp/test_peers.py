@@ -8,7 +8,7 @@ import pytest
 
 from tests.interop import faults, scenario
 from tests.interop.environment import environment, play
-from tests.interop.programs import PeerProgram, everybody
+from tests.interop.programs import PeerProgram, all_programs
 from tests.interop.test_pairs import LACKING
 
 MENDED = {"resume", "close"}
@@ -19,7 +19,7 @@ MENDED = {"resume", "close"}
 @pytest.mark.prove
 @pytest.mark.parametrize("name", ["antiphon", "python", "python-next", "typescript"])
 def test_an_agent_behind_the_engine_plays_the_whole_scenario(name: str, tmp_path: Path) -> None:
-    who = everybody()
+    who = all_programs()
     if who[name].missing:
         pytest.skip(f"{who[name].name} {who[name].missing}")
     words = (sys.executable, "-m", "antiphon", "agent", "--engine", shlex.join(who[name].agent))

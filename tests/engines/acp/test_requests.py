@@ -113,14 +113,14 @@ async def test_a_request_comes_after_the_updates_before_it_and_ends_with_the_tur
 ) -> None:
     behind = StandIn(s.AsksAndIsCancelled, tmp_path)
     begun: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
-    withdrawn = asyncio.Event()
+    cancelled = asyncio.Event()
 
     async def permission(asked: v1.RequestPermission) -> str:
         begun.set_result([getattr(entry, "title", "") for entry in session.transcript.entries])
         try:
             await asyncio.Event().wait()
         finally:
-            withdrawn.set()
+            cancelled.set()
         return "yes"
 
     async with through(behind.engine, permission=permission) as agent:
@@ -130,7 +130,7 @@ async def test_a_request_comes_after_the_updates_before_it_and_ends_with_the_tur
         assert "Sing" in await begun
         await session.cancel()
         assert await reading == "stopped"
-        assert turn.result.stop_reason == v1.StopReason.CANCELLED and withdrawn.is_set()
+        assert turn.result.stop_reason == v1.StopReason.CANCELLED and cancelled.is_set()
     assert behind.noted("outcome") == ['{"outcome": "cancelled"}']
 
 

@@ -1,4 +1,4 @@
-"""Sessions of an agent behind our engine: what it tells and can do is what the client is told and can do."""
+"""Sessions of an agent behind our engine: what it sends and can do is what the client gets and can do."""
 
 import asyncio
 import json
@@ -153,7 +153,7 @@ async def test_a_user_who_is_not_signed_in_gets_the_methods_and_can_use_them(tmp
 
 
 async def _authenticate(agent: ConnectedAgent, way: str) -> None:
-    """As a client does that read the error: it was told of no way at first."""
+    """As a client does that read the error: it knew of no method at first."""
     await agent.connection.request(Call("authenticate", v1.Authenticate, v1.AuthenticateResult), v1.Authenticate(way))
 
 

@@ -1,4 +1,4 @@
-"""The demo behind our engine is the demo: for each of its commands the client is told the same, and its sessions are the same."""
+"""The demo behind our engine is the demo: for each of its commands the client gets the same, and its sessions are the same."""
 
 import re
 import shlex
@@ -32,7 +32,7 @@ def test_every_command_is_tried() -> None:
 async def play(client: DemoClient) -> list[Any]:
     """All that the client sees of each command, with the names that are new every time made equal."""
     session = await client.new()
-    await client.prompt(session, "hello")  # what is told of a new session may come before or in its first turn
+    await client.prompt(session, "hello")  # updates of a new session may come before or in its first turn
     seen: list[Any] = []
     for name, words in COMMANDS:
         try:
@@ -43,7 +43,7 @@ async def play(client: DemoClient) -> list[Any]:
         seen.append((name, result, shown(fold(updates), session)))
     loaded = v1.LoadSession(session, str(client.workspace), [])
     async with client.connection.stream(m.LOAD_SESSION, loaded) as history:
-        replayed = [news.update async for news in history]
+        replayed = [message.update async for message in history]
     seen.append(("load", shown(fold(replayed), session), history.result))
     return seen
 
@@ -71,5 +71,5 @@ async def test_the_client_receives_the_same_from_the_demo_and_from_the_demo_behi
     async with demo(workspace, can, BEHIND) as client:
         behind = await play(client)
     for one, other in zip(itself, behind, strict=True):
-        # Where the client has no terminals the agent is given ours, and its history tells of them when they are long gone.
+        # Where the client has no terminals the agent is given ours, and its history reports them when they are long gone.
         assert other == one or (can is NOTHING and one[0] == "load")

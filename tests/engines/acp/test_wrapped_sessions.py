@@ -22,7 +22,7 @@ from antiphon.protocol import v1
 from antiphon.protocol.methods import Call, Notice
 from antiphon.transports.memory import memory_pair
 from tests.engines.acp import stand_in as s
-from tests.engines.acp.place import PATIENCE, StandIn, demo_engine
+from tests.engines.acp.place import TIMEOUT, StandIn, demo_engine
 from tests.waits import idle
 
 
@@ -81,12 +81,12 @@ async def before(host: WrappingHost) -> AsyncIterator[ConnectedAgent]:
     near, far = memory_pair()
     serving = asyncio.get_running_loop().create_task(host.serve(far))
     connecting = connect(near, retry=Retry(()), permission=allow_once, terminals=Terminals())
-    async with asyncio.timeout(PATIENCE), connecting as agent:
+    async with asyncio.timeout(TIMEOUT), connecting as agent:
         yield agent
     await serving
 
 
-async def test_what_is_no_update_goes_through_the_part_and_has_the_id_that_the_client_knows(
+async def test_a_notification_that_is_not_an_update_goes_through_the_engine_session_with_the_id_that_the_client_knows(
     tmp_path: Path, workspace: Path
 ) -> None:
     host = WrappingHost(StandIn(s.Murmurs, tmp_path).engine)

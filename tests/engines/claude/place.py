@@ -23,10 +23,10 @@ HERMETIC: Final = {
     "DISABLE_AUTOUPDATER": "1",
     "DISABLE_TELEMETRY": "1",
 }
-"""Loopback only, nothing told to anybody, and no long patience with a model that fails."""
+"""Loopback only, no telemetry, and short timeouts for a model that fails."""
 
 BY_SUBSCRIPTION: Final = {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "a-token-of-no-account"}
-"""Instead of a key: as somebody with a subscription, whose use has limits."""
+"""Instead of a key: as a user with a subscription, which has limits."""
 
 
 class Place(AnyPlace):

@@ -41,7 +41,7 @@ def test_the_environment_is_the_users_without_the_marks_of_a_claude_around_us() 
     assert "CLAUDECODE" not in ours and "CLAUDE_CODE_ENTRYPOINT" not in ours
 
 
-def test_plans_are_switched_on_unless_the_user_says_otherwise() -> None:
+def test_plans_are_switched_on_unless_the_user_turned_them_off() -> None:
     assert environment_of({})["CLAUDE_CODE_ENABLE_TODO_TOOLS"] == "1"
     assert environment_of({"CLAUDE_CODE_ENABLE_TODO_TOOLS": "0"})["CLAUDE_CODE_ENABLE_TODO_TOOLS"] == "0"
 

@@ -23,7 +23,7 @@ def environment(tmp_path: Path, claude: Path | str, **more: str) -> dict[str, st
         "PATH": os.defpath,
         "HOME": str(tmp_path),
         "LANG": "C.UTF-8",
-        "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",  # nobody listens there
+        "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",  # no server listens there
         "ANTIPHON_STATE_DIR": str(tmp_path / "state"),
         "ANTIPHON_CONFIG_DIR": str(tmp_path / "config"),
         "CLAUDE_CODE_EXECUTABLE": str(claude),
@@ -40,7 +40,7 @@ def real(version: str) -> Path:
 
 
 def script(tmp_path: Path, lines: str) -> Path:
-    """A program that tells its version and otherwise does what the lines say."""
+    """A program that sends its version and otherwise does what the lines say."""
     path = tmp_path / "claude"
     path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo 2.1.325 && exit\n{lines}\n', encoding="utf-8")
     path.chmod(0o755)
@@ -85,7 +85,7 @@ def test_a_login_that_there_is_not_ends_in_a_hint(tmp_path: Path, words: tuple[s
     assert lines[0].startswith("error: ") and lines[-1].startswith("hint: ")
 
 
-def test_a_login_without_the_program_says_how_to_get_it(tmp_path: Path) -> None:
+def test_a_login_without_the_program_has_a_hint_how_to_get_it(tmp_path: Path) -> None:
     done = login(environment(tmp_path, "/nowhere/claude"))
     assert (done.returncode, done.stdout) == (1, "") and done.stderr.startswith(
         "error: Claude Code cannot be started: "
@@ -142,7 +142,7 @@ async def test_signing_out_makes_the_program_forget(tmp_path: Path, installed: s
         await refusal(agent, "claude-ai-login")
 
 
-async def test_a_program_that_does_not_say_is_not_believed(tmp_path: Path) -> None:
+async def test_a_program_that_does_not_report_its_login_counts_as_signed_out(tmp_path: Path) -> None:
     env = environment(tmp_path, script(tmp_path, "echo 'unknown command: auth' >&2; exit 1"))
     async with asyncio.timeout(30), antiphon.connect(AGENT, env=env) as agent:
         with pytest.raises(
@@ -155,7 +155,7 @@ async def test_a_program_that_does_not_say_is_not_believed(tmp_path: Path) -> No
 
 
 def test_the_refusal_names_the_ways_there_are() -> None:
-    error = sign_in_needed(said="Login expired")
+    error = sign_in_needed(details="Login expired")
     assert error.code == Code.AUTH_REQUIRED and "(Login expired)" in error.reason
     assert isinstance(error.data, dict)
     assert error.data["authMethods"] == ["claude-ai-login", "console-login", "api-key"]

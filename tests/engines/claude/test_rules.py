@@ -1,4 +1,4 @@
-"""Rules of the policy as Claude Code has them, and what it is told before a tool runs."""
+"""Rules of the policy as Claude Code has them, and what it is sent before a tool runs."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from antiphon.policy import Rules
 
 
 def session(cwd: str, *, deny: list[str] | None = None, ask: list[str] | None = None, also: str | None = None) -> Any:
-    made = AgentSession("s", cwd, None, [also] if also else [])  # type: ignore[arg-type]  # nobody is asked here
+    made = AgentSession("s", cwd, None, [also] if also else [])  # type: ignore[arg-type]  # no user is asked here
     made.host.rules = Rules.parse(deny=deny or [], ask=ask or [])
     return made
 

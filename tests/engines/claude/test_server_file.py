@@ -1,4 +1,4 @@
-"""The file that tells the CLI of the session's MCP servers: who may read it, what it says, and when it goes."""
+"""The file with the session's MCP servers for the CLI: who may read it, what it says, and when it goes."""
 
 import json
 import os

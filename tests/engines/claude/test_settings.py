@@ -37,7 +37,7 @@ def shown(
     return shown_settings(of, bypass=bypass, mode=mode, model=model, effort=effort)
 
 
-def test_what_the_cli_says_is_on_offer() -> None:
+def test_what_the_cli_reports_is_on_offer() -> None:
     assert [model.value for model in offer().models] == ["default", "big", "small"]
     assert offer().mode == "acceptEdits"
     assert offer(model="claude-small-1", effort="high").model == "small"

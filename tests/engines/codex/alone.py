@@ -26,7 +26,7 @@ apps = false
 remote_plugin = false
 tool_suggest = false
 """
-"""Nobody listens there."""
+"""No server listens there."""
 
 
 def environment(tmp_path: Path, codex: Path | str, settings: str = SETTINGS, **more: str) -> dict[str, str]:
@@ -55,7 +55,7 @@ def real(version: str) -> Path:
 
 
 def script(tmp_path: Path, lines: str) -> Path:
-    """A program that tells its version and otherwise does what the lines say."""
+    """A program that sends its version and otherwise does what the lines say."""
     path = tmp_path / "codex"
     path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo codex-cli 0.166.0 && exit\n{lines}\n', encoding="utf-8")
     path.chmod(0o755)

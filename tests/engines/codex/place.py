@@ -43,12 +43,12 @@ tool_suggest = false
 
 {tables}
 """
-"""Loopback only, nothing told to anybody, and no long patience with a model that fails."""
+"""Loopback only, no telemetry, and short timeouts for a model that fails."""
 
 
 SANDBOX: Final = "[sandbox_workspace_write]"
 NOTHING_SHARED: Final = f"\n{SANDBOX}\nexclude_slash_tmp = true\n"
-"""Else its sandbox makes a `.git` in `/tmp` to protect it, and to everybody whose place is below, that is a repository."""
+"""Else its sandbox makes a `.git` in `/tmp` to protect it, and for every directory below, that is a repository."""
 
 USUAL: Final = {"model": "gpt-5.5", "top": 'model_provider = "choir"', "features": "", "tables": "", "retries": 1}
 
@@ -104,7 +104,7 @@ class Place(AnyPlace):
         assert done.returncode == 0 and f"echo: {words}" in done.stdout, done.stderr
 
     def wants_login(self) -> None:
-        """The model's provider is OpenAI itself, and nobody is signed in."""
+        """The model's provider is OpenAI itself, and there is no login."""
         self.settings(top=f'model_provider = "openai"\nopenai_base_url = "{self.model.address}/v1"')
 
 

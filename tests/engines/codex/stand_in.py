@@ -2,7 +2,7 @@
 
 `STAND_IN_LINES` names the file: turns of JSON lines, an empty line between them. In them `$THREAD` and `$TURN` stand for the ids of the
 thread and of the running turn. A line with an `id` is a request: it waits for the answer, which is kept in `STAND_IN_ANSWERS`, unless the line says `nowait`.
-A line `{"pipe": name}` waits until somebody writes into that named pipe.
+A line `{"pipe": name}` waits until something is written into that named pipe.
 `STAND_IN_VERSION` is the version that it says it has.
 """
 

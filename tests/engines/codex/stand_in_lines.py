@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.engines.codex.place import Place
 
-__all__ = ["asked", "message", "notification", "stand_in_says", "what_it_heard"]
+__all__ = ["asked", "message", "notification", "responses_received", "stand_in_says"]
 
 Line = dict[str, Any]
 
@@ -33,7 +33,7 @@ def stand_in_says(at: Place, *lines: Line) -> None:
     at.environment |= {"STAND_IN_LINES": str(file), "STAND_IN_ANSWERS": str(at.temporary / "answers.jsonl")}
 
 
-def what_it_heard(at: Place) -> list[Any]:
+def responses_received(at: Place) -> list[Any]:
     """The results of what it asked for, in their order."""
     lines = (at.temporary / "answers.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line).get("result") for line in lines]

@@ -18,7 +18,7 @@ def test_the_text_is_as_it_stands(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(10)
-def test_what_is_no_file_has_no_text_and_is_not_waited_for(tmp_path: Path) -> None:
+def test_what_is_not_a_file_has_no_text_and_is_not_waited_for(tmp_path: Path) -> None:
     pipe, zero = tmp_path / "pipe", tmp_path / "zero"
     os.mkfifo(pipe)
     zero.symlink_to("/dev/zero")
@@ -38,5 +38,5 @@ def test_what_is_too_large_or_no_text_is_not_shown(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/comm"), reason="there are no such files here")
-def test_a_file_that_says_it_is_empty_is_read_to_the_limit() -> None:
+def test_a_file_with_the_size_zero_is_read_to_the_limit() -> None:
     assert text_before("/proc/self/comm")

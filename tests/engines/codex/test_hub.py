@@ -104,7 +104,7 @@ def thread_in(hub: CodexHub, listener: RecordingSession) -> OpenThread:
     return OpenThread(session, hub, CodexSettings(session), UnseenItems(), listener)
 
 
-async def test_one_session_that_fails_does_not_keep_the_others_from_hearing() -> None:
+async def test_a_session_that_fails_does_not_keep_notifications_from_the_others() -> None:
     hub, listeners = hub_of(), [RecordingSession(), RecordingSession(fails=True), RecordingSession()]
     for number, listener in enumerate(listeners):
         hub.listen(str(number), listener)
@@ -112,7 +112,7 @@ async def test_one_session_that_fails_does_not_keep_the_others_from_hearing() ->
     await hub.receive(server, cast("wire.ServerNotification", WARNING))
     await hub.ended(server)
     assert [listener.received for listener in listeners] == [["configWarning", "lost"], [], ["configWarning", "lost"]]
-    assert hub.said_early() == [WARNING]
+    assert hub.early_notifications() == [WARNING]
 
 
 async def test_only_the_listener_of_a_thread_can_give_it_up() -> None:

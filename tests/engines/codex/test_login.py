@@ -55,7 +55,7 @@ def test_a_login_that_there_is_not_ends_in_a_hint(tmp_path: Path, words: tuple[s
     assert lines[0].startswith("error: ") and lines[-1].startswith("hint: ")
 
 
-def test_a_login_without_the_program_says_how_to_get_it(tmp_path: Path) -> None:
+def test_a_login_without_the_program_has_a_hint_how_to_get_it(tmp_path: Path) -> None:
     done = login(environment(tmp_path, "/nowhere/codex"))
     assert (done.returncode, done.stdout) == (1, "") and done.stderr.startswith("error: Codex cannot be started: ")
     assert done.stderr.splitlines()[-1].startswith("hint: ") and "-32603" not in done.stderr
@@ -125,7 +125,7 @@ async def test_a_login_in_a_terminal_counts_in_the_server_that_runs_already(tmp_
         await agent.authenticate("chatgpt-login")
         await agent.logout()
         await asyncio.to_thread(sign_in_elsewhere, installed, env)
-        # Without being told: many clients just try again, and some at once for all that was open.
+        # Without a request: many clients just try again, and some at once for all that was open.
         await asyncio.gather(*(agent.new_session(tmp_path) for _ in range(3)))
 
 
@@ -142,7 +142,7 @@ async def test_a_provider_that_wants_no_login_needs_none(tmp_path: Path, install
         await agent.authenticate("chatgpt-login")
 
 
-async def test_a_server_that_does_not_say_is_not_believed(tmp_path: Path) -> None:
+async def test_a_server_that_does_not_report_its_login_counts_as_signed_out(tmp_path: Path) -> None:
     answers = 'read line; echo \'{"id":1,"result":{}}\'; read line; n=1; while read line; do n=$((n+1)); '
     answers += 'echo "{\\"id\\":$n,\\"error\\":{\\"code\\":-32600,\\"message\\":\\"unknown variant\\"}}"; done'
     env = environment(tmp_path, script(tmp_path, answers), OPENAI_API_KEY=KEY)

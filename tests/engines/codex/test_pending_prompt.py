@@ -31,7 +31,7 @@ async def test_an_end_that_comes_before_the_turn_is_known_counts() -> None:
     assert await waiting.end is DONE
 
 
-async def test_the_next_turn_is_the_one_that_starts_before_or_after_we_say_so() -> None:
+async def test_the_next_turn_is_the_one_that_starts_before_or_after_it_is_expected() -> None:
     for before in (True, False):
         waiting = CodexPrompt(cast("CodexServer", None))
         if before:

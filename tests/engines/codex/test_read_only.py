@@ -1,4 +1,4 @@
-"""Codex as somebody who only looks: what it is started with, and where that needs a profile."""
+"""Codex as a reviewer, which only reads: what it is started with, and where that needs a profile."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ def test_rules_are_found_where_codex_finds_them(tmp_path: Path, home: Path, wher
     assert has_rules(str(tmp_path / "work"))
 
 
-def test_what_is_no_file_of_rules_is_none(tmp_path: Path, home: Path) -> None:
+def test_a_damaged_file_of_rules_has_no_rules(tmp_path: Path, home: Path) -> None:
     write(home / "rules", "notes.txt")
     write(tmp_path / "work" / ".codex", "rules")
     assert not has_rules(str(tmp_path / "work"))
@@ -44,7 +44,7 @@ def test_the_users_setting_of_the_sandbox_stays_in_force(text: CodexConfig) -> N
 
 
 def begun(mode: str, *, looking: bool, profile: bool) -> dict[str, Any]:
-    session = AgentSession("s", "/w", None, ["/also"])  # type: ignore[arg-type]  # nobody is asked here
+    session = AgentSession("s", "/w", None, ["/also"])  # type: ignore[arg-type]  # no user is asked here
     choosing = CodexSettings(session)
     choosing.set_option("mode", mode)
     session.host.read_only, choosing.has_profile = looking, profile

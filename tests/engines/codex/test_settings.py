@@ -102,7 +102,7 @@ GRANULAR = {"granular": {"sandbox_approval": True}}
 async def test_a_configuration_of_the_users_own_that_lets_codex_write_the_workspace_unasked_makes_it_ask(
     approval: Any, sandbox: Any, mode: str, sent: Any
 ) -> None:
-    """And the mode goes on to be the one that it was, also when Codex tells how the thread is set up now."""
+    """And the mode goes on to be the one that it was, also when Codex sends how the thread is set up now."""
     found: list[Any] = []
 
     async def prompt(turn: AgentTurn) -> None:

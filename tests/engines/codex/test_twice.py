@@ -1,4 +1,4 @@
-"""Two clients of one agent that open the same session: it is heard where it was opened last."""
+"""Two clients of one agent that open the same session: its updates arrive where it was opened last."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ async def test_a_prompt_fails_when_another_client_opens_its_session(
             with pytest.raises(RequestRefused, match="opened elsewhere"):
                 await singing
             gate.open()
-            await second.until("la")  # the turn itself goes on, and is heard there
+            await second.until("la")  # the turn itself goes on, and its updates arrive there
             assert (await second.prompt(session, "go on")).stop_reason is v1.StopReason.END_TURN
             assert (await first.prompt(session, "back again")).stop_reason is v1.StopReason.END_TURN
             assert "back again" in "".join(first.order) and "back again" not in "".join(second.order)

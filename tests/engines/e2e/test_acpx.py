@@ -1,4 +1,4 @@
-"""`acpx`, a client that nobody here wrote, drives each engine through its own commands. It prints the raw traffic."""
+"""`acpx`, a client that others wrote, drives each engine through its own commands. It prints the raw traffic."""
 
 import json
 

@@ -39,20 +39,20 @@ def last_status(client: Client) -> str:
     codex=["cancel.command"],
 )
 async def test_a_turn_is_cancelled_whatever_it_is_at_and_the_next_prompt_works(at: Place) -> None:
-    gate, pipe, withdrawn = Gate(), at.pipe(), asyncio.Event()
+    gate, pipe, cancelled = Gate(), at.pipe(), asyncio.Event()
 
     async def never(_: v1.RequestPermission) -> bool:
         try:
             return await asyncio.Event().wait()
         except asyncio.CancelledError:
-            withdrawn.set()
+            cancelled.set()
             raise
 
     at.model.answers(Text("la la la "), Wait(gate), Text("and never this"))
     async with connected(at) as client:
         await client.open()
         await client.session.set_mode("default")
-        # It speaks.
+        # It answers.
         turn = client.session.prompt("sing for ever")
         await gate.is_reached()
         await client.until(lambda: client.updates_of("agent_message_chunk"))
@@ -66,7 +66,7 @@ async def test_a_turn_is_cancelled_whatever_it_is_at_and_the_next_prompt_works(a
         turn = client.session.prompt("write")
         await client.until(lambda: client.asked)
         assert (await turn.cancel()).stop_reason is v1.StopReason.CANCELLED
-        await withdrawn.wait()
+        await cancelled.wait()
         answered = [each for each in client.sent if "outcome" in (each.get("result") or {})]
         assert all(each["result"]["outcome"]["outcome"] == "cancelled" for each in answered)
         assert last_status(client) == "failed"

@@ -16,7 +16,7 @@ from tests.engines.subjects import SUBJECTS, proves
 PACKAGES = {"claude": "claude_agent_sdk", "codex": "codex_cli_bin"}
 """The PyPI packages that the CLIs come in."""
 OLD = {"claude": "1.0.3", "codex": "0.40.0"}
-"""Versions that nobody could work with."""
+"""Versions that do not work."""
 
 
 def link(at: Place, folder: Path) -> Path:
@@ -100,7 +100,7 @@ async def test_a_cli_that_is_too_old_is_a_clear_error_with_a_hint(at: Place) -> 
 
 
 @proves("find.package")
-async def test_the_versions_are_the_ones_that_the_tests_say(at: Place) -> None:
+async def test_the_versions_are_the_ones_that_the_tests_name(at: Place) -> None:
     assert at.version in at.run("--version").stdout.split() and shutil.which(str(at.program))
     program = SUBJECTS[at.engine].program
     assert len({program(version) for version in SUBJECTS[at.engine].versions}) == len(SUBJECTS[at.engine].versions)

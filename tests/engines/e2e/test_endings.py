@@ -20,7 +20,7 @@ AT_ONCE = (("retry-after", "0"),)
 
 
 class Failure(NamedTuple):
-    """The kind of an error, what the model answers then, and how often the CLI tries it again, of which the user is told."""
+    """The kind of an error, what the model answers then, and how often the CLI tries it again, which the user is shown."""
 
     kind: str
     answer: tuple[Any, ...]
@@ -87,7 +87,7 @@ async def test_a_turn_ends_for_its_reason_or_with_an_error_of_its_kind_and_the_n
             texts = [each.text for each in failure.answer if isinstance(each, Text)]
             assert client.all_text[printed:] == "".join(
                 texts
-            )  # an error is not an answer of the model, and nothing is told twice
+            )  # an error is not an answer of the model, and nothing is sent twice
             assert len(client.updates_of("notice")) - notices >= failure.retries, failure.kind
             assert failure.words in caught.value.message and "{" not in caught.value.message
             at.model.otherwise = None

@@ -43,4 +43,4 @@ async def test_servers_get_their_environment_and_headers_and_one_that_fails_is_a
             await client.until(lambda: [each for each in client.updates_of("notice") if "broken" in str(each)])
             lines = command_lines(at)
     assert [asked.tool_call.name for asked in client.asked] == [f"mcp__{server}__tell" for server in wanted]
-    assert not any(SONG in each for each in lines)  # where everybody on the machine could read it
+    assert not any(SONG in each for each in lines)  # where every user of the machine could read it

@@ -19,7 +19,7 @@ SEARCHES: dict[str, list[Any]] = {"claude": [], "codex": [Search("songs")]}
 
 
 def shown(client: Client) -> list[str]:
-    """Return what of a conversation the client was shown."""
+    """Return what of a session the client was shown."""
     return [each["sessionUpdate"] for each in client.updates if each["sessionUpdate"].endswith("message_chunk")]
 
 

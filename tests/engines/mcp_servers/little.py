@@ -160,7 +160,7 @@ class Sse(Http):
             self.tell("endpoint", f"/messages?stream={self.streams.index(events)}")
             while True:
                 self.tell("message", json.dumps(events.get()))
-        except OSError:  # whoever listened is gone
+        except OSError:  # the reader is gone
             self.close_connection = True
 
     def tell(self, event: str, data: str) -> None:
@@ -170,7 +170,7 @@ class Sse(Http):
 
 
 def main() -> None:
-    """Serve until somebody ends us."""
+    """Serve until we are ended."""
     way = sys.argv[1]
     if way == "stdio":
         serve_stdio()

@@ -13,7 +13,7 @@ LITTLE = str(Path(__file__).with_name("little.py"))
 
 
 def stdio_server(name: str = "little", **env: str) -> v1.StdioServer:
-    """The server as a child of whoever is told of it."""
+    """The server as a child of the program that is given its command."""
     return v1.StdioServer(name, sys.executable, [LITTLE, "stdio"], [v1.EnvVariable(*each) for each in env.items()])
 
 

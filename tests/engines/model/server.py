@@ -1,4 +1,4 @@
-"""A model on loopback that says what a test tells it to. What its interface looks like is said by those who build on it.
+"""A model on loopback that sends what a test wants. What its interface looks like is said by those who build on it.
 
 Answers are queued, one for each request. Who asks for more than was queued is echoed. Everything that was asked is kept.
 """
@@ -56,7 +56,7 @@ class Model(ThreadingHTTPServer, Generic[Asked, Step]):
         self.others: list[str] = []
         """Paths of whatever else was asked for."""
         self.choose: Callable[[Asked], tuple[Step, ...] | None] | None = None
-        """Asked before the queue, for whoever wants to answer by the request; None leaves it to the queue."""
+        """Asked before the queue, for tests that answer by the request; None leaves it to the queue."""
         self.otherwise: tuple[Step, ...] | None = None
         """The answer to all for which none is queued, instead of an echo."""
         self._queue: deque[Queued[Step, Asked]] = deque()

@@ -1,4 +1,4 @@
-"""What the model of a test is told to say, whoever's interface it has: an answer to one request is a row of steps."""
+"""What the model of a test sends, whatever its interface: the answer to one request is a row of steps."""
 
 import asyncio
 import os

@@ -25,7 +25,7 @@ OPTIONS = [
 
 
 class Session:
-    """What the agent remembers of one conversation."""
+    """What the agent remembers of one session."""
 
     def __init__(self, cwd: str) -> None:
         self.cwd = cwd

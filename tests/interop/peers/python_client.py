@@ -17,7 +17,7 @@ from typing import Any, cast
 import acp
 from acp import schema
 
-PATIENCE = 20.0
+TIMEOUT = 20.0
 """Seconds for one step. An agent that is silent for longer has failed it."""
 
 SLOW = 0.2
@@ -62,7 +62,7 @@ class Listener:
         self.options: list[str] = []
         self.calls: list[str] = []
         self.terminals: dict[str, Terminal] = {}
-        self.heard = asyncio.Event()
+        self.received = asyncio.Event()
         self.created = asyncio.Event()
         self.waiting = asyncio.Event()
         self.go_on = asyncio.Event()
@@ -73,7 +73,7 @@ class Listener:
 
     def forget(self) -> None:
         self.updates, self.options, self.calls = [], [], []
-        for event in (self.heard, self.created, self.waiting):
+        for event in (self.received, self.created, self.waiting):
             event.clear()
         self.go_on.set()
 
@@ -89,7 +89,7 @@ class Listener:
             self.slow_at_first = False
             await asyncio.sleep(SLOW)
         self.updates.append(update)
-        self.heard.set()
+        self.received.set()
 
     async def request_permission(
         self, session_id: str, tool_call: Any, options: list[schema.PermissionOption], **rest: Any
@@ -271,7 +271,7 @@ class Scenario:
         return {"stop": stop, "calls": self.client.calls}
 
     async def cancel(self) -> Facts:
-        return {"stop": await self.prompt_and_cancel("/slow 60", self.client.heard)}
+        return {"stop": await self.prompt_and_cancel("/slow 60", self.client.received)}
 
     async def set_mode(self) -> Facts:
         await self.agent.set_session_mode(session_id=self.session, mode_id=self.modes[0])
@@ -351,7 +351,7 @@ async def play(folder: Path, command: list[str]) -> None:
         scenario = Scenario(cast("acp.Agent", agent), client, folder)
         for step in STEPS:
             try:
-                facts = await asyncio.wait_for(step(scenario), PATIENCE)
+                facts = await asyncio.wait_for(step(scenario), TIMEOUT)
                 line: Facts = {"step": step.__name__, "ok": True, "detail": facts}
             except Exception as error:
                 words = f"{type(error).__name__}: {error}"

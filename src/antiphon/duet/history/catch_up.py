@@ -142,7 +142,7 @@ def missed_updates(ours: HistoryView, theirs: Sequence[v1.Update], engine: str) 
     shared = shared_ids(mine, others)
     pairs = paired_turns(mine, others, shared)
     frontier = max(
-        (number for number in pairs if not others[number].empty or others[number].said is not None), default=-1
+        (number for number in pairs if not others[number].empty or others[number].prompt is not None), default=-1
     )
     chain = _chain(mine, pairs[frontier]) if frontier >= 0 else []
     rest = [turn for turn in others[: frontier + 1] if pairs.get(turn.number) in chain]
@@ -153,7 +153,7 @@ def missed_updates(ours: HistoryView, theirs: Sequence[v1.Update], engine: str) 
     if rest:
         missed += _Rest(chain, rest, shared).missed()
     for turn in others[frontier + 1 :]:
-        if turn.said is not None or not turn.empty:
+        if turn.prompt is not None or not turn.empty:
             missed += _whole(turn, max(frontier, 0))
     return missed
 
@@ -283,7 +283,7 @@ class _Rest:
     def _found(self, number: int, place: Place, entry: Entry | None, update: v1.Update) -> _Found:
         match entry:
             case Message() | Thought() if isinstance(update, v1.AgentMessageChunk | v1.AgentThoughtChunk):
-                return self._talk(place, entry, update)
+                return self._add_text(place, entry, update)
             case CallEntry():
                 return self._call(place, entry, update, is_last=self._last[place] == number)
             case CompactionEntry():
@@ -294,7 +294,7 @@ class _Rest:
                 had = _plain(update) in self._had
                 return _Found([] if had else [update], known=had, aside=True)
 
-    def _talk(
+    def _add_text(
         self, place: Place, entry: Message | Thought, update: v1.AgentMessageChunk | v1.AgentThoughtChunk
     ) -> _Found:
         partner = self._partners.get(place)

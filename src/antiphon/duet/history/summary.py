@@ -70,12 +70,12 @@ def clipped_middle(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     note = f"\n[… {len(text) - limit} characters left out …]\n"
-    room = limit - len(note) - 8  # the number may grow by the length of the note
-    if room < 2:
+    space = limit - len(note) - 8  # the number may grow by the length of the note
+    if space < 2:
         return text[: max(limit, 0)]
-    kept = room - room // 2
-    note = f"\n[… {len(text) - room} characters left out …]\n"
-    return text[:kept] + note + (text[-(room // 2) :] if room // 2 else "")
+    kept = space - space // 2
+    note = f"\n[… {len(text) - space} characters left out …]\n"
+    return text[:kept] + note + (text[-(space // 2) :] if space // 2 else "")
 
 
 ITEM_LIMIT: Final = 24_000
@@ -121,11 +121,11 @@ class MessageItem(_Item):
 
     def add(self, text: str) -> None:
         """Add the next piece."""
-        room = ITEM_LIMIT // 2 - self._length
-        if room > 0:
-            self._pieces.append(text[:room])
+        space = ITEM_LIMIT // 2 - self._length
+        if space > 0:
+            self._pieces.append(text[:space])
             self._length += len(self._pieces[-1])
-            text = text[room:]
+            text = text[space:]
         if text:
             tail = self._tail + text
             self._tail = tail[-(ITEM_LIMIT // 2) :]
@@ -146,10 +146,10 @@ class MessageItem(_Item):
         """The line before the message, which names its author."""
         return f"{titles[0]} said:"
 
-    def text(self, titles: Sequence[str], room: int | None = None, detailed: bool = False) -> str:
-        """The item as text of the summary; of the message at most `room` characters."""
+    def text(self, titles: Sequence[str], space: int | None = None, detailed: bool = False) -> str:
+        """The item as text of the summary; of the message at most `space` characters."""
         words = self.words.strip()
-        return f"{self.head(titles)}\n{quoted(words if room is None else clipped_middle(words, room))}"
+        return f"{self.head(titles)}\n{quoted(words if space is None else clipped_middle(words, space))}"
 
 
 class PromptItem(MessageItem):
@@ -164,8 +164,8 @@ class PromptItem(MessageItem):
         self._pieces = []
 
     def head(self, titles: Sequence[str]) -> str:
-        who = f"The user (by {one_line(self.by, 40)})" if self.by else "The user"
-        return f"{who} said to {' and '.join(titles)}:" if titles else f"{who} said:"
+        author = f"The user (by {one_line(self.by, 40)})" if self.by else "The user"
+        return f"{author} said to {' and '.join(titles)}:" if titles else f"{author} said:"
 
 
 class EndItem(_Item):
@@ -175,7 +175,7 @@ class EndItem(_Item):
         self.engine = engine
         self._what = one_line(what, 400)
 
-    def text(self, titles: Sequence[str], room: int | None = None, detailed: bool = False) -> str:
+    def text(self, titles: Sequence[str], space: int | None = None, detailed: bool = False) -> str:
         """The item as text of the summary."""
         return f"{titles[0]}'s turn ended: {self._what}"
 
@@ -212,11 +212,11 @@ class CallItem(_Item):
     def size(self) -> int:
         return super().size + len(self._output) + sum(map(len, self._paths)) + sum(map(len, self._changed))
 
-    def text(self, titles: Sequence[str], room: int | None = None, detailed: bool = False) -> str:
+    def text(self, titles: Sequence[str], space: int | None = None, detailed: bool = False) -> str:
         """The item as text of the summary; with its changes and results if it is `detailed` and need not be short."""
         facts = "; ".join([self._status, *self._paths])
         line = f"{titles[0]} used a tool: {self._title or 'one without a name'} ({facts})"
-        if not detailed or room is not None:
+        if not detailed or space is not None:
             return line
         return "\n".join(
             [line, *(f"  changed {each}" for each in self._changed), *([quoted(self._output)] if self._output else [])]
@@ -288,10 +288,10 @@ def fitted(items: Sequence[tuple[SummaryItem, Sequence[str]]], limit: int, detai
 
 def _squeezed(item: SummaryItem, titles: Sequence[str], limit: int) -> str:
     """One item alone, within a limit of characters; the marks of its lines count, too."""
-    room = limit
-    while room > SHORT and len(text := item.text(titles, room)) > limit:
-        room -= max(len(text) - limit, 1)
-    return item.text(titles, max(room, 0))[: max(limit, 0)]
+    space = limit
+    while space > SHORT and len(text := item.text(titles, space)) > limit:
+        space -= max(len(text) - limit, 1)
+    return item.text(titles, max(space, 0))[: max(limit, 0)]
 
 
 SINCE_LIMIT: Final = 16_000

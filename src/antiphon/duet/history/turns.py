@@ -40,9 +40,9 @@ class TurnPiece(NamedTuple):
 class HistoryTurn:
     """A prompt of the user and what followed it."""
 
-    def __init__(self, number: int, said: str | None) -> None:
+    def __init__(self, number: int, prompt: str | None) -> None:
         self.number = number
-        self.said = said
+        self.prompt = prompt
         """The prompt without its white space, which engines store as they like; None: there was none before this."""
         self.pieces: list[TurnPiece] = []
         self.transcript = Transcript()
@@ -151,11 +151,11 @@ class _TurnBuilder:
             self._prompt, self._prompt_id = [], chunk.message_id
             turn = self.turns[-1]
         self._prompt.append(words)
-        turn.said = "".join(self._prompt)
+        turn.prompt = "".join(self._prompt)
         turn.pieces.append(TurnPiece(chunk, turn))
 
-    def _begin(self, said: str) -> None:
-        self.turns.append(HistoryTurn(len(self.turns), said))
+    def _begin(self, prompt: str) -> None:
+        self.turns.append(HistoryTurn(len(self.turns), prompt))
 
     def _home(self, update: v1.Update) -> HistoryTurn:
         now = self.turns[-1]
@@ -221,7 +221,7 @@ def paired_turns(
     while same < min(len(ours), len(theirs)) and _equal(ours[same], theirs[same], shared):
         same += 1
     pairs = {turn.number: ours[number] for number, turn in enumerate(theirs[:same])}
-    rest = [turn for turn in ours[same:] if turn.said is not None or not turn.empty][-OURS_COMPARED:]
+    rest = [turn for turn in ours[same:] if turn.prompt is not None or not turn.empty][-OURS_COMPARED:]
     pairs |= _best(rest, theirs[same : same + THEIRS_COMPARED], shared)
     for turn in theirs[same:]:  # a prompt may be unknown here, such as one added to a running turn
         for key in turn.keys & shared.keys():
@@ -230,9 +230,11 @@ def paired_turns(
 
 
 def _equal(mine: HistoryTurn, other: HistoryTurn, shared: dict[Key, HistoryTurn]) -> bool:
-    if mine.said != other.said or mine.text != other.text:
+    if mine.prompt != other.prompt or mine.text != other.text:
         return False
-    return bool(mine.text) or any(shared.get(key) is mine for key in other.keys) or (mine.said is None and other.empty)
+    return (
+        bool(mine.text) or any(shared.get(key) is mine for key in other.keys) or (mine.prompt is None and other.empty)
+    )
 
 
 def _best(
@@ -268,15 +270,15 @@ def _best(
 def _certainty(mine: HistoryTurn, other: HistoryTurn) -> int:
     """How sure it is that two turns without a common id are the same: 0 to 3."""
     fits = mine.text.startswith(other.text) or other.text.startswith(mine.text)
-    if _same_words(mine.said, other.said):
+    if _same_words(mine.prompt, other.prompt):
         if not fits:
             return 1
         return 3 if mine.text and other.text else 2
-    if mine.said is None or other.said is None:
+    if mine.prompt is None or other.prompt is None:
         return 0
-    if mine.empty and mine.said.startswith("/") and other.said.startswith("/"):
+    if mine.empty and mine.prompt.startswith("/") and other.prompt.startswith("/"):
         return 1
-    if fits and len(mine.said) >= NAMED and mine.said in other.said:
+    if fits and len(mine.prompt) >= NAMED and mine.prompt in other.prompt:
         return 1
     return 1 if fits and min(len(mine.text), len(other.text)) >= ANSWER else 0
 

@@ -43,10 +43,10 @@ _log = logging.getLogger(__name__)
 OURS: Final = "antiphon"
 """The engine under which our sessions are stored; engines that store their own there have their names."""
 
-ROOM: Final = 4 * 1024 * 1024
+WRITE_BUFFER: Final = 4 * 1024 * 1024
 """Bytes that may wait for the disk before callers have to wait, too."""
 
-LATE_ROOM: Final = 64 * 1024 * 1024
+UNSTORED_BUFFER: Final = 64 * 1024 * 1024
 """Bytes that are kept in memory while they cannot be stored, as on a full disk. Beyond it the history has a gap, which is marked."""
 
 RETRY: Final = 2.0
@@ -99,7 +99,7 @@ class JointHistory:
         """Events that were shown and could not be stored yet, in order."""
         self._late_size = 0
         self._left_out = 0
-        """Events after those for which there was no room in memory."""
+        """Events after those for which there was no space in memory."""
         self._reason: Exception | None = None
         """Why the last try to store them failed."""
         self._retry: asyncio.TimerHandle | None = None
@@ -197,13 +197,13 @@ class JointHistory:
         update = _notice_update(self._session, title, description, severity, self.new_id())
         await (self.send(update) if stored else self.send_unstored(update))
 
-    async def report(self, who: str, error: AcpError, *, stored: bool = True) -> None:
+    async def report(self, engine_title: str, error: AcpError, *, stored: bool = True) -> None:
         """Show that an engine failed."""
-        await self.notice(*failure_of(who, error), v1.NoticeSeverity.ERROR, stored=stored)
+        await self.notice(*failure_of(engine_title, error), v1.NoticeSeverity.ERROR, stored=stored)
 
-    def note_failure(self, who: str, error: AcpError) -> None:
+    def note_failure(self, engine_title: str, error: AcpError) -> None:
         """Store that an engine failed, for readers of the history: the client gets it as the response."""
-        update = v1.NoticeUpdate(v1.NoticeSeverity.ERROR, *failure_of(who, error))
+        update = v1.NoticeUpdate(v1.NoticeSeverity.ERROR, *failure_of(engine_title, error))
         self.note(UpdateEvent(now(), Raw(encode(update))))
 
     async def as_user(self, text: str, by: str) -> None:
@@ -262,7 +262,7 @@ class JointHistory:
             self._size += len(event)
         if self._writer is None:
             self._writer = asyncio.get_running_loop().create_task(self._write(), name="history")
-        return NO_WAIT if self._size < ROOM else self.settled()
+        return NO_WAIT if self._size < WRITE_BUFFER else self.settled()
 
     def _try_again(self) -> None:
         if self._retry is not None:
@@ -334,7 +334,7 @@ class JointHistory:
 
     def _keep_late(self, events: list[bytes]) -> None:
         for event in events:
-            if self._left_out or self._late_size + len(event) > LATE_ROOM:
+            if self._left_out or self._late_size + len(event) > UNSTORED_BUFFER:
                 self._left_out += 1
             else:
                 self._late.append(event)
@@ -373,7 +373,7 @@ class JointHistory:
         sentence, hint = sentence_and_hint(error)
         rest = "New events are kept in memory while the agent runs, and stored as soon as that works"
         if self._left_out:
-            rest = f"{self._left_out} updates are lost, because there is no more room for them in memory"
+            rest = f"{self._left_out} updates are lost, because there is no more space for them in memory"
         await self._notice_now("This session is not being saved", f"{sentence}. {rest}{f': {hint}' if hint else ''}.")
 
     async def _notice_now(self, title: str, description: str) -> None:
@@ -407,10 +407,10 @@ def _notice_update(
     return v1.AgentMessageChunk(v1.TextBlock(text), id)
 
 
-def failure_of(who: str, error: AcpError) -> tuple[str, str | None]:
+def failure_of(engine_title: str, error: AcpError) -> tuple[str, str | None]:
     """Return the sentence that reports the error of an engine, with its name, and the hint if there is one."""
     sentence, hint = explained(error)
-    return sentence if sentence.startswith(who) else f"{who} failed: {sentence}", hint or None
+    return sentence if sentence.startswith(engine_title) else f"{engine_title} failed: {sentence}", hint or None
 
 
 def explained(error: AcpError) -> tuple[str, str]:

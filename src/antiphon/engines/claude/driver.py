@@ -228,7 +228,7 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
         }
         live: dict[type, Handler] = {
             ClaudeTurnEnded: self._turn_ended,
-            ConversationReset: self._conversation_reset,
+            ConversationReset: self._session_cleared,
             SignInNeeded: self._sign_in,
         }
         super().__init__(session, {**self._handlers, **live}, titled=source == session.id)
@@ -350,7 +350,7 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
             case wire.ControlRequest():
                 self._questions.ask(process, line)
             case wire.ControlCancel(request_id=id):
-                self._questions.withdraw(process, id)
+                self._questions.cancel(process, id)
             case wire.ElicitationComplete(elicitation_id=id):
                 await self._questions.page_done(id)
             case wire.Lifecycle(command_uuid=id, state="cancelled") if self._pending and self._pending.owns(id):
@@ -377,14 +377,14 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
         elif not ended.origin:
             self._last_error = ended.end.error  # of a process that could not begin, for example
 
-    async def _conversation_reset(self, reset: ConversationReset) -> None:
+    async def _session_cleared(self, reset: ConversationReset) -> None:
         """The user cleared the session: the CLI goes on with an empty one, under another id."""
         self._ids.move(self._session.id, reset.new_id)
         self._source = None
 
     async def _sign_in(self, needed: SignInNeeded) -> None:
         if self._pending is not None:
-            self._pending.fail(sign_in_needed(said=needed.text))
+            self._pending.fail(sign_in_needed(details=needed.text))
         else:
             await self._updates.send_sign_in(needed)
 
@@ -397,7 +397,7 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
 
     async def ended(self, process: ClaudeProcess) -> None:
         """Fail the prompt that waits for the process, and close the tool calls that it left open."""
-        self._questions.withdraw_all(process)
+        self._questions.cancel_all(process)
         self._log_unknown(self._translator.unknown)
         if self._session.closed:
             return
@@ -409,18 +409,18 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
 
     def _gone(self, error: AcpError) -> RequestError:
         """The error of a prompt or a setting for which the CLI does not run."""
-        said, self._last_error = self._last_error, None
-        if said is not None and said.kind == "session_not_found":
+        failure, self._last_error = self._last_error, None
+        if failure is not None and failure.kind == "session_not_found":
             return RequestError(
-                said.code,
-                f"Claude Code cannot continue this session: {said.message}",
+                failure.code,
+                f"Claude Code cannot continue this session: {failure.message}",
                 hint="an older one only does so in the directory "
                 "where it was begun: open it there, or update Claude Code",
             )
         return RequestError(
             Code.INTERNAL_ERROR,
             "Claude Code ended unexpectedly",
-            f"{said.message if said is not None else error}",
+            f"{failure.message if failure is not None else error}",
             hint="send your prompt again: the session goes on in a new process",
         )
 
@@ -456,7 +456,7 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
         if process is not None and self.state is EngineSessionState.IDLE:
             with suppress(CliRefused, ConnectionClosed):
                 await process.control("interrupt", {"cancel_queued": True})
-            self._questions.withdraw_all(process)
+            self._questions.cancel_all(process)
 
     async def _interrupt(self, pending: ClaudePrompt) -> None:
         process = pending.process
@@ -469,13 +469,13 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
             _log.warning("Claude Code (pid %d) does not stop, so it is ended: %s", process.pid, error)
             self._kept.drop(process)
         finally:
-            self._questions.withdraw_all(process)
+            self._questions.cancel_all(process)
 
     async def _turn_over(self, pending: ClaudePrompt) -> None:
         await self._send_strictly(self._translator.close_open(background=False))
 
-    def _sign_in_needed(self, said: str) -> RequestError:
-        return sign_in_needed(said=said)
+    def _sign_in_needed(self, details: str) -> RequestError:
+        return sign_in_needed(details=details)
 
     async def _ready_for_project(self) -> ClaudeProcess:
         """Return the process; a new one, if it was started with other settings of the project than those that are trusted now.

@@ -97,7 +97,7 @@ def grants(request: "wire.CanUseTool", roots: Sequence[str]) -> list[Grant]:
 
 def _asked_on_purpose(request: "wire.CanUseTool") -> bool:
     return (
-        request.mended
+        request.repaired
         or request.suppress_always_allow_rule
         or request.requires_user_interaction
         or request.decision_reason_type == "rule"

@@ -42,11 +42,11 @@ def check_signed_in(found: FoundProgram, method_id: str) -> None:
     try:
         status = msgspec.json.decode(output.out, type=SignInStatus)
     except msgspec.DecodeError:
-        said = (output.err or output.out).strip().partition("\n")[0][:200]
+        details = (output.err or output.out).strip().partition("\n")[0][:200]
         raise RequestError(
             Code.INTERNAL_ERROR,
             "Claude Code does not report whether you are signed in",
-            said or f"status {output.status}",
+            details or f"status {output.status}",
         ) from None
     if not status.logged_in:
         raise sign_in_needed(method_id)
@@ -60,16 +60,16 @@ def sign_out(found: FoundProgram) -> None:
     """
     output = run_cli(found, "auth", "logout", cwd=home_directory())
     if output.status != 0:
-        said = (output.err or output.out).strip()[:500]
+        details = (output.err or output.out).strip()[:500]
         raise RequestError(
-            Code.INTERNAL_ERROR, "Claude Code could not sign you out", said or f"it ended with {output.status}"
+            Code.INTERNAL_ERROR, "Claude Code could not sign you out", details or f"it ended with {output.status}"
         )
 
 
-def sign_in_needed(method_id: str | None = None, said: str = "") -> RequestError:
-    """The error that asks a client to sign the user in, with the login methods. `said`: the message of the CLI."""
+def sign_in_needed(method_id: str | None = None, details: str = "") -> RequestError:
+    """The error that asks a client to sign the user in, with the login methods. `details`: the message of the CLI."""
     if method_id == API_KEY.id:
         what = "set ANTHROPIC_API_KEY in the environment of the agent and start it again"
     else:
         what = "run `antiphon agent --engine claude --login` in a terminal, or set ANTHROPIC_API_KEY in the environment of the agent"
-    return sign_in_error("Claude Code", METHODS, what, said)
+    return sign_in_error("Claude Code", METHODS, what, details)

@@ -36,7 +36,7 @@ from antiphon.engines.questions import (
     ask_in_turn,
     ask_on_server_page,
     call_with,
-    is_withdrawn,
+    is_task_cancelled,
     text_item,
     why_not_asked,
 )
@@ -92,7 +92,7 @@ class _Asked(msgspec.Struct, frozen=True):
     questions: list[_Question]
 
 
-async def ask_questions(request: "wire.CanUseTool", stage: "UserQuestions", call: v1.ToolCallPatch) -> JsonObject:
+async def ask_questions(request: "wire.CanUseTool", user: "UserQuestions", call: v1.ToolCallPatch) -> JsonObject:
     """Ask the questions of the model. They are the input of a tool call, which gets the answers."""
     try:
         asked = msgspec.convert(request.input, _Asked).questions
@@ -101,10 +101,10 @@ async def ask_questions(request: "wire.CanUseTool", stage: "UserQuestions", call
     if not asked:
         return deny(UNREADABLE)
     questions = [_question(each) for each in asked]
-    if stage.session.client.shows_forms:
-        answers = await ask_by_form(stage, questions, "Claude", call.tool_call_id)
+    if user.session.client.shows_forms:
+        answers = await ask_by_form(user, questions, "Claude", call.tool_call_id)
     else:
-        answers = await ask_in_turn(stage, questions, call)
+        answers = await ask_in_turn(user, questions, call)
     match answers:
         case Unanswered.DECLINED:
             return deny(DECLINED)
@@ -162,10 +162,10 @@ STAYS: Final = (
 )
 
 
-async def ask_about_plan(request: "wire.CanUseTool", stage: "UserQuestions", call: v1.ToolCallPatch) -> JsonObject:
+async def ask_about_plan(request: "wire.CanUseTool", user: "UserQuestions", call: v1.ToolCallPatch) -> JsonObject:
     """Show the plan, and ask whether and how to go on. The one place where an answer changes the mode."""
-    options = [_ASKING, _STAYING] if request.mended else [_ACCEPTING, _ASKING, _STAYING]
-    if stage.session.client.shows_forms:
+    options = [_ASKING, _STAYING] if request.repaired else [_ACCEPTING, _ASKING, _STAYING]
+    if user.session.client.shows_forms:
         options.append(_CHANGING)
     plan = request.input.get("plan")
     content = (
@@ -173,15 +173,15 @@ async def ask_about_plan(request: "wire.CanUseTool", stage: "UserQuestions", cal
         if isinstance(plan, str) and plan.strip()
         else call.content or [text_item("There is no plan yet.")]
     )
-    chosen = await ask_choice(stage, call_with(call, content=content), options, question=True)
+    chosen = await ask_choice(user, call_with(call, content=content), options, question=True)
     if chosen is None:
         return deny(STAYS)
     if chosen.option_id in _MODES:
         return allow(request.input, _mode(_MODES[chosen.option_id]))
     if chosen is _CHANGING:
-        said = await ask_for_text(stage, "What should be different?", "Changes to the plan", call.tool_call_id)
-        if said is not None:
-            return deny(f"The user stays in plan mode and wants the plan changed first. They said:\n{said}")
+        text = await ask_for_text(user, "What should be different?", "Changes to the plan", call.tool_call_id)
+        if text is not None:
+            return deny(f"The user stays in plan mode and wants the plan changed first. They said:\n{text}")
     return deny(STAYS)
 
 
@@ -196,12 +196,12 @@ MOST_PAGES: Final = 64
 
 
 async def ask_for_server(
-    request: "wire.ElicitationRequest", stage: "UserQuestions", pages: "dict[str, PageVisit]"
+    request: "wire.ElicitationRequest", user: "UserQuestions", pages: "dict[str, PageVisit]"
 ) -> JsonObject:
     """Ask by a form or on a page. `pages` gets the page that the user agreed to open, by the server's id for it."""
     if request.mode != "url":
-        return await ask_by_server_form(stage, _message(request), request.requested_schema)
-    body, visit = await ask_on_server_page(stage, _message(request), request.url)
+        return await ask_by_server_form(user, _message(request), request.requested_schema)
+    body, visit = await ask_on_server_page(user, _message(request), request.url)
     if visit is not None and request.elicitation_id is not None:
         pages[request.elicitation_id] = visit
         trim(pages, MOST_PAGES)
@@ -210,9 +210,9 @@ async def ask_for_server(
 
 def _message(request: "wire.ElicitationRequest") -> str:
     """Return the message with the name of the server first: the text is the server's own."""
-    who = request.display_name or request.mcp_server_name or "An MCP server"
-    said = (f"{who} asks: {request.message}", request.title, request.description)
-    return prose("\n".join(part for part in said if part))
+    server = request.display_name or request.mcp_server_name or "An MCP server"
+    text = (f"{server} asks: {request.message}", request.title, request.description)
+    return prose("\n".join(part for part in text if part))
 
 
 # Permission to run a tool.
@@ -241,13 +241,13 @@ class ClaudeAsker:
         self._session = session
         self._pages: dict[str, PageVisit] = {}
 
-    async def answer(self, request: "wire.CanUseTool", stage: "UserQuestions", call: v1.ToolCallPatch) -> JsonObject:
+    async def answer(self, request: "wire.CanUseTool", user: "UserQuestions", call: v1.ToolCallPatch) -> JsonObject:
         """Return the response to a permission request: the tool may run, or it may not and why."""
         ask = _SPECIAL_TOOLS.get(request.tool_name, self._ask)
         try:
-            return await ask(request, stage, _with_sub_agent(request, call))
+            return await ask(request, user, _with_sub_agent(request, call))
         except asyncio.CancelledError:
-            if is_withdrawn():
+            if is_task_cancelled():
                 raise
             return deny(CANCELLED_TEXT, interrupt=True)  # the turn has ended, and its questions with it
         except QuestionCancelled:
@@ -257,12 +257,12 @@ class ClaudeAsker:
         except AcpError as error:
             return deny(f"The user could not be asked, so this did not run: {why_not_asked(error)}")
 
-    async def elicit(self, request: "wire.ElicitationRequest", stage: "UserQuestions") -> JsonObject:
+    async def elicit(self, request: "wire.ElicitationRequest", user: "UserQuestions") -> JsonObject:
         """Return the response to a request of an MCP server to the user."""
         try:
-            return await ask_for_server(request, stage, self._pages)
+            return await ask_for_server(request, user, self._pages)
         except asyncio.CancelledError:
-            if is_withdrawn():
+            if is_task_cancelled():
                 raise
             return dict(CANCEL)
         except AcpError:
@@ -274,7 +274,7 @@ class ClaudeAsker:
         if visit is not None:
             await visit.complete()
 
-    async def _ask(self, request: "wire.CanUseTool", stage: "UserQuestions", call: v1.ToolCallPatch) -> JsonObject:
+    async def _ask(self, request: "wire.CanUseTool", user: "UserQuestions", call: v1.ToolCallPatch) -> JsonObject:
         session = self._session
         roots = (session.cwd, *session.directories)
         # The CLI reports real paths, whatever link led it there.
@@ -282,8 +282,8 @@ class ClaudeAsker:
         allowing = [_ALLOW, *(grant.option for grant in lasting)]
         rejecting = [_REJECT, *([_REJECT_WITH_WORDS] if session.client.shows_forms else [])]
         # Clients preselect the first option.
-        options = [*rejecting, *allowing] if request.default_to_no or request.mended else [*allowing, *rejecting]
-        chosen = await ask_choice(stage, _explained(request, call, lasting), options)
+        options = [*rejecting, *allowing] if request.default_to_no or request.repaired else [*allowing, *rejecting]
+        chosen = await ask_choice(user, _explained(request, call, lasting), options)
         if chosen is None:
             return deny(NOT_ALLOWED)
         if chosen is _ALLOW:
@@ -294,9 +294,9 @@ class ClaudeAsker:
                     await asyncio.to_thread(keep_rules, session.cwd, grant.kept)
                 return allow(request.input, *grant.updates)
         if chosen is _REJECT_WITH_WORDS:
-            said = await ask_for_text(stage, "What should Claude do instead?", "Your message", call.tool_call_id)
-            if said is not None:
-                return deny(f"The user rejected this tool call: it did not run. They said:\n{said}")
+            text = await ask_for_text(user, "What should Claude do instead?", "Your message", call.tool_call_id)
+            if text is not None:
+                return deny(f"The user rejected this tool call: it did not run. They said:\n{text}")
         return deny(REJECTED)
 
 
@@ -312,9 +312,9 @@ def _with_sub_agent(request: "wire.CanUseTool", call: v1.ToolCallPatch) -> v1.To
 
 def _explained(request: "wire.CanUseTool", call: v1.ToolCallPatch, lasting: list[Grant]) -> v1.ToolCallPatch:
     """Return the call with the details that the CLI sent."""
-    said = list(_notes(request, call))
-    said.extend(grant.note for grant in lasting if grant.note is not None)
-    return call_with(call, content=[*(call.content or []), text_item("\n\n".join(said))]) if said else call
+    text = list(_notes(request, call))
+    text.extend(grant.note for grant in lasting if grant.note is not None)
+    return call_with(call, content=[*(call.content or []), text_item("\n\n".join(text))]) if text else call
 
 
 def _notes(request: "wire.CanUseTool", call: v1.ToolCallPatch) -> Iterator[str]:

@@ -77,7 +77,7 @@ class CodexDriver(CliDriver[CodexPrompt]):
             self.settings.begin(await self._hub.models(), opened)
         await self._entitle(opened.thread.name or opened.thread.preview)
         await self._session.offer(*COMMANDS)
-        for early in self._hub.said_early():
+        for early in self._hub.early_notifications():
             if self._session.client.shows_notices:
                 await self.receive(early)
             else:  # as text it would be part of the first answer
@@ -110,7 +110,7 @@ class CodexDriver(CliDriver[CodexPrompt]):
             return
         match message.params:
             case wire.RequestResolved(request_id=id) if self.thread.server is not None:
-                self._questions.withdraw(self.thread.server, id)
+                self._questions.cancel(self.thread.server, id)
             case wire.TurnNotification(turn=begun) if message.method == "turn/started":
                 self._turn = begun.id
                 self.thread.has_turn()
@@ -158,7 +158,7 @@ class CodexDriver(CliDriver[CodexPrompt]):
         self._turn = None
         if self._pending is not None:
             self._pending.fail(server_ended(server.end))
-        self._questions.withdraw_all()
+        self._questions.cancel_all()
         self._log_unknown(self._translator.unknown)
         if not self._session.closed:
             await self._send_strictly(self._translator.close_open())
@@ -168,9 +168,9 @@ class CodexDriver(CliDriver[CodexPrompt]):
         self.thread.left()
         self._turn = None
         if self._pending is not None:
-            why, hint = "another client has opened it, and hears the rest", "send your prompt again to go on here"
+            why, hint = "another client has opened it, and gets the rest", "send your prompt again to go on here"
             self._pending.fail(RequestError(Code.INTERNAL_ERROR, "The session was opened elsewhere", why, hint=hint))
-        self._questions.withdraw_all()
+        self._questions.cancel_all()
 
     async def _turn_ended(self, over: "TurnEnded") -> None:
         if self._pending is not None:
@@ -197,8 +197,8 @@ class CodexDriver(CliDriver[CodexPrompt]):
         # `steer` may still wait for the id of the turn. It changes nothing if the turn has ended.
         pending.fail(ConnectionClosed("the turn is over"))
 
-    def _sign_in_needed(self, said: str) -> RequestError:
-        return sign_in_needed(said)
+    def _sign_in_needed(self, details: str) -> RequestError:
+        return sign_in_needed(details)
 
     async def _at_once(self, server: CodexServer, turn: "AgentTurn", name: str, rest: str) -> None:
         """Run a command that begins no turn: there is nothing to interrupt when it is cancelled."""
@@ -245,7 +245,7 @@ class CodexDriver(CliDriver[CodexPrompt]):
             _log.warning("Codex (pid %d) does not stop, so it is ended: %s", server.pid, error)
             self._hub.drop(server)
         finally:
-            self._questions.withdraw_all()
+            self._questions.cancel_all()
 
     async def _receive_last_ends(self) -> None:
         """Wait for the ends of cancelled commands. What comes later is dropped: nothing of a turn may be sent after its response."""
@@ -266,7 +266,7 @@ class CodexDriver(CliDriver[CodexPrompt]):
                 with suppress(CliRefused):  # it has just ended
                     await server.request("turn/interrupt", {"threadId": self.thread.id, "turnId": turn})
             await self.thread.clean(server)
-        self._questions.withdraw_all()
+        self._questions.cancel_all()
 
     async def steer(self, turn: "AgentTurn") -> bool:
         """Add to the turn that runs. False: it has just ended, and nothing was added."""

@@ -137,7 +137,7 @@ class CodexHub:
         if before is not None and before is not listener:
             before.displaced()
 
-    def said_early(self) -> list[wire.ServerNotification]:
+    def early_notifications(self) -> list[wire.ServerNotification]:
         """Return the notifications for every session that came before a session was open."""
         return list(self._early.values())
 

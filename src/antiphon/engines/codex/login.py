@@ -93,8 +93,8 @@ def kept_login() -> Mark:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def sign_in_needed(said: str = "", method_id: str | None = None) -> RequestError:
-    """The error that asks a client to sign the user in, with the login methods. `said`: the message of Codex."""
+def sign_in_needed(details: str = "", method_id: str | None = None) -> RequestError:
+    """The error that asks a client to sign the user in, with the login methods. `details`: the message of Codex."""
     variables = " or ".join(KEYS)
     if method_id == API_KEY.id:
         what = f"set {variables} in the environment of the agent and start it again"
@@ -103,7 +103,7 @@ def sign_in_needed(said: str = "", method_id: str | None = None) -> RequestError
             f"run `antiphon agent --engine codex --login` in a terminal; or set {variables} in the environment of the agent"
             f" and sign in by `{API_KEY.id}`"
         )
-    return sign_in_error("Codex", METHODS, what, said)
+    return sign_in_error("Codex", METHODS, what, details)
 
 
 def _may_be_old(hub: "CodexHub", account: wire.AccountRead) -> bool:

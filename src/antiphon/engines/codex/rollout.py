@@ -46,7 +46,7 @@ class Rollout:
         except OSError:
             return []
         self._at = size - len(half)  # the rest of a line that is being written comes with the next call
-        return [said for said in map(_read, lines) if said is not None]
+        return [entry for entry in map(_read, lines) if entry is not None]
 
     def _size(self) -> int:
         try:
@@ -60,8 +60,8 @@ def _read(line: bytes) -> ResponseItem | None:
         found = msgspec.json.decode(line, type=_Line)
     except BAD_INPUT:
         return None
-    said = found.payload
-    return said if found.type == "response_item" or said.type == "item_completed" else None
+    entry = found.payload
+    return entry if found.type == "response_item" or entry.type == "item_completed" else None
 
 
 RAW_EVENTS: Final = {"experimentalRawEvents": True}
@@ -71,7 +71,7 @@ RAW: Final = frozenset({"rawResponseItem/completed", "rawResponse/completed"})
 """The methods of these notifications."""
 
 
-class _Told(msgspec.Struct, frozen=True):
+class _RawNotification(msgspec.Struct, frozen=True):
     item: ResponseItem = ResponseItem()
 
 
@@ -102,8 +102,8 @@ class UnseenItems:
 
     async def turn_ended(self) -> list[wire.Item]:
         """Return the missing items of the turn that the file has."""
-        said = await asyncio.to_thread(self._rollout.fresh) if self._rollout is not None else []
-        found = [item for each in said if (item := self._refused.feed(each)) is not None]
+        entry = await asyncio.to_thread(self._rollout.fresh) if self._rollout is not None else []
+        found = [item for each in entry if (item := self._refused.feed(each)) is not None]
         self._refused.turn_ended()
         return found
 
@@ -134,17 +134,17 @@ class MissingItems:
 def _recalled(path: str) -> dict[str, list[wire.Item]]:
     refused, waiting = UnreportedCalls(), list[wire.Item]()
     found: dict[str, list[wire.Item]] = {}
-    for said in Rollout(path, whole=True).fresh():
-        next_one = said.item.id if said.item is not None else said.id if said.type == "message" else None
+    for entry in Rollout(path, whole=True).fresh():
+        next_one = entry.item.id if entry.item is not None else entry.id if entry.type == "message" else None
         if next_one and waiting:
             found[next_one], waiting = waiting, []
-        if (item := refused.feed(said)) is not None:
+        if (item := refused.feed(entry)) is not None:
             waiting.append(item)
     return found
 
 
 def _call_in(raw: msgspec.Raw) -> ResponseItem:
     try:
-        return msgspec.json.decode(raw, type=_Told).item
+        return msgspec.json.decode(raw, type=_RawNotification).item
     except BAD_INPUT:
         return ResponseItem()

@@ -77,7 +77,7 @@ class CodexServer(CliProcess[wire.ServerNotification | wire.ServerRequest | wire
         id = self.next_number()
         return await self.exchange(id, method, wire.request(id, method, params), read, REQUEST_LIMIT)
 
-    def request_unheard(self, method: str, params: "JsonObject | None" = None) -> None:
+    def request_without_response(self, method: str, params: "JsonObject | None" = None) -> None:
         """Send a request whose response does not matter."""
         self.send(wire.request(self.next_number(), method, params))
 
@@ -124,10 +124,12 @@ def client_errors() -> Iterator[None]:
 
 def refusal_of(error: CliRefused, key: str | None = None) -> RequestError:
     """The server's no. `key` is what is wrong in its configuration, where that is why."""
-    said = error.message
-    if _UNKNOWN_THREAD.search(said):
+    message = error.message
+    if _UNKNOWN_THREAD.search(message):
         return RequestError(
-            Code.RESOURCE_NOT_FOUND, "Resource not found", f"{said}: `session/list` shows the sessions that there are"
+            Code.RESOURCE_NOT_FOUND,
+            "Resource not found",
+            f"{message}: `session/list` shows the sessions that there are",
         )
     if is_archived(error):
         return RequestError(
@@ -135,16 +137,16 @@ def refusal_of(error: CliRefused, key: str | None = None) -> RequestError:
         )
     if is_open_elsewhere(error):
         hint = "close it in the other program, or wait until that has closed it"
-        return RequestError(Code.INTERNAL_ERROR, "The session is open in another program", said, hint=hint)
-    if said.startswith(_CONFIGURATION):
-        where = said.removeprefix(_CONFIGURATION).lstrip(": ") + (f", in `{key}`" if key else "")
+        return RequestError(Code.INTERNAL_ERROR, "The session is open in another program", message, hint=hint)
+    if message.startswith(_CONFIGURATION):
+        where = message.removeprefix(_CONFIGURATION).lstrip(": ") + (f", in `{key}`" if key else "")
         return RequestError(
             Code.INTERNAL_ERROR,
             f"Codex cannot read its configuration: {where}",
             {"kind": "configuration", "details": where},
             hint="correct the file at that line and column, and open the session again",
         )
-    return RequestError(Code.INTERNAL_ERROR, f"Codex refuses: {said}")
+    return RequestError(Code.INTERNAL_ERROR, f"Codex refuses: {message}")
 
 
 def is_open_elsewhere(error: CliRefused) -> bool:

@@ -130,7 +130,7 @@ class CodexSettings(SettingsSync):
             self._workspace = sandbox  # as the user's own configuration has it
         if MODE not in self._chosen and not self._are_sent(opened.approval_policy, sandbox):
             self.mode = mode_under(self._session.host.rules, opened.approval_policy, sandbox, way == "plan")
-            self._own = _unasked(opened.approval_policy, sandbox)
+            self._own = _writes_unasked(opened.approval_policy, sandbox)
         if MODEL not in self._chosen and model:
             self.model = model
         if EFFORT not in self._chosen and effort:
@@ -299,7 +299,7 @@ class CodexSettings(SettingsSync):
         if approval is not None and sandbox is not None and not self._are_sent(approval, sandbox):
             found = mode_under(self._session.host.rules, approval, sandbox, plans)
             self.mode = found if found != mode else self.mode
-            self._own = _unasked(approval, sandbox)
+            self._own = _writes_unasked(approval, sandbox)
         await self._show_and_send()
 
     def _are_sent(self, approval: object, sandbox: object) -> bool:
@@ -319,6 +319,6 @@ def _kind_of(sandbox: object) -> object:
     return sandbox.get("type") if isinstance(sandbox, dict) else sandbox
 
 
-def _unasked(approval: object, sandbox: object) -> ModeSetup | None:
+def _writes_unasked(approval: object, sandbox: object) -> ModeSetup | None:
     """A combination that lets Codex write the workspace unasked; None for any other."""
     return ModeSetup(approval, WORKSPACE) if _kind_of(sandbox) == "workspaceWrite" and approval != "untrusted" else None

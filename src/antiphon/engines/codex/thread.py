@@ -319,7 +319,7 @@ class OpenThread:
 
     def _unwanted(self, server: CodexServer, id: str) -> None:
         if self._hub.listener_of(id) is None:
-            server.request_unheard("thread/unsubscribe", {"threadId": id})
+            server.request_without_response("thread/unsubscribe", {"threadId": id})
 
     # While it is open.
 

@@ -72,8 +72,8 @@ async def describe(demo: "DemoSession", turn: "AgentTurn") -> "Outcome":
         await turn.say("Hello! ")
     if demo.setting("thinking") == "on":
         await turn.think("I have no model, so I look around instead.")
-    voices = 2 if demo.setting("model") == "canon" else 1
-    for _ in range(voices):
+    repetitions = 2 if demo.setting("model") == "canon" else 1
+    for _ in range(repetitions):
         await _look(demo, turn)
     return None
 

@@ -109,7 +109,7 @@ class AuthStatus(Model, frozen=True):
 
 @unstable
 class AuthStatusResult(Model, frozen=True):
-    """Whether the user is signed in, and as whom."""
+    """Whether the user is signed in, and with which account."""
 
     state: AuthState
     accounts: Items[AuthAccount] = msgspec.field(default_factory=list)

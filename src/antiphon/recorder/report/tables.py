@@ -32,9 +32,9 @@ def file_name(path: str) -> str:
     return path.replace("\\", "/").rsplit("/", 1)[-1]
 
 
-def party(who: Party | None, otherwise: str) -> str:
+def party(peer: Party | None, otherwise: str) -> str:
     """A name for one side."""
-    return (who.title or who.name or otherwise) if who else otherwise
+    return (peer.title or peer.name or otherwise) if peer else otherwise
 
 
 def head(analysis: Analysis) -> Markup:
@@ -58,9 +58,9 @@ def head(analysis: Analysis) -> Markup:
     )
 
 
-def _peer(who: Party | None, otherwise: str, side: str) -> Markup:
-    version = tag("small", f" {who.version}") if who and who.version else None
-    return tag("span", party(who, otherwise), version, class_=f"party {side}")
+def _peer(peer: Party | None, otherwise: str, side: str) -> Markup:
+    version = tag("small", f" {peer.version}") if peer and peer.version else None
+    return tag("span", party(peer, otherwise), version, class_=f"party {side}")
 
 
 def verdict(analysis: Analysis) -> tuple[str, str]:
@@ -297,7 +297,7 @@ def _deviations(found: Sequence[RecordedDeviation], speakers: Mapping[int, str])
 
 def _broken(found: list[RecordedDeviation], speakers: Mapping[int, str]) -> Markup:
     first = found[0]
-    who = " and the ".join(sorted({speakers.get(one.message, one.side) for one in found}))
+    sides = " and the ".join(sorted({speakers.get(one.message, one.side) for one in found}))
     spec = (
         tag("a", "specification", href=first.link, rel="noreferrer noopener")
         if first.link.startswith("https://")
@@ -308,7 +308,7 @@ def _broken(found: list[RecordedDeviation], speakers: Mapping[int, str]) -> Mark
         tag(
             "summary",
             tag("code", first.rule), " ", tag("span", first.level, class_=f"level {first.level}"), " ",
-            tag("span", f"{counted(len(found), 'time')} by the {who}", class_="quiet"),
+            tag("span", f"{counted(len(found), 'time')} by the {sides}", class_="quiet"),
         ),
         tag("p", spec, " · " if spec else None, tag("a", "show in the diagram", href=f"#rule={first.rule}"), class_="quiet"),
         _table(["", "Line>", "What"], [[_to(one.message), one.line or "", tag("span", one.text, class_="words")] for one in found]),

@@ -380,8 +380,8 @@ def _marks(analysis: Analysis, entries: Sequence[RecordedMessage], axis: Axis) -
     for one in analysis.deviations[:_MOST_MARKS]:
         seen.setdefault(one.message, []).append(f"{one.rule}: {one.text}")
     deviations = [
-        _mark(places.get(message, 0.0), "▲", "deviation-mark", message, "\n".join(said))
-        for message, said in seen.items()
+        _mark(places.get(message, 0.0), "▲", "deviation-mark", message, "\n".join(texts))
+        for message, texts in seen.items()
     ]
     return errors + deviations
 

@@ -284,7 +284,7 @@ class HttpConnection(ServerTransport):
         self._streams: dict[str | None, _EventStream] = {None: _EventStream()}
         self._asked: dict[tuple[type, RequestId], str | None] = {}
         """The session of each request of the client that waits for its response. The type counts: 1 is not "1"."""
-        self._unheard: set[str] = set()
+        self._sessions_without_stream: set[str] = set()
         """Sessions that were loaded and have no stream: they are sent on that of the connection (rule 4)."""
         self._busy = 0
         self._idle = asyncio.get_running_loop().call_later(IDLE_TIMEOUT, self._expire)
@@ -302,7 +302,7 @@ class HttpConnection(ServerTransport):
         if head.name and (id := head.request_id) is not None:
             self._asked[type(id), id] = session
         if head.name in REPLAYS and session is not None and session not in self._streams:
-            self._unheard.add(session)
+            self._sessions_without_stream.add(session)
         await self._take(on_lines(body) + b"\n")
 
     # What leaves.
@@ -332,7 +332,7 @@ class HttpConnection(ServerTransport):
         """Send a frame on the stream of a session, None for that of the connection, as the event of that number."""
         if self.lost is not None:
             return
-        if session_id in self._unheard:
+        if session_id in self._sessions_without_stream:
             session_id, number = None, 0
         stream = self._streams.get(session_id)
         if stream is None:
@@ -351,7 +351,7 @@ class HttpConnection(ServerTransport):
     async def send_events(self, session: str | None, last_id: str, receive: Receive, send: Send) -> None:
         """Send the events of a session, or of the connection, until the client leaves or another reader takes over."""
         stream = self._streams.setdefault(session, _EventStream())
-        self._unheard.discard(session or "")
+        self._sessions_without_stream.discard(session or "")
         again = b""
         if self.stream_opened is not None:
             self.stream_opened(session, last_id)

@@ -20,12 +20,12 @@ FORM = wants(requested_schema={"type": "object", "properties": {"a": {"type": "s
 
 
 class Slow:
-    """A user who answers only when told to."""
+    """A user who answers only on request."""
 
     def __init__(self) -> None:
         self.open: dict[str, asyncio.Future[str]] = {}
         self._asked = asyncio.Event()
-        self.withdrawn = 0
+        self.cancelled = 0
         self.router = Router()
         self.router.on_request(m.REQUEST_PERMISSION, self._permission)
         self.router.on_request(m.CREATE_ELICITATION, self._form)
@@ -48,7 +48,7 @@ class Slow:
         try:
             return await self.open[name]
         except asyncio.CancelledError:
-            self.withdrawn += 1
+            self.cancelled += 1
             raise
 
 
@@ -74,7 +74,7 @@ async def test_a_question_that_the_cli_takes_back_is_cancelled_at_the_client(
     async with playing(only_prompt(prompt), FULL, slow.router) as editor:
         await editor.turn()
         await editor.until("$/cancel_request")
-    assert slow.withdrawn == 1
+    assert slow.cancelled == 1
 
 
 async def test_a_turn_that_ends_first_leaves_the_cli_an_answer() -> None:
@@ -91,7 +91,7 @@ async def test_a_turn_that_ends_first_leaves_the_cli_an_answer() -> None:
         await editor.turn()
         bodies = await asyncio.gather(*waiting)
     assert bodies == [{"behavior": "deny", "message": CANCELLED_TEXT, "interrupt": True}, {"action": "cancel"}]
-    assert slow.withdrawn == 2
+    assert slow.cancelled == 2
 
 
 async def test_a_question_in_a_turn_that_is_over_is_denied() -> None:

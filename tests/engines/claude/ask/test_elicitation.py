@@ -90,7 +90,7 @@ async def test_a_page_is_opened_and_the_client_is_notified_when_it_is_done() -> 
     assert user.completed == [asked.elicitation_id]
 
 
-async def test_pages_that_no_server_says_the_end_of_are_forgotten() -> None:
+async def test_pages_that_no_server_completes_are_forgotten() -> None:
     user = User(*[v1.Accepted()] * (MOST_PAGES + 1))
 
     async def ask(asker: ClaudeAsker, turn: AgentTurn) -> Any:
@@ -114,7 +114,7 @@ async def test_only_pages_of_the_web_are_opened(url: str | None) -> None:
     assert user.asked == []
 
 
-def test_what_is_no_form_is_none() -> None:
+def test_a_schema_without_fields_is_not_a_form() -> None:
     assert form_of({"properties": [1]}) is None
     assert form_of({"properties": {"a": {"type": "string"}}, "required": "a"}) is None
     assert form_of(None) == form_of({"type": "object"}) == v1.Form()

@@ -65,7 +65,7 @@ def test_nothing_is_allowed_for_longer_where_the_user_wants_to_be_asked_each_tim
         {},
     ],
 )
-def test_what_is_no_rule_that_allows_is_not_offered(suggestion: dict[str, Any]) -> None:
+def test_what_is_not_a_rule_that_allows_is_not_offered(suggestion: dict[str, Any]) -> None:
     assert names(suggestion) == []
 
 

@@ -1,4 +1,4 @@
-"""The CLI asks whether a tool may run: what the user is shown, and what each answer tells the CLI."""
+"""The CLI asks whether a tool may run: what the user is shown, and what each answer sends the CLI."""
 
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ async def test_without_a_rule_there_is_only_once() -> None:
     assert user.ids == ["allow", "reject"]
 
 
-async def test_a_client_with_forms_may_say_why_not() -> None:
+async def test_a_user_of_a_client_with_forms_can_give_a_reason() -> None:
     user = User(v1.Selected("reject_with_message"), v1.Accepted({"words": " use jj instead "}))
     body = await answer(may(), user)
     assert user.ids == ["allow", "reject", "reject_with_message"]
@@ -92,12 +92,12 @@ async def test_a_client_with_forms_may_say_why_not() -> None:
         RequestError(Code.INTERNAL_ERROR, "oh no"),
     ],
 )
-async def test_a_user_that_says_nothing_after_all_has_still_rejected_it(reply: Any) -> None:
+async def test_a_user_who_gives_no_reason_has_still_rejected_it(reply: Any) -> None:
     body = await answer(may(), User(v1.Selected("reject_with_message"), reply))
     assert body == {"behavior": "deny", "message": REJECTED}
 
 
-async def test_a_client_without_forms_is_not_offered_to_say_why_and_cannot() -> None:
+async def test_a_client_without_forms_is_not_offered_to_give_a_reason() -> None:
     user = User(v1.Selected("reject_with_message"))
     body = await answer(may(), user, NO_FORMS)
     assert body == {"behavior": "deny", "message": NOT_ALLOWED}
@@ -134,7 +134,7 @@ async def test_an_outcome_of_another_age_allows_nothing() -> None:
     assert await answer(may(), User(unknown)) == {"behavior": "deny", "message": NOT_ALLOWED}
 
 
-async def test_the_question_shows_the_call_and_what_the_cli_says_about_it() -> None:
+async def test_the_question_shows_the_call_and_the_text_of_the_cli_about_it() -> None:
     diff = v1.Diff("/w/a", "new", "old")
     call = v1.ToolCallPatch(
         "toolu_1", title="Run it", content=[diff], locations=[v1.ToolLocation("/w/a")], raw_input=INPUT

@@ -44,7 +44,7 @@ async def test_a_question_that_is_read_only_in_part_offers_nothing_that_lasts() 
     assert user.ids == ["ask_for_edits", "keep_planning"]
 
 
-async def test_the_user_may_say_what_to_change() -> None:
+async def test_the_user_may_write_what_to_change() -> None:
     user = User(v1.Selected("change_plan"), v1.Accepted({"words": "add tests"}))
     body = await answer(PLAN, user, FULL, CALL)
     assert body["behavior"] == "deny"

@@ -1,4 +1,4 @@
-"""How tool calls are told: from the first token of their input to their result."""
+"""How tool calls are sent: from the first token of their input to their result."""
 
 import base64
 from typing import Any

@@ -29,7 +29,7 @@ async def test_every_session_has_a_process_that_is_there_before_the_first_prompt
 
 
 @proves("find.fast", on=[STAND_IN])
-async def test_a_session_does_not_wait_for_a_program_that_says_nothing(at: Place, tmp_path: Path) -> None:
+async def test_a_session_does_not_wait_for_a_silent_program(at: Place, tmp_path: Path) -> None:
     mute = tmp_path / "claude"
     mute.write_text(
         '#!/bin/sh\n[ "$1" = --version ] && echo "2.1.325 (Claude Code)" && exit\nexec cat > /dev/null\n',

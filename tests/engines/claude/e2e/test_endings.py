@@ -43,7 +43,7 @@ async def test_too_many_requests_in_a_turn_end_with_max_turn_requests(at: Place)
 
 
 @proves("stop.usage-limit", "stop.expired-login", "auth.required", on=BOTH)
-async def test_a_usage_limit_says_when_it_is_over_and_an_expired_login_asks_for_a_new_one(at: Place) -> None:
+async def test_a_usage_limit_names_when_it_is_over_and_an_expired_login_asks_for_a_new_one(at: Place) -> None:
     at.environment |= BY_SUBSCRIPTION
     over = int(time.time()) + 7200
     limit = {"status": "rejected", "reset": str(over), "representative-claim": "five_hour", "5h-reset": str(over)}
@@ -60,7 +60,7 @@ async def test_a_usage_limit_says_when_it_is_over_and_an_expired_login_asks_for_
 
 
 @proves("stop.connection")
-async def test_a_model_that_cannot_be_reached_is_an_error_that_says_so(at: Place) -> None:
+async def test_a_model_that_cannot_be_reached_is_an_error(at: Place) -> None:
     at.environment |= {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "CLAUDE_CODE_MAX_RETRIES": "0"}
     async with connected(at) as client:
         error = await refused(client)

@@ -1,4 +1,4 @@
-"""Opening an earlier session when something is in the way: a long history, a cancel, another directory, a conversation that was cleared."""
+"""Opening an earlier session when something is in the way: a long history, a cancel, another directory, a session that was cleared."""
 
 import asyncio
 import json
@@ -21,11 +21,11 @@ from tests.engines.claude.versions import BOTH, OLD
 from tests.engines.client import connected
 
 MANY = 10_000
-"""Messages of a history that takes longer to tell than a process to start."""
+"""Messages of a history that takes longer to send than a process to start."""
 
 
 async def one_turn(at: Place, text: str = "remember the river") -> str:
-    """A session with something in it, which nobody has open."""
+    """A session with something in it, which is not open."""
     async with connected(at) as client:
         await client.say(text)
         await at.keeps(f"echo: {text}")
@@ -68,7 +68,7 @@ async def test_a_load_that_is_cancelled_leaves_no_process_and_loading_again_work
         await at.runs(1)
     kinds = Counter(frame["params"]["update"]["sessionUpdate"] for frame in sent)
     assert kinds["user_message_chunk"] + kinds["agent_message_chunk"] >= MANY
-    assert kinds["config_option_update"] == 0  # the process was started when all was told
+    assert kinds["config_option_update"] == 0  # the process was started when the whole history was sent
 
 
 @proves("sessions.load", on=BOTH)

@@ -140,7 +140,7 @@ async def test_what_is_offered_comes_from_the_last_time_and_is_corrected(at: Pla
     at.settings(permissions={"defaultMode": "plan"})
     async with connected(at, Can()) as client:
         await client.open()
-        assert values(client.option("model")) == known  # nothing was heard of the program yet
+        assert values(client.option("model")) == known  # the program has not reported anything yet
         assert client.session.modes is not None and client.session.modes.current_mode_id == "default"
         await client.until(lambda: client.updates_of("config_option_update"))
         assert client.option("mode").current_value == "plan"

@@ -61,13 +61,13 @@ async def test_a_command_of_a_turn_of_its_own_is_stopped(at: Place) -> None:
 
 @proves("cancel.own", "cancel.asking")
 async def test_a_question_of_a_turn_of_its_own_is_cancelled(at: Place) -> None:
-    withdrawn = asyncio.Event()
+    cancelled = asyncio.Event()
 
     async def hesitate(_: object) -> str:
         try:
             await asyncio.Event().wait()
         finally:
-            withdrawn.set()
+            cancelled.set()
         return "allow_once"
 
     async with connected(at) as client:
@@ -76,14 +76,14 @@ async def test_a_question_of_a_turn_of_its_own_is_cancelled(at: Place) -> None:
         await work_by_itself(at, client, Call("Bash", command, id="toolu_asks"))
         await client.until(lambda: len(client.asked) == 2)
         call_off(client)
-        await withdrawn.wait()
+        await cancelled.wait()
         await client.until(lambda: "failed" in states(client, "toolu_asks"))
         assert (await client.say("go on")).text == "echo: go on"
     assert not (at.folder / "sung").exists()
 
 
 def states(client: Client, id: str) -> list[str]:
-    """What was told of how a call goes."""
+    """What was sent of how a call goes."""
     updates = client.updates_of("tool_call_update")
     return [each["status"] for each in updates if each["toolCallId"] == id and "status" in each]
 
@@ -110,13 +110,13 @@ OVERLOADED = {
 """A turn of its own fails."""
 
 
-HEARD = assistant({"type": "text", "text": "heard"})
-"""When this was told, so was all before it."""
+RECEIVED = assistant({"type": "text", "text": "heard"})
+"""When this was sent, so was all before it."""
 
 
 @proves("robust.crash", on=[STAND_IN])
 async def test_the_error_of_a_turn_of_its_own_is_not_blamed_for_a_later_crash(at: Place) -> None:
-    stand_in_plays(at, [RESULT, OVERLOADED, HEARD])
+    stand_in_plays(at, [RESULT, OVERLOADED, RECEIVED])
     async with connected(at) as client:
         await client.say("one")
         await client.until(lambda: client.all_text.endswith("heard"))

@@ -58,7 +58,7 @@ async def test_what_is_asked_shows_what_it_would_do_and_each_answer_counts_once(
         )
         assert "rejected" in at.model.last.result_texts[0]
 
-        # Rejected with a message: the model is told it.
+        # Rejected with a message: the model gets it.
         at.model.answers(touch("four"))
         client.decisions.append("reject_with_message")
         await client.say("make a file")

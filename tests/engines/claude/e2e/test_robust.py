@@ -1,4 +1,4 @@
-"""When things go wrong: lines that nobody knows, lines that are huge, a program that dies."""
+"""When things go wrong: unknown lines, lines that are huge, a program that dies."""
 
 import os
 import signal

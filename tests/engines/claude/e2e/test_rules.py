@@ -31,7 +31,7 @@ def write(path: Path, text: str = "la\n") -> Call:
 
 
 def prepared(at: Place) -> Path:
-    """A place with rules, and a file that nobody may change."""
+    """A place with rules, and a file that no engine may change."""
     at.configure(RULES)
     at.environment["IS_SANDBOX"] = "1"  # where also root may do without questions
     return at.write("secret/x", "do\n")

@@ -21,7 +21,7 @@ from tests.engines.places import comes
 
 SECRET = "hush-b0c1d2e3f4"
 HEADER = v1.HttpHeader("Authorization", f"Bearer {SECRET}")
-NOBODY = v1.HttpServer("nobody", "http://127.0.0.1:9/mcp", [HEADER])
+UNKNOWN_USER = v1.HttpServer("nobody", "http://127.0.0.1:9/mcp", [HEADER])
 
 STOPS_AT_THE_DOOR = """#!/bin/sh
 case "$1" in --version) echo '2.1.325 (Claude Code)'; exit;; esac
@@ -30,7 +30,7 @@ grep -c {secret} "$2" > {told}
 read -r _ < {door}
 exit 3
 """
-"""A program that looks whether the secret is where it is told, and then waits at a door before it fails."""
+"""A program that looks whether the secret is where it is sent, and then waits at a pipe before it fails."""
 
 
 READS_LATE = """#!/bin/sh
@@ -40,7 +40,7 @@ echo here > {started}
 while read -r _; do :; done
 grep -c {secret} "$2" > {found}
 """
-"""A program that looks for its servers only when nobody speaks to it any more."""
+"""A program that looks for its servers only when its stdin is closed."""
 
 
 def files_with_it(at: Place) -> list[Path]:
@@ -79,15 +79,15 @@ def is_played_by(at: Place, script: str, **pipes: Path) -> None:
 
 
 class BlockedCli:
-    """A program that stands at the door: it has been told all, and has said nothing yet."""
+    """A program that waits at the pipe: it has been sent all, and has said nothing yet."""
 
     def __init__(self, at: Place) -> None:
-        self.told, self._door = at.pipe("told"), at.pipe("door")
-        is_played_by(at, STOPS_AT_THE_DOOR, told=self.told, door=self._door)
+        self.report, self._door = at.pipe("told"), at.pipe("door")
+        is_played_by(at, STOPS_AT_THE_DOOR, told=self.report, door=self._door)
 
     async def is_reached(self) -> None:
         """It has read its servers, the secret too."""
-        assert (await asyncio.to_thread(self.told.read_text, encoding="utf-8")).strip() == "1"
+        assert (await asyncio.to_thread(self.report.read_text, encoding="utf-8")).strip() == "1"
 
     async def open(self) -> None:
         """Let it fail."""
@@ -98,8 +98,8 @@ class BlockedCli:
 async def test_while_it_starts_and_when_that_fails_no_file_has_it(at: Place) -> None:
     door = BlockedCli(at)
     async with connected(at) as client:
-        await client.open(mcp_servers=[NOBODY])
-        for _ in range(2):  # the next one is told as well
+        await client.open(mcp_servers=[UNKNOWN_USER])
+        for _ in range(2):  # the next one gets it as well
             turn = client.session.prompt("sing")
             await door.is_reached()
             assert files_with_it(at) == [] and lines_with_it(at) == []
@@ -126,7 +126,7 @@ def descriptors_with_it(client: Client) -> list[Path]:
 async def test_an_agent_that_is_ended_while_it_starts_leaves_nothing(at: Place, end: signal.Signals) -> None:
     door = BlockedCli(at)
     async with connected(at) as client:
-        await client.open(mcp_servers=[NOBODY])
+        await client.open(mcp_servers=[UNKNOWN_USER])
         await door.is_reached()
         transport = client.agent.connection.transport
         assert isinstance(transport, ProcessTransport)
@@ -158,7 +158,7 @@ async def test_a_cli_that_is_ended_while_it_starts_finds_its_servers_and_nothing
     started, found = at.pipe("started"), at.pipe("found")
     is_played_by(at, READS_LATE, started=started, found=found)
     async with connected(at) as client:
-        await client.open(mcp_servers=[NOBODY])
+        await client.open(mcp_servers=[UNKNOWN_USER])
         await asyncio.to_thread(started.read_text, encoding="utf-8")
         closing = asyncio.create_task(client.session.close())
         assert (await asyncio.to_thread(found.read_text, encoding="utf-8")).strip() == "1"

@@ -84,7 +84,7 @@ async def test_turns_that_the_program_starts_by_itself_are_shown(at: Place) -> N
     async with connected(at) as client:
         reply = await client.say("run something long")
         assert reply.text == "It runs. " and reply.stop == "end_turn"
-        pipe.write_text("done\n", encoding="utf-8")  # and now nobody asks anything
+        pipe.write_text("done\n", encoding="utf-8")  # and now no prompt is sent
         await client.until(lambda: client.all_text.endswith("It has ended."))
         assert (await client.say("thank you")).text == "echo: thank you"
 
@@ -105,8 +105,8 @@ async def test_permission_is_asked_also_before_the_first_prompt(at: Place) -> No
         await client.until(lambda: client.all_text.endswith("All is sung."))
         assert (at.folder / "sung").exists() and [each.tool_call.name for each in client.asked] == ["Bash"]
         agent = reply.call("Agent")["toolCallId"]
-        news = [each for each in client.updates_of("tool_call_update") if each["toolCallId"] == agent]
-        assert news[-1]["status"] == "completed" and "seen it all" in json.dumps(news[-1]["content"])
+        changes = [each for each in client.updates_of("tool_call_update") if each["toolCallId"] == agent]
+        assert changes[-1]["status"] == "completed" and "seen it all" in json.dumps(changes[-1]["content"])
 
 
 @proves("sessions.own-turns")

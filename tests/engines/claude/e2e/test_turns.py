@@ -1,4 +1,4 @@
-"""What a turn tells: text, thoughts, plans, sub-agents, usage, compaction, notices, commands, a title."""
+"""What a turn sends: text, thoughts, plans, sub-agents, usage, compaction, notices, commands, a title."""
 
 import json
 import time

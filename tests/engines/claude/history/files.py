@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 class SessionFile:
-    """A conversation that is written down as it goes; `last` is the line that the next one follows."""
+    """A session that is written down as it goes; `last` is the line that the next one follows."""
 
     def __init__(
         self,

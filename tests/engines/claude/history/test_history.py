@@ -1,4 +1,4 @@
-"""From a file to what the client is told, through the translator of the live stream; and from the real CLIs' own files."""
+"""From a file to what the client gets, through the translator of the live stream; and from the real CLIs' own files."""
 
 import uuid
 from pathlib import Path
@@ -56,8 +56,8 @@ def test_each_compaction_is_replayed_with_its_summary(tmp_path: Path) -> None:
         session.say("system", after=None, logicalParentUuid=last, subtype="compact_boundary", compactMetadata={})
         session.user(f"so far {turn}", isCompactSummary=True)
     kinds = [type(each).__name__ for each in replayed_updates(tmp_path, session.id)]
-    turn_told = ["UserMessageChunk", "AgentMessageChunk", "CompactionUpdate", "CompactionSummaryChunk"]
-    assert kinds == turn_told * 2
+    expected = ["UserMessageChunk", "AgentMessageChunk", "CompactionUpdate", "CompactionSummaryChunk"]
+    assert kinds == expected * 2
 
 
 def test_an_unknown_session_has_no_history(tmp_path: Path) -> None:

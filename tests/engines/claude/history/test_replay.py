@@ -1,4 +1,4 @@
-"""A kept conversation is told again as it was said: the same lines that the CLI would have sent."""
+"""A kept session is replayed as it was said: the same lines that the CLI would have sent."""
 
 import json
 from collections.abc import Iterator
@@ -28,8 +28,8 @@ def _words(line: wire.Line) -> Iterator[str]:
         who = "summary" if isinstance(line, wire.User) and line.is_synthetic else who
         for block in line.message.blocks:
             match block:
-                case wire.ClaudeTextBlock(text=said):
-                    yield f"{under}{who}: {said}"
+                case wire.ClaudeTextBlock(text=details):
+                    yield f"{under}{who}: {details}"
                 case wire.ThinkingBlock(thinking=thought):
                     yield f"{under}thought: {thought}"
                 case wire.ToolUseBlock(id=id, name=name):
@@ -293,7 +293,7 @@ def test_what_cannot_be_read_is_left_out(session: SessionFile) -> None:
     assert replayed_lines(session) == ["user: one", "agent: first"]
 
 
-def test_a_character_that_was_cut_in_two_is_mended(session: SessionFile) -> None:
+def test_a_character_that_was_cut_in_two_is_repaired(session: SessionFile) -> None:
     session.user("one")
     line = {
         "parentUuid": session.last,

@@ -1,4 +1,4 @@
-"""Sessions in a list: the last used first, with titles, a page at a time, and without what is no conversation."""
+"""Sessions in a list: the last used first, with titles, a page at a time, and without what is no session."""
 
 import json
 import os
@@ -131,7 +131,7 @@ def test_a_command_is_a_title_only_without_another_prompt(tmp_path: Path) -> Non
     assert titles(tmp_path) == ["now really"]
 
 
-def test_what_is_no_session_is_left_out(tmp_path: Path) -> None:
+def test_what_is_not_a_session_is_left_out(tmp_path: Path) -> None:
     SessionFile(tmp_path)
     nameless = SessionFile(tmp_path)
     nameless.alone("custom-title", customTitle="Only a name")

@@ -1,4 +1,4 @@
-"""What sub-agents said and did stands in files of their own, and is told under the calls that started them."""
+"""What sub-agents said and did stands in files of their own, and is sent under the calls that started them."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def test_a_sub_agent_is_replayed_between_its_call_and_the_result(session: Sessio
     ]
 
 
-def test_without_a_description_the_result_says_which_sub_agent_it_was(session: SessionFile) -> None:
+def test_without_a_description_the_result_names_the_sub_agent(session: SessionFile) -> None:
     session.user("go")
     session.assistant(call("t1", "Task", prompt="do it"))
     session.result("t1", "Did.", {"status": "completed", "agentId": "a1"})

@@ -1,4 +1,4 @@
-"""One request as the model sees it: who asks for what, and what it was told."""
+"""One request as the model sees it: who asks for what, and what it was sent."""
 
 import json
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Kind: TypeAlias = Literal["main", "agent", "side"]
 INJECTED: Final = ("<system-reminder>", "[Request interrupted", "[Image: ", "<command-", "<local-command-", "Caveat:")
 """How texts begin that the program puts among the user's by itself."""
 SUMMARY: Final = "CRITICAL: Respond with TEXT ONLY"
-"""How the question for a summary begins, which is asked in the conversation itself."""
+"""How the question for a summary begins, which is asked in the session itself."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Asked:
 
     @property
     def kind(self) -> Kind:
-        """Who asks: the conversation, a sub-agent, or the program for a title or a summary of its own."""
+        """Who asks: the session, a sub-agent, or the program for a title or a summary of its own."""
         if "x-claude-code-agent-id" in self.headers:
             return "agent"
         if not self.tools or self.prompt.startswith(SUMMARY):
@@ -65,7 +65,7 @@ class Asked:
 
     @cached_property
     def texts(self) -> list[str]:
-        """What the user said in the whole conversation, without what the program put there."""
+        """What the user said in the whole session, without what the program put there."""
         texts = [str(block["text"]) for turn in self.turns for block in turn if block.get("type") == "text"]
         return [text for text in texts if _is_from_user(text)]
 
@@ -93,7 +93,7 @@ class Asked:
 
     @property
     def images(self) -> list[Json]:
-        """Where every picture of the conversation comes from."""
+        """Where every picture of the session comes from."""
         return [block["source"] for turn in self.turns for block in turn if block.get("type") == "image"]
 
     @property
@@ -103,7 +103,7 @@ class Asked:
 
     @cached_property
     def everything(self) -> str:
-        """The whole conversation as text, to look for words in."""
+        """The whole session as text, to look for words in."""
         return json.dumps(self.messages, ensure_ascii=False)
 
 

@@ -1,6 +1,6 @@
 """The part of the Messages API that Claude Code uses, on loopback.
 
-Answers are told apart by who asks: the conversation, a sub-agent, or the program for its own ends (a title, a summary).
+Answers are distinguished by their request: of the main thread, a sub-agent, or the program for its own ends (a title, a summary).
 """
 
 from collections import deque

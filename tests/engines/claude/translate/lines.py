@@ -119,14 +119,14 @@ def translated(*lines: dict[str, Any], **how: bool) -> list[ClaudeEvent]:
 
 
 def ended(received: Iterable[ClaudeEvent]) -> list[str]:
-    """The calls that were told to their end, and how."""
+    """The calls that were sent to their end, and how."""
     over = (v1.ToolStatus.COMPLETED, v1.ToolStatus.FAILED)
     calls = [each for each in received if isinstance(each, v1.ToolCall | v1.ToolCallUpdate)]
     return [f"{each.tool_call_id} {each.status}" for each in calls if each.status in over]
 
 
 def described(received: Iterable[ClaudeEvent]) -> list[str]:
-    """Everything that was told, one line each."""
+    """Everything that was sent, one line each."""
     return [_line(each) for each in received]
 
 

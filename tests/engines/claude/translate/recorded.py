@@ -24,9 +24,9 @@ class Session:
         self.path = path
         rows = [json.loads(row) for row in path.read_text(encoding="utf-8").splitlines()]
         self.lines: list[dict[str, Any]] = [row["line"] for row in rows]
-        self.told: list[list[str]] = [row["told"] for row in rows]
+        self.expected: list[list[str]] = [row["expected"] for row in rows]
 
-    def retell(self) -> list[list[str]]:
+    def translate(self) -> list[list[str]]:
         """What each line comes to now."""
         return [described(each) for each in play(self.lines)]
 
@@ -48,7 +48,7 @@ def play(lines: list[dict[str, Any]]) -> list[list[ClaudeEvent]]:
 def _write_anew() -> None:
     for path in FILES:
         session = Session(path)
-        rows = [{"line": line, "told": each} for line, each in zip(session.lines, session.retell(), strict=True)]
+        rows = [{"line": line, "expected": each} for line, each in zip(session.lines, session.translate(), strict=True)]
         path.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows), encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Tool calls: told from the first token of their input to their result, and never left open."""
+"""Tool calls: sent from the first token of their input to their result, and never left open."""
 
 from antiphon.engines.claude import wire
 from antiphon.engines.claude.translate.events import Mirror

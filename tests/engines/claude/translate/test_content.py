@@ -1,4 +1,4 @@
-"""What an edit made of a file, from what the CLI tells about it."""
+"""What an edit made of a file, from what the CLI sends about it."""
 
 from typing import Any
 
@@ -136,7 +136,7 @@ def test_a_notebook_is_shown_whole() -> None:
 
 
 @pytest.mark.parametrize("patch", [None, 3, [{"lines": [1]}], [{"oldStart": "a"}], [[]]])
-def test_a_patch_that_is_none_is_no_trouble(patch: object) -> None:
+def test_a_text_that_is_not_a_patch_is_harmless(patch: object) -> None:
     result = {"originalFile": "a\n", "oldString": "a", "newString": "b", "structuredPatch": patch}
     assert only(diffs_of(FILE, {}, result)) == ("a\n", "b\n")
 

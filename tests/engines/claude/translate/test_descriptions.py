@@ -78,7 +78,7 @@ def test_a_title_names_what_the_call_is_about(name: str, given: dict[str, Any], 
 @pytest.mark.parametrize(
     "values", [None, [], {}, {"file_path": 3, "command": None, "questions": 4, "edits": "no", "todos": [3]}]
 )
-def test_an_input_that_is_not_as_we_know_it_is_no_trouble(name: str, values: object) -> None:
+def test_an_input_that_is_not_as_we_know_it_is_harmless(name: str, values: object) -> None:
     described = describe(name, values, CWD)
     assert described.title
     v1.ToolCall(
@@ -101,7 +101,7 @@ def test_a_title_is_one_short_line_whatever_is_in_it(text: str, name: str) -> No
     title.encode()
 
 
-def test_a_long_path_leaves_room_for_the_lines_that_are_read() -> None:
+def test_a_long_path_leaves_space_for_the_lines_that_are_read() -> None:
     title = describe("Read", {"file_path": "/" + "x" * 500, "offset": 3}, CWD).title
     assert title.endswith("… (from line 3)") and len(title) <= LONGEST_TITLE
 
@@ -170,7 +170,7 @@ VALUES = st.one_of(
     st.booleans(),
     st.randoms(use_true_random=False),
 )
-def test_a_title_that_comes_early_says_nothing_that_is_not_so(
+def test_a_title_that_comes_early_is_not_wrong(
     tool: tuple[str, str], text: str, more: dict[str, Any], ascii_only: bool, order: Any
 ) -> None:
     name, telling = tool
@@ -231,7 +231,7 @@ def test_what_a_command_hides_is_visible_in_its_title_and_its_preview() -> None:
     assert describe("Read", {"file_path": f"{CWD}/a\u2066.py"}, CWD).title == "Read a<U+2066>.py"
 
 
-def test_what_the_title_has_no_room_for_is_shown_whole() -> None:
+def test_what_does_not_fit_into_the_title_is_shown_whole() -> None:
     address = f"https://ok.example/{'a' * 250}?leak=all"
     assert shown("WebFetch", url=address, prompt="read") == f"url:\n```\n{address}\n```\nread"
     assert shown("WebFetch", url="https://ok.example", prompt="read") == "read"

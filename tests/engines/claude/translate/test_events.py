@@ -96,9 +96,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("case", "line", "last", "kind"), ERRORS, ids=[case for case, *_ in ERRORS])
-def test_an_error_has_a_kind_and_says_what_to_do(
-    case: str, line: ResultLine, last: Assistant | None, kind: str
-) -> None:
+def test_an_error_has_a_kind_and_a_hint(case: str, line: ResultLine, last: Assistant | None, kind: str) -> None:
     end = end_of(line, last)
     assert end.stop_reason is None and end.error is not None
     assert end.error.kind == kind and end.error.message and end.error.hint
@@ -119,7 +117,7 @@ def test_a_missing_login_has_the_error_code_of_the_protocol() -> None:
     assert failed(api_error("API Error: 500 boom", api_error_status=500)).code == Code.INTERNAL_ERROR
 
 
-def test_the_message_is_what_the_cli_says_and_nothing_for_its_makers() -> None:
+def test_the_message_is_that_of_the_cli_without_parts_for_its_developers() -> None:
     assert failed(api_error("API Error: 500 boom")).message == "500 boom"
     line = result("error_during_execution", is_error=True, errors=["[ede_diagnostic] x", "It broke"])
     assert failed(line).message == "It broke"
@@ -130,7 +128,7 @@ def test_the_message_is_what_the_cli_says_and_nothing_for_its_makers() -> None:
     assert failed(result(result="Claude AI usage limit reached|1760000000")).message == "Claude AI usage limit reached"
 
 
-def test_a_limit_says_when_it_ends() -> None:
+def test_a_limit_names_when_it_ends() -> None:
     known = failed(api_error(LIMIT), None, RateLimitInfo(status="rejected", resets_at=1_760_000_000))
     assert known.resets_at == 1_760_000_000
     assert "2025-10-09 08:53 UTC" in known.hint

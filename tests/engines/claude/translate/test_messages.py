@@ -1,4 +1,4 @@
-"""Text and thoughts are told as they come, once, in order."""
+"""Text and thoughts are sent as they come, once, in order."""
 
 from typing import Any
 

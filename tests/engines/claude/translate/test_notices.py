@@ -1,4 +1,4 @@
-"""What the user should know besides the conversation."""
+"""What the user should know besides the session."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def limit(**fields: Any) -> wire.RateLimit:
     return wire.RateLimit(rate_limit_info=wire.RateLimitInfo(**fields))
 
 
-TOLD = [
+NOTICES = [
     (wire.ApiRetry(attempt=1, max_retries=10, retry_delay_ms=2000, error_status=529, error="overloaded"),
      EngineNotice("Claude is overloaded, retrying in 2 s (1 of 10)", None, WARNING)),
     (wire.ApiRetry(attempt=2, max_retries=2, retry_delay_ms=540, error="unknown"),
@@ -77,7 +77,7 @@ QUIET = [
 ]
 
 
-@pytest.mark.parametrize(("line", "notice"), TOLD, ids=[type(line).__name__ for line, _ in TOLD])
+@pytest.mark.parametrize(("line", "notice"), NOTICES, ids=[type(line).__name__ for line, _ in NOTICES])
 def test_the_user_gets_a_notice(line: object, notice: object) -> None:
     assert list(notices_of(line)) == [notice]
 

@@ -102,7 +102,7 @@ REFUSED = (
     ],
 )
 @pytest.mark.parametrize("name", ["Edit", "mcp__s__t", "Bash"])
-def test_a_failure_says_why_in_words_for_the_user(name: str, text: str, shown: str) -> None:
+def test_a_failure_has_a_reason_in_words_for_the_user(name: str, text: str, shown: str) -> None:
     result = call_result(name, text, "Error: something else", error=True)
     assert result.failed and texts(result) == [f"```\n{shown}\n```"]
     assert result.raw_output == {"error": "Error: something else"}
@@ -123,7 +123,7 @@ def test_an_edit_shows_the_whole_file_before_and_after_and_where_it_changed() ->
     assert result.raw_output == structured
 
 
-def test_an_edit_that_changed_nothing_says_so() -> None:
+def test_an_edit_that_changed_nothing_is_shown_as_unchanged() -> None:
     structured = {"type": "update", "filePath": "/song/a", "content": "x", "originalFile": "x", "structuredPatch": []}
     assert texts(call_result("Write", "ok", structured)) == ["No change."]
 
@@ -313,7 +313,7 @@ STRUCTURED: tuple[Any, ...] = (
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_result_that_is_not_as_we_know_it_is_no_trouble(name: str) -> None:
+def test_a_result_that_is_not_as_we_know_it_is_harmless(name: str) -> None:
     for content, structured, error in product(CONTENTS, STRUCTURED, (None, True)):
         result = call_result(name, content, structured, error=error)
         assert result.failed is bool(error)

@@ -1,4 +1,4 @@
-"""Sub-agents: their calls are told, their talk is folded into the call that started them, which ends when they do."""
+"""Sub-agents: their calls are sent, their messages are folded into the call that started them, which ends when they do."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +28,7 @@ DONE = {"status": "completed", "content": [{"type": "text", "text": "All is well
 OVER = system("task_notification", task_id="x", tool_use_id="a", status="completed", summary="All is well.")
 
 
-def test_what_a_sub_agent_says_is_folded_into_its_call() -> None:
+def test_messages_of_a_sub_agent_are_folded_into_its_call() -> None:
     events = translated(
         AGENT, assistant_message(thought("hm"), parent="a"), assistant_message(text("I look."), parent="a")
     )
@@ -36,12 +36,12 @@ def test_what_a_sub_agent_says_is_folded_into_its_call() -> None:
     assert described(events)[1:] == ["update a shows '> hm'", "update a shows '> hm\\n\\nI look.'"]
 
 
-def test_what_a_sub_agent_streams_is_no_message() -> None:
+def test_what_a_sub_agent_streams_is_not_a_message() -> None:
     delta = event("content_block_delta", index=0, delta={"type": "text_delta", "text": "x"}, parent="a")
     assert translated(AGENT, delta)[1:] == []
 
 
-def test_calls_of_a_sub_agent_say_whose_they_are() -> None:
+def test_calls_of_a_sub_agent_name_their_parent() -> None:
     events = translated(
         AGENT,
         *calling("r", "Read", parent="a"),
@@ -118,7 +118,7 @@ def test_a_launch_in_a_history_is_an_end() -> None:
     assert described(events)[-1] == "update a completed shows 'All is well.' +output"
 
 
-def test_the_talk_of_a_sub_agent_is_kept_short() -> None:
+def test_the_messages_of_a_sub_agent_are_kept_short() -> None:
     events = translated(AGENT, *(assistant_message(text("word " * 400), parent="a") for _ in range(30)))
     last = events[-1]
     assert isinstance(last, v1.ToolCallUpdate) and isinstance(last.content, list)

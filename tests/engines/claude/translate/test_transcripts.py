@@ -16,7 +16,7 @@ sessions = pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FIL
 @sessions
 def test_every_line_comes_to_what_stands_beside_it(path: Path) -> None:
     session = Session(path)
-    assert session.retell() == session.told
+    assert session.translate() == session.expected
 
 
 @sessions

@@ -43,7 +43,7 @@ USED = {
 }
 
 
-def test_the_start_of_a_turn_says_how_the_session_stands_and_names_a_failed_server_once() -> None:
+def test_the_start_of_a_turn_has_the_settings_and_names_a_failed_server_once() -> None:
     translator = ClaudeTranslator("/work")
     first, again = feed(translator, INIT), feed(translator, INIT)
     started = first[0]
@@ -212,7 +212,7 @@ def test_a_limit_is_shown_once_and_ends_up_in_the_turns_error() -> None:
     assert isinstance(end, ClaudeTurnEnded) and end.end.error is not None and end.end.error.resets_at == 1900000000
 
 
-def test_an_old_cli_without_a_login_says_so() -> None:
+def test_an_old_cli_without_a_login_reports_it() -> None:
     assert translated(system("auth_required", content="Please sign in")) == [SignInNeeded("Please sign in")]
 
 
@@ -222,7 +222,7 @@ def test_an_old_hook_is_a_notice() -> None:
     assert isinstance(events, EngineNotice) and events.description == "it broke"
 
 
-def test_a_turn_says_whose_it_was() -> None:
+def test_a_turn_names_its_prompts() -> None:
     ours = translated(result(user_message_uuids=["u1", "u2"]))[-1]
     older = translated(result(user_message_uuid="u1"))[-1]
     its_own = translated(result(origin={"kind": "task-notification"}))[-1]

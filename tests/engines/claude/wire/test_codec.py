@@ -90,7 +90,7 @@ def test_an_unknown_event_of_the_stream_is_kept() -> None:
     assert isinstance(line, wire.StreamEvent) and getattr(line.event, "kind", None) == "hiccup"
 
 
-def test_characters_that_were_cut_in_two_are_mended() -> None:
+def test_characters_that_were_cut_in_two_are_repaired() -> None:
     cut = rb'{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"a\ud83d b\\ud83d \ud83d\ude00"}]}}'
     line = wire.decode(cut)
     assert isinstance(line, wire.User)
@@ -142,7 +142,7 @@ def test_answers_are_taken_out_of_their_wrapping() -> None:
 
 
 @pytest.mark.parametrize("subtype", SUBTYPES)
-def test_every_known_subtype_is_read_even_when_it_says_little(subtype: str) -> None:
+def test_every_known_subtype_is_read_even_with_few_fields(subtype: str) -> None:
     line = read({"type": "system", "subtype": subtype, "task_id": "t"})
     assert type(line) is SUBTYPES[subtype]
 
@@ -222,19 +222,19 @@ def test_a_request_without_an_input_or_with_an_unreadable_number_can_only_be_ref
     {"suppress_always_allow_rule": "true"}, {"requires_user_interaction": 1}, {"decision_reason_type": {"kind": "rule"}},
     {"matched_ask_rule": "Bash(git push:*)"}, {"permission_suggestions": "none"}, {"permission_suggestions": [7]}, {"default_to_no": "yes"},
 ])  # fmt: skip
-def test_a_question_that_is_read_only_in_part_says_so(odd: dict[str, Any]) -> None:
-    assert asked(**odd).mended and asked(**odd).input == {"command": "git push"}
+def test_a_question_that_is_read_only_in_part_is_marked(odd: dict[str, Any]) -> None:
+    assert asked(**odd).repaired and asked(**odd).input == {"command": "git push"}
 
 
-def test_a_question_with_a_character_that_was_cut_in_two_says_so() -> None:
+def test_a_question_with_a_character_that_was_cut_in_two_is_marked() -> None:
     line = b'{"type":"control_request","request_id":"1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"\\ud83d"}}}'
     found = wire.decode(line)
     assert (
-        isinstance(found, wire.ControlRequest) and isinstance(found.request, wire.CanUseTool) and found.request.mended
+        isinstance(found, wire.ControlRequest) and isinstance(found.request, wire.CanUseTool) and found.request.repaired
     )
 
 
-def test_a_question_that_is_as_it_should_be_is_not_mended() -> None:
+def test_a_question_that_is_as_it_should_be_is_not_repaired() -> None:
     rule = {"source": "userSettings", "tool_name": "Bash"}
     found = asked(matched_ask_rule=rule, server_policy_ask_only=True)
-    assert not found.mended and found.matched_ask_rule == rule
+    assert not found.repaired and found.matched_ask_rule == rule

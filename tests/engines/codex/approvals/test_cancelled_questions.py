@@ -43,12 +43,12 @@ NAMES = [asked.method for asked, _ in EVERY]
 
 
 class Slow:
-    """A user who answers only when told to."""
+    """A user who answers only on request."""
 
     def __init__(self) -> None:
         self.open: dict[str, asyncio.Future[str]] = {}
         self._asked = asyncio.Event()
-        self.withdrawn = 0
+        self.cancelled = 0
         self.router = Router()
         self.router.on_request(m.REQUEST_PERMISSION, self._permission)
         self.router.on_request(m.CREATE_ELICITATION, self._form)
@@ -71,7 +71,7 @@ class Slow:
         try:
             return await self.open[name]
         except asyncio.CancelledError:
-            self.withdrawn += 1
+            self.cancelled += 1
             raise
 
 
@@ -89,7 +89,7 @@ async def test_a_question_that_is_resolved_elsewhere_is_cancelled_at_the_client(
     async with playing(only_prompt(prompt), FULL, slow.router) as editor:
         await editor.turn()
         await editor.until("$/cancel_request")
-    assert slow.withdrawn == 1
+    assert slow.cancelled == 1
 
 
 @pytest.mark.parametrize(("asked", "body"), EVERY, ids=NAMES)
@@ -106,7 +106,7 @@ async def test_a_turn_that_ends_first_leaves_the_server_an_answer(asked: wire.Se
     async with playing(only_prompt(prompt), FULL, slow.router) as editor:
         await editor.turn()
         assert await waiting[0] == body
-    assert slow.withdrawn == 1
+    assert slow.cancelled == 1
 
 
 @pytest.mark.parametrize(("asked", "body"), EVERY, ids=NAMES)
@@ -175,7 +175,7 @@ async def test_questions_with_a_time_limit_go_unanswered_when_it_is_over() -> No
 
 
 @pytest.mark.parametrize("method", ["item/tool/call", "account/chatgptAuthTokens/refresh", "something/new"])
-async def test_what_is_no_question_for_a_user_is_none_of_ours(method: str) -> None:
+async def test_a_request_that_is_not_for_the_user_is_not_handled(method: str) -> None:
     assert await answer(asks(method, callId="c"), User()) is None
 
 

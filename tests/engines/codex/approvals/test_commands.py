@@ -204,7 +204,7 @@ async def test_a_request_that_the_client_cancels_stops_the_turn() -> None:
 
 
 @pytest.mark.parametrize("capabilities", [FULL, NO_FORMS], ids=["notices", "text"])
-async def test_a_client_that_cannot_ask_allows_nothing_and_says_so(capabilities: v1.ClientCapabilities) -> None:
+async def test_a_client_that_cannot_ask_allows_nothing_and_reports_it(capabilities: v1.ClientCapabilities) -> None:
     user = User(RequestError(Code.METHOD_NOT_FOUND, "Method not found"))
     assert await answer(PLAIN, user, capabilities) == {"decision": "decline"}
     text = str(user.updates_of("notice") if capabilities is FULL else user.updates_of("agent_message_chunk"))

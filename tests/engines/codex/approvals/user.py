@@ -76,7 +76,7 @@ class User:
         return text_of(self.asked[0].tool_call)
 
     def updates_of(self, kind: str) -> list[dict[str, Any]]:
-        """The updates of a kind that the client heard."""
+        """The updates of a kind that the client received."""
         assert self.editor is not None
         return self.editor.updates(kind)
 

@@ -8,7 +8,7 @@ from tests.engines.codex.bullets import proves
 from tests.engines.codex.client import Client, connected
 from tests.engines.codex.model.steps import Call, command, patch
 from tests.engines.codex.place import Place
-from tests.engines.codex.stand_in_lines import asked, message, notification, stand_in_says, what_it_heard
+from tests.engines.codex.stand_in_lines import asked, message, notification, responses_received, stand_in_says
 from tests.engines.codex.versions import BOTH
 from tests.engines.model.steps import Text
 from tests.engines.proofs import STAND_IN
@@ -36,7 +36,7 @@ async def asking(client: Client) -> None:
 
 
 @proves("approval.command", "approval.accept", "approval.session", "approval.decline", "approval.cancel", on=BOTH)
-async def test_each_answer_about_a_command_means_what_it_says(at: Place) -> None:
+async def test_each_answer_about_a_command_does_what_it_names(at: Place) -> None:
     song = at.folder / "song.txt"
     async with connected(at) as client:
         # Allowed once: the next one is asked for again.
@@ -103,7 +103,7 @@ async def test_a_rule_for_always_is_kept_by_codex(at: Place) -> None:
 
 
 @proves("approval.change", "approval.accept", "approval.session", "approval.decline", "approval.cancel", on=BOTH)
-async def test_changes_are_asked_for_with_their_diff_and_each_answer_means_what_it_says(at: Place) -> None:
+async def test_changes_are_asked_for_with_their_diff_and_each_answer_does_what_it_names(at: Place) -> None:
     song, edits = at.write("song.txt", "do\nre\nmi\n"), (("re", "RE"), ("RE", "re"), ("re", "RE"))
     async with connected(at) as client:
         await asking(client)
@@ -174,8 +174,8 @@ async def test_a_request_that_was_settled_elsewhere_is_cancelled_at_the_client(a
         await client.until(lambda: client.asked)
         await asyncio.to_thread(pipe.write_text, "settled", encoding="utf-8")
         answer = await turn
-        withdrawn = [each for each in client.frames if each.get("method") == "$/cancel_request"]
-    assert answer.text == "somebody else said yes" and answer.stop == "end_turn" and len(withdrawn) == 1
+        cancelled = [each for each in client.frames if each.get("method") == "$/cancel_request"]
+    assert answer.text == "somebody else said yes" and answer.stop == "end_turn" and len(cancelled) == 1
     assert answer.call("Bash")["status"] == "completed"
 
 
@@ -203,7 +203,7 @@ async def test_the_requests_of_the_older_protocol_are_answered_in_its_own_words(
     first, *_, last = client.asked
     assert first.tool_call.title == "touch x" and first.tool_call.name == "Bash"
     assert [each for each in last.tool_call.content or () if isinstance(each, v1.Diff) and each.new_text == "la\n"]
-    words = [each["decision"] for each in what_it_heard(at)]
+    words = [each["decision"] for each in responses_received(at)]
     assert words[:2] == ["approved", "approved_for_session"] and "denied" in words[2] and words[3] == "abort"
 
 
@@ -219,7 +219,7 @@ async def test_a_request_for_more_permissions_is_asked_for_the_turn_or_the_sessi
         client.decisions += ["allow_turn", "allow_session", "reject"]
         await client.say("sing")
     assert "to sing" in texts(client.asked[0]) and "/songs" in texts(client.asked[0])
-    assert what_it_heard(at) == [
+    assert responses_received(at) == [
         {"permissions": wanted, "scope": "turn"},
         {"permissions": wanted, "scope": "session"},
         {"permissions": {}, "scope": "turn"},
@@ -236,7 +236,7 @@ async def test_changes_that_are_not_known_are_never_allowed_for_good(at: Place) 
     [request] = client.asked
     assert kinds(request) == ["allow_once", "reject_once", "reject_once"]
     assert "does not report which files" in texts(request) and texts(request).count("/songs") == 1
-    assert what_it_heard(at) == [{"decision": "accept"}]
+    assert responses_received(at) == [{"decision": "accept"}]
 
 
 @proves("approval.permissions", on=[STAND_IN])

@@ -1,4 +1,4 @@
-"""How commands and changes to files are told, from their start to their end."""
+"""How commands and changes to files are sent, from their start to their end."""
 
 import asyncio
 from typing import Any
@@ -66,7 +66,7 @@ async def test_what_a_command_prints_is_shown_while_it_runs_and_all_of_it_in_the
     async with connected(at) as client:
         await free(client)
         turn = client.session.prompt("sing")
-        await client.until(lambda: client.updates_of("tool_call"))  # what is printed before is only told in the end
+        await client.until(lambda: client.updates_of("tool_call"))  # what is printed before is reported only at the end
         for number in (2, 3, 4):
             await asyncio.to_thread(pipe.write_text, "go\n", encoding="utf-8")
             await client.until(lambda number=number: f"line {number}" in str(client.updates_of("tool_call_update")))  # type: ignore[misc]
@@ -145,7 +145,7 @@ async def test_what_is_open_when_a_turn_is_interrupted_is_closed(at: Place) -> N
     gate = Gate()
     at.model.answers(Text("la "), patch("*** Add File: new.txt", "+new"))
     async with connected(at) as client:
-        client.decisions.append(lambda _: asyncio.Event().wait())  # nobody answers
+        client.decisions.append(lambda _: asyncio.Event().wait())  # no answer comes
         await client.open()
         await client.session.set_mode("default")
         turn = client.session.prompt("sing")

@@ -67,7 +67,7 @@ async def test_a_session_that_is_archived_can_be_loaded_but_not_forked(at: Place
 
 
 @proves("commands.reports")
-async def test_reports_say_how_things_are(at: Place) -> None:
+async def test_reports_show_account_servers_and_skills(at: Place) -> None:
     async with connected(at) as client:
         await client.open(mcp_servers=[stdio_server()])
         commands = await client.until(lambda: client.session.commands)
@@ -91,7 +91,7 @@ async def test_commands_that_have_nothing_to_do_come_to_an_end(at: Place) -> Non
 
 
 @proves("commands.rename")
-async def test_a_command_without_the_word_that_it_needs_is_an_error_that_says_so(at: Place) -> None:
+async def test_a_command_without_the_word_that_it_needs_is_an_error(at: Place) -> None:
     async with connected(at) as client:
         await client.open()
         for command in ("/rename", "/review-branch", "/review-commit"):

@@ -260,7 +260,7 @@ async def test_what_the_sandbox_refuses_is_shown_in_its_place_also_when_a_sessio
         id = client.session.id
     refused(before.call("Bash"), before.call("Write"))
     kinds = [type(each) for each in before.updates if isinstance(each, v1.AgentMessageChunk | v1.ToolCall)]
-    assert kinds.index(v1.ToolCall) < len(kinds) - 1 - kinds[::-1].index(v1.AgentMessageChunk)  # told in its place
+    assert kinds.index(v1.ToolCall) < len(kinds) - 1 - kinds[::-1].index(v1.AgentMessageChunk)  # shown in its position
     async with connected(at) as client:
         reply = await client.load(id)
         refused(reply.call("Bash"), reply.call("Write"))
@@ -317,7 +317,7 @@ async def test_what_the_sandbox_refuses_to_a_script_is_shown_once(at: Place) -> 
     assert shown.name in (
         "Script",
         "Bash",
-    )  # Codex itself tells of a command that took more than 150 ms to fail, else we do
+    )  # Codex itself reports a command that took more than 150 ms to fail, else we do
     call = reply.call(shown.name)
     assert "touch refused.txt" in f"{call['title']} {call['content']}" and "Read-only file system" in str(
         call["content"]
@@ -365,7 +365,7 @@ async def test_model_effort_and_summary_reach_the_next_request(at: Place) -> Non
 async def test_only_the_users_own_configuration_lets_codex_edit_unasked(
     at: Place, top: str, mode: str, asked: int
 ) -> None:
-    """In a project without any file of Codex's own, which it is told to trust so that it writes nothing about it into the user's file."""
+    """In a project without any file of Codex's own, which it is set to trust so that it writes nothing about it into the user's file."""
     if top == "trusted":
         at.settings(tables=f'[projects."{at.folder}"]\ntrust_level = "trusted"')
     else:

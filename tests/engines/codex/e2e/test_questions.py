@@ -8,7 +8,7 @@ from tests.engines.codex.bullets import proves
 from tests.engines.codex.client import Can, connected
 from tests.engines.codex.model.steps import Call
 from tests.engines.codex.place import Place
-from tests.engines.codex.stand_in_lines import asked, message, notification, stand_in_says, what_it_heard
+from tests.engines.codex.stand_in_lines import asked, message, notification, responses_received, stand_in_says
 from tests.engines.codex.versions import BOTH
 from tests.engines.mcp_servers.web_server import LITTLE, stdio_server
 from tests.engines.proofs import STAND_IN
@@ -119,7 +119,7 @@ async def test_a_tool_is_never_asked_for_as_another(at: Place) -> None:
     alone = client.asked[2].tool_call
     assert alone.tool_call_id not in ("look", "destroy") and not alone.name and not alone.raw_input
     assert "burn" in str(alone.title) and "path" in str(alone.content)
-    assert [each["action"] for each in what_it_heard(at)] == ["decline", "accept", "decline"]
+    assert [each["action"] for each in responses_received(at)] == ["decline", "accept", "decline"]
 
 
 @proves("approval.mcp-tool", on=BOTH)

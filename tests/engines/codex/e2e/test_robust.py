@@ -1,4 +1,4 @@
-"""When things go wrong: words that nobody knows, lines that are huge, a configuration that is wrong, a server that dies."""
+"""When things go wrong: unknown words, lines that are huge, a configuration that is wrong, a server that dies."""
 
 import asyncio
 import os
@@ -62,7 +62,7 @@ async def test_a_configuration_that_cannot_be_read_is_an_error_with_the_file_and
         text = str(caught.value)
         assert "config.toml" in text and "request_max_retries" in text and "hint: " in text, text
         at.settings()
-        await client.open()  # nobody has to start us again
+        await client.open()  # without a restart of ours
         assert (await client.say("hello")).text == "echo: hello"
 
 
@@ -94,7 +94,7 @@ async def test_a_question_of_a_server_that_dies_is_cancelled(at: Place) -> None:
 
 
 @proves("robust.crash")
-async def test_all_sessions_hear_of_a_server_that_dies(at: Place) -> None:
+async def test_all_sessions_learn_of_a_server_that_dies(at: Place) -> None:
     gates = Gate(), Gate()
     for gate in gates:
         at.model.answers(Text("la "), Wait(gate))

@@ -27,7 +27,7 @@ ADD = patch("*** Add File: free.txt", "+la")
 
 
 def prepared(at: Place, rules: str) -> Path:
-    """A place with rules, and a file that nobody may change."""
+    """A place with rules, and a file that no engine may change."""
     at.configure(rules)
     return at.write("secret/x", "do\n")
 

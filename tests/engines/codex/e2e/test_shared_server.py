@@ -1,4 +1,4 @@
-"""One server and many sessions: nobody is in the way of another, and everybody hears what concerns them."""
+"""One server and many sessions: no session waits for another, and each gets what concerns it."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What a turn tells: text, thoughts, plans, searches, pictures, usage, compaction, notices, a title."""
+"""What a turn sends: text, thoughts, plans, searches, pictures, usage, compaction, notices, a title."""
 
 import asyncio
 from base64 import b64decode

@@ -35,7 +35,7 @@ class Asked:
 
     @property
     def summary(self) -> str | None:
-        """How much of its thinking it is to tell, if that was said."""
+        """How much of its thinking it is to send, if that was said."""
         return (self.body.get("reasoning") or {}).get("summary")
 
     @property
@@ -45,12 +45,12 @@ class Asked:
 
     @property
     def items(self) -> list[Json]:
-        """The conversation."""
+        """The session."""
         return [item for item in self.body.get("input") or () if isinstance(item, dict)]
 
     @cached_property
     def texts(self) -> list[str]:
-        """What the user said in the whole conversation, without what the program put there."""
+        """What the user said in the whole session, without what the program put there."""
         messages = [block for item in self.items if item.get("role") == "user" for block in item.get("content") or ()]
         texts = [str(block.get("text", "")) for block in messages]
         return [text for text in texts if text.strip() and not text.lstrip().startswith(INJECTED)]
@@ -84,13 +84,13 @@ class Asked:
 
     @property
     def said_by_program(self) -> str:
-        """All that the program told the model by itself."""
+        """All that the program sent the model by itself."""
         sent = [item for item in self.items if item.get("role") in ("developer", "user")]
         return json.dumps([self.body.get("instructions"), sent], ensure_ascii=False)
 
     @cached_property
     def everything(self) -> str:
-        """The whole conversation as text, to look for words in."""
+        """The whole session as text, to look for words in."""
         return json.dumps(self.items, ensure_ascii=False)
 
 

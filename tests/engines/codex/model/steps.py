@@ -1,4 +1,4 @@
-"""What the model of the tests of Codex is told to say, beside what every model can say."""
+"""What the model of the tests of Codex is asked to say, beside what every model can say."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A thread as the app server tells of it, and a short outline of what the translator makes of it.
+"""A thread as the app server reports it, and a short outline of what the translator makes of it.
 
 Both versions that the engine is proved against are played: 0.166 adds times to every item.
 """
@@ -29,8 +29,8 @@ class TranslatedThread:
 
     @property
     def outline(self) -> list[str]:
-        """What was told, in short."""
-        return list(tell(self.events))
+        """What was sent, in short."""
+        return list(described(self.events))
 
     def notify(self, method: str, **params: Any) -> None:
         """The server says something."""
@@ -91,13 +91,13 @@ class TranslatedThread:
         """A command starts, or is over if it has a status."""
         wrapped = f"/bin/bash -lc '{line}'"
         actions = fields.pop("commandActions", [{"type": "unknown", "command": line}])
-        tell = self.started if status == "inProgress" else self.completed
-        tell("commandExecution", id, command=wrapped, commandActions=actions, status=status, **fields)
+        described = self.started if status == "inProgress" else self.completed
+        described("commandExecution", id, command=wrapped, commandActions=actions, status=status, **fields)
 
     def changes(self, id: str, changes: list[dict[str, Any]], status: str = "inProgress") -> None:
         """Files are changed, or it is over if it has a status."""
-        tell = self.started if status == "inProgress" else self.completed
-        tell("fileChange", id, changes=changes, status=status)
+        described = self.started if status == "inProgress" else self.completed
+        described("fileChange", id, changes=changes, status=status)
 
     def error(self, message: str, info: Any, *, retry: bool = False, details: str | None = None) -> None:
         """Something goes wrong."""
@@ -136,51 +136,51 @@ def update(path: str, diff: str, move: str | None = None) -> dict[str, Any]:
     return {"path": path, "kind": {"type": "update", "move_path": move}, "diff": diff}
 
 
-def tell(news: Iterable[CodexEvent]) -> Iterator[str]:
-    """Each piece of news on a line."""
-    for each in news:
+def described(event: Iterable[CodexEvent]) -> Iterator[str]:
+    """Each event on a line."""
+    for each in event:
         yield _line(each)
 
 
-def _line(news: CodexEvent) -> str:
-    match news:
+def _line(event: CodexEvent) -> str:
+    match event:
         case v1.AgentMessageChunk():
-            return f"say {news.message_id} {_block(news.content)}"
+            return f"say {event.message_id} {_block(event.content)}"
         case v1.AgentThoughtChunk():
-            return f"think {news.message_id} {_block(news.content)}"
+            return f"think {event.message_id} {_block(event.content)}"
         case v1.UserMessageChunk():
-            return f"user {news.message_id} {_block(news.content)}"
+            return f"user {event.message_id} {_block(event.content)}"
         case v1.ToolCall():
-            return f"call {news.tool_call_id} {news.kind} {news.name}: {news.title} [{news.status}]{_content(news.content)}"
+            return f"call {event.tool_call_id} {event.kind} {event.name}: {event.title} [{event.status}]{_content(event.content)}"
         case v1.ToolCallUpdate():
-            status = "" if news.status is UNSET else f" [{news.status}]"
-            return f"update {news.tool_call_id}{status}{_content(news.content)}"
+            status = "" if event.status is UNSET else f" [{event.status}]"
+            return f"update {event.tool_call_id}{status}{_content(event.content)}"
         case v1.Plan():
-            return "plan " + ", ".join(f"{entry.content}:{entry.status}" for entry in news.entries)
+            return "plan " + ", ".join(f"{entry.content}:{entry.status}" for entry in event.entries)
         case v1.UsageUpdate():
-            return f"usage {news.used}/{news.size}"
+            return f"usage {event.used}/{event.size}"
         case v1.CompactionUpdate():
-            return f"compaction {news.compaction_id} [{news.status}]"
+            return f"compaction {event.compaction_id} [{event.status}]"
         case _:
-            return _other(news)
+            return _other(event)
 
 
-def _other(news: CodexEvent) -> str:
-    match news:
+def _other(event: CodexEvent) -> str:
+    match event:
         case EngineNotice():
-            return f"notice {news.severity}: {news.title}" + (f" | {news.description}" if news.description else "")
+            return f"notice {event.severity}: {event.title}" + (f" | {event.description}" if event.description else "")
         case TitleChanged():
-            return f"title {news.title}"
+            return f"title {event.title}"
         case ModelChanged():
-            return f"model {news.model}"
+            return f"model {event.model}"
         case Mirror():
-            return f"mirror {news.call_id} {news.command} -> {news.output!r} {news.exit_code}"
+            return f"mirror {event.call_id} {event.command} -> {event.output!r} {event.exit_code}"
         case TurnEnded(end=end, ids=ids):
             if end.error is not None:
                 return f"end {','.join(ids)} error {end.error.kind} {end.error.code} {end.error.message}"
             return f"end {','.join(ids)} {end.stop_reason}"
         case _:
-            return type(news).__name__
+            return type(event).__name__
 
 
 def _content(content: Any) -> str:

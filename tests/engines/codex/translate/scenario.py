@@ -1,4 +1,4 @@
-"""One scenario for each recorded conversation with the real program: what it says, and what is to be told of it."""
+"""One scenario for each recorded session with the real program: what it says, and what it has to become."""
 
 from collections.abc import Callable
 

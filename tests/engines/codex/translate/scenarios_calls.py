@@ -239,7 +239,7 @@ def _(thread: TranslatedThread) -> None:
     "update d [completed] '```\\nstart\\nend\\n```'",
 )
 def _(thread: TranslatedThread) -> None:
-    """The first piece of the output is told at the end alone. One command outlives the turn."""
+    """The first piece of the output is sent at the end alone. One command outlives the turn."""
     thread.begin()
     thread.command("c", "count", processId="1")
     for line in ("line 2\n", "line 3\n"):

@@ -1,4 +1,4 @@
-"""Whatever the server says: nothing raises, calls are told in order, and none is left open."""
+"""Whatever the server says: nothing raises, calls are sent in order, and none is left open."""
 
 from typing import Any
 

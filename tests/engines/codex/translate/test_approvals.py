@@ -43,7 +43,7 @@ def test_a_question_without_the_command_has_it_from_the_item() -> None:
     assert patch is not None and patch.title == "rm x" and texts(patch) == ["```sh\nrm x\n```"]
 
 
-def test_a_question_about_the_network_says_where_to() -> None:
+def test_a_question_about_the_network_names_the_host() -> None:
     thread = TranslatedThread()
     thread.command("c", "curl x")
     patch = thread.asked(

@@ -70,7 +70,7 @@ def test_an_error_of_any_shape_is_an_error(info: Any) -> None:
     ("error sending request for url", "connection"),
     ("Not logged in", "auth"),
 ])  # fmt: skip
-def test_where_the_name_says_nothing_the_text_does(message: str, kind: str) -> None:
+def test_the_text_decides_where_the_name_does_not(message: str, kind: str) -> None:
     assert error_in("other", message).kind == kind
 
 
@@ -78,7 +78,7 @@ def test_where_the_name_says_nothing_the_text_does(message: str, kind: str) -> N
     ("cyberPolicy", v1.StopReason.REFUSAL), ("misalignmentPolicyViolation", v1.StopReason.REFUSAL),
     ("sessionBudgetExceeded", v1.StopReason.MAX_TURN_REQUESTS),
 ])  # fmt: skip
-def test_what_the_protocol_has_a_word_for_is_no_error_but_is_explained(name: str, reason: v1.StopReason) -> None:
+def test_what_the_protocol_has_a_word_for_is_not_an_error_but_is_explained(name: str, reason: v1.StopReason) -> None:
     thread = TranslatedThread()
     thread.begin()
     thread.over("failed", failure("Because.", name))
@@ -86,7 +86,7 @@ def test_what_the_protocol_has_a_word_for_is_no_error_but_is_explained(name: str
     assert thread.outline[0].endswith("| Because.")
 
 
-def test_a_used_up_limit_says_when_it_ends() -> None:
+def test_a_used_up_limit_names_when_it_ends() -> None:
     thread = TranslatedThread()
     thread.begin()
     windows = {
@@ -146,7 +146,7 @@ def test_a_compaction_that_is_broken_off_is_closed() -> None:
     assert thread.outline == ["compaction k [in_progress]", "compaction k [cancelled]", "end u1 cancelled"]
 
 
-def test_older_servers_say_only_that_it_was_compacted() -> None:
+def test_older_servers_report_only_the_end_of_a_compaction() -> None:
     thread = TranslatedThread()
     thread.begin()
     thread.notify("thread/compacted")

@@ -94,7 +94,7 @@ def test_an_unreadable_diff_is_shown_as_it_is() -> None:
     assert thread.outline == ["call f edit Edit: Edit a [in_progress] '```diff\\nwhat is this?\\n```'"]
 
 
-def test_a_change_that_failed_says_so() -> None:
+def test_a_change_that_failed_is_shown_as_failed() -> None:
     thread = TranslatedThread()
     thread.changes("f", [add("a", "x")])
     thread.changes("f", [add("a", "x")], "failed")

@@ -1,4 +1,4 @@
-"""Histories, told in the same words as when it happened."""
+"""Histories, sent in the same words as when it happened."""
 
 from typing import Any
 
@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 from antiphon.engines.codex import wire
-from tests.engines.codex.translate.harness import CWD, VERSIONS, TranslatedThread, add, failure, tell, update
+from tests.engines.codex.translate.harness import CWD, VERSIONS, TranslatedThread, add, described, failure, update
 
 HUNK = "@@ -1 +1 @@\n-one\n+1\n"
 
 
 def history(thread: TranslatedThread, *turns: dict[str, Any]) -> list[str]:
     raw = msgspec.Raw(msgspec.json.encode({"thread": {"id": "t", "turns": turns}}))
-    return list(tell(thread.translator.turns(wire.read(raw, wire.ThreadOpened).thread.turns)))
+    return list(described(thread.translator.turns(wire.read(raw, wire.ThreadOpened).thread.turns)))
 
 
 def turn(*items: dict[str, Any], status: str = "completed", error: Any = None) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def test_old_commands_are_not_run_through_a_mirror_again() -> None:
 def test_one_item_alone_is_shown_too() -> None:
     thread = TranslatedThread()
     events = thread.translator.item(wire.UserMessage(id="1", content=[wire.TextInput(text="hi")]))
-    assert list(tell(events)) == ["user 1 'hi'"]
+    assert list(described(events)) == ["user 1 'hi'"]
     assert not thread.translator.item(wire.UserMessage(id="1", content=[wire.TextInput(text="hi")]), replay=False)
 
 

@@ -1,4 +1,4 @@
-"""What the model says and thinks is told once, however it comes."""
+"""What the model says and thinks is sent once, however it comes."""
 
 from collections.abc import Sequence
 from itertools import pairwise

@@ -33,7 +33,7 @@ NOTICES: list[tuple[str, dict[str, Any], list[str]]] = [
     ("autoApprovalReview/strictReviewRequired", {}, ["notice info: What Codex does is reviewed more strictly from now on"]),
     ("thread/goal/updated", {"goal": {"objective": "ship", "status": "complete"}}, ["notice info: Goal reached: ship"]),
     ("windows/worldWritableWarning", {"samplePaths": ["C:\\x"], "extraCount": 2, "failedScan": False},
-     ["notice warning: All users may write to some folders, which the sandbox cannot protect | C:\\x\nand 2 more"]),
+     ["notice warning: All users may write to some directories, which the sandbox cannot protect | C:\\x\nand 2 more"]),
     ("thread/name/updated", {"threadName": "A name"}, ["title A name"]),
     ("thread/name/updated", {"threadName": None}, []),
     ("thread/settings/updated", {"threadSettings": {"model": "m"}}, ["ThreadSettings"]),
@@ -41,7 +41,7 @@ NOTICES: list[tuple[str, dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("method", "params", "outline"), NOTICES)
-def test_what_codex_says_is_a_notice(method: str, params: dict[str, Any], outline: list[str]) -> None:
+def test_warnings_of_codex_are_notices(method: str, params: dict[str, Any], outline: list[str]) -> None:
     thread = TranslatedThread()
     thread.notify(method, **params)
     assert thread.outline == outline

@@ -44,7 +44,7 @@ def test_a_diff_may_have_a_header_and_a_word_on_where_the_file_goes() -> None:
 
 
 @pytest.mark.parametrize("bad", ["nothing", "@@ -1 +1 @@\n a\n b\n", "@@ -1,2 +1,2 @@\n a\n", "@@ -1 +1 @@\n?a\n"])
-def test_what_is_no_patch_is_refused(bad: str) -> None:
+def test_what_is_not_a_patch_is_refused(bad: str) -> None:
     with pytest.raises(BadPatch):
         hunks_of(bad)
 

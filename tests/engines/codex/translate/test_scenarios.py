@@ -1,4 +1,4 @@
-"""Whole conversations."""
+"""Whole sessions."""
 
 import pytest
 

@@ -55,7 +55,7 @@ def test_what_has_an_item_is_left_alone_and_nothing_is_shown_twice() -> None:
     assert refused.feed(result("c2", REFUSED)) is None
 
 
-def test_a_command_that_was_never_run_says_why() -> None:
+def test_a_command_that_was_never_run_has_a_reason() -> None:
     refused = UnreportedCalls()
     refused.feed(call("c1", "touch x"))
     item = refused.feed(result("c1", "rejected by a rule"))

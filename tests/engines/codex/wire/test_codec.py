@@ -37,7 +37,7 @@ def test_an_answer_that_is_null_is_an_answer() -> None:
     assert isinstance(answer, wire.ServerResponse) and answer.error is None
 
 
-def test_a_refusal_says_why() -> None:
+def test_a_refusal_has_a_reason() -> None:
     answer = wire.decode(line(id=3, error={"code": -32600, "message": "thread not found: x"}))
     assert isinstance(answer, wire.ServerResponse)
     assert answer.error == wire.ServerError(code=-32600, message="thread not found: x")
@@ -101,12 +101,12 @@ def test_a_request_of_the_older_protocol_names_a_thread() -> None:
         b"[" * 9999,
     ],
 )
-def test_what_is_no_message_is_garbled(bad: bytes) -> None:
+def test_what_is_not_a_message_is_garbled(bad: bytes) -> None:
     read = wire.decode(bad)
     assert isinstance(read, wire.GarbledMessage) and read.error
 
 
-def test_characters_that_were_cut_in_two_are_mended() -> None:
+def test_characters_that_were_cut_in_two_are_repaired() -> None:
     cut = b'{"method":"item/agentMessage/delta","params":{"itemId":"m","delta":"a\\ud83d b\xff"}}'
     shown = wire.decode(cut)
     assert isinstance(shown, wire.ServerNotification) and shown.params == wire.Delta(

@@ -81,7 +81,7 @@ async def settled(run: AgentRun, sent: Entry) -> list[Entry]:
 
 def stray_responses(run: AgentRun, sent: Entry) -> list[Entry]:
     """Responses after a line of ours that have the id of no request; those to broken lines have null or no id."""
-    ours = {_key(one.msg["id"]) for one in run.wire.trace if one.dir is run.wire.says and one.is_request}
+    ours = {_key(one.msg["id"]) for one in run.wire.trace if one.dir is run.wire.own_direction and one.is_request}
     return [
         one
         for one in run.wire.received

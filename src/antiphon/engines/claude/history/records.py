@@ -23,14 +23,14 @@ __all__ = [
     "Index",
     "RecordRow",
     "config_dir",
-    "conversation",
+    "current_branch",
     "folder_name",
     "is_folder_of",
     "is_id",
-    "mended",
     "projects",
     "read_index",
     "read_lines",
+    "repaired",
     "session_files",
 ]
 
@@ -195,14 +195,14 @@ def read_index(path: Path, *, sidechain: bool = False) -> Index:
         for line in file:
             length = len(line)
             head = _read(_head, line)
-            mend = head is None and (line := mended(line)) != b""
-            head = _read(_head, line) if mend else head
+            is_broken = head is None and (line := repaired(line)) != b""
+            head = _read(_head, line) if is_broken else head
             if head is not None and bool(head.is_sidechain) is sidechain:
                 _take(
                     index,
                     seen,
                     head,
-                    RecordRow(offset, length, head.type, head.subtype or "", head.uuid or "", broken=mend),
+                    RecordRow(offset, length, head.type, head.subtype or "", head.uuid or "", broken=is_broken),
                 )
             offset += length
     return index
@@ -214,10 +214,10 @@ def read_lines(path: Path, rows: list[RecordRow]) -> Iterator[tuple[RecordRow, b
         for row in rows:
             file.seek(row.offset)
             line = file.read(row.length)
-            yield row, mended(line) if row.broken else line
+            yield row, repaired(line) if row.broken else line
 
 
-def mended(line: bytes) -> bytes:
+def repaired(line: bytes) -> bytes:
     """A line with whole characters: programs cut text by its length, and JavaScript writes the halves. Nothing when it is not JSON."""
     try:
         text = json.dumps(json.loads(line.decode(errors="replace")), ensure_ascii=False)
@@ -265,7 +265,7 @@ def _read(decoder: "msgspec.json.Decoder[T]", data: bytes | Raw) -> T | None:
 # The user may go back and send another prompt; the earlier lines stay in the file and are not replayed.
 
 
-def conversation(index: Index) -> list[RecordRow]:
+def current_branch(index: Index) -> list[RecordRow]:
     """The lines of the current branch, in the order in which they were written."""
     rows = index.rows
     places = {row.uuid: place for place, row in enumerate(rows)}

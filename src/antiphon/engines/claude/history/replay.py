@@ -13,7 +13,7 @@ from antiphon.engines.claude.history.records import (
     SUFFIX,
     Index,
     RecordRow,
-    conversation,
+    current_branch,
     is_id,
     read_index,
     read_lines,
@@ -227,7 +227,7 @@ def wire_lines(path: Path) -> Iterator[wire.Line]:
     index = read_index(path)
     agents = Agents(path, index)
     waiting: list[wire.Line] = []
-    for row, line in read_lines(path, conversation(index)):
+    for row, line in read_lines(path, current_branch(index)):
         lines = [*_lines_of(row, line)]
         if lines and all(isinstance(each, wire.CompactBoundary) or _is_summary(each) for each in lines):
             waiting += lines

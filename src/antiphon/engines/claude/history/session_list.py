@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from antiphon.engines.bounded import trim
-from antiphon.engines.claude.history.records import is_folder_of, mended, projects, session_files
+from antiphon.engines.claude.history.records import is_folder_of, projects, repaired, session_files
 from antiphon.engines.claude.history.replay import Typed, read_text
 from antiphon.engines.labels import sentence
 from antiphon.errors import Code, RequestError
@@ -140,7 +140,7 @@ class _FirstLines:
         try:
             found = _line.decode(line)
         except BAD_INPUT:
-            return bool(whole := mended(line)) and whole != line and self._read(whole)
+            return bool(whole := repaired(line)) and whole != line and self._read(whole)
         self.is_sidechain = self.is_sidechain or bool(found.is_sidechain)
         self.cwd = self.cwd or found.cwd
         if found.type == "user" and not (found.is_meta or found.is_compact_summary):

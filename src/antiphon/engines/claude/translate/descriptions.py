@@ -122,8 +122,8 @@ def _search_web(values: _Values, _: str) -> str:
 
 def _agent(values: _Values, _: str) -> str:
     about, kind = text(values, "description") or "", text(values, "subagent_type")
-    who = "" if kind in (None, "general-purpose") else one_line(kind or "", 40)
-    return sentence(f"{who}: {about}" if who and about else about or who) or "Sub-agent"
+    agent_name = "" if kind in (None, "general-purpose") else one_line(kind or "", 40)
+    return sentence(f"{agent_name}: {about}" if agent_name and about else about or agent_name) or "Sub-agent"
 
 
 def _todos(values: _Values, _: str) -> str:

@@ -92,7 +92,7 @@ class CanUseTool(ClaudeStruct, frozen=True, tag_field="subtype", tag="can_use_to
     default_to_no: bool = False
     matched_ask_rule: JsonObject | None = None
     """The user's own rule that made it a question, where that is not the reason it gives."""
-    mended: bool = msgspec.field(default=False, name="_mended")
+    repaired: bool = msgspec.field(default=False, name="_mended")
     """Whether a part of it could not be read, so that it may show less than it should."""
 
 
@@ -337,21 +337,21 @@ def _opened(found: "_SystemHead | RequestOnWire | ResponseOnWire", line: bytes) 
 
 
 def _second_look(line: bytes, refusal: Exception) -> Line:
-    mended = _mended(line)
+    repaired = _repaired(line)
     try:
-        if mended is not line:
-            found = _line.decode(mended)
-            return _marked(_opened(found, mended) if type(found) in _OUTER else found)
+        if repaired is not line:
+            found = _line.decode(repaired)
+            return _marked(_opened(found, repaired) if type(found) in _OUTER else found)
     except BAD_INPUT as error:
         refusal = error
     try:
-        head = _head.decode(mended)
+        head = _head.decode(repaired)
     except BAD_INPUT:
-        return _garbled(mended, refusal)
+        return _garbled(repaired, refusal)
     try:
-        return _marked(_forgivingly(mended, head.type, head.subtype if isinstance(head.subtype, str) else ""))
+        return _marked(_forgivingly(repaired, head.type, head.subtype if isinstance(head.subtype, str) else ""))
     except BAD_INPUT as error:
-        return _unreadable_question(mended, head.type) or _garbled(mended, error)
+        return _unreadable_question(repaired, head.type) or _garbled(repaired, error)
 
 
 def _forgivingly(line: bytes, type_: str, subtype: str) -> Line:
@@ -373,7 +373,7 @@ def _marked(line: Line) -> Line:
     """Mark a permission request that was repaired, so that a missing warning is not taken for none."""
     if not isinstance(line, ControlRequest) or not isinstance(line.request, CanUseTool):
         return line
-    return msgspec.structs.replace(line, request=msgspec.structs.replace(line.request, mended=True))
+    return msgspec.structs.replace(line, request=msgspec.structs.replace(line.request, repaired=True))
 
 
 def _unreadable_question(line: bytes, type_: str) -> ControlRequest | None:
@@ -385,14 +385,14 @@ def _unreadable_question(line: bytes, type_: str) -> ControlRequest | None:
     return None if id is None else ControlRequest(request_id=id, request=OtherControl(subtype=""))
 
 
-def _mended(line: bytes) -> bytes:
+def _repaired(line: bytes) -> bytes:
     """Characters that were cut in two become U+FFFD: programs cut output by length, and JavaScript writes the halves."""
-    mended = _SURROGATES.sub(lambda found: rb"\ufffd" if found[1] else found[0], line) if b"\\u" in line else line
+    repaired = _SURROGATES.sub(lambda found: rb"\ufffd" if found[1] else found[0], line) if b"\\u" in line else line
     try:
-        mended.decode()
+        repaired.decode()
     except UnicodeDecodeError:
-        mended = mended.decode(errors="replace").encode()
-    return line if mended == line else mended
+        repaired = repaired.decode(errors="replace").encode()
+    return line if repaired == line else repaired
 
 
 def _garbled(line: bytes, error: Exception) -> GarbledLine:

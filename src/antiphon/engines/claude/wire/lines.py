@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 
-class _SpokenLine(ClaudeStruct, frozen=True, kw_only=True, tag_field="type"):
+class _MessageLine(ClaudeStruct, frozen=True, kw_only=True, tag_field="type"):
     parent_tool_use_id: str | None = None
     uuid: str | None = None
     session_id: str | None = None
@@ -60,7 +60,7 @@ class _SpokenLine(ClaudeStruct, frozen=True, kw_only=True, tag_field="type"):
     timestamp: str | None = None
 
 
-class _AssistantLine(_SpokenLine, frozen=True, kw_only=True):
+class _AssistantLine(_MessageLine, frozen=True, kw_only=True):
     error: str | None = None
     is_api_error_message: bool = False
     api_error_status: int | None = None
@@ -84,7 +84,7 @@ class AssistantOfBlocks(_AssistantLine, frozen=True, tag="assistant"):
     message: MessageOfBlocks
 
 
-class _UserLine(_SpokenLine, frozen=True, kw_only=True):
+class _UserLine(_MessageLine, frozen=True, kw_only=True):
     is_synthetic: bool = msgspec.field(default=False, name="isSynthetic")
     is_replay: bool = msgspec.field(default=False, name="isReplay")
     tool_use_result: object = None

@@ -45,7 +45,7 @@ from antiphon.engines.questions import (
     ask_choice_alone,
     ask_in_turn,
     ask_on_server_page,
-    is_withdrawn,
+    is_task_cancelled,
     text_item,
     why_not_asked,
 )
@@ -466,7 +466,7 @@ class ApprovalAsker:
         try:
             return await method_of.ask(params, user, call)
         except asyncio.CancelledError:
-            if is_withdrawn():
+            if is_task_cancelled():
                 raise
             return dict(method_of.cancelled)  # the turn has ended, and its requests with it
         except (QuestionCancelled, TurnOver):

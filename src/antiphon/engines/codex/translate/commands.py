@@ -83,12 +83,12 @@ _READING: Final = frozenset({"read", "listFiles", "list_files"})
 class _Output:
     """The output of a running command, as far as it was reported."""
 
-    __slots__ = ("length", "pieces", "untold")
+    __slots__ = ("length", "pieces", "unreported")
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
         self.length = 0
-        self.untold = 0
+        self.unreported = 0
 
     @property
     def text(self) -> str:
@@ -99,7 +99,7 @@ class _Output:
     def add(self, text: str) -> None:
         self.pieces.append(text)
         self.length += len(text)
-        self.untold += len(text)
+        self.unreported += len(text)
 
     def tail(self) -> str:
         """The end of it, from the start of a line."""
@@ -136,8 +136,8 @@ class CommandCalls:
         output.add(text)
         if call.terminal:
             yield v1.ToolCallUpdate(tool_call_id=id, meta=_prints(id, text))
-        elif output.length <= TAIL or output.untold >= STEP:
-            output.untold = 0
+        elif output.length <= TAIL or output.unreported >= STEP:
+            output.unreported = 0
             description = shown_text(fenced(strip_ansi(output.tail())))
             yield v1.ToolCallUpdate(tool_call_id=id, content=[description])
 

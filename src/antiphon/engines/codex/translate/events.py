@@ -347,7 +347,7 @@ def _folders(params: wire.WorldWritable) -> Iterator[CodexEvent]:
     more = f"\nand {params.extra_count} more" if params.extra_count > 0 else ""
     paths = "\n".join(params.sample_paths)
     yield EngineNotice(
-        "All users may write to some folders, which the sandbox cannot protect", paths + more or None, _WARNING
+        "All users may write to some directories, which the sandbox cannot protect", paths + more or None, _WARNING
     )
 
 

@@ -150,7 +150,7 @@ def read(raw: msgspec.Raw, kind: type[T]) -> T:
     except BAD_INPUT:
         pass
     try:
-        return salvage(_mended(bytes(raw)), kind)
+        return salvage(_repaired(bytes(raw)), kind)
     except BAD_INPUT as error:
         raise RemoteProtocolError(f"Codex responded with something that is no {kind.__name__}: {error}") from error
 
@@ -205,26 +205,26 @@ def _unread(raw: msgspec.Raw, error: str | None = None) -> UnreadParams:
 
 
 def _second_look(line: bytes, refusal: Exception) -> Line:
-    mended = _mended(line)
+    repaired = _repaired(line)
     try:
-        found = _envelope.decode(mended)
+        found = _envelope.decode(repaired)
         if found.method is not None and found.id is None:
             return ServerNotification(method=found.method, params=_params(found.method, found.params, NOTIFICATIONS))
-        if mended is not line:
-            return _opened(mended)
+        if repaired is not line:
+            return _opened(repaired)
     except BAD_INPUT as error:
         refusal = error
-    return _garbled(mended, refusal)
+    return _garbled(repaired, refusal)
 
 
-def _mended(line: bytes) -> bytes:
+def _repaired(line: bytes) -> bytes:
     """Characters that were cut in two become U+FFFD: programs cut output by length."""
-    mended = _SURROGATES.sub(lambda found: rb"\ufffd" if found[1] else found[0], line) if b"\\u" in line else line
+    repaired = _SURROGATES.sub(lambda found: rb"\ufffd" if found[1] else found[0], line) if b"\\u" in line else line
     try:
-        mended.decode()
+        repaired.decode()
     except UnicodeDecodeError:
-        mended = mended.decode(errors="replace").encode()
-    return line if mended == line else mended
+        repaired = repaired.decode(errors="replace").encode()
+    return line if repaired == line else repaired
 
 
 def _garbled(line: bytes, error: Exception) -> GarbledMessage:

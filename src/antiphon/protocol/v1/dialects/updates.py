@@ -124,7 +124,7 @@ def _piece(name: str) -> Change:
 # An update whose kind is in another field.
 
 
-def _told_apart_by(key: str) -> Change:
+def _distinguished_by(key: str) -> Change:
     rename = renamed(key, "sessionUpdate")
 
     def apply(update: Fields) -> Fields | None:
@@ -161,8 +161,8 @@ def _rule(name: str, source: str, change: Change) -> DialectRule:
 
 UPDATE_RULES: Final = (
     *(_rule(f"update by {name}", OPENCODE, _piece(name)) for name in _PIECES),
-    _rule("update told apart by type", BRIDGE, _told_apart_by("type")),
-    _rule("update told apart by kind", GO_CLIENT, _told_apart_by("kind")),
+    _rule("update told apart by type", BRIDGE, _distinguished_by("type")),
+    _rule("update told apart by kind", GO_CLIENT, _distinguished_by("kind")),
     _rule("plan of steps", GO_CLIENT, inside("update", _plan_steps)),
     _rule("plan entry without priority", BANJO_WIRE, _only("plan", each("entries", _without_priority))),
     _rule("modeId of a new mode", PROTOCOL_PAGES, _only("current_mode_update", renamed("modeId", "currentModeId"))),

@@ -18,7 +18,7 @@ async def for_ever() -> None:
     await asyncio.Event().wait()
 
 
-def asking_router(asked: asyncio.Event, withdrawn: asyncio.Event) -> Router:
+def asking_router(asked: asyncio.Event, cancelled: asyncio.Event) -> Router:
     """A user who never answers."""
 
     async def permission(_: v1.RequestPermission) -> v1.PermissionResult:
@@ -26,7 +26,7 @@ def asking_router(asked: asyncio.Event, withdrawn: asyncio.Event) -> Router:
         try:
             await for_ever()
         finally:
-            withdrawn.set()
+            cancelled.set()
         raise AssertionError
 
     router = Router()
@@ -35,8 +35,8 @@ def asking_router(asked: asyncio.Event, withdrawn: asyncio.Event) -> Router:
 
 
 @pytest.mark.parametrize("who", ["the handler", "a task of the handler", "a task of a handler that is done"])
-async def test_a_question_that_waits_for_the_user_is_withdrawn(who: str) -> None:
-    asked, withdrawn, tasks = asyncio.Event(), asyncio.Event(), set[asyncio.Task[object]]()
+async def test_a_question_that_waits_for_the_user_is_cancelled(who: str) -> None:
+    asked, cancelled, tasks = asyncio.Event(), asyncio.Event(), set[asyncio.Task[object]]()
 
     async def prompt(turn: AgentTurn) -> None:
         asking = asyncio.ensure_future(turn.ask_permission(v1.ToolCallPatch("c")))
@@ -47,19 +47,19 @@ async def test_a_question_that_waits_for_the_user_is_withdrawn(who: str) -> None
         if who == "a task of the handler":
             await for_ever()
 
-    async with playing(only_prompt(prompt), None, asking_router(asked, withdrawn)) as editor:
+    async with playing(only_prompt(prompt), None, asking_router(asked, cancelled)) as editor:
         session = await editor.open()
         running = editor.prompt(session)
         await asked.wait()
         if who != "a task of a handler that is done":
             editor.cancel(session)
         assert await running == (DONE if who == "a task of a handler that is done" else CANCELLED)
-        await withdrawn.wait()
+        await cancelled.wait()
         assert editor.order.count("$/cancel_request") == 1
         assert all(task.cancelled() for task in tasks)
 
 
-async def test_a_client_that_answers_the_question_with_cancelled_is_no_trouble() -> None:
+async def test_a_client_that_answers_the_question_with_cancelled_is_harmless() -> None:
     """The spec's way: the client answers all open questions itself."""
     answers: list[bool] = []
 
@@ -86,7 +86,7 @@ async def test_a_client_that_answers_the_question_with_cancelled_is_no_trouble()
         assert answers in ([], [False])
 
 
-async def test_a_question_in_the_middle_of_being_sent_is_withdrawn_too() -> None:
+async def test_a_question_in_the_middle_of_being_sent_is_cancelled_too() -> None:
     """Cancelled before the question's own task had its first step."""
 
     async def prompt(turn: AgentTurn) -> None:

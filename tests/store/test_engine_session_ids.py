@@ -1,4 +1,4 @@
-"""Which conversation belongs to which session, what is archived, and what is found again."""
+"""Which engine session belongs to which session, what is archived, and what is found again."""
 
 import asyncio
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from antiphon.store.database import Database
 from antiphon.store.errors import NoSuchSession, SessionExists
 from antiphon.store.schema import MIGRATIONS
-from antiphon.store.sessions import ConversationStore, SearchStore
+from antiphon.store.sessions import EngineSessionStore, SearchStore
 from tests.store.stores import create_as_before, file_in, opened
 
 
@@ -17,31 +17,35 @@ async def test_an_engine_session_leads_to_its_session(tmp_path: Path) -> None:
         async with opened(tmp_path) as store:
             await store.create("s", "antiphon", "/w")
             await store.create("t", "antiphon", "/w")
-            await ConversationStore(store.database).set_conversations("s", {"claude": "1", "codex": "1"})
-            await ConversationStore(store.database).set_conversations("t", {"claude": "2"})
+            await EngineSessionStore(store.database).set_engine_sessions("s", {"claude": "1", "codex": "1"})
+            await EngineSessionStore(store.database).set_engine_sessions("t", {"claude": "2"})
         async with opened(tmp_path) as store:
-            talks = ConversationStore(store.database)
-            assert await talks.conversations() == {("claude", "1"): "s", ("codex", "1"): "s", ("claude", "2"): "t"}
-            assert await talks.by_conversation("codex", "1") == "s"
-            assert await talks.by_conversation("codex", "2") is None
+            store_of_ids = EngineSessionStore(store.database)
+            assert await store_of_ids.engine_sessions() == {
+                ("claude", "1"): "s",
+                ("codex", "1"): "s",
+                ("claude", "2"): "t",
+            }
+            assert await store_of_ids.session_of("codex", "1") == "s"
+            assert await store_of_ids.session_of("codex", "2") is None
 
 
 async def test_a_session_has_the_engine_sessions_it_was_given_last_and_each_is_in_one(tmp_path: Path) -> None:
     async with asyncio.timeout(10), opened(tmp_path) as store:
-        talks = ConversationStore(store.database)
+        store_of_ids = EngineSessionStore(store.database)
         with pytest.raises(NoSuchSession):
-            await talks.set_conversations("s", {"claude": "1"})
+            await store_of_ids.set_engine_sessions("s", {"claude": "1"})
         await store.create("s", "antiphon", "/w")
         await store.create("t", "antiphon", "/w")
-        await talks.set_conversations("s", {"claude": "1", "codex": "1"})
-        await talks.set_conversations("s", {"claude": "2"})
-        assert await talks.conversations() == {("claude", "2"): "s"}
-        await talks.set_conversations("t", {"claude": "2"})
-        assert await talks.conversations() == {("claude", "2"): "t"}
+        await store_of_ids.set_engine_sessions("s", {"claude": "1", "codex": "1"})
+        await store_of_ids.set_engine_sessions("s", {"claude": "2"})
+        assert await store_of_ids.engine_sessions() == {("claude", "2"): "s"}
+        await store_of_ids.set_engine_sessions("t", {"claude": "2"})
+        assert await store_of_ids.engine_sessions() == {("claude", "2"): "t"}
         await store.fork("t", "u")
-        assert await talks.conversations() == {("claude", "2"): "t"}
+        assert await store_of_ids.engine_sessions() == {("claude", "2"): "t"}
         await store.delete("t")
-        assert await talks.conversations() == {}
+        assert await store_of_ids.engine_sessions() == {}
 
 
 async def test_the_last_session_of_a_directory_is_one_with_a_prompt(tmp_path: Path) -> None:
@@ -65,12 +69,12 @@ async def test_the_last_session_of_a_directory_is_one_with_a_prompt(tmp_path: Pa
 
 async def test_an_archived_session_has_everything_and_the_other_begins_afresh(tmp_path: Path) -> None:
     async with asyncio.timeout(10), opened(tmp_path) as store:
-        talks = ConversationStore(store.database)
+        store_of_ids = EngineSessionStore(store.database)
         await store.create("s", "antiphon", "/w", ["/x"])
         await store.append("s", [b"1", b"2"])
         await store.rename("s", "songs")
         await store.set_state("s", b"{}")
-        await talks.set_conversations("s", {"claude": "1"})
+        await store_of_ids.set_engine_sessions("s", {"claude": "1"})
         before = await store.get("s")
         assert before is not None
 
@@ -78,7 +82,7 @@ async def test_an_archived_session_has_everything_and_the_other_begins_afresh(tm
         assert (archived.id, archived.title, archived.length) == ("old", "songs", 2)
         assert (archived.created_at, archived.updated_at) == (before.created_at, before.updated_at)
         assert await store.history("old") == [b"1", b"2"] and await store.state("old") == b"{}"
-        assert await talks.conversations() == {("claude", "1"): "old"}
+        assert await store_of_ids.engine_sessions() == {("claude", "1"): "old"}
 
         left = await store.get("s")
         assert left is not None and (left.title, left.length, left.directories) == (None, 0, ("/x",))
@@ -129,5 +133,5 @@ async def test_an_older_file_gets_the_table_of_engine_sessions(tmp_path: Path) -
         async with Database(file_in(tmp_path), MIGRATIONS[:2]) as before:
             await before.run(lambda connection: create_as_before(connection, "s", "antiphon", "/w"))
         async with opened(tmp_path) as store:
-            await ConversationStore(store.database).set_conversations("s", {"claude": "1"})
-            assert await ConversationStore(store.database).by_conversation("claude", "1") == "s"
+            await EngineSessionStore(store.database).set_engine_sessions("s", {"claude": "1"})
+            assert await EngineSessionStore(store.database).session_of("claude", "1") == "s"

@@ -1,4 +1,4 @@
-"""A project of a stranger runs nothing and gets no key before the user trusts it; trust holds for its files as they are."""
+"""A project that is not trusted runs nothing and gets no key before the user trusts it; trust holds for its files as they are."""
 
 import asyncio
 import shutil
@@ -19,7 +19,7 @@ NOTICE = "This project is not trusted, so Claude Code works with your own settin
 
 
 @proves("trust.stranger", "trust.command", "trust.changed", on=BOTH)
-async def test_a_project_of_a_stranger_runs_nothing_until_it_is_trusted(at: Place, tmp_path: Path) -> None:
+async def test_a_project_runs_nothing_until_it_is_trusted(at: Place, tmp_path: Path) -> None:
     marks, below = tmp_path / "marks", at.folder / "below"
     at.git("init", "--quiet")
     below.mkdir()
@@ -65,7 +65,7 @@ async def test_a_project_of_a_stranger_runs_nothing_until_it_is_trusted(at: Plac
             assert "other" not in ran(marks) and len(strangers_model.asked) == before
 
 
-async def test_no_way_to_a_strangers_files_counts(at: Place, tmp_path: Path) -> None:
+async def test_no_way_to_the_files_of_an_untrusted_project_counts(at: Place, tmp_path: Path) -> None:
     """Through a link, from a directory besides, by a command or a skill, in a session that is loaded or resumed, by an import."""
     marks, also = tmp_path / "marks", tmp_path / "also"
     (at.folder / "conf").mkdir()
@@ -107,8 +107,8 @@ WORDS = {
 """Files of a project that Claude Code puts before the model, and what comes before the words in each. Instructions (CLAUDE.md, `.claude/rules`) are read."""
 
 
-async def test_no_words_of_a_strangers_settings_reach_the_model(at: Place) -> None:
-    """Styles, agents, commands and skills run nothing by themselves, but tell the model what to do."""
+async def test_no_settings_of_an_untrusted_project_reach_the_model(at: Place) -> None:
+    """Styles, agents, commands and skills run nothing by themselves, but send the model what to do."""
     at.git("init", "--quiet")
     at.write(".claude/settings.json", '{"outputStyle": "stranger"}')
     for number, (path, head) in enumerate(WORDS.items()):

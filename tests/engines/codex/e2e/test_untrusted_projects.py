@@ -1,4 +1,4 @@
-"""A project of a stranger runs nothing and gets no key before the user trusts it; trust holds for its files as they are."""
+"""A project that is not trusted runs nothing and gets no key before the user trusts it; trust holds for its files as they are."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ MAY_WRITE = 'model_provider = "choir"\nsandbox_mode = "workspace-write"'
 
 
 @proves("trust.stranger", "trust.command", "trust.changed", on=BOTH)
-async def test_a_project_of_a_stranger_runs_nothing_until_it_is_trusted(at: Place, tmp_path: Path) -> None:
+async def test_a_project_runs_nothing_until_it_is_trusted(at: Place, tmp_path: Path) -> None:
     marks, below = tmp_path / "marks", at.folder / "below"
     at.git("init", "--quiet")
     below.mkdir()
@@ -90,7 +90,7 @@ async def test_instructions_are_read_where_there_are_no_settings_to_trust(at: Pl
         assert "Sing in C." in str(at.model.asked[-1].body) and "trusted" not in notices(client)
 
 
-async def test_rules_of_a_stranger_let_no_command_run(at: Place) -> None:
+async def test_rules_of_an_untrusted_project_let_no_command_run(at: Place) -> None:
     at.git("init", "--quiet")
     at.settings(top=MAY_WRITE)
     at.write(".codex/rules/free.rules", 'prefix_rule(pattern=["sh"], decision="allow")\n')
