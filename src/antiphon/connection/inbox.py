@@ -96,7 +96,7 @@ class Inbox:
             self._choked = True
             self._chokes += 1
             self.decide()
-            release = partial(self._breathe, self._chokes)
+            release = partial(self._unchoke, self._chokes)
             self._transport.when_drained(release)
             self._transport.loop.call_later(CHOKED_FOR, release)
 
