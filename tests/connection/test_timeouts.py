@@ -36,6 +36,7 @@ OTHERS = {
     "connection/connection.py": "the table",
     "connection/stream.py": "the response to a prompt, which may be cancelled: then CANCEL_GRACE",
     "duet/history/writer.py": "the disk",
+    "journal/runs.py": "the disk",
     "gateway/link.py": "the timeout that its caller gives",
     "gateway/requests.py": "a person: `answer_timeout` of the limits, if there is one; over when the turn or the agent is",
     "gateway/session.py": "the disk; over when the session is",

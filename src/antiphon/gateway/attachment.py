@@ -177,10 +177,10 @@ class SessionAttachment:
             self.show_pending()
 
     def show_pending(self) -> None:
-        """Ask the client what waits for an answer and was not shown to it."""
+        """Ask the client what waits for an answer and was not shown to this connection. It has seen the event: no number."""
         for pending in self.session.requests.waiting():
             if 0 < pending.number <= self.cursor:
-                self.client.ask(pending, pending.number)
+                self.client.ask(pending, 0)
 
     # One event.
 
@@ -215,7 +215,7 @@ class SessionAttachment:
 
     def _end(self, number: int, event: HubEvent) -> bool:
         """Send the response to the client whose prompt it was. False: it is not from this connection."""
-        asked = self.client.turns.pop(event.header.turn, None)
+        asked = self.client.ended(event.header.turn)
         if asked is None:
             return False
         id, written = asked
@@ -224,7 +224,7 @@ class SessionAttachment:
             frame = numbered(frame, number, ("result", "_meta", "antiphon", "number"))
         elif self.client.numbers:
             self._notify(number, event)  # an error has no place for the number
-        self.client.put(frame, self.session.id, id)
+        self.client.put(frame, self.session.id, id, number=number)
         return True
 
     def _notify(self, number: int, event: HubEvent) -> None:

@@ -35,6 +35,7 @@ from antiphon.rpc.envelope import (
 )
 from antiphon.rpc.peer import CANCEL_REQUEST, FIRST_ID, id_key
 from antiphon.rpc.spans import Unreadable, replaced, session_in, values_of, with_value
+from antiphon.transports.asgi.connections import HttpConnection
 from antiphon.transports.base import Transport
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ class RemoteClient:
     async def serve(self) -> None:
         """Talk with the client until it leaves."""
         self.process.clients.add(self)
+        if isinstance(self.transport, HttpConnection):
+            self.transport.stream_opened = self._stream_opened
         try:
             self.transport.attach(self)
             await self.closed.wait()
@@ -123,6 +126,33 @@ class RemoteClient:
         for attachment in (*self.attachments.values(),):
             attachment.session.detach(self)
 
+    def _stream_opened(self, session_id: str, last_id: str) -> None:
+        """Send what comes after the event that the client of a stream has seen last, from the journal."""
+        if not last_id.isascii() or not last_id.isdecimal():
+            return
+        after = int(last_id[:18])
+
+        def found(session: "HubSession | None") -> None:
+            if session is None or not self.may(AccessRole.WATCH, session.key) or after > session.last:
+                return
+            if isinstance(self.transport, HttpConnection):
+                self.transport.discard(session_id)
+            for id, waiting in (*self._asked.items(),):
+                if waiting.session is session and waiting.number > after:  # it was on its way: asked again
+                    del self._asked[id]
+                    waiting.shown.pop(self, None)
+            session.attach(self, after).start()
+
+        self.process.with_session(session_id, found)
+
+    def ended(self, turn: str) -> tuple[RequestId, bytes] | None:
+        """Return the request of a prompt that has ended. Over HTTP its response may have to be sent again."""
+        if isinstance(self.transport, HttpConnection):
+            while len(self.turns) > MAX_OPEN:
+                del self.turns[next(iter(self.turns))]
+            return self.turns.get(turn)
+        return self.turns.pop(turn, None)
+
     # What leaves.
 
     @property
@@ -144,8 +174,8 @@ class RemoteClient:
         transport = self.transport
         if transport.lost is not None:
             return
-        if transport.routed:
-            transport.route(frame, session_id, answers)
+        if isinstance(transport, HttpConnection):
+            transport.route(frame, session_id, answers, number or 0)
             return
         transport.out += frame
         transport.out += b"\n"
@@ -174,7 +204,7 @@ class RemoteClient:
         frame = replaced(pending.frame, [(span, b"%d" % id) for span in values_of(pending.frame, "id")])
         if self.numbers and number:
             frame = with_value(frame, ("params", "_meta", "antiphon", "number"), b"%d" % number)
-        self.put(frame, pending.session.id)
+        self.put(frame, pending.session.id, number=number)
         return True
 
     def cancel_request(self, request: str) -> None:

@@ -72,7 +72,7 @@ class Hub:
         """All that goes on by itself. It ends with the hub."""
         self.agents = {name: AgentProcess(self, name, source) for name, source in agents.items()}
         self.is_draining = False
-        self._audit = audit
+        self.audit = audit
         self._prompts: dict[str, deque[float]] = {}
         self._clients: set[RemoteClient] = set()
         self._to_the_end: set[asyncio.Task[object]] = set()
@@ -131,8 +131,8 @@ class Hub:
 
     def note(self, principal: Principal, action: str, key: str, detail: str) -> None:
         """Hand something that was done to the audit."""
-        if self._audit is not None:
-            self._audit(principal, action, key, detail)
+        if self.audit is not None:
+            self.audit(principal, action, key, detail)
 
     def counts(self) -> dict[str, int]:
         """Return numbers for people who watch the gateway."""

@@ -272,8 +272,8 @@ class HttpConnection(ServerTransport):
     def __init__(self, initialize_id: RequestId, principal: object = None) -> None:
         super().__init__()
         self.principal = principal
-        self.stream_opened: Callable[[str | None, str], None] | None = None
-        """Called with the session of a stream that a client opens, None for that of the connection, and its `Last-Event-ID`.
+        self.stream_opened: Callable[[str, str], None] | None = None
+        """Called with the session of a stream that a client opens, and its `Last-Event-ID`.
 
         What is set here sends again what the client missed; what was sent already is then not repeated from memory.
         """
@@ -318,15 +318,15 @@ class HttpConnection(ServerTransport):
                 else:
                     self.route(line, None if head.name.startswith("$/") else head.session_of(head.params), UNSET)
 
-    def route(self, frame: bytes, session_id: str | None, answers: RequestId | UnsetType) -> None:
+    def route(self, frame: bytes, session_id: str | None, answers: RequestId | UnsetType, number: int = 0) -> None:
         if self.lost is not None:
             return
         if not isinstance(answers, UnsetType):
-            session_id = self._asked.pop((type(answers), answers), None)
+            session_id = self._asked.pop((type(answers), answers), session_id)
             if answers == self._initialize_id and not self.initialized.done():
                 self.initialized.set_result(frame)
                 return
-        self.put(frame, session_id)
+        self.put(frame, session_id, number)
 
     def put(self, frame: bytes, session_id: str | None, number: int = 0) -> None:
         """Send a frame on the stream of a session, None for that of the connection, as the event of that number."""
@@ -343,17 +343,17 @@ class HttpConnection(ServerTransport):
             self._lose(ConnectionClosed("the client does not read what is sent to it"))
 
     def discard(self, session_id: str | None) -> None:
-        """Forget what waits for the stream of a session: it will be sent again."""
+        """Forget the numbered events that wait for the stream of a session: they will be sent again."""
         if (stream := self._streams.get(session_id)) is not None:
-            self._left(sum(len(frame) + 1 for frame, _ in stream.waiting))
-            stream.waiting.clear()
+            self._left(sum(len(frame) + 1 for frame, number in stream.waiting if number))
+            stream.waiting = deque(each for each in stream.waiting if not each[1])
 
     async def send_events(self, session: str | None, last_id: str, receive: Receive, send: Send) -> None:
         """Send the events of a session, or of the connection, until the client leaves or another reader takes over."""
         stream = self._streams.setdefault(session, _EventStream())
         self._sessions_without_stream.discard(session or "")
         again = b""
-        if self.stream_opened is not None:
+        if self.stream_opened is not None and session is not None:
             self.stream_opened(session, last_id)
         else:
             again = stream.after(last_id)

@@ -1,0 +1,133 @@
+"""The hub behind real sockets, with the real file of a gateway and the real process of the demo."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+
+import antiphon
+from antiphon.gateway.base import GatewaySessions, HubJournal
+from antiphon.gateway.data import GatewayData
+from antiphon.gateway.hub import Hub
+from antiphon.protocol import v1
+from antiphon.transcript.entries import Message
+from antiphon.transports.asgi.endpoint import AcpEndpoint
+from tests.gateway.peers import DRIVER, QUICK, RawClient, demo
+from tests.limits import limit
+from tests.transports.serving import served
+from tests.transports.test_asgi import RawClient as HttpClient
+from tests.transports.test_asgi import new, prompt
+from tests.waits import until
+
+
+@asynccontextmanager
+async def gateway(tmp_path: Path) -> AsyncIterator[tuple[Hub, str]]:
+    """A hub on a socket; its data stay in the directory."""
+    async with asyncio.timeout(limit()), GatewayData.open(tmp_path / "data") as data:
+        rows: GatewaySessions = data
+        journal: HubJournal = data.journal
+        async with (
+            Hub({"demo": lambda: demo(tmp_path)}, rows, journal, roots=[str(tmp_path)], limits=QUICK) as hub,
+            served(AcpEndpoint(lambda transport: hub.serve(transport, DRIVER, "demo"))) as host,
+        ):
+            yield hub, host
+
+
+async def test_our_own_client_prompts_over_both_profiles_and_loads_what_the_other_said(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as (_, host):
+        async with antiphon.connect(f"ws://{host}/acp") as agent:
+            session = await agent.new_session(tmp_path)
+            turn = await session.prompt("/many 50")
+            assert turn.stop_reason is v1.StopReason.END_TURN
+        async with antiphon.connect(f"http://{host}/acp") as agent:
+            again = await agent.load_session(session.id, tmp_path)
+            said = [entry.text for entry in again.transcript.entries if isinstance(entry, Message)]
+            assert said == ["/many 50", "".join(f"{number} " for number in range(50))]
+            assert (await again.prompt("hello")).stop_reason is v1.StopReason.END_TURN
+
+
+async def test_an_event_stream_has_the_numbers_of_the_journal_and_goes_on_after_the_last_one(tmp_path: Path) -> None:
+    async with (
+        gateway(tmp_path) as (hub, host),
+        httpx.AsyncClient(base_url=f"http://{host}", timeout=limit(20)) as http,
+    ):
+        raw = HttpClient(http)
+        await raw.open()
+        async with raw.stream() as events:
+            await raw.post(new(1, tmp_path))
+            session = (await events.response(1))["result"]["sessionId"]
+        here = hub.agents["demo"].sessions[session.encode()]
+        seen: list[int] = []
+        texts: list[str] = []
+        responses = 0
+        async with raw.stream(session) as events:
+            await raw.post(prompt(2, session, "/many 40"), session)
+            while len(seen) < 10:
+                seen, texts = await _next(events, seen, texts)
+        await until(lambda: not here.turns.running)
+        async with raw.stream(session, str(seen[-1])) as events:
+            while not responses:
+                number, message = await events.next()
+                seen.append(int(number))
+                texts += _text(message)
+                responses += message.get("id") == 2
+        assert "".join(texts) == "".join(f"{number} " for number in range(40))
+        assert seen == sorted(set(seen)) and seen[-1] == here.last
+        stored = await hub.journal.read(here.key)
+        shown = [entry.number for entry in stored if entry.data[:1] in (b"{", b"E")]
+        assert [number for number in shown if number >= seen[0]] == seen
+
+
+async def _next(events: object, seen: list[int], texts: list[str]) -> tuple[list[int], list[str]]:
+    number, message = await events.next()  # type: ignore[attr-defined]
+    return [*seen, int(number)], [*texts, *_text(message)]
+
+
+def _text(message: dict[str, object]) -> list[str]:
+    update = message.get("params", {}).get("update", {})  # type: ignore[attr-defined]
+    return [update["content"]["text"]] if update.get("sessionUpdate") == "agent_message_chunk" else []
+
+
+async def test_a_permission_request_that_was_lost_with_its_stream_is_sent_again(tmp_path: Path) -> None:
+    async with (
+        gateway(tmp_path) as (hub, host),
+        httpx.AsyncClient(base_url=f"http://{host}", timeout=limit(20)) as http,
+    ):
+        raw = HttpClient(http)
+        await raw.open()
+        async with raw.stream() as events:
+            await raw.post(new(1, tmp_path))
+            session = (await events.response(1))["result"]["sessionId"]
+        await raw.post(prompt(2, session, "/permission"), session)
+        here = hub.agents["demo"].sessions[session.encode()]
+        await until(lambda: list(here.requests.waiting()))
+        async with raw.stream(session, "0") as events:
+            while True:
+                _, message = await events.next()
+                if message.get("method") == "session/request_permission":
+                    break
+            option = message["params"]["options"][0]["optionId"]
+            answer = {"outcome": {"outcome": "selected", "optionId": option}}
+            await raw.post({"jsonrpc": "2.0", "id": message["id"], "result": answer}, session)
+            assert (await events.response(2))["result"]["stopReason"] == "end_turn"
+
+
+async def test_a_session_is_there_after_the_gateway_was_started_again(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as (hub, _):
+        client = RawClient(hub)
+        await client.initialize()
+        session = await client.new(tmp_path)
+        await client.response(client.prompt(session, "/many 3"))
+        await client.leave()
+    async with gateway(tmp_path) as (hub, _):
+        client = RawClient(hub)
+        await client.initialize()
+        listed = (await client.request("session/list", {}))["sessions"]
+        assert [each["sessionId"] for each in listed].count(session) == 1
+        await client.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        assert client.texts == ["/many 3", "0 ", "1 ", "2 "]
+        await client.response(client.prompt(session, "/many 2"))
+        assert client.texts[4:] == ["0 ", "1 "]
+        await client.leave()
