@@ -65,31 +65,61 @@ class Backlog(Generic[U]):
     def push(self, updates: Sequence[U], size: int, *, at_once: bool = False) -> None:
         """Add updates that came together, in wire order; `size` is how many bytes they were.
 
-        `at_once`: nothing came with them, so their reader goes on now. Where more is to come it reads all of it in one go later.
+        `at_once`: their reader goes on now. Where more is to come it reads all of it in one go later.
         """
         if self.unwanted:
             return
         self.waiting.extend(updates)
         self._runs.append((len(updates), size))
-        self._counted += len(updates)
+        self._count(len(updates), size)
+        if self._readers and not (at_once and self._step()):
+            self._wake()
+
+    def push_alone(self, update: U, size: int) -> None:
+        """Add an update that came alone: a reader that waits for it goes on now. If it takes the update, that needs not be counted."""
+        if self.waiting or self.unwanted:
+            self.push((update,), size)
+            return
+        waiting = self.waiting
+        waiting.append(update)
+        if self._step():
+            if not waiting or waiting[0] is not update:
+                return
+        elif self._readers:
+            self._wake()
+        self._runs.appendleft((1, size))
+        self._count(1, size)
+
+    def _count(self, updates: int, size: int) -> None:
+        self._counted += updates
         self._size += size
         inbox = self._inbox
         inbox.buffered += size
         if inbox.buffered > inbox.limit:
             inbox.decide()
-        if self._readers:
-            readers, self._readers = self._readers, []
-            for reader in readers:
-                if reader.done():  # its task was cancelled
-                    continue
-                waiting = getattr(reader, "_callbacks", None) if at_once and current_task(self._loop) is None else None
-                if waiting is None or len(waiting) != 1:
-                    reader.set_result(None)
-                    continue
-                step, context = waiting[0]
-                reader.remove_done_callback(step)
+
+    def _step(self) -> bool:
+        """Step the task of the reader. False: there is not just one, or it cannot be stepped here."""
+        readers = self._readers
+        if len(readers) != 1 or current_task(self._loop) is not None:
+            return False
+        reader = readers[0]
+        waiting = getattr(reader, "_callbacks", None)
+        if waiting is None or len(waiting) != 1 or reader.done():
+            return False
+        readers.clear()
+        step, context = waiting[0]
+        reader.remove_done_callback(step)
+        reader.set_result(None)
+        context.run(step, reader)
+        return True
+
+    def _wake(self) -> None:
+        """Let all readers go on in the next step of the loop."""
+        readers, self._readers = self._readers, []
+        for reader in readers:
+            if not reader.done():  # else its task was cancelled
                 reader.set_result(None)
-                context.run(step, reader)
 
     def pop(self) -> U:
         """Take the oldest that waits."""
@@ -108,7 +138,7 @@ class Backlog(Generic[U]):
             if inbox.paused:
                 inbox.decide()
             return
-        taken = self._counted - len(self.waiting)
+        taken = max(self._counted - len(self.waiting), 0)  # less than 0: one that came alone is not counted yet
         self._counted -= taken
         released = 0
         while taken:
@@ -129,10 +159,7 @@ class Backlog(Generic[U]):
         self._inbox.remove(self.session_id, self)
         self.over = True
         self.settle()  # a reader that goes no further has taken some, too
-        readers, self._readers = self._readers, []
-        for reader in readers:
-            if not reader.done():
-                reader.set_result(None)
+        self._wake()
 
     def stop_reading(self) -> None:
         """Cancel the turn, because its updates are read no more. It stays until the response so that its rest goes nowhere else."""

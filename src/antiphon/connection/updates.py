@@ -120,7 +120,10 @@ class Updates:
         except BAD_INPUT:
             return False
         if backlogs := streams.get(update.session_id):
-            backlogs[0].push((update,), len(line), at_once=at_once)
+            if at_once:
+                backlogs[0].push_alone(update, len(line))
+            else:
+                backlogs[0].push((update,), len(line))
         else:
             self.one(update, len(line))
         return True
