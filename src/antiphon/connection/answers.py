@@ -72,13 +72,11 @@ class Answers:
             self._refuse(request, error)
             return
         # Not isinstance(…, Awaitable), which takes four times as long.
-        if isinstance(result, CoroutineType) or hasattr(result, "__await__"):
-            self._start(request, cast("Awaitable[object]", result), reply)
-        else:
+        if not isinstance(result, CoroutineType) and not hasattr(result, "__await__"):
             self._answer(request, result, reply)
-
-    def _start(self, request: Request, work: Awaitable[object], reply: Reply | None) -> None:
-        task = start_task(self._outbox.transport.loop, self._work(request, work, reply), request.method)
+            return
+        work = cast("Awaitable[object]", result)
+        task = start_task(self._outbox.transport.loop, self._work(request, work, reply), method)
         if task.done():
             self._finished(request, work, task)
             return

@@ -199,8 +199,8 @@ class CliDriver(Generic[P]):
         await self._session.entitle(changed.title)
 
     async def _entitle(self, text: str) -> None:
-        """Give a session without a title one: a line of this text."""
-        if not self._titled and (title := title_of(text)):
+        """Give the session, which has no title, a line of this text as its title."""
+        if title := title_of(text):
             self._titled = True
             await self._session.entitle(title)
 

@@ -428,7 +428,8 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
 
     async def _begin(self, turn: "AgentTurn") -> ClaudePrompt:
         content = await message_of(turn)
-        await self._entitle(turn.text)
+        if not self._titled:
+            await self._entitle(turn.text)
         process = await self._ready_for_project()
         self._last_error = None  # it belonged to something that the CLI did by itself
         # No await from here on: `ended` is called once, and fails the prompt that waits at that moment.

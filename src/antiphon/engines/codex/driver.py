@@ -75,7 +75,8 @@ class CodexDriver(CliDriver[CodexPrompt]):
         """Show the client a thread that was opened: its settings, title, commands, and the warnings of the server."""
         with client_errors():
             self.settings.begin(await self._hub.models(), opened)
-        await self._entitle(opened.thread.name or opened.thread.preview)
+        if not self._titled:
+            await self._entitle(opened.thread.name or opened.thread.preview)
         await self._session.offer(*COMMANDS)
         for early in self._hub.early_notifications():
             if self._session.client.shows_notices:
@@ -186,7 +187,8 @@ class CodexDriver(CliDriver[CodexPrompt]):
         if turn.command is not None and turn.command[0] in AT_ONCE:
             await self._at_once(server, turn, *turn.command)
             return None
-        await self._entitle(turn.text)
+        if not self._titled:
+            await self._entitle(turn.text)
         pending = self._expect(CodexPrompt(server))
         pending.beginning = asyncio.create_task(self._start_turn(turn, content, pending))
         return pending
