@@ -3,6 +3,7 @@
 import asyncio
 import os
 import uuid
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from antiphon.engines.claude.launch import may_bypass
@@ -37,7 +38,6 @@ class ClaudeSession(CliSession):
         self._source: str | None = None
         """The session that this one goes on with: itself, or one that it is a copy of."""
         self._settings = ClaudeSettings(session, bypass=may_bypass(os.environ))
-        self._made: ClaudeDriver | None = None
 
     # Opening.
 
@@ -79,21 +79,19 @@ class ClaudeSession(CliSession):
         if not self.session.closed:
             self._driver.start_soon()
 
-    @property
+    @cached_property
     def _driver(self) -> "ClaudeDriver":
-        if self._made is None:
-            from antiphon.engines.claude.driver import ClaudeDriver
+        from antiphon.engines.claude.driver import ClaudeDriver
 
-            self._made = ClaudeDriver(
-                self.session,
-                self._settings,
-                self._history,
-                program=self._program,
-                memory=self._memory,
-                ids=self._ids,
-                source=self._source,
-            )
-        return self._made
+        return ClaudeDriver(
+            self.session,
+            self._settings,
+            self._history,
+            program=self._program,
+            memory=self._memory,
+            ids=self._ids,
+            source=self._source,
+        )
 
     # Working.
 
@@ -104,8 +102,7 @@ class ClaudeSession(CliSession):
         return await self._driver.steer(turn)
 
     async def cancel(self) -> None:
-        if self._made is not None:
-            await self._made.cancel()
+        await self._driver.cancel()
 
     async def choose(self, name: str, value: str) -> None:
         await self._settings.set_option(await self._driver.ready(), name, value)
@@ -115,5 +112,4 @@ class ClaudeSession(CliSession):
             await asyncio.to_thread(StoredSettings(self.session.id).save, kept)
 
     async def close(self) -> None:
-        if self._made is not None:
-            await self._made.close()
+        await self._driver.close()
