@@ -261,7 +261,7 @@ class AgentRun(AgentRequester):
         """The prompt for a purpose.
 
         Raises:
-            Unseen: there is no prompt for it.
+            NotSeen: there is no prompt for it.
         """
         text = self.options.prompts.text(purpose, cwd=self.cwd, **places)
         if not text:
@@ -304,7 +304,7 @@ class AgentRun(AgentRequester):
         """The first update or request of a turn, which shows that it runs.
 
         Raises:
-            Unseen: it ended without one.
+            NotSeen: it ended without one.
             TooLong: none came, although the agent answers.
         """
         found = await self.sign(session, pending)
@@ -319,7 +319,7 @@ class AgentRun(AgentRequester):
         """The agent's request of that kind during a turn, in its session or one of the others; hold the method back first.
 
         Raises:
-            Unseen: the turn ended without one, or goes on and on.
+            NotSeen: the turn ended without one, or goes on and on.
             TooLong: neither came, although the agent answers.
         """
         session = pending.request.params["sessionId"]

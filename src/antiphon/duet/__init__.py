@@ -8,9 +8,9 @@ Files in reading order:
     opener.py            how a joint session is opened: new, loaded, forked, continued
     session.py           the joint session itself
     engine_sessions.py   the engines' sessions inside of it, and how their updates are labelled
-    settings.py          route, mode and options of a joint session (the one place that has them), and what the client sees
-    prompt.py            what is done with a prompt
-    routes.py            a prompt answered by the engines of its route
+    settings.py          route, mode and options of a joint session (the one place that has them), which engines answer, what the client sees
+    prompt.py            a prompt: a command of ours, or passed on to the engines of its route
+    routes.py            how the engines of a route answer: alone, side by side, with a review
     review.py            what changed in the directories, and the prompts of a review
     snapshots.py         how a directory looked, remembered with git
     permission.py        the policy first, then the user

@@ -6,7 +6,7 @@ Rules:
    If all failed, the prompt fails with the first error.
 2. How it ended: `cancelled` if the user cancelled; else the first of the engines' ends that is no `end_turn`; else `end_turn`.
 3. Engines that may write work one after the other. They work at the same time only where all of them just read.
-4. A budget ends what the user did not ask for: rounds of fixing, going on by itself, a turn that has become too dear.
+4. A budget ends what the user did not ask for: rounds of fixing, going on by itself, a turn that costs too much.
 """
 
 import asyncio

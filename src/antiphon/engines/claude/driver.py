@@ -271,7 +271,7 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
             for each in batch:
                 await replayed.send(each)
 
-    # Being the owner of a process.
+    # The process.
 
     def start_soon(self) -> None:
         """Begin to start the process: the first prompt will not have to wait for it."""
