@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from antiphon.engines.claude.translate.events import ClaudeEvent
 
+    _Kind = type[v1.AgentMessageChunk] | type[v1.AgentThoughtChunk]
+
 __all__ = ["ClaudeMessages", "Streamed", "Subagents", "is_launch", "report"]
 
 NO_CONTENT: Final = "(no content)"
@@ -78,29 +80,21 @@ class ClaudeMessages:
 
     def delta(self, event: wire.BlockDelta, parent: str | None) -> "Sequence[ClaudeEvent]":
         """Translate a piece of text, of thinking or of a tool's input."""
-        delta = event.delta
+        delta, text = event.delta, ""
+        kind: _Kind = v1.AgentMessageChunk
         if type(delta) is wire.TextDelta:
-            return self._streams("text", v1.AgentMessageChunk, event.index, delta.text) if parent is None else ()
-        if type(delta) is wire.ThinkingDelta:
-            return (
-                self._streams("thinking", v1.AgentThoughtChunk, event.index, delta.thinking) if parent is None else ()
-            )
-        if type(delta) is wire.InputDelta:
+            text = delta.text
+        elif type(delta) is wire.ThinkingDelta:
+            kind, text = v1.AgentThoughtChunk, delta.thinking
+        elif type(delta) is wire.InputDelta:
             call = self.calls.get(self._lane(parent).tools.get(event.index))
             return tuple(self.calls.more_input(call, delta.partial_json)) if call is not None else ()
-        if type(delta) is UnknownPart:
+        elif type(delta) is UnknownPart:
             tally(self._unknown, f"delta/{delta.kind}")
-        return ()
-
-    def _streams(
-        self, kind: str, chunk: "type[v1.AgentMessageChunk | v1.AgentThoughtChunk]", index: int, text: str
-    ) -> "Sequence[ClaudeEvent]":
-        if not text:
+        if not text or parent is not None:
             return ()
-        streamed = self._main.streamed
-        streamed.add(index, kind, text)
         self.answered = True
-        return (chunk(content=v1.TextBlock(text=text), message_id=streamed.message_id),)
+        return (self._main.streamed.add(event.index, kind, text),)
 
     def _block_start(self, lane: _Lane, event: wire.BlockStart, parent: str | None) -> "Sequence[ClaudeEvent]":
         block = event.content_block
@@ -111,7 +105,8 @@ class ClaudeMessages:
             if block.name not in PLAN_TOOLS:
                 return tuple(self.calls.begin(block.id, block.name, parent))
         elif parent is None and isinstance(block, wire.ClaudeTextBlock) and block.text:
-            return self._streams("text", v1.AgentMessageChunk, event.index, block.text)
+            self.answered = True
+            return (lane.streamed.add(event.index, v1.AgentMessageChunk, block.text),)
         return ()
 
     def _lane(self, parent: str | None) -> _Lane:
@@ -172,7 +167,7 @@ class ClaudeMessages:
             return
         if text == NO_CONTENT and line.message.id != self._main.streamed.message_id:
             return
-        if rest := self._main.streamed.rest(line.message.id, "text", text):
+        if rest := self._main.streamed.rest(line.message.id, v1.AgentMessageChunk, text):
             yield from self.add_message(rest, line.message.id or line.uuid)
 
     def add_message(self, text: str, message_id: str | None) -> "Iterator[ClaudeEvent]":
@@ -183,7 +178,7 @@ class ClaudeMessages:
     def _thinking(self, line: wire.Assistant, text: str, parent: str | None) -> "Iterator[ClaudeEvent]":
         if parent is not None:
             yield from self._folded(parent, text, thought=True)
-        elif rest := self._main.streamed.rest(line.message.id, "thinking", text):
+        elif rest := self._main.streamed.rest(line.message.id, v1.AgentThoughtChunk, text):
             yield v1.AgentThoughtChunk(content=v1.TextBlock(text=rest), message_id=line.message.id or line.uuid)
 
     def _folded(self, parent: str, text: str, *, thought: bool) -> "Iterator[ClaudeEvent]":
@@ -301,7 +296,7 @@ class _Stretch:
 
     __slots__ = ("index", "kind", "pieces")
 
-    def __init__(self, kind: str, index: int) -> None:
+    def __init__(self, kind: "_Kind", index: int) -> None:
         self.kind = kind
         self.index = index
         self.pieces: list[str] = []
@@ -328,15 +323,16 @@ class Streamed:
         """A block begins: what follows under this number is not more of an earlier one."""
         self._open.pop(index, None)
 
-    def add(self, index: int, kind: str, text: str) -> None:
-        """Remember a piece of a block."""
+    def add(self, index: int, kind: "_Kind", text: str) -> v1.AgentMessageChunk | v1.AgentThoughtChunk:
+        """Remember a piece of a block, and return it as an update."""
         stretch = self._open.get(index)
         if stretch is None or stretch.kind != kind:
             stretch = self._open[index] = _Stretch(kind, index)
             self._stretches.setdefault(self.message_id, []).append(stretch)
         stretch.pieces.append(text)
+        return kind(content=v1.TextBlock(text=text), message_id=self.message_id)
 
-    def rest(self, message_id: str | None, kind: str, text: str) -> str:
+    def rest(self, message_id: str | None, kind: "_Kind", text: str) -> str:
         """Return the part of this whole block that was not streamed."""
         stretches = self._stretches.get(message_id) or self._stretches.get(None) or []
         stretch = next((each for each in stretches if each.kind == kind), None)
