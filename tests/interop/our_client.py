@@ -277,8 +277,13 @@ STEPS: tuple[Callable[[Scenario], Awaitable[Facts]], ...] = (
 
 async def play(folder: Path, command: "list[str]") -> None:
     book = RequestLog()
+    remote = "://" in command[0]
     async with antiphon.connect(
-        command, cwd=folder, permission=book.permission, files=OurFiles(book), terminals=OurTerminals(book)
+        command[0] if remote else command,
+        cwd=None if remote else folder,
+        permission=book.permission,
+        files=OurFiles(book),
+        terminals=OurTerminals(book),
     ) as agent:
         scenario = Scenario(agent, book, folder)
         for step in STEPS:

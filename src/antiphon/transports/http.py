@@ -82,6 +82,8 @@ class HttpTransport(Transport):
         self._streams: dict[str | None, _Stream] = {}
         self._requests: dict[bytes, tuple[str, str | None]] = {}
         """Requests whose response opens or ends a session, by id: the method and the session."""
+        self._asked: dict[bytes, str] = {}
+        """The session of each request of the server that waits for our response: the official TypeScript server wants its name."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing: asyncio.Task[None] | None = None
         self._start(self._post_all())
@@ -133,7 +135,7 @@ class HttpTransport(Transport):
         if head is None:
             raise LocalProtocolError("what is sent over HTTP has to be a JSON-RPC message")
         method = head.name
-        session = head.session_of(head.params)
+        session = head.session_of(head.params) if method else self._asked.pop(head.key, None)
         if not self._connection_id:
             await self._open(line, method)
             return
@@ -149,7 +151,7 @@ class HttpTransport(Transport):
         self._cookies.store(response.headers.get_list("set-cookie"))
         if stream is not None:
             stream.try_again()  # a server may know a session only now
-        await self._answered(response, head, method)
+        await self._answered(response, head, method, session)
 
     async def _open(self, line: bytes, method: str) -> None:
         if method != "initialize":
@@ -167,7 +169,7 @@ class HttpTransport(Transport):
         self._listen(None)
         self._receive(response.content)
 
-    async def _answered(self, response: httpx.Response, head: MessageHead, method: str) -> None:
+    async def _answered(self, response: httpx.Response, head: MessageHead, method: str, session: str | None) -> None:
         status, kind = response.status_code, response.headers.get("content-type", "")
         if status < 300:
             if response.content and "text/event-stream" in kind:
@@ -175,6 +177,10 @@ class HttpTransport(Transport):
                     self._receive(event.data)
             elif response.content.strip():
                 self._receive(response.content)
+        elif status == 404 and session is not None and head.key and method:
+            # The official Python server answers so for a session that it does not know. If it is the connection, its stream ends.
+            self._requests.pop(head.key, None)
+            self._receive(_refusal(head.key, status, response.content))
         elif status in _FATAL or status < 400 or not head.key or not method:
             raise ConnectionClosed(f"the server refused a message with HTTP status {status}")
         else:
@@ -230,8 +236,11 @@ class HttpTransport(Transport):
         self._receive(message)
 
     def _receive(self, message: bytes) -> None:
-        if self._requests and (head := head_of(message)) is not None and not head.name:
-            self._follow(head)
+        if b'"id"' in message and (head := head_of(message)) is not None and head.key:
+            if not head.name:
+                self._follow(head)
+            elif (session := head.session_of(head.params)) is not None:
+                self._asked[head.key] = session
         if self.sink is not None and self.lost is None:
             self.sink.block_received(on_lines(message) + b"\n")
 

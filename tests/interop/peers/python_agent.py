@@ -1,10 +1,13 @@
 """An agent written with the official Python SDK, as its users write one: `python python_agent.py`.
+With `serve` it listens on a port of the loopback interface, and prints it.
 
 It plays the scenario that the words of the prompt ask for: /all, /edit, /read, /run, /slow, /fail, or a small answer.
 The same file runs under 0.12.1 and under the 1.0 candidates; what only one of them can say is looked up by name.
 """
 
 import asyncio
+import socket
+import sys
 from typing import Any, cast
 
 import acp
@@ -262,5 +265,19 @@ class Turn:
         await self.send(progress("run-1", "completed", [shown_terminal, shown(output.output)]))
 
 
+def serve() -> None:
+    import uvicorn
+    from acp.http.asgi import create_asgi_app
+
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    print(listening.getsockname()[1], flush=True)
+    app = create_asgi_app(lambda _: cast("acp.Agent", Singer()))
+    uvicorn.Server(uvicorn.Config(app, log_level="error")).run([listening])
+
+
 if __name__ == "__main__":
-    asyncio.run(acp.run_agent(cast("acp.Agent", Singer())))
+    if sys.argv[1:] == ["serve"]:
+        serve()
+    else:
+        asyncio.run(acp.run_agent(cast("acp.Agent", Singer())))

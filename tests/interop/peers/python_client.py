@@ -10,7 +10,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -343,11 +344,36 @@ async def code_of(asked: Awaitable[Any]) -> int | None:
     return None
 
 
+@asynccontextmanager
+async def connected(client: "Listener", words: list[str]) -> AsyncIterator[Any]:
+    """The agent: a command, or an address."""
+    if not words[0].startswith(("ws:", "http:")):
+        async with acp.spawn_agent_process(
+            cast("acp.Client", client), *words, env=os.environ, transport_kwargs={"stderr": None}
+        ) as (agent, _):
+            yield agent
+        return
+    transport: Any
+    if words[0].startswith("ws:"):
+        from acp.ws import create_websocket_stream
+
+        transport = await create_websocket_stream(words[0])
+    else:
+        from acp.http import client as http
+
+        # Its own client needs the package for HTTP/2. Which httpx it uses depends on its version.
+        library: Any = getattr(http, "httpx", None) or getattr(http, "httpx2", None)
+        transport = http.create_http_stream(words[0], client=library.AsyncClient(timeout=None))
+    agent = acp.connect_to_agent(cast("acp.Client", client), transport)
+    try:
+        yield agent
+    finally:
+        await transport.close()
+
+
 async def play(folder: Path, command: list[str]) -> None:
     client = Listener()
-    async with acp.spawn_agent_process(
-        cast("acp.Client", client), *command, env=os.environ, transport_kwargs={"stderr": None}
-    ) as (agent, _):
+    async with connected(client, command) as agent:
         scenario = Scenario(cast("acp.Agent", agent), client, folder)
         for step in STEPS:
             try:

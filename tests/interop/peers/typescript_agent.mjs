@@ -1,4 +1,5 @@
 // An agent written with the official TypeScript SDK, as its users write one: `node typescript_agent.mjs`.
+// With `serve` it listens on a port of the loopback interface, and prints it.
 //
 // It plays the scenario that the words of the prompt ask for: /all, /edit, /read, /run, /slow, /fail, or a small answer.
 
@@ -226,4 +227,15 @@ const app = acp
     return { stopReason: session.turn.signal.aborted ? "cancelled" : "end_turn" };
   });
 
-app.connect(acp.ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));
+if (process.argv[2] === "serve") {
+  const { createServer } = await import("node:http");
+  const { AcpServer } = await import("@agentclientprotocol/sdk/experimental/server");
+  const node = await import("@agentclientprotocol/sdk/experimental/node");
+  const { WebSocketServer } = await import("ws");
+  const server = new AcpServer({ agent: app });
+  const http = createServer(node.createNodeHttpHandler(server));
+  http.on("upgrade", node.createNodeWebSocketUpgradeHandler(server, new WebSocketServer({ noServer: true })));
+  http.listen(0, "127.0.0.1", () => console.log(http.address().port));
+} else {
+  app.connect(acp.ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));
+}

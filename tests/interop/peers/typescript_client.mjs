@@ -1,4 +1,5 @@
 // A client written with the official TypeScript SDK, as its users write one: `node typescript_client.mjs FOLDER AGENT…`.
+// The agent is a command, or an address.
 //
 // It drives the agent through the scenario, step by step, and prints what it saw of each step as one line of JSON. It
 // judges nothing.
@@ -8,6 +9,8 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import * as acp from "@agentclientprotocol/sdk";
+import { createHttpStream } from "@agentclientprotocol/sdk/experimental/http-client";
+import { createWebSocketStream } from "@agentclientprotocol/sdk/experimental/ws-client";
 
 const { methods } = acp;
 const PATIENCE = 20_000; // milliseconds for one step: an agent that is silent for longer has failed it
@@ -307,8 +310,16 @@ function bounded(work) {
   return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
 
-const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
-const stream = acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout));
+let child = null;
+
+function open() {
+  if (command.startsWith("ws")) return createWebSocketStream(command);
+  if (command.startsWith("http")) return createHttpStream(command);
+  child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
+  return acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout));
+}
+
+const stream = open();
 await app.connectWith(stream, async (agent) => {
   const scenario = new Scenario(agent);
   for (const step of STEPS) {
@@ -322,6 +333,10 @@ await app.connectWith(stream, async (agent) => {
   }
 });
 for (const terminal of seen.terminals.values()) kill(terminal);
-child.stdin.end();
-const timer = setTimeout(() => child.kill("SIGKILL"), 5_000);
-child.on("exit", () => clearTimeout(timer));
+if (child !== null) {
+  child.stdin.end();
+  const timer = setTimeout(() => child.kill("SIGKILL"), 5_000);
+  child.on("exit", () => clearTimeout(timer));
+} else {
+  setTimeout(() => process.exit(), 1_000).unref();
+}

@@ -323,6 +323,8 @@ class HttpConnection(ServerTransport):
             return
         if not isinstance(answers, UnsetType):
             session_id = self._asked.pop((type(answers), answers), session_id)
+            if session_id not in self._streams:  # nothing of it waits anywhere, and no client may ever listen to it
+                session_id = None
             if answers == self._initialize_id and not self.initialized.done():
                 self.initialized.set_result(frame)
                 return

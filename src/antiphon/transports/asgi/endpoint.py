@@ -7,7 +7,8 @@ lenient in what it takes, because the clients of the official SDKs differ:
 2. A stream for a session that is not known yet is opened: some clients listen before they load.
 3. A second stream for the same session takes the place of the first, which may belong to a phone that fell asleep.
 4. A session that was loaded before its stream was opened is sent on the stream of the connection: some clients open no other.
-5. The response to a request about a session goes where its updates go, so it never overtakes them.
+5. The response to a request about a session goes where its updates go, so it never overtakes them. Without a stream, and without an
+   update that waits for one, it goes on that of the connection: a client may never listen to a session that does not exist.
 6. Events have numbers; `Last-Event-ID` gets what was sent after it, as far back as `REPLAY_LIMIT`.
 
 Each request is admitted by itself: a connection belongs to the principal that opened it, and for any other there is none of that id.
