@@ -6,7 +6,7 @@ Files in reading order:
     answers.py      requests of the peer: handled, answered once, cancelled
     router.py       which handler takes which method
     inbox.py        how much may wait to be read, and when reading pauses
-    outbox.py       frames that leave, taps, reports; frames with their session for routed transports
+    outbox.py       frames that leave, senders that wait for a slow peer; frames with their session for routed transports
     updates.py      session updates, read in whole blocks and sent from templates
     stream.py       the updates of one turn as an iterator, and its response
     reports.py      what an observer learns besides messages

@@ -1,8 +1,8 @@
 """The directories that may be used, and the path down into them.
 
 A path is followed by us, link by link, and only then compared with the roots: what comes out has no link and no `..` in it.
-A link may be put in its way afterwards, so the way down (`Way`) opens directory after directory and refuses every link: what was
-checked is what is used.
+A link may be put there afterwards, so `DirectoryChain` opens directory after directory and refuses every link: what was checked is
+what is used.
 """
 
 import errno

@@ -1,6 +1,6 @@
 """The things a screen shows one below the other. They are changed in place as updates come in; `transcript` decides how.
 
-`key` is an entry's place in the transcript. Entries are never moved or removed, so it stays good for as long as the transcript does.
+`key` is an entry's place in the transcript. Entries are never moved, and only the oldest are dropped where the transcript has a limit.
 """
 
 from collections.abc import Iterator
