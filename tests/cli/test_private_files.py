@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.config.places import config_dir, make_private_directory, make_private_file, state_dir
+from antiphon.config.directories import config_dir, make_private_directory, make_private_file, state_dir
 from tests.cli.program import NO_ENGINES, ROOT
 from tests.limits import limit
 

@@ -12,7 +12,7 @@ import pytest
 
 from antiphon.catalogue.agents import start_of
 from antiphon.catalogue.known import KNOWN
-from antiphon.cli.debug.check_run import place_of
+from antiphon.cli.debug.check_run import agent_command
 from antiphon.cli.main import main
 
 PROGRAMS = (
@@ -63,8 +63,8 @@ def test_a_name_is_the_known_agent_whatever_program_of_that_name_is_on_the_path(
         path.write_text("#!/bin/sh\nexit 3\n", encoding="utf-8")
         path.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert list(place_of([name], named=True).command) == list(start_of(name).command)
-    assert list(place_of([name], named=False).command) == [name], "after `--` it is a program"
+    assert list(agent_command([name], named=True).command) == list(start_of(name).command)
+    assert list(agent_command([name], named=False).command) == [name], "after `--` it is a program"
 
 
 def test_a_check_by_name_does_not_start_the_program_of_that_name(

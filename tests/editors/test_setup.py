@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 
 from antiphon.cli.setup import set_up, undo
 from antiphon.editors.jsonc import parse
-from antiphon.editors.known import EDITORS, OTHER_NAMES, place_of
+from antiphon.editors.known import EDITORS, OTHER_NAMES, settings_path
 from tests.cli.terminal import Terminal
 from tests.config.documents import documents
 from tests.limits import limit
@@ -422,8 +422,8 @@ def test_other_names_of_an_editor_lead_to_it(home: Home, word: str) -> None:
 )
 def test_every_editor_has_its_place(tmp_path: Path, editor: str, linux: str, mac: str) -> None:
     with patch.dict(os.environ, {"HOME": str(tmp_path)}):
-        assert place_of(editor, "Antiphon", {}, "linux") == tmp_path / linux
-        assert place_of(editor, "Antiphon", {}, "darwin") == tmp_path / mac
+        assert settings_path(editor, "Antiphon", {}, "linux") == tmp_path / linux
+        assert settings_path(editor, "Antiphon", {}, "darwin") == tmp_path / mac
     assert editor in EDITORS
 
 
@@ -431,10 +431,12 @@ def test_the_places_follow_the_environment(tmp_path: Path) -> None:
     (tmp_path / "xdg" / "emacs").mkdir(parents=True)
     xdg = {"XDG_CONFIG_HOME": str(tmp_path / "xdg")}
     with patch.dict(os.environ, {"HOME": str(tmp_path)}):
-        assert place_of("zed", "A", xdg, "linux") == tmp_path / "xdg" / "zed" / "settings.json"
-        assert place_of("zed", "A", xdg, "darwin") == tmp_path / ".config" / "zed" / "settings.json"
-        assert place_of("zed", "A", {"FLATPAK_XDG_CONFIG_HOME": "/f"}, "linux") == Path("/f/zed/settings.json")
-        assert place_of("neovim", "A", xdg | {"NVIM_APPNAME": "mine"}) == tmp_path / "xdg" / "mine" / "lua" / "a.lua"
-        assert place_of("emacs", "A", xdg) == tmp_path / "xdg" / "emacs" / "a.el"
+        assert settings_path("zed", "A", xdg, "linux") == tmp_path / "xdg" / "zed" / "settings.json"
+        assert settings_path("zed", "A", xdg, "darwin") == tmp_path / ".config" / "zed" / "settings.json"
+        assert settings_path("zed", "A", {"FLATPAK_XDG_CONFIG_HOME": "/f"}, "linux") == Path("/f/zed/settings.json")
+        assert (
+            settings_path("neovim", "A", xdg | {"NVIM_APPNAME": "mine"}) == tmp_path / "xdg" / "mine" / "lua" / "a.lua"
+        )
+        assert settings_path("emacs", "A", xdg) == tmp_path / "xdg" / "emacs" / "a.el"
         (tmp_path / ".emacs").touch()
-        assert place_of("emacs", "A", xdg) == tmp_path / ".emacs.d" / "a.el"
+        assert settings_path("emacs", "A", xdg) == tmp_path / ".emacs.d" / "a.el"

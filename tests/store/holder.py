@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from antiphon.store.locks import FOLDER, TABLE, LiveElsewhere, SessionLock, holder, path_of, place_of
+from antiphon.store.locks import FOLDER, TABLE, LiveElsewhere, SessionLock, byte_of, holder, path_of
 
 
 def hold(directory: Path, id: str) -> None:
@@ -48,7 +48,7 @@ def leave(directory: Path, id: str) -> None:
 def look(directory: Path, id: str) -> None:
     """Shares the lock, as a process that only looks, until it is ended."""
     table = os.open(directory / FOLDER / TABLE, os.O_RDWR)
-    fcntl.lockf(table, fcntl.LOCK_SH, 1, place_of(id))
+    fcntl.lockf(table, fcntl.LOCK_SH, 1, byte_of(id))
     print("looking", flush=True)
     sys.stdin.readline()
     os.close(table)

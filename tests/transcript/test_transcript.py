@@ -404,7 +404,7 @@ def test_a_limit_keeps_the_last_entries_the_whole_state_and_what_a_permission_re
         assert [entry.key for entry in bounded.entries] == list(
             range(bounded.dropped, bounded.dropped + len(bounded.entries))
         )
-        assert len(bounded._talk) <= limit and len(bounded._compactions) <= limit + 1
+        assert len(bounded._by_message_id) <= limit and len(bounded._compactions) <= limit + 1
         if isinstance(update, v1.ToolCall):  # what was just announced is known when permission is asked for it
             known = bounded.call(update.tool_call_id)
             assert known is not None and known.title == update.title
@@ -423,5 +423,5 @@ def test_a_session_that_runs_for_weeks_keeps_no_more_than_its_limit() -> None:
         bounded.apply(agent("y" * 100, f"m{number}"))
         bounded.apply(v1.CompactionUpdate(f"k{number}", status=v1.CompactionStatus.IN_PROGRESS))
         bounded.turn_ended()
-    held = len(bounded._calls) + len(bounded._talk) + len(bounded._compactions) + len(bounded.entries)
+    held = len(bounded._calls) + len(bounded._by_message_id) + len(bounded._compactions) + len(bounded.entries)
     assert len(bounded.entries) == 50 and held <= 150 and bounded.dropped == 20_000 - 50

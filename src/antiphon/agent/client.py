@@ -29,7 +29,7 @@ class ConnectedClient:
 
     def _introduce(self, asked: "Initialize | None") -> None:
         """Take what the client sends with `initialize`."""
-        self._introduced = asked is not None
+        self._initialized = asked is not None
         self.info: Implementation | None = asked.client_info if asked is not None else None
         self.capabilities = asked.client_capabilities if asked is not None else ClientCapabilities()
 

@@ -212,7 +212,7 @@ class AgentSessions:
         return None
 
     def _check_ready(self) -> None:
-        if not self._client._introduced:
+        if not self._client._initialized:
             raise RequestError(Code.INVALID_REQUEST, "Invalid request", "send `initialize` first")
         if self._over:
             raise _stopping()

@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from antiphon.config.places import config_dir
+from antiphon.config.directories import config_dir
 from antiphon.errors import Code, RequestError
 
 __all__ = ["CLAUDE", "CODEX", "Cli", "CliMissing", "CliProblem", "FoundProgram", "Source", "find_cli"]

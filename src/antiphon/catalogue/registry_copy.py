@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from antiphon.catalogue.registry import Registry, RegistryProblem, read
-from antiphon.config.places import make_private_file, state_dir
+from antiphon.config.directories import make_private_file, state_dir
 
 if TYPE_CHECKING:
     from http.client import HTTPMessage

@@ -19,7 +19,7 @@ from antiphon.catalogue.registry import Registry, RegistryProblem
 from antiphon.cli.arguments import Parser, duration, shown_time, split_command
 from antiphon.cli.outcome import Misused
 from antiphon.cli.terminal import warn_about_settings
-from antiphon.config.places import make_private_directory, make_private_file
+from antiphon.config.directories import make_private_directory, make_private_file
 from antiphon.config.reader import read_file, user_file
 from antiphon.config.shapes import OwnAgent, Settings
 from antiphon.errors import AcpError, sentence_and_hint

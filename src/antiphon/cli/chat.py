@@ -105,7 +105,7 @@ def _chat(options: Options, cwd: str) -> int:
     import asyncio
 
     from antiphon.cli.logs import logging_to_file
-    from antiphon.config.places import state_dir
+    from antiphon.config.directories import state_dir
     from antiphon.tui.chat import Chat
 
     async def run_chat() -> Chat:

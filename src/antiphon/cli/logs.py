@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from antiphon.config.places import make_private_directory, state_dir
+from antiphon.config.directories import make_private_directory, state_dir
 from antiphon.redaction import Redactor
 from antiphon.text import prose
 

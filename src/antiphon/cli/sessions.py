@@ -205,7 +205,7 @@ async def show_list(which: SessionFilter, *, limit: int, as_json: bool) -> int:
     """List the sessions of a directory, or of all."""
 
     from antiphon.cli.terminal import stdout_paint
-    from antiphon.config.places import state_dir
+    from antiphon.config.directories import state_dir
     from antiphon.export.stored import ListedSession, open_stored
     from antiphon.store.locks import holder
     from antiphon.text import table
@@ -302,7 +302,7 @@ async def export(word: str, path: str | None, form: str) -> int:
 
 
 def _save(path: str, data: bytes) -> int:
-    from antiphon.config.places import private_opener
+    from antiphon.config.directories import private_opener
     from antiphon.text import prose
 
     try:
@@ -397,7 +397,7 @@ async def _agreed(stored: "StoredSessions", rows: "Sequence[SessionRow]") -> boo
 
 
 def _taken(row: "SessionRow") -> "SessionLock":
-    from antiphon.config.places import state_dir
+    from antiphon.config.directories import state_dir
     from antiphon.store.locks import LiveElsewhere, SessionLock
 
     try:
@@ -413,7 +413,7 @@ async def to_resume(word: str) -> "SessionRow":
         AcpError: there is no such session, or another process has it open.
     """
 
-    from antiphon.config.places import state_dir
+    from antiphon.config.directories import state_dir
     from antiphon.export.stored import open_stored
     from antiphon.store.locks import LiveElsewhere, holder
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from antiphon.cli.arguments import OfferedWords, Parser, check_choice
 from antiphon.cli.outcome import FAILED, Misused, OutputLost, leave_stdout
-from antiphon.editors.known import EDITORS, NAME, OTHER_NAMES, Editor, EditorEntry, editors_here, place_of
+from antiphon.editors.known import EDITORS, NAME, OTHER_NAMES, Editor, EditorEntry, editors_here, settings_path
 from antiphon.editors.records import Record, digest, forget, keep, records
 from antiphon.errors import AcpError
 from antiphon.text import Style, exact
@@ -119,7 +119,7 @@ def _without_editor(arguments: list[str]) -> int:
 def _check_editor(word: str) -> None:
     if word.lower() in OTHER_NAMES:
         name, folder = OTHER_NAMES[word.lower()]
-        file = place_of(name, NAME).parents[2] / folder / "User" / "settings.json"
+        file = settings_path(name, NAME).parents[2] / folder / "User" / "settings.json"
         where = f" --file {shlex.quote(str(file))}" if folder else ""
         raise Misused(f"unknown editor `{word}`", hint=f"did you mean `antiphon setup {name}{where}`?")
     check_choice(word, EDITORS, "editor")
@@ -153,7 +153,7 @@ def set_up(name: str, called: str, engine: str | None, path: Path | None, *, yes
     from antiphon.config.edits import EditRefused
 
     editor = EDITORS[name]
-    path = path or place_of(name, called)
+    path = path or settings_path(name, called)
     entry = EditorEntry(called, (*program(), "agent", *(() if engine is None else ("--engine", engine))))
     screen = Screen()
     if passing(entry.command[0]):
@@ -201,7 +201,7 @@ def undo(name: str, called: str | None, path: Path | None, *, yes: bool) -> int:
         if called in (None, record.name) and path in (None, Path(record.file)):
             files.setdefault(Path(record.file), []).append((kept, record))
     if not files:
-        where = path or place_of(name, called or NAME)
+        where = path or settings_path(name, called or NAME)
         named = "" if called is None else f" as `{called}`"
         raise EditRefused(f"`antiphon setup {name}` has put nothing{named} into {where}", hint="edit it by hand")
     screen = Screen()

@@ -303,7 +303,7 @@ class LinkEvent(Enum):
     """What can happen to a link."""
 
     START = "start"
-    INTRODUCE = "be introduced"
+    INITIALIZE = "be initialized"
     FAIL = "fail to start"
     LOSE = "lose its agent"
     CLOSE = "close"
@@ -315,7 +315,7 @@ LINK_LIFE: Final = Life(
     _S.NEW,
     {
         _S.NEW: {_E.START: _S.STARTING, _E.CLOSE: _S.CLOSED},
-        _S.STARTING: {_E.INTRODUCE: _S.OPEN, _E.FAIL: _S.LOST, _E.CLOSE: _S.CLOSED},
+        _S.STARTING: {_E.INITIALIZE: _S.OPEN, _E.FAIL: _S.LOST, _E.CLOSE: _S.CLOSED},
         _S.OPEN: {_E.LOSE: _S.LOST, _E.CLOSE: _S.CLOSED},
         _S.LOST: {_E.LOSE: _S.LOST, _E.START: _S.STARTING, _E.CLOSE: _S.CLOSED},
         _S.CLOSED: {_E.FAIL: _S.CLOSED, _E.LOSE: _S.CLOSED, _E.CLOSE: _S.CLOSED},
@@ -397,7 +397,7 @@ class Link:
         self._state = LINK_LIFE.next(self._state, event)
 
     async def connected(self) -> Connection:
-        """Return the connection; the agent is started (again) and introduced first if need be.
+        """Return the connection; the agent is started (again) and initialized first if need be.
 
         Raises:
             ConnectionClosed: the agent is gone and cannot be started again.
@@ -435,7 +435,7 @@ class Link:
         except BaseException:
             self._enter(_E.FAIL)
             raise
-        self._enter(_E.INTRODUCE)
+        self._enter(_E.INITIALIZE)
 
     async def _connect(self) -> Connection:
         connection = self._starting_connection = Connection(

@@ -1,6 +1,6 @@
 """Settings, and where files are on this machine. Reads only.
 
-places.py          the directories for settings and state, made for the user alone
+directories.py     the directories for settings and state, made for the user alone
 shapes.py          settings as plain values, and the clients of our own
 reader.py          finds and reads one config file, key by key, with line numbers
 settings.py        the settings in a directory: the user's file and a trusted project's, merged

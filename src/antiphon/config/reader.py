@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from antiphon.config.places import config_dir
+from antiphon.config.directories import config_dir
 from antiphon.config.shapes import MODES, NAME, ON_ASK, REVIEWS
 from antiphon.errors import Advice
 

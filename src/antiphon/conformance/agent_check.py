@@ -92,7 +92,7 @@ class AgentCheck:
         self._hopeless = ""
         """Why there is no agent to share: one that does not come up is not started for each scenario anew."""
         self._records: list[ScenarioRecord] = []
-        self.introduced: PeerResponse | None = None
+        self.initialized: PeerResponse | None = None
         self._traits = AgentTraits()
         self._known = asyncio.Event()
         """Set when the first agent has started. Scenarios with an agent of their own wait for it: if none starts, they need not try."""
@@ -253,7 +253,10 @@ class AgentCheck:
 
     async def _close_sessions(self, wire: PeerWire, lane: AgentLane) -> None:
         """Sessions that are not needed any more are closed where that can be: for some agents each is a process of its own."""
-        if self.introduced is None or self.introduced.get("agentCapabilities", "sessionCapabilities", "close") is None:
+        if (
+            self.initialized is None
+            or self.initialized.get("agentCapabilities", "sessionCapabilities", "close") is None
+        ):
             return
         for id in wire.checker.state.sessions.keys() - lane.done_with:
             lane.done_with.add(id)
@@ -292,35 +295,35 @@ class AgentCheck:
             run = await self._open(record)
             self._ends.push_async_callback(run.wire.close)
             try:
-                introduced = await run.introduce(capabilities=EVERYTHING)
+                initialized = await run.initialize(capabilities=EVERYTHING)
             except NoResponse as missing:
-                self._hopeless = str(missing) if self.introduced is None else ""
+                self._hopeless = str(missing) if self.initialized is None else ""
                 raise
-            lane.shared = run.wire, run.client, introduced, run.cwd.parent
-            self.introduced = self.introduced or introduced
-            self._sign_in_by_name(introduced)
+            lane.shared = run.wire, run.client, initialized, run.cwd.parent
+            self.initialized = self.initialized or initialized
+            self._sign_in_by_name(initialized)
             await self._learn_traits(run, record)
-        wire, client, introduced, cwd = lane.shared
+        wire, client, initialized, cwd = lane.shared
         if wire not in record.wires:
             record.wires.append(wire)
         run = self._run(wire, client, _scenario_directory(cwd, record))
-        run.introduced = introduced
+        run.initialized = initialized
         run.renewed = lambda: self._together(record, lane)
-        if introduced.error is not None:
+        if initialized.error is not None:
             raise Blocked("`initialize` was answered with an error")
         return run
 
-    def _sign_in_by_name(self, introduced: PeerResponse) -> None:
+    def _sign_in_by_name(self, initialized: PeerResponse) -> None:
         """A way to sign in that the agent does not have is a slip of the user, not a fault of the agent's."""
-        offered = introduced.get("authMethods")
+        offered = initialized.get("authMethods")
         names = [str(one.get("id")) for one in offered if isinstance(one, dict)] if isinstance(offered, list) else []
-        if self.options.named and introduced.error is None and self.options.auth not in names:
+        if self.options.named and initialized.error is None and self.options.auth not in names:
             listed = ", ".join(names) or "none"
             raise AcpError(f"the agent has no way to sign in called `{self.options.auth}`", hint=f"it has {listed}.")
 
     async def _learn_traits(self, run: AgentRun, record: ScenarioRecord) -> None:
         """Learn whether it answers unknown methods: most scenarios send one to see that all before it was read."""
-        if self._traits.known or run.introduced is None or run.introduced.error is not None:
+        if self._traits.known or run.initialized is None or run.initialized.error is not None:
             return
         self._traits.known = True
         try:
@@ -356,7 +359,7 @@ async def check_agent(
             reporter.cancel()
     results = results_of(suite.requirements(), records, Direction.A2C, some=bool(only))
     return ConformanceReport(
-        suite.side, _name(checking.introduced), results, time.monotonic() - begun, complete=not only
+        suite.side, _name(checking.initialized), results, time.monotonic() - begun, complete=not only
     )
 
 
@@ -371,8 +374,8 @@ def _is_answer(id: int) -> Callable[[Entry], bool]:
     return lambda one: one.is_response and one.msg.get("id") == id
 
 
-def _name(introduced: PeerResponse | None) -> str:
-    info = introduced.get("agentInfo") if introduced is not None else None
+def _name(initialized: PeerResponse | None) -> str:
+    info = initialized.get("agentInfo") if initialized is not None else None
     if not isinstance(info, dict):
         return ""
     return " ".join(str(info[key]) for key in ("name", "version") if isinstance(info.get(key), str))

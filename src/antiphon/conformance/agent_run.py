@@ -139,7 +139,7 @@ class AgentRun(AgentRequester):
     def __init__(self, wire: PeerWire, client: StandinClient, cwd: Path, options: CheckOptions) -> None:
         super().__init__(wire, options, cwd)
         self.client = client
-        self.introduced: PeerResponse | None = None
+        self.initialized: PeerResponse | None = None
         """The response to `initialize`."""
         self.another: Callable[[], Awaitable[AgentRun]] | None = None
         """Starts one more agent beside this one; only a scenario that has an agent of its own may."""
@@ -168,7 +168,7 @@ class AgentRun(AgentRequester):
             self.left.append(self.wire.provocation)
         await self.wire.close()
         fresh = await self.renewed()
-        self.wire, self.client, self.introduced, self.cwd = fresh.wire, fresh.client, fresh.introduced, fresh.cwd
+        self.wire, self.client, self.initialized, self.cwd = fresh.wire, fresh.client, fresh.initialized, fresh.cwd
         self._first = 0
 
     async def provoke(self, method: str, params: object = None) -> PeerResponse:
@@ -197,15 +197,15 @@ class AgentRun(AgentRequester):
 
     # Opening.
 
-    async def introduce(self, version: int = 1, capabilities: Mapping[str, object] | None = None) -> PeerResponse:
+    async def initialize(self, version: int = 1, capabilities: Mapping[str, object] | None = None) -> PeerResponse:
         """Send `initialize`."""
         params = {
             "protocolVersion": version,
             "clientCapabilities": EVERYTHING if capabilities is None else capabilities,
             "clientInfo": {"name": "antiphon-check", "title": "Antiphon check", "version": "1"},
         }
-        self.introduced = await self.request("initialize", params, limit=self.options.start)
-        return self.introduced
+        self.initialized = await self.request("initialize", params, limit=self.options.start)
+        return self.initialized
 
     async def new_session(self, **params: object) -> PeerResponse:
         """`session/new`, signing in first if that is asked for and known how. Every scenario that opens a session does it here.

@@ -35,7 +35,7 @@ def capabilities() -> JsonObject:
     }
 
 
-def _introduction() -> JsonObject:
+def _initialize_result() -> JsonObject:
     return {
         "protocolVersion": 1,
         "agentCapabilities": capabilities(),
@@ -48,7 +48,7 @@ def _introduction() -> JsonObject:
 class AgentScript:
     """What a scenario wants the agent to be like, over all connections of its client."""
 
-    introduction: JsonObject = field(default_factory=_introduction)
+    initialize_result: JsonObject = field(default_factory=_initialize_result)
     """The response to `initialize`."""
     offer: JsonObject = field(default_factory=dict)
     """What the response to `session/new` has besides the usual."""
@@ -84,7 +84,7 @@ class StandinAgent(Responder):
         """What a correct agent does."""
         match method:
             case "initialize":
-                return self.script.introduction
+                return self.script.initialize_result
             case "session/new":
                 return self.new_session(params)
             case "session/load" | "session/resume":

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from antiphon.catalogue.agents import UnknownAgent, find
 from antiphon.catalogue.known import default_agent
+from antiphon.config.directories import CONFIG_DIR, STATE_DIR
 from antiphon.config.environment import AUTO_RESUME
-from antiphon.config.places import CONFIG_DIR, STATE_DIR
 from antiphon.config.reader import ConfigFile, user_file
 from antiphon.doctor.findings import DoctorContext, Finding, note, ok, problem, split
 from antiphon.duet.preferences import PRIMARY, ROUTE

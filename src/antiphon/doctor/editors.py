@@ -10,7 +10,7 @@ from typing import Final
 
 from antiphon.doctor.findings import DoctorContext, Finding, note, ok, problem
 from antiphon.editors.jsonc import NotJsonc, parse
-from antiphon.editors.known import NAME, place_of
+from antiphon.editors.known import NAME, settings_path
 from antiphon.editors.records import records
 
 __all__ = ["settings_of"]
@@ -64,7 +64,7 @@ def _files(name: str, environment: Mapping[str, str]) -> list[Path]:
     """Yield the files where settings may be: the usual ones, and those that `antiphon setup` has written."""
     config = Path(environment.get("XDG_CONFIG_HOME", ""))
     config = config if config.is_absolute() else Path.home() / ".config"
-    found = dict.fromkeys([place_of(name, NAME, environment), *(Path(record.file) for _, record in records(name))])
+    found = dict.fromkeys([settings_path(name, NAME, environment), *(Path(record.file) for _, record in records(name))])
     for pattern in _ELSEWHERE.get(name, ()):
         base, _, below = pattern.partition("/")
         place, wanted = (config, below) if base == "CONFIG" else (Path.home(), pattern)

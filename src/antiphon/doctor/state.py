@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from antiphon.config.places import state_dir
+from antiphon.config.directories import state_dir
 from antiphon.doctor.findings import DoctorContext, Finding, note, ok, problem, split
 from antiphon.errors import AcpError, sentence_and_hint
 from antiphon.store.errors import explained

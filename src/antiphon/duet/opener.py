@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from antiphon.aio import maybe_await
 from antiphon.catalogue.known import DEMO
-from antiphon.config.places import state_dir
+from antiphon.config.directories import state_dir
 from antiphon.config.shapes import SCRIPTS, is_script
 from antiphon.duet.history.catch_up import ends_of_open_calls
 from antiphon.duet.history.writer import OURS

@@ -25,7 +25,7 @@ __all__ = [
     "editors_here",
     "elisp",
     "lua",
-    "place_of",
+    "settings_path",
     "word_of",
 ]
 
@@ -280,14 +280,16 @@ def editors_here(environment: Mapping[str, str] = os.environ, platform: str = sy
     path = environment.get("PATH", os.defpath)
 
     def is_here(name: str) -> bool:
-        folder = place_of(name, "antiphon", environment, platform).parent
+        folder = settings_path(name, "antiphon", environment, platform).parent
         folder = folder.parent if name in ("neovim", "vscode") else folder
         return folder.is_dir() or any(shutil.which(program, path=path) for program in _PROGRAMS[name])
 
     return [name for name in EDITORS if is_here(name)]
 
 
-def place_of(editor: str, name: str, environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
+def settings_path(
+    editor: str, name: str, environment: Mapping[str, str] = os.environ, platform: str = sys.platform
+) -> Path:
     """Return the file that `setup` changes or writes.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from antiphon.config.places import make_private_directory, state_dir
+from antiphon.config.directories import make_private_directory, state_dir
 from antiphon.errors import AcpError
 
 __all__ = ["Record", "digest", "forget", "keep", "records"]

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from antiphon.catalogue.programs import CLAUDE, CODEX, Cli, CliMissing, CliProblem, FoundProgram, Source, find_cli
+from antiphon.config.directories import make_private_directory, state_dir
 from antiphon.config.environment import environment_for
-from antiphon.config.places import make_private_directory, state_dir
 
 if TYPE_CHECKING:
     from antiphon.protocol.base import JsonObject

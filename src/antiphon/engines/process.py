@@ -360,7 +360,7 @@ class KeptProcess(Generic[P]):
 
     @property
     def process(self) -> P | None:
-        """The process that runs and has been introduced."""
+        """The process that runs and has been initialized."""
         current = self._current if self.state is _S.RUNNING else None
         return current if current is not None and current.end is None else None
 

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from antiphon.config.places import make_private_directory, state_dir
+from antiphon.config.directories import make_private_directory, state_dir
 from antiphon.gateway.audit import AUDIT, AccessLog, remove_text
 from antiphon.gateway.base import GatewaySession
 from antiphon.journal.runs import EVENTS, RunJournal

@@ -10,7 +10,7 @@ __all__ = [
     "Analysis",
     "ByteCount",
     "MethodCount",
-    "Party",
+    "PeerInfo",
     "RecordedCall",
     "RecordedConversation",
     "RecordedDeviation",
@@ -24,8 +24,8 @@ __all__ = [
 ]
 
 
-class Party(Struct):
-    """The client or the agent, as it introduced itself."""
+class PeerInfo(Struct):
+    """The name and version of the client or the agent, as it sent them."""
 
     name: str
     title: str | None = None
@@ -45,8 +45,8 @@ class RecordedConversation(Struct):
     message: int
     version: int | None = None
     judged: bool = True
-    client: Party | None = None
-    agent: Party | None = None
+    client: PeerInfo | None = None
+    agent: PeerInfo | None = None
 
 
 class RecordedSession(Struct):
@@ -177,8 +177,8 @@ class Analysis(Struct):
     version: int | None = None
     judged: bool = True
     """Whether the rules applied to every conversation in it: they are those of version 1."""
-    client: Party | None = None
-    agent: Party | None = None
+    client: PeerInfo | None = None
+    agent: PeerInfo | None = None
     conversations: list[RecordedConversation] = field(default_factory=list)
     sessions: list[RecordedSession] = field(default_factory=list)
     turns: list[RecordedTurn] = field(default_factory=list)

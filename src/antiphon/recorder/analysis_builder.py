@@ -13,7 +13,7 @@ import msgspec
 from antiphon.recorder.analysis import (
     Analysis,
     MethodCount,
-    Party,
+    PeerInfo,
     RecordedCall,
     RecordedConversation,
     RecordedDeviation,
@@ -337,11 +337,11 @@ class AnalysisBuilder:
             self._turns.asked(session, 1)
 
     def _meet(self, shown: RecordedMessage, params: JsonObject) -> None:
-        """The client introduces itself. A second time it is another conversation, unless it was refused before."""
+        """The client sends `initialize`. A second time it is another conversation, unless it was refused before."""
         if self._initialize is not None and self._initialize.request.error is None:
             self._start(shown.message)
             self._begin_conversation(shown.message)
-        self._conversation.client = _party(params.get("clientInfo") or params.get("info"))
+        self._conversation.client = _peer_info(params.get("clientInfo") or params.get("info"))
         self._analysis.client = self._conversation.client or self._analysis.client
 
     # Responses.
@@ -402,9 +402,9 @@ class AnalysisBuilder:
             self._turns.end(turn, shown.t, as_text(as_object(msg.get("result")).get("stopReason")))
 
     def _agree(self, result: JsonObject) -> None:
-        """The agent introduces itself, and names the version in use."""
+        """The agent answers `initialize`, and names the version in use."""
         conversation = self._conversation
-        conversation.agent = _party(result.get("agentInfo") or result.get("info"))
+        conversation.agent = _peer_info(result.get("agentInfo") or result.get("info"))
         self._analysis.agent = conversation.agent or self._analysis.agent
         version = result.get("protocolVersion")
         conversation.version = version if isinstance(version, int) and not isinstance(version, bool) else None
@@ -500,13 +500,13 @@ def analyse(
     return builder.analysis(reading), shown
 
 
-def _party(info: object) -> Party | None:
+def _peer_info(info: object) -> PeerInfo | None:
     found = as_object(info)
     name = as_text(found.get("name"))
     if name is None:
         return None
     title, version = as_text(found.get("title")), as_text(found.get("version"))
-    return Party(clip(name, 80), clip(title, 80) if title else None, clip(version, 40) if version else None)
+    return PeerInfo(clip(name, 80), clip(title, 80) if title else None, clip(version, 40) if version else None)
 
 
 def _kinds(options: object) -> dict[str, str]:

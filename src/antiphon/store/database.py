@@ -33,7 +33,7 @@ from typing import Any, Final, Self, TypeAlias, TypeVar
 
 import msgspec
 
-from antiphon.config.places import make_private_directory
+from antiphon.config.directories import make_private_directory
 from antiphon.errors import AcpError, LocalProtocolError, fresh
 from antiphon.store.errors import DirectoryInUse, StoreError, explained
 

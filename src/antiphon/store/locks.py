@@ -24,10 +24,10 @@ from typing import Final, Self
 
 import msgspec
 
-from antiphon.config.places import make_private_directory
+from antiphon.config.directories import make_private_directory
 from antiphon.errors import AcpError
 
-__all__ = ["FOLDER", "TABLE", "Holder", "LiveElsewhere", "SessionLock", "holder", "look_at_all", "path_of", "place_of"]
+__all__ = ["FOLDER", "TABLE", "Holder", "LiveElsewhere", "SessionLock", "byte_of", "holder", "look_at_all", "path_of"]
 
 FOLDER: Final = "locks"
 """The directory of the lock files, in the state directory."""
@@ -121,7 +121,7 @@ class SessionLock:
         path = path_of(directory, session_id)
         with _explained(path):
             make_private_directory(path.parent)
-            table, place = _table(path.parent, make=True), place_of(session_id)
+            table, place = _table(path.parent, make=True), byte_of(session_id)
             if _is_locked_by_older(path):
                 raise LiveElsewhere(session_id, _read(path))
             match table.take(place):
@@ -243,7 +243,7 @@ def _forget_tables() -> None:
 os.register_at_fork(after_in_child=_forget_tables)
 
 
-def place_of(session_id: str) -> int:
+def byte_of(session_id: str) -> int:
     """The byte of a session. Two sessions share one as seldom as two random numbers of 62 bits are the same."""
     if _OURS.fullmatch(session_id):
         return int(session_id, 16) & _PLACES
@@ -272,7 +272,7 @@ def look_at_all(directory: Path) -> Iterator[tuple[Path, Holder | None]]:
 
 def _is_owned(folder: Path, session_id: str) -> bool:
     try:
-        return _table(folder, make=False).is_owned(place_of(session_id))
+        return _table(folder, make=False).is_owned(byte_of(session_id))
     except FileNotFoundError:
         return False
 

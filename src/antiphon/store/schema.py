@@ -6,7 +6,7 @@ A migration that was released is never changed: files out there have seen it.
 from pathlib import Path
 from typing import Final
 
-from antiphon.config.places import state_dir
+from antiphon.config.directories import state_dir
 from antiphon.store.database import Database, Migration
 
 __all__ = ["FILE_NAME", "MIGRATIONS", "open_database"]

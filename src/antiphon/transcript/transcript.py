@@ -71,7 +71,7 @@ UNSHOWN_KEPT: Final = 100
 
 _MARKS: Final = {PlanStatus.PENDING: " ", PlanStatus.IN_PROGRESS: "~", PlanStatus.COMPLETED: "x"}
 
-_Talk: TypeAlias = Message | Thought
+_TextEntry: TypeAlias = Message | Thought
 
 
 class Transcript:
@@ -98,10 +98,10 @@ class Transcript:
         self.updated_at: str | None = None
         self.unshown_count = 0
         self.unshown: deque[Update] = deque(maxlen=UNSHOWN_KEPT)
-        self._talk: dict[tuple[type, str], _Talk] = {}
+        self._by_message_id: dict[tuple[type, str], _TextEntry] = {}
         self._calls: dict[str, CallEntry] = {}
         self._compactions: dict[str, CompactionEntry] = {}
-        self._open: _Talk | None = None  # the last entry, if the next piece may still go there
+        self._open: _TextEntry | None = None  # the last entry, if the next piece may still go there
         self._open_chunk: type[MessageChunk] | None = None  # and the kind of update that brings it
         self._echo: tuple[Message, list[ContentBlock]] | None = None
 
@@ -117,7 +117,7 @@ class Transcript:
             ):
                 entry.tail.append(content.text)
                 return entry
-        return self._talked(update) if isinstance(update, MessageChunk) else self._entered(update)
+        return self._add_chunk(update) if isinstance(update, MessageChunk) else self._entered(update)
 
     def asked(self, patch: ToolCallPatch) -> CallEntry:
         """Take the call that a permission request is about; it may be the first message about it."""
@@ -169,8 +169,8 @@ class Transcript:
             self._compactions.pop(entry.id, None)
         elif isinstance(entry, Message | Thought) and entry.message_id is not None:
             for kind in (UserMessageChunk, AgentMessageChunk, AgentThoughtChunk):
-                if self._talk.get((kind, entry.message_id)) is entry:
-                    del self._talk[kind, entry.message_id]
+                if self._by_message_id.get((kind, entry.message_id)) is entry:
+                    del self._by_message_id[kind, entry.message_id]
         elif isinstance(entry, CallEntry) and (entry.finished or len(self._calls) > CALLS_KEPT):
             self._forget(entry)
 
@@ -178,12 +178,12 @@ class Transcript:
         if self._calls.get(call.id) is call:
             del self._calls[call.id]
 
-    def _talked(self, chunk: MessageChunk) -> Entry:
+    def _add_chunk(self, chunk: MessageChunk) -> Entry:
         if isinstance(chunk, UserMessageChunk) and (message := self._echoed(chunk)) is not None:
             return message
         kind, message_id = type(chunk), chunk.message_id
         if message_id is not None:
-            entry = self._talk.get((kind, message_id))
+            entry = self._by_message_id.get((kind, message_id))
         else:
             entry = self._open if kind is self._open_chunk else None
         if entry is None:
@@ -191,9 +191,9 @@ class Transcript:
         entry.add(chunk.content)
         return entry
 
-    def _started(self, chunk: MessageChunk) -> _Talk:
+    def _started(self, chunk: MessageChunk) -> _TextEntry:
         key, message_id = self._next_key, chunk.message_id
-        entry: _Talk
+        entry: _TextEntry
         if isinstance(chunk, AgentThoughtChunk):
             entry = Thought(key, message_id)
         else:
@@ -203,7 +203,7 @@ class Transcript:
         if self.entries:  # else it was dropped at once
             self._open, self._open_chunk = entry, type(chunk)
             if message_id is not None:
-                self._talk[type(chunk), message_id] = entry
+                self._by_message_id[type(chunk), message_id] = entry
         return entry
 
     def _echoed(self, chunk: UserMessageChunk) -> Message | None:
@@ -222,7 +222,7 @@ class Transcript:
             return None
         if chunk.message_id is not None and message.message_id is None:
             message.message_id = chunk.message_id
-            self._talk[UserMessageChunk, chunk.message_id] = message
+            self._by_message_id[UserMessageChunk, chunk.message_id] = message
         return message
 
     def _entered(self, update: "Update") -> Entry | None:

@@ -29,7 +29,7 @@ from prompt_toolkit.output import Output
 from prompt_toolkit.output.vt100 import Vt100_Output
 from rich.text import Text
 
-from antiphon.config.places import make_private_directory
+from antiphon.config.directories import make_private_directory
 from antiphon.tui.input import bindings
 from antiphon.tui.painter import one_line
 from antiphon.tui.panels import PAUSE, Panel

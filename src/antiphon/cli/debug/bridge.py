@@ -245,7 +245,7 @@ def _client_token(file: str | None, address: str) -> "Iterator[tuple[str, str | 
     if file is not None:
         yield read_token(file), None
         return
-    from antiphon.config.places import state_dir
+    from antiphon.config.directories import state_dir
 
     token, path = token_urlsafe(32), state_dir() / f"bridge-{address.rpartition(':')[2].partition('/')[0]}.token"
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -106,7 +106,7 @@ def run(arguments: list[str]) -> int:
     from antiphon.conformance.agent_check import check_agent
     from antiphon.conformance.agent_run import LIMIT, START, CheckOptions
 
-    place = doing.place_of(words, named=not command)
+    agent = doing.agent_command(words, named=not command)
     prompts, auth = doing.prompts_of(options, words)
     limit = LIMIT if options.timeout is None else options.timeout
     settings = CheckOptions(
@@ -116,7 +116,7 @@ def run(arguments: list[str]) -> int:
     def check(
         only: "Sequence[str]", progress: "Callable[[ScenarioRecord], None]", waits: "Waits"
     ) -> "Coroutine[None, None, ConformanceReport]":
-        return check_agent(place, settings, only=only, jobs=options.jobs, progress=progress, waits=waits)
+        return check_agent(agent, settings, only=only, jobs=options.jobs, progress=progress, waits=waits)
 
     return doing.reported(check, SUITE, options, words)
 
@@ -175,7 +175,7 @@ def run_client(arguments: list[str]) -> int:
     from antiphon.conformance.client_process import ClientCommands
     from antiphon.conformance.client_run import ClientCheckOptions
 
-    place = ClientCommands.of(words, options.commands)
+    agent = ClientCommands.of(words, options.commands)
     if "{" not in words[0] and shutil.which(words[0]) is None:
         raise Misused(f"cannot start `{words[0]}`: no such program", hint="install it, or give its full path")
     settings = ClientCheckOptions(limit=options.timeout or LIMIT, silence=options.patience)
@@ -183,7 +183,7 @@ def run_client(arguments: list[str]) -> int:
     def check(
         only: "Sequence[str]", progress: "Callable[[ScenarioRecord], None]", _: object
     ) -> "Coroutine[None, None, ConformanceReport]":
-        return check_client(place, settings, only=only, jobs=options.jobs, progress=progress)
+        return check_client(agent, settings, only=only, jobs=options.jobs, progress=progress)
 
     return doing.reported(check, SUITE, options, words)
 

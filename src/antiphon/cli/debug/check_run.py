@@ -16,7 +16,7 @@ import msgspec
 
 from antiphon.cli.outcome import FAILED, Misused, did_you_mean
 from antiphon.cli.terminal import Screen
-from antiphon.config.places import make_private_directory
+from antiphon.config.directories import make_private_directory
 from antiphon.conformance.prompts import PURPOSES, Prompts
 from antiphon.conformance.report import Proof, ReportDocument, ReportedRequirement
 from antiphon.conformance.requirements import EVERY
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 __all__ = [
     "CheckProgress",
     "CheckRecordings",
+    "agent_command",
     "check_numbers",
     "lines",
     "parsed",
-    "place_of",
     "prompts_of",
     "reported",
     "scenarios_of",
@@ -77,7 +77,7 @@ def check_numbers(options: argparse.Namespace) -> None:
             raise Misused(f"{path} cannot be written: there is no such directory")
 
 
-def place_of(words: Sequence[str], *, named: bool) -> "AgentCommand":
+def agent_command(words: Sequence[str], *, named: bool) -> "AgentCommand":
     """Return how to start the agent. A single word is the name of a known agent, else a program on the PATH.
 
     Raises:

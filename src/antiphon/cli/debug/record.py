@@ -152,7 +152,7 @@ def _record(options: _Options, command: list[str]) -> int:
     files = RecordingFiles(path, limit=options.rotate, keep=options.keep)
     try:
         if options.output is None:
-            from antiphon.config.places import make_private_directory
+            from antiphon.config.directories import make_private_directory
 
             make_private_directory(os.path.dirname(path))
         files.open()
@@ -173,7 +173,7 @@ def _place(output: str | None, command: list[str]) -> str:
     if output is not None:
         # An editor is not a shell: `~` is not expanded before it reaches us.
         return os.path.expanduser(output.replace("{time}", now).replace("{pid}", str(os.getpid())))
-    from antiphon.config.places import state_dir
+    from antiphon.config.directories import state_dir
 
     name = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in os.path.basename(command[0]))
     return str(state_dir() / "recordings" / f"{name.strip('.-')[:80] or 'agent'}-{now}.jsonl")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from antiphon.config.places import state_dir
+from antiphon.config.directories import state_dir
 from antiphon.errors import Code, RequestError
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.protocol import v1

@@ -69,14 +69,14 @@ def with_id(raw: bytes, id: bytes) -> bytes:
     """The same message under another id."""
     if written_id(raw) == id:
         return raw
-    place = _place_of_id(raw)
+    place = _span_of_id(raw)
     if place is None:  # the name of the field is written with escapes
         fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
         return msgspec.json.encode({**fields, "id": msgspec.Raw(id)})
     return raw[: place[0]] + id + raw[place[1] :]
 
 
-def _place_of_id(raw: bytes) -> tuple[int, int] | None:
+def _span_of_id(raw: bytes) -> tuple[int, int] | None:
     found = [match.span(1) for match in _ID.finditer(raw)]
     if len(found) == 1 and raw[slice(*found[0])] == written_id(raw):
         return found[0]

@@ -23,7 +23,7 @@ from typing import Final
 from antiphon.recorder.analysis import Analysis, RecordedMessage
 from antiphon.recorder.report.data import data_block
 from antiphon.recorder.report.markup import text
-from antiphon.recorder.report.tables import file_name, head, navigation, party, tables
+from antiphon.recorder.report.tables import file_name, head, navigation, peer_name, tables
 from antiphon.recorder.report.timeline import Axis, timeline
 
 __all__ = ["html_report"]
@@ -47,8 +47,8 @@ def html_report(analysis: Analysis, entries: Sequence[tuple[RecordedMessage, byt
         navigation=navigation(analysis),
         timeline=timeline(analysis, shown, axis),
         tables=tables(analysis, shown),
-        client=text(party(analysis.client, "Client")),
-        agent=text(party(analysis.agent, "Agent")),
+        client=text(peer_name(analysis.client, "Client")),
+        agent=text(peer_name(analysis.agent, "Agent")),
         data=data_block(analysis, entries, axis),
     )
 

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
-from antiphon.recorder.analysis import Analysis, Party, RecordedDeviation, RecordedMessage, RecordedTurn
+from antiphon.recorder.analysis import Analysis, PeerInfo, RecordedDeviation, RecordedMessage, RecordedTurn
 from antiphon.recorder.labels import NOTHING, counted, seconds, size
 from antiphon.recorder.report.markup import Markup, joined, tag
 from antiphon.recorder.report.timeline import family
 
-__all__ = ["SECTIONS", "file_name", "head", "navigation", "party", "tables", "verdict"]
+__all__ = ["SECTIONS", "file_name", "head", "navigation", "peer_name", "tables", "verdict"]
 
 # --- the head of the report: client and agent, the counts, and a summary in one sentence
 
@@ -32,7 +32,7 @@ def file_name(path: str) -> str:
     return path.replace("\\", "/").rsplit("/", 1)[-1]
 
 
-def party(peer: Party | None, otherwise: str) -> str:
+def peer_name(peer: PeerInfo | None, otherwise: str) -> str:
     """A name for one side."""
     return (peer.title or peer.name or otherwise) if peer else otherwise
 
@@ -58,9 +58,9 @@ def head(analysis: Analysis) -> Markup:
     )
 
 
-def _peer(peer: Party | None, otherwise: str, side: str) -> Markup:
+def _peer(peer: PeerInfo | None, otherwise: str, side: str) -> Markup:
     version = tag("small", f" {peer.version}") if peer and peer.version else None
-    return tag("span", party(peer, otherwise), version, class_=f"party {side}")
+    return tag("span", peer_name(peer, otherwise), version, class_=f"party {side}")
 
 
 def verdict(analysis: Analysis) -> tuple[str, str]:

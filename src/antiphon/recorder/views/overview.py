@@ -6,7 +6,7 @@ from typing import Final
 from antiphon.recorder.analysis import (
     Analysis,
     MethodCount,
-    Party,
+    PeerInfo,
     RecordedCall,
     RecordedDeviation,
     RecordedTurn,
@@ -147,7 +147,7 @@ def overview(analysis: Analysis, style: ViewStyle) -> Iterator[str]:
 def head_lines(analysis: Analysis, style: ViewStyle) -> Iterator[str]:
     """The two peers, the duration, and the counts of everything."""
     dot = f" {style.signs.between} "
-    peers = f"{_party(analysis.client, 'a client')} {style.signs.both} {_party(analysis.agent, 'an agent')}"
+    peers = f"{_peer_name(analysis.client, 'a client')} {style.signs.both} {_peer_name(analysis.agent, 'an agent')}"
     version = f"{dot}version {analysis.version}" if analysis.version is not None else ""
     yield style(style.fit(f"{peers}{version}"), "bold")
     parts = [
@@ -184,10 +184,10 @@ def _troubles(analysis: Analysis, style: ViewStyle) -> Iterator[str]:
         yield style(f"{style.signs.warning} not judged: the rules are those of version 1", "yellow")
 
 
-def _party(party: Party | None, unknown: str) -> str:
-    if party is None:
+def _peer_name(peer: PeerInfo | None, unknown: str) -> str:
+    if peer is None:
         return unknown
-    return f"{party.title or party.name}{f' {party.version}' if party.version else ''}"
+    return f"{peer.title or peer.name}{f' {peer.version}' if peer.version else ''}"
 
 
 def error_lines(analysis: Analysis, style: ViewStyle) -> Iterator[str]:

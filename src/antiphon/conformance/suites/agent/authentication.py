@@ -12,7 +12,7 @@ UNNAMED: Final = "no method was named that may be used: `--auth METHOD` names on
 
 
 def _methods(run: AgentRun) -> list[object]:
-    found = run.introduced.get("authMethods") if run.introduced else None
+    found = run.initialized.get("authMethods") if run.initialized else None
     return found if isinstance(found, list) else []
 
 

@@ -41,7 +41,7 @@ def _ends(purpose: str, what: str) -> Requirement:
     shows=tuple(_ends(purpose, what) for purpose, what in PURPOSES.items()),
 )
 async def modest(run: AgentRun) -> None:
-    await run.introduce(capabilities={})
+    await run.initialize(capabilities={})
     session = await run.session()
     file = run.cwd / "modest.txt"
     file.write_text("modest\n", encoding="utf-8")

@@ -182,7 +182,7 @@ async def locked(run: AgentRun) -> None:
     ),
 )
 async def read_only(run: AgentRun) -> None:
-    await run.introduce(capabilities={"fs": {"readTextFile": True, "writeTextFile": False}})
+    await run.initialize(capabilities={"fs": {"readTextFile": True, "writeTextFile": False}})
     session = await run.session()
     pending = await run.prompt(session, run.words("write", file=run.cwd / "mine.txt", text=TEXT))
     response = await ended(run, "files.read-only", pending, "the turn did not end")

@@ -64,7 +64,7 @@ breaks("init.no-echo", by=("init.version", "init.twice"))
     ),
 )
 async def handshake(run: AgentRun) -> None:
-    response = await run.introduce()
+    response = await run.initialize()
     if not run.holds("init.answers", response.error is None, "it was answered with an error", response):
         return
     version = response.get("protocolVersion")
@@ -102,8 +102,8 @@ async def handshake(run: AgentRun) -> None:
     ),
 )
 async def bare(run: AgentRun) -> None:
-    run.introduced = await run.request("initialize", {"protocolVersion": 1})
-    if not run.holds("init.bare", run.introduced.error is None, "it was refused", run.introduced):
+    run.initialized = await run.request("initialize", {"protocolVersion": 1})
+    if not run.holds("init.bare", run.initialized.error is None, "it was refused", run.initialized):
         return
     opened = await run.new_session()
     got = isinstance(opened.get("sessionId"), str)
@@ -257,12 +257,12 @@ def _number(response: PeerResponse) -> int | None:
     ),
 )
 async def future(run: AgentRun) -> None:
-    response = await run.introduce(HIGH, {})
+    response = await run.initialize(HIGH, {})
     if run.holds("version.answers", response.error is None, "it was answered with an error", response):
         supported = _is_real(response) and _number(response) != HIGH
         run.holds("version.no-echo", supported, _version_found(response), response)
     else:
-        response = await run.introduce(1, {})
+        response = await run.initialize(1, {})
     run.holds("init.empty-capabilities", response.error is None, "it was answered with an error", response)
 
 

@@ -94,7 +94,7 @@ async def silent(run: AgentRun) -> None:
     ),
 )
 async def during_a_turn(run: AgentRun) -> None:
-    await run.introduce(capabilities={})  # without our terminals it has to run commands by itself
+    await run.initialize(capabilities={})  # without our terminals it has to run commands by itself
     session = await run.session()
     turn, runs = await _running(run, session)
     if not await _ends(run, "process.ends-busy", turn.request):
@@ -165,7 +165,7 @@ async def two(run: AgentRun) -> None:
         raise Blocked("no second agent can be started")
     other = await run.another()
     for one in run, other:
-        await one.introduce()
+        await one.initialize()
         await one.session()
     process = _process(other)
     with suppress(ProcessLookupError):  # it may have left by itself

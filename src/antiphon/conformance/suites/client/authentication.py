@@ -52,7 +52,7 @@ async def signing_in(run: ClientRun) -> None:
         signed_in.append(params["methodId"])
         return {}
 
-    run.script.introduction["authMethods"] = METHODS
+    run.script.initialize_result["authMethods"] = METHODS
     run.script.does |= {"session/new": new, "authenticate": authenticate}
     await run.start("auth" if run.place.has("auth") else "prompt")
     try:

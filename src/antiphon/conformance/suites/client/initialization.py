@@ -103,7 +103,7 @@ def _is_folder(path: str) -> bool:
     ),
 )
 async def another_version(run: ClientRun) -> None:
-    run.script.introduction["protocolVersion"] = 99
+    run.script.initialize_result["protocolVersion"] = 99
     run.script.held.add("session/new")
     await run.start()
     try:
@@ -130,7 +130,7 @@ async def another_version(run: ClientRun) -> None:
     ),
 )
 async def bare_agent(run: ClientRun) -> None:
-    run.script.introduction = {"protocolVersion": 1}
+    run.script.initialize_result = {"protocolVersion": 1}
 
     async def new(agent: object, params: dict[str, str]) -> object:
         run.script.folders["bare"] = params["cwd"]
@@ -148,7 +148,7 @@ async def bare_agent(run: ClientRun) -> None:
     await turn.end()
 
 
-STRANGE_INTRODUCTION = {
+STRANGE_INITIALIZE_RESULT = {
     "agentCapabilities": {
         "loadSession": False,
         "sessionCapabilities": {"antiphon_tomorrow": {"deep": [1, None]}},
@@ -189,7 +189,7 @@ STRANGE_OFFER = {
     ),
 )
 async def strange_introduction(run: ClientRun) -> None:
-    run.script.introduction |= STRANGE_INTRODUCTION
+    run.script.initialize_result |= STRANGE_INITIALIZE_RESULT
     run.script.held.add("session/new")
     await run.start()
     try:

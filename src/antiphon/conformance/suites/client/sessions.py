@@ -65,7 +65,7 @@ async def _goes_on(run: ClientRun, name: str) -> None:
     ),
 )
 async def loading(run: ClientRun) -> None:
-    del run.script.introduction["agentCapabilities"]["sessionCapabilities"]["resume"]
+    del run.script.initialize_result["agentCapabilities"]["sessionCapabilities"]["resume"]
     await _goes_on(run, "load")
 
 
@@ -82,7 +82,7 @@ async def loading(run: ClientRun) -> None:
     ),
 )
 async def resuming(run: ClientRun) -> None:
-    del run.script.introduction["agentCapabilities"]["loadSession"]
+    del run.script.initialize_result["agentCapabilities"]["loadSession"]
     await _goes_on(run, "resume")
 
 

@@ -261,7 +261,7 @@ SIGN_INS = [{"type": "antiphon_tomorrow", "id": "tomorrow", "name": "Tomorrow", 
     ),
 )
 async def strange_end(run: ClientRun) -> None:
-    run.script.introduction["authMethods"] = SIGN_INS
+    run.script.initialize_result["authMethods"] = SIGN_INS
     await run.start()
     try:
         turn = await run.prompted()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.config.places import state_dir
+from antiphon.config.directories import state_dir
 
 HOME = Path.home()
 

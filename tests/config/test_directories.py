@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.config.places import config_dir
+from antiphon.config.directories import config_dir
 
 HOME = Path.home()
 
