@@ -187,7 +187,7 @@ async def test_a_writer_waits_for_another_and_a_reader_does_not(tmp_path: Path) 
 async def test_a_lock_that_is_never_released_is_an_error_with_a_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_database, "LOCK_PATIENCE", 0.05)
+    monkeypatch.setattr(store_database, "LOCK_TIMEOUT", 0.05)
     async with asyncio.timeout(10), Database(tmp_path / "db", WORDS) as database:
         other = sqlite3.connect(tmp_path / "db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
