@@ -36,6 +36,8 @@ NAMES_AN_EXTRA = {
     ("chat", "demo"): "antiphon[chat]",
     ("run", "--agent", "demo", "--allow", "Bash(ls *)", "hello"): "antiphon[policy]",
     ("run", "--agent", "ws://127.0.0.1:9/acp", "hello"): "antiphon[serve]",
+    ("bridge", "--listen", "0", "--", "antiphon", "agent", "--engine", "demo"): "antiphon[serve]",
+    ("bridge", "--connect", "https://127.0.0.1:9/acp"): "antiphon[serve]",
     ("run", "--agent", "claude", "hello"): "antiphon[claude]",
     ("run", "--agent", "codex", "hello"): "antiphon[codex]",
 }

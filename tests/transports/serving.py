@@ -6,13 +6,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import uvicorn
+
 from antiphon.engines.base import Host
 from antiphon.engines.demo.engine import Demo
 from antiphon.transports.asgi.server import listen
 from antiphon.transports.base import Transport
 from tests.limits import limit
+from tests.waits import until
 
-__all__ = ["serve_demo", "served"]
+__all__ = ["serve_demo", "served", "served_by_uvicorn"]
 
 
 async def serve_demo(transport: Transport) -> None:
@@ -27,3 +30,21 @@ async def served(app: Any, **options: Any) -> AsyncIterator[str]:
         listening.bind(("127.0.0.1", 0))
         async with asyncio.timeout(limit(60)), listen(app, listening, **options):
             yield f"127.0.0.1:{listening.getsockname()[1]}"
+
+
+@asynccontextmanager
+async def served_by_uvicorn(app: Any) -> AsyncIterator[str]:
+    """The same on uvicorn as others run it, which takes one message of a WebSocket at a time."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        server = uvicorn.Server(
+            uvicorn.Config(app, ws="websockets-sansio", log_config=None, timeout_graceful_shutdown=5)
+        )
+        serving = asyncio.create_task(server.serve([listening]))
+        try:
+            await until(lambda: server.started)
+            async with asyncio.timeout(limit(60)):
+                yield f"127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            await serving

@@ -12,9 +12,10 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from antiphon.transports.asgi import AcpEndpoint, EndpointLimits
+from antiphon.transports.base import Transport
 from antiphon.transports.sse import EventParser
 from tests.limits import limit
-from tests.transports.serving import serve_demo, served
+from tests.transports.serving import serve_demo, served, served_by_uvicorn
 
 INITIALIZE = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}}
 Json = dict[str, Any]
@@ -234,3 +235,27 @@ async def test_a_message_over_the_limit_closes_the_socket_with_its_reason() -> N
         with pytest.raises(ConnectionClosed):
             await socket.recv()
         assert socket.close_code == 1009
+
+
+@pytest.mark.parametrize("server", [served, served_by_uvicorn])
+async def test_several_messages_in_a_frame_are_taken_in_order_on_any_server(server: Any) -> None:
+    async with server(AcpEndpoint(serve_demo)) as host, connect(f"ws://{host}/acp") as socket:
+        unknown: list[Json] = [{"jsonrpc": "2.0", "id": id, "method": f"_m/{id}", "params": {}} for id in ("a", "b", 3)]
+        await socket.send("\n".join(msgspec.json.encode(each).decode() for each in (INITIALIZE, *unknown)) + "\n")
+        found = [msgspec.json.decode(await socket.recv()) for _ in range(4)]
+        assert {each["id"] for each in found} == {0, "a", "b", 3} and found[0]["id"] == 0
+
+
+@pytest.mark.parametrize("server", [served, served_by_uvicorn])
+async def test_a_flood_arrives_whole_and_in_order_at_a_reader_that_starts_late(server: Any) -> None:
+    frames = [b'{"n":%d,"x":"%b"}' % (number, b"x" * (number % 300)) for number in range(20_000)]
+
+    async def flood(transport: Transport) -> None:
+        await transport.receive()
+        for frame in frames:
+            await transport.send(frame)
+        await transport.receive()
+
+    async with server(AcpEndpoint(flood)) as host, connect(f"ws://{host}/acp", max_queue=1) as socket:
+        await socket.send("{}")
+        assert [await socket.recv(decode=False) for _ in frames] == frames
