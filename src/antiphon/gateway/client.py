@@ -125,6 +125,7 @@ class RemoteClient:
         self.process.clients.discard(self)
         for attachment in (*self.attachments.values(),):
             attachment.session.detach(self)
+            attachment.session.release_if_idle()
 
     def _stream_opened(self, session_id: str, last_id: str) -> None:
         """Send what comes after the event that the client of a stream has seen last, from the journal."""

@@ -40,6 +40,9 @@ __all__ = ["Hub"]
 DRAIN: Final = 60.0
 """Seconds that turns may go on when the gateway is to end."""
 
+STORE_LIMIT: Final = 10.0
+"""Seconds for what is recorded and not stored yet when the gateway ends."""
+
 _ENDED: Final = ErrorObject(Code.INTERNAL_ERROR, "The gateway is shutting down", {"hint": "connect again in a minute"})
 _CLOSED: Final = ErrorObject(Code.REQUEST_CANCELLED, "The session was closed")
 _log = logging.getLogger(__name__)
@@ -293,12 +296,11 @@ class Hub:
         sessions = [session for agent in self.agents.values() for session in agent.sessions.values()]
         for session in sessions:
             session.turns.interrupt("the gateway was stopped")
-        for session in sessions:
-            try:
-                async with asyncio.timeout(5):
-                    await session.settled()
-            except TimeoutError:
-                _log.error("events of session `%s` were not stored before the end", session.id)
+        try:
+            async with asyncio.timeout(STORE_LIMIT):
+                await asyncio.gather(*(session.settled() for session in sessions))
+        except TimeoutError:
+            _log.error("not all events could be stored before the end")
         for client in (*self._clients,):
             client.close_soon("the gateway is stopped")
         leases = [lease for session in sessions if (lease := session.end(_ENDED)) is not None]

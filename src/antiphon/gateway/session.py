@@ -270,8 +270,8 @@ class HubSession:
         self.save()
 
     def release_if_idle(self) -> None:
-        """Leave memory if nothing goes on."""
-        if not self.in_use:
+        """Leave memory if nothing goes on and no process has the session open."""
+        if not self.in_use and not self.is_over and self.opened_in != self.agent.generation:
             self.hub.forget(self)
 
     def end(self, error: ErrorObject) -> Lease | None:

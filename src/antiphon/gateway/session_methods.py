@@ -279,6 +279,7 @@ class SessionMethods:
         def detached(session: HubSession) -> None:
             session.detach(self._client)
             self._client.put(b"%b{}}" % head_of_answer(request.id), session.id, request.id)
+            session.release_if_idle()
 
         self._client.with_session(request, params.session_id, AccessRole.WATCH, detached)
 

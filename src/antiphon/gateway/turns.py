@@ -134,6 +134,8 @@ class HubTurns:
 
     def _finish(self) -> None:
         """Go on after a turn, when it is stored that it ended: a kill of the gateway before that finds it running."""
+        if self._session.is_over:
+            return
         self._session.row = msgspec.structs.replace(
             self._session.row, turn="", updated=time.time(), state=self._session.settings.stored()
         )
