@@ -114,12 +114,18 @@ class MemoryRows:
 class RawClient:
     """A client that keeps every frame as it came."""
 
-    def __init__(self, hub: Hub, principal: Principal = DRIVER, agent: str = "demo") -> None:
-        self.transport, theirs = memory_pair()
+    def __init__(
+        self, hub: Hub | None, principal: Principal = DRIVER, agent: str = "demo", transport: Transport | None = None
+    ) -> None:
+        """Connect to a hub over memory, or to a gateway elsewhere over the transport."""
+        ours, theirs = memory_pair()
+        self.transport = transport or ours
         self.frames: list[bytes] = []
         self.is_lost = False
         self._id = 0
-        self.serving = asyncio.get_running_loop().create_task(hub.serve(theirs, principal, agent))
+        self.serving = None
+        if hub is not None:
+            self.serving = asyncio.get_running_loop().create_task(hub.serve(theirs, principal, agent))
         self.transport.attach(self)
 
     def block_received(self, block: object) -> None:
@@ -205,7 +211,8 @@ class RawClient:
     async def leave(self) -> None:
         """Cut the connection."""
         await self.transport.close()
-        await asyncio.wait([self.serving])
+        if self.serving is not None:
+            await asyncio.wait([self.serving])
 
 
 class ScriptedAgent:
