@@ -55,7 +55,8 @@ def compared(side: str, titles: list[str]) -> None:
         if REWRITE:
             put(PAGE, name, seen)
         shown = on_page(name, PAGE.read_text(encoding="utf-8"))
-        assert contradictions(shown, seen) == [], "run `make evidence`, read the difference"
+        found_otherwise = contradictions(shown, seen)
+        assert not found_otherwise, "\n".join(["run `make evidence`, read the difference:", *found_otherwise])
 
 
 def contradictions(shown: str, seen: str) -> list[str]:
