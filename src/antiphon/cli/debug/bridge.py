@@ -168,7 +168,7 @@ async def _listen(options: "argparse.Namespace", open_agent: OpenAgent) -> int:
         from antiphon.transports.asgi.server import listen
     except ImportError as error:
         raise ExtraMissing(
-            f"to listen needs the package `{error.name}`", hint="pip install 'antiphon[serve]'"
+            f"listening on a socket needs the package `{error.name}`", hint="pip install 'antiphon[serve]'"
         ) from error
 
     async def serve(client: "Transport") -> None:
