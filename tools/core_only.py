@@ -17,6 +17,8 @@ EXTRAS = (
     "claude_agent_sdk",
     "codex_cli_bin",
     "httpx",
+    "hypercorn",
+    "prometheus_client",
     "prompt_toolkit",
     "rich",
     "tree_sitter",
@@ -38,6 +40,7 @@ NAMES_AN_EXTRA = {
     ("run", "--agent", "ws://127.0.0.1:9/acp", "hello"): "antiphon[serve]",
     ("bridge", "--listen", "0", "--", "antiphon", "agent", "--engine", "demo"): "antiphon[serve]",
     ("bridge", "--connect", "https://127.0.0.1:9/acp"): "antiphon[serve]",
+    ("serve", "--port", "0", "--", "cat"): "antiphon[serve]",
     ("run", "--agent", "claude", "hello"): "antiphon[claude]",
     ("run", "--agent", "codex", "hello"): "antiphon[codex]",
 }

@@ -45,6 +45,8 @@ SAMPLES: dict[str, tuple[str, ...]] = {
     "sessions resume": ("last",),
     "sessions search": ("hello",),
     "sessions show": ("last",),
+    "serve": ("unit",),
+    "serve backup": ("copy.sqlite3",),
     "setup": ("zed",),
 }
 """What makes a command do its work; the others do it without arguments."""
@@ -175,11 +177,22 @@ def of(path: tuple[str, ...]) -> tuple[str, ...]:
     return (*path, *SAMPLES.get(" ".join(path), ()))
 
 
-USUALLY = {"chat": 1, "sessions resume": 1, "policy": 2, "policy trust": 1, "policy distrust": 2, "setup": 1}
+CONTROLS = ["serve status", "serve tokens", "serve shares", "serve sessions", "serve backup"]
+"""Commands about the data of a gateway, of which there is none."""
+
+USUALLY = {
+    "chat": 1,
+    "sessions resume": 1,
+    "policy": 2,
+    "policy trust": 1,
+    "policy distrust": 2,
+    "setup": 1,
+    **dict.fromkeys(CONTROLS, 2),
+}
 """The exit status of a command where nothing is wrong around it; 0 for all others."""
 
 PRINTS = [
-    "", "run", "sessions", "sessions list", "sessions show", "sessions search", "sessions export", "agents", "agents check", "agents registry", "policy explain", "doctor", "check", "check-client", "inspect", "completion", "help",
+    "", "run", "sessions", "sessions list", "sessions show", "sessions search", "sessions export", "agents", "agents check", "agents registry", "policy explain", "doctor", "check", "check-client", "inspect", "completion", "help", "serve", "serve unit",
 ]  # fmt: skip
 """Commands that write to stdout what would be lost."""
 
@@ -192,7 +205,7 @@ OTHERWISE: dict[str, dict[int, list[str]]] = {
     "no streams at all": {1: [*PRINTS, *SPEAKS]},
     "a reader that is gone": {130: ["run"]},
     "a user without a home": {
-        1: ["run", "sessions", "sessions list", "sessions show", "sessions search", "sessions export", "sessions delete", "agents", "agents check", "agents add", "agents remove", "agents registry", "policy explain", "policy list", "policy revoke", "policy log", "policy distrust", "doctor", "agent", "record"],
+        1: ["run", "sessions", "sessions list", "sessions show", "sessions search", "sessions export", "sessions delete", "agents", "agents check", "agents add", "agents remove", "agents registry", "policy explain", "policy list", "policy revoke", "policy log", "policy distrust", "doctor", "agent", "record", *CONTROLS],
     },
     "a home that cannot be written": {
         1: ["agents add", "agents remove"],

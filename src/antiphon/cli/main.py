@@ -28,6 +28,9 @@ GROUPS = {
         "policy": "Explain and manage permissions",
         "doctor": "Diagnose the installation",
     },
+    "serve a network": {
+        "serve": "Serve agents to clients on a network",
+    },
     "serve editors": {
         "agent": "Serve ACP on stdio (for editors)",
         "setup": "Configure an editor",
@@ -47,7 +50,9 @@ GROUPS = {
 }
 """What the commands are for, each with a line about it."""
 
-_NAME_FILES = frozenset({"bridge", "check", "check-client", "completion", "help", "inspect", "record", "replay"})
+_NAME_FILES = frozenset(
+    {"bridge", "check", "check-client", "completion", "help", "inspect", "record", "replay", "serve"}
+)
 """Commands whose arguments may be any bytes: names of files and commands. Those of the others are sent, stored and shown as text."""
 
 COMMANDS = {name: what for group in GROUPS.values() for name, what in group.items()}
@@ -56,6 +61,7 @@ COMMANDS = {name: what for group in GROUPS.values() for name, what in group.item
 _ELSEWHERE = {
     "run": ("run.command", "parser", "run"),
     "bridge": ("debug.bridge", "parser", "run"),
+    "serve": ("serve.command", "parser", "run"),
     "check": ("debug.check", "parser", "run"),
     "check-client": ("debug.check", "client_parser", "run_client"),
     "record": ("debug.record", "parser", "run"),

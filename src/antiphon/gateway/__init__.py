@@ -4,7 +4,6 @@ Files in reading order:
 
     base.py              who a client is, the row of a session, limits, and the store of rows as an interface
     data.py              the one file of a gateway: rows of sessions, their journal, how long they are kept, backups
-    audit.py             the audit log, whose entries form a chain of hashes
     hub.py               finds agents, sessions and clients for each other; starts and ends all of them
     client.py            one remote connection: its ids, its role, what it asks
     session_methods.py   its requests about whole sessions: new, load, resume, fork, list, attach, close, delete
@@ -17,4 +16,6 @@ Files in reading order:
     host.py              files and terminals of this machine for the agent
     process.py           one agent: its process is started, started again after a crash, parked
     link.py              the connection to one process: raw frames, ids, blocks of updates
+    access/              who is let in: checks, tokens, sign-in, the audit log
+    server/              the gateway as a program: its ASGI application, admins, start and end
 """

@@ -19,13 +19,13 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from antiphon.config.directories import make_private_directory, state_dir
-from antiphon.gateway.audit import AUDIT, AccessLog, remove_text
+from antiphon.gateway.access.audit import AUDIT, AccessLog, remove_text
 from antiphon.gateway.base import GatewaySession
 from antiphon.journal.runs import EVENTS, RunJournal
 from antiphon.store.database import Database, DirectoryLock, Migration, stamp
 from antiphon.store.errors import StoreError
 
-__all__ = ["FILE_NAME", "MIGRATIONS", "GatewayData", "Retention", "data_directory"]
+__all__ = ["FILE_NAME", "MIGRATIONS", "GatewayData", "Retention", "copy_file", "data_directory"]
 
 FILE_NAME: Final = "gateway.sqlite3"
 DAY: Final = 24 * 3600.0
@@ -61,9 +61,9 @@ _TOKENS: Final[Migration] = (
         role INTEGER NOT NULL,
         digest BLOB NOT NULL UNIQUE,
         sessions TEXT,
-        created_at TEXT NOT NULL,
-        expires_at TEXT,
-        revoked_at TEXT
+        created REAL NOT NULL,
+        expires REAL,
+        revoked REAL
     )
     """,
 )
@@ -204,10 +204,15 @@ class GatewayData:
         """
         await self.journal.flush()
         await self.database.flush()
-        await asyncio.to_thread(_copy, self.database.path, target)
+        await asyncio.to_thread(copy_file, self.database.path, target)
 
 
-def _copy(source: Path, target: Path) -> None:
+def copy_file(source: Path, target: Path) -> None:
+    """Write a copy of the file of a gateway, as it is now. Only reads it, so it may be in use.
+
+    Raises:
+        StoreError: there is a file of this name, or it cannot be written.
+    """
     half = target.with_name(f"{target.name}.half")  # a copy that was cut short never has the name of a whole one
     try:
         if target.exists():

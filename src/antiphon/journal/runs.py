@@ -14,7 +14,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from sqlite3 import SQLITE_CONSTRAINT_FOREIGNKEY, Connection, IntegrityError
 from typing import Final, NamedTuple
 
@@ -114,6 +114,11 @@ class RunJournal:
         held = self._held.get(lease.session)
         if held is not None and held[0] == lease:
             del self._held[lease.session]
+
+    @property
+    def claimed(self) -> Collection[str]:
+        """The sessions that have a valid lease."""
+        return self._held.keys()
 
     # Append.
 

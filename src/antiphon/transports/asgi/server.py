@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from antiphon.transports.asgi.connections import LINES
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from antiphon.transports.asgi.connections import SocketConnection
 
-__all__ = ["LineProtocol", "listen"]
+__all__ = ["BoundedHead", "LineProtocol", "listen"]
 
 PING_INTERVAL: Final = 20.0
 """Seconds between pings, and until a client that does not answer one is gone."""
@@ -32,6 +33,61 @@ SHUTDOWN_TIMEOUT: Final = 10
 
 HEADER_LIMIT: Final = 64 * 1024
 """Bytes of the head of a request."""
+
+
+HEAD_TIMEOUT: Final = 10.0
+"""Seconds in which the head of a request has to arrive, from the first byte of a connection on. Many slow ones are an attack."""
+
+
+class BoundedHead(HttpToolsProtocol):
+    """HTTP of uvicorn with limits on the head of a request, which the parser has not: on its size, and on its time."""
+
+    _head_size = 0
+    _in_head = True
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in the base class
+        super().connection_made(transport)
+        self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        self._head_size += len(data)
+        super().data_received(data)
+        if self._in_head and self._head_size > HEADER_LIMIT and not self.transport.is_closing():
+            self.transport.write(_TOO_LARGE)
+            self.transport.close()
+
+    def on_message_begin(self) -> None:
+        self._await_head()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._in_head, self._head_size = False, 0
+        self._stop_timer()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def _await_head(self) -> None:
+        self._stop_timer()
+        self._in_head, self._head_size = True, 0
+        self._timer = self.loop.call_later(HEAD_TIMEOUT, self._head_overdue)
+
+    def _head_overdue(self) -> None:
+        if self._in_head and not self.transport.is_closing():
+            self.transport.write(_OVERDUE)
+            self.transport.close()
+
+    def _stop_timer(self) -> None:
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+
+
+_TOO_LARGE: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+_OVERDUE: Final = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
 class LineProtocol(WebSocketsSansIOProtocol):
@@ -147,7 +203,7 @@ async def listen(
     `certificate` and `key` are files for TLS. `limit`: the bytes of a WebSocket message.
     """
     config = uvicorn.Config(
-        app, loop="none", http="httptools", ws=LineProtocol, ws_max_size=limit, ws_per_message_deflate=False,
+        app, loop="none", http=BoundedHead, ws=LineProtocol, ws_max_size=limit, ws_per_message_deflate=False,
         ws_ping_interval=PING_INTERVAL, ws_ping_timeout=PING_INTERVAL, log_config=None, access_log=False, server_header=False,
         proxy_headers=False, timeout_graceful_shutdown=SHUTDOWN_TIMEOUT, h11_max_incomplete_event_size=HEADER_LIMIT,
         ssl_certfile=certificate, ssl_keyfile=key,

@@ -1,0 +1,250 @@
+"""`antiphon serve`: start a gateway, or ask the one that runs."""
+
+import argparse
+import asyncio
+import json
+import os
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from antiphon.cli.arguments import Parser, duration, split_command
+from antiphon.cli.outcome import Misused
+
+if TYPE_CHECKING:
+    from antiphon.gateway.base import AgentSource
+    from antiphon.gateway.server.program import GatewayAddress, ServeOptions
+    from antiphon.transports.process import ProcessTransport
+
+__all__ = ["parser", "run"]
+
+PORT: Final = 8321
+"""The port, unless another is given: free on most machines."""
+
+EPILOG: Final = """\
+Serves the installed agents, or the one after `--`, to clients on this machine: over WebSocket and streamable HTTP at /acp (the default
+agent) and /agents/NAME/acp. Clients need the token in DIR/token; the printed page signs a browser in, once and within ten minutes.
+
+Other machines: with --host, which needs TLS (--tls-cert, --tls-key) or a proxy that has it (--behind-proxy); with SSH, no option is
+needed. A permission dialog is not a sandbox: an agent can do whatever your user can. The page docs/gateway.md says more.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command."""
+    top = Parser(
+        prog="antiphon serve",
+        usage="antiphon serve [OPTIONS] [COMMAND | -- PROGRAM [ARGUMENT …]]",
+        description="Serve agents to clients on a network; sessions outlive connections.",
+        epilog=EPILOG,
+    )
+    _add_options(top)
+    commands = top.add_subparsers()
+    json_option = {"action": "store_true", "default": argparse.SUPPRESS, "help": "as JSON"}
+
+    status = commands.add_parser("status", help="whether a gateway runs, where, and what it does")
+    status.add_argument("--launch", action="store_true", help="make another address that signs a browser in")
+    tokens = commands.add_parser("tokens", help="list, create and revoke tokens")
+    tokens.add_argument("--create", metavar="NAME", help="create a token with this name, and print it once")
+    tokens.add_argument("--role", choices=("watch", "drive", "admin"), help="what it may do (default: drive)")
+    tokens.add_argument("--for", dest="lifetime", metavar="TIME", type=duration, help="how long it is good")
+    tokens.add_argument("--revoke", metavar="ID", type=_number, help="revoke one for ever")
+    shares = commands.add_parser("shares", help="list, create and revoke shares of sessions")
+    shares.add_argument(
+        "--create", metavar="SESSION", nargs="+", help="share these sessions, and print the secret once"
+    )
+    shares.add_argument("--name", metavar="NAME", help="what the share is called in lists")
+    shares.add_argument("--role", choices=("watch", "drive"), help="what it may do (default: watch)")
+    shares.add_argument("--for", dest="lifetime", metavar="TIME", type=duration, help="how long (default: 168h)")
+    shares.add_argument("--revoke", metavar="ID", type=_number, help="revoke one for ever")
+    sessions = commands.add_parser("sessions", help="list and delete stored sessions")
+    sessions.add_argument("--delete", metavar="SESSION", nargs="+", help="delete their events and the text about them")
+    backup = commands.add_parser("backup", help="write a copy of all data while the gateway runs")
+    backup.add_argument("file", metavar="FILE", help="the file to write; it must not exist")
+    unit = commands.add_parser("unit", help="print a unit for systemd that starts this gateway")
+    for command in (status, tokens, shares, sessions, backup, unit):
+        command.add_argument(
+            "--data", metavar="DIR", default=argparse.SUPPRESS, help="where the gateway keeps its data"
+        )
+        command.add_argument("--json", **json_option)
+    return top
+
+
+def _add_options(top: argparse.ArgumentParser) -> None:
+    top.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="where to listen (default: 127.0.0.1)")
+    top.add_argument("--port", metavar="N", type=_port, default=PORT, help=f"0: a free one (default: {PORT})")
+    top.add_argument("--unix", metavar="PATH", help="listen on a Unix socket instead")
+    top.add_argument("--data", metavar="DIR", help="where to keep data (default: `gateway` in the state directory)")
+    top.add_argument(
+        "--root", metavar="DIR", action="append", help="sessions may work in here (default: this directory)"
+    )
+    top.add_argument("--agent", metavar="NAME", help="the agent at /acp")
+    top.add_argument("--no-auth", action="store_true", help="need no token; on 127.0.0.1 alone")
+    top.add_argument("--tls-cert", metavar="FILE", help="serve TLS with this certificate")
+    top.add_argument("--tls-key", metavar="FILE", help="the key of the certificate")
+    top.add_argument("--http2", action="store_true", help="serve HTTP/2 too; needs TLS")
+    top.add_argument(
+        "--behind-proxy", metavar="ADDRESSES", nargs="?", const="127.0.0.1,::1",
+        help="a proxy with TLS is in front; its addresses (default: this machine)",
+    )  # fmt: skip
+    top.add_argument("--public-url", metavar="URL", action="append", help="an address under which others reach it")
+    top.add_argument("--json", action="store_true", help="print where it is as JSON")
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise argparse.ArgumentTypeError(f"`{text}` is not the number of a token: a list shows it")
+    return int(text)
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) < 65536):
+        raise argparse.ArgumentTypeError(f"`{text}` is not a port: give a number up to 65535")
+    return int(text)
+
+
+def run(arguments: list[str]) -> int:
+    """Serve until a signal comes, or run the subcommand that the arguments name. Return the exit status."""
+    words, program = split_command(arguments)
+    options = parser().parse_args(words)
+    if options.command == "unit":
+        return _print_unit(words, program)
+    if program is not None and (options.command or not program):
+        raise Misused("PROGRAM belongs to `antiphon serve` itself", hint="antiphon serve [OPTIONS] -- PROGRAM …")
+    if options.command:
+        from antiphon.cli.serve.control import run_control
+
+        return run_control(options)
+    return _serve(options, program)
+
+
+def _serve(options: Any, program: list[str] | None) -> int:
+    from antiphon.cli.logs import logging_to_file
+    from antiphon.gateway.server.program import serve
+
+    sources, default = _agents(options.agent, program)
+    chosen = _serve_options(options)
+    with logging_to_file(verbose=False):
+        asyncio.run(serve(chosen, sources, default, partial(_announce, chosen, tuple(sources), default, options.json)))
+    return 0
+
+
+def _serve_options(options: Any) -> "ServeOptions":
+    from antiphon.gateway.server.program import ServeOptions
+
+    for url in options.public_url or ():
+        if not url.startswith(("http://", "https://")) or url.count("/") > (3 if url.endswith("/") else 2):
+            raise Misused(f"`--public-url` does not take `{url}`", hint="give an address such as https://example.org")
+    proxies = options.behind_proxy.split(",") if options.behind_proxy else ()
+    return ServeOptions(
+        host=options.host,
+        port=options.port,
+        unix=Path(options.unix) if options.unix else None,
+        data=Path(options.data) if options.data else None,
+        no_auth=options.no_auth,
+        http2=options.http2,
+        certificate=Path(options.tls_cert) if options.tls_cert else None,
+        key=Path(options.tls_key) if options.tls_key else None,
+        proxies=tuple(proxies),
+        public_urls=tuple(options.public_url or ()),
+        roots=tuple(_root(root) for root in options.root or (".",)),
+    )
+
+
+def _root(text: str) -> str:
+    path = Path(text).expanduser().absolute()
+    if not path.is_dir():
+        raise Misused(f"`{text}` is not a directory", hint="--root takes directories that exist")
+    return str(path.resolve())
+
+
+def _agents(chosen: str | None, program: list[str] | None) -> "tuple[Mapping[str, AgentSource], str]":
+    """Return how each agent is started, and the name of the one at /acp."""
+    from antiphon.catalogue.agents import FoundAgent, find_all, kept_registry, start_of, user_settings
+    from antiphon.catalogue.known import default_agent, keys_for
+    from antiphon.gateway.server.program import gateway_environment
+
+    if program is not None:
+        env = gateway_environment(os.environ, keys_for(program), {})
+        return {"agent": partial(_start, tuple(program), env, None)}, "agent"
+    settings = user_settings()
+    found = {each.name: each for each in find_all(settings, registry=kept_registry()) if isinstance(each, FoundAgent)}
+    default = chosen or default_agent(settings)
+    if default not in found:
+        found[default] = start_of(default, settings)
+    return {
+        name: partial(_start, agent.command, gateway_environment(os.environ, agent.keys, agent.env), agent.cwd)
+        for name, agent in found.items()
+        if not agent.on_demand or name == default
+    }, default
+
+
+async def _start(command: Sequence[str], env: Mapping[str, str], cwd: str | None) -> "ProcessTransport":
+    from antiphon.transports.process import spawn
+
+    return await spawn(command, env=env, cwd=cwd)
+
+
+def _announce(
+    options: "ServeOptions", agents: Sequence[str], default: str, as_json: bool, address: "GatewayAddress", code: str
+) -> None:
+    from antiphon.gateway.access.tokens import TOKEN_FILE
+    from antiphon.gateway.data import data_directory
+
+    token_file = data_directory(options.data) / TOKEN_FILE
+    base = address.public_url or address.url
+    page = f"{base}/#code={code}" if base and not options.no_auth else base
+    if as_json:
+        found = {"url": address.url, "unix": address.unix, "page": page, "token_file": str(token_file),
+                 "agents": [*agents], "default": default, "pid": address.pid}  # fmt: skip
+        sys.stdout.write(f"{json.dumps(found)}\n")
+    else:
+        socket = base.replace("http", "ws", 1) if base else address.unix
+        lines = [
+            f"page    {page}" if page else f"socket  {address.unix}",
+            *(
+                ["        good once, for ten minutes; `antiphon serve status --launch` makes another"]
+                if code and page
+                else []
+            ),
+            f"agent   {socket}/acp ({default})" if base else f"agent   /acp ({default})",
+            *(f"        {socket}/agents/{name}/acp" for name in agents if name != default and base),
+            "token   none is needed: every program of this machine may use it"
+            if options.no_auth
+            else f"token   {token_file}",
+        ]
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
+
+
+UNIT: Final = """\
+[Unit]
+Description=Antiphon gateway
+After=network.target
+
+[Service]
+ExecStart={command}
+Restart=on-failure
+RestartSec=2
+KillMode=mixed
+TimeoutStopSec=75
+UMask=0077
+NoNewPrivileges=yes
+PrivateTmp=yes
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def _print_unit(words: Sequence[str], program: list[str] | None) -> int:
+    """Print a unit for systemd with the options of this command line."""
+    given = [word for word in words if word != "unit"]
+    command = [sys.executable, "-m", "antiphon", "serve", *given, *(["--", *program] if program else [])]
+    sys.stdout.write(UNIT.format(command=shlex.join(command).replace("%", "%%")))
+    hint = "save it as ~/.config/systemd/user/antiphon.service, then: systemctl --user enable --now antiphon"
+    sys.stderr.write(f"{hint}\n")
+    return 0

@@ -1,0 +1,206 @@
+"""Status, tokens, shares, sessions and backups of a gateway. One that runs is asked; else its data is opened here."""
+
+import asyncio
+import http.client
+import json
+import socket
+import ssl
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from antiphon.cli.outcome import Misused
+from antiphon.errors import AcpError
+from antiphon.gateway.access.tokens import TOKEN_FILE, TokenStore
+from antiphon.gateway.base import AccessRole, Principal
+from antiphon.gateway.data import FILE_NAME, GatewayData, copy_file, data_directory
+from antiphon.gateway.server.admin import Admin, AdminRequest
+from antiphon.gateway.server.program import ADDRESS_FILE, GatewayAddress
+from antiphon.store.errors import DirectoryInUse
+
+__all__ = ["run_control"]
+
+ANSWER_TIMEOUT: Final = 30.0
+"""Seconds in which a gateway that runs has to answer."""
+
+
+def run_control(options: Any) -> int:
+    """Run a subcommand and return the exit status."""
+    directory = data_directory(Path(options.data) if options.data else None)
+    if options.command == "backup":
+        return _backup(directory, Path(options.file), options.json)
+    request = _request(options)
+    result = _ask(directory, request)
+    if getattr(options, "launch", False):
+        address = _address(directory)
+        code = _ask(directory, AdminRequest("launch"))["code"]
+        result["page"] = f"{address.public_url or address.url}/#code={code}"
+    if options.json:
+        sys.stdout.write(f"{json.dumps(result)}\n")
+    else:
+        sys.stdout.write(_shown(options.command, result))
+    return 0
+
+
+def _request(options: Any) -> AdminRequest:
+    match options.command:
+        case "status":
+            return AdminRequest("status")
+        case "tokens" | "shares" if options.revoke is not None:
+            return AdminRequest("revoke", id=options.revoke)
+        case "tokens" if options.create:
+            return AdminRequest("create token", name=options.create, role=options.role or "", lifetime=options.lifetime)
+        case "shares" if options.create:
+            return AdminRequest(
+                "share",
+                name=options.name or "",
+                role=options.role or "",
+                sessions=options.create,
+                lifetime=options.lifetime,
+            )
+        case "sessions" if options.delete:
+            return AdminRequest("delete session", sessions=options.delete)
+        case _:
+            return AdminRequest(options.command)
+
+
+def _ask(directory: Path, request: AdminRequest) -> dict[str, Any]:
+    """Ask the gateway that has this data, or open the data if none runs."""
+    if not (directory / FILE_NAME).exists():
+        raise Misused(f"`{directory}` has no data of a gateway", hint="start one with `antiphon serve`, or give --data")
+    try:
+        return asyncio.run(_ask_data(directory, request))
+    except DirectoryInUse:
+        return _ask_server(directory, _address(directory), request)
+
+
+async def _ask_data(directory: Path, request: AdminRequest) -> dict[str, Any]:
+    async with GatewayData.open(directory) as data:
+        tokens = TokenStore(data.database, directory)
+        await tokens.load()
+        if request.action == "launch":
+            raise AcpError("no gateway runs here", hint="start it with `antiphon serve`: it prints an address")
+        return dict(await Admin(data, tokens).answer(request, Principal("command line", AccessRole.ADMIN), "local"))
+
+
+def _address(directory: Path) -> GatewayAddress:
+    try:
+        return msgspec.json.decode((directory / ADDRESS_FILE).read_bytes(), type=GatewayAddress)
+    except (OSError, msgspec.DecodeError) as error:
+        raise AcpError(
+            f"no gateway runs with the data in `{directory}`", hint="start it with `antiphon serve`"
+        ) from error
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=ANSWER_TIMEOUT)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(ANSWER_TIMEOUT)
+        self.sock.connect(self._path)
+
+
+def _connection(address: GatewayAddress) -> http.client.HTTPConnection:
+    if address.unix:
+        return _UnixConnection(address.unix)
+    parts = urlsplit(address.url)
+    assert parts.hostname is not None and parts.port is not None  # noqa: S101 - we wrote it
+    if not address.certificate:
+        return http.client.HTTPConnection(parts.hostname, parts.port, timeout=ANSWER_TIMEOUT)
+    # The certificate itself is what is trusted here; its name is that of another address of the same gateway.
+    context = ssl.create_default_context(cafile=address.certificate)
+    context.check_hostname = False
+    return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=ANSWER_TIMEOUT, context=context)
+
+
+def _ask_server(directory: Path, address: GatewayAddress, request: AdminRequest) -> dict[str, Any]:
+    try:
+        token = (directory / TOKEN_FILE).read_text(encoding="utf-8").strip()
+        connection = _connection(address)
+        try:
+            headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+            connection.request("POST", "/api/admin", msgspec.json.encode(request), headers)
+            response = connection.getresponse()
+            body = response.read()
+        finally:
+            connection.close()
+    except (OSError, http.client.HTTPException) as error:
+        where = address.url or address.unix
+        hint = f"process {address.pid} has the data: end it, or wait until it has started"
+        raise AcpError(f"the gateway at {where} does not answer: {error}", hint=hint) from error
+    try:
+        found: dict[str, Any] = msgspec.json.decode(body, type=dict[str, Any])
+    except msgspec.DecodeError:
+        found = {"error": body.decode(errors="replace").strip()}
+    if response.status != 200:
+        raise AcpError(
+            str(found.get("error", "")), hint=str(found.get("hint") or "`antiphon serve --help` shows the usage")
+        )
+    return found
+
+
+def _backup(directory: Path, target: Path, as_json: bool) -> int:
+    """Copy the file. A reader beside a gateway that runs changes nothing, so the gateway need not be asked."""
+    if not (directory / FILE_NAME).exists():
+        raise Misused(f"`{directory}` has no data of a gateway", hint="give the directory with --data")
+
+    async def copy() -> None:
+        async with GatewayData.open(directory) as data:
+            await data.backup(target)
+
+    try:
+        asyncio.run(copy())
+    except DirectoryInUse:
+        copy_file(directory / FILE_NAME, target)
+    sys.stdout.write(f"{json.dumps({'file': str(target)}) if as_json else target}\n")
+    return 0
+
+
+# What people see.
+
+
+def _shown(command: str, result: dict[str, Any]) -> str:
+    if "secret" in result:
+        return f"{result['secret']}\n"
+    for name in ("tokens", "shares"):
+        if isinstance(result.get(name), list):
+            return _table([_token_row(each) for each in result[name]], f"no {name}")
+    if isinstance(result.get("sessions"), list) and command == "sessions":
+        return _table([_session_row(each) for each in result["sessions"]], "no sessions")
+    if "deleted" in result:
+        return "".join(f"deleted {each['key'][:12]} {each['title']}\n" for each in result["deleted"])
+    if command in ("tokens", "shares"):
+        return f"revoked {result.get('id')} {result.get('name')}\n"
+    return "".join(f"{name:16} {_when(value) if name == 'since' else value}\n" for name, value in result.items())
+
+
+def _token_row(token: dict[str, Any]) -> list[str]:
+    scope = "all sessions" if token["sessions"] is None else ", ".join(key[:12] for key in token["sessions"])
+    until = "" if token["expires"] is None else f"until {_when(token['expires'])}"
+    return [str(token["id"]), token["kind"], token["name"], token["role"], scope, until]
+
+
+def _session_row(row: dict[str, Any]) -> list[str]:
+    state = "archived" if row["archived"] else "running" if row["running"] else ""
+    return [row["key"][:12], row["agent"], _when(row["updated"]), row["cwd"], row["title"], state]
+
+
+def _table(rows: list[list[str]], nothing: str) -> str:
+    if not rows:
+        return f"{nothing}\n"
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _when(moment: float | None) -> str:
+    return "" if moment is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))

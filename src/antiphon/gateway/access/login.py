@@ -1,0 +1,211 @@
+"""A client over a WebSocket that can set no header: it sends its token with `authenticate`, before anything else is answered.
+
+The page that describes this way names `{"method": "password", "password": …}` and `{"method": "oauth", "token": …}`. Until the
+token was right, `initialize` and `authenticate` are answered and nothing else, three times and for ten seconds at most. A page in
+a browser is never let in like this: it has no need to, and another site's page could try.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
+
+import msgspec
+
+from antiphon import __version__
+from antiphon.errors import Code, ConnectionClosed
+from antiphon.gateway.access.checks import Access
+from antiphon.gateway.access.tokens import AccessToken
+from antiphon.rpc.envelope import Frame, Overlong
+from antiphon.transports.asgi.endpoint import Refusal
+from antiphon.transports.base import Transport
+from antiphon.transports.framing import lines_of
+
+__all__ = ["LOGIN_TIMEOUT", "TRIES", "serve_login"]
+
+TRIES: Final = 3
+LOGIN_TIMEOUT: Final = 10.0
+"""Seconds until the right token has to be there."""
+
+HELD: Final = 64 * 1024
+"""Bytes that a client may send before it is let in."""
+
+ServeToken: TypeAlias = Callable[[Transport, AccessToken], Awaitable[None]]
+
+
+class _Params(msgspec.Struct):
+    """What `authenticate` may carry, in the words of the page and of the schema."""
+
+    method: str = ""
+    password: str = ""
+    token: str = ""
+
+
+class _Message(msgspec.Struct):
+    id: int | str | None = None
+    method: str = ""
+    params: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+async def serve_login(transport: Transport, access: Access, address: str, serve: ServeToken) -> None:
+    """Let a client sign in, then serve it; close the connection if it does not."""
+    login = LoginTransport(transport, access, address)
+    transport.attach(login)
+    try:
+        async with asyncio.timeout(LOGIN_TIMEOUT):
+            token = await login.signed_in
+    except (TimeoutError, ConnectionClosed):
+        await transport.close()
+        return
+    await serve(login, token)
+
+
+class LoginTransport(Transport):
+    """A transport in front of another: it answers by itself until the client has signed in, and then stands aside."""
+
+    def __init__(self, inner: Transport, access: Access, address: str) -> None:
+        super().__init__()
+        self.signed_in: asyncio.Future[AccessToken] = asyncio.get_running_loop().create_future()
+        self._inner = inner
+        self._access = access
+        self._address = address
+        self._tries = 0
+        self._initialize: bytes | None = None
+        self._unanswered: int | str | None = None
+        """The id of `initialize`, which was answered here: the second response is dropped."""
+        self._held = bytearray()
+        self._passing = False
+
+    # What arrives.
+
+    def block_received(self, block: Frame) -> None:
+        """Take what the client sent."""
+        if self._passing and self.sink is not None:
+            self.sink.block_received(block)
+        elif self.signed_in.done():
+            if isinstance(block, Overlong) or len(self._held) + len(block) > HELD:
+                self._refuse("too much was sent before the sign-in")
+            else:
+                self._held += block
+        elif isinstance(block, Overlong):
+            self._refuse("too much was sent before the sign-in")
+        else:
+            for line in lines_of(block):
+                if self.signed_in.done():
+                    self._held += line + b"\n"
+                else:
+                    self._line_received(bytes(line))
+
+    def _line_received(self, line: bytes) -> None:
+        try:
+            message = msgspec.json.decode(line, type=_Message)
+        except msgspec.DecodeError:
+            self._answer(None, Code.PARSE_ERROR, "this is not a message")
+            return
+        match message.method:
+            case "initialize" if message.id is not None and self._initialize is None and len(line) <= HELD:
+                self._initialize, self._unanswered = line, message.id
+                self._reply(message.id, {"result": _INITIALIZED})
+            case "authenticate" if message.id is not None:
+                self._authenticate(message.id, bytes(message.params))
+            case _ if message.id is not None and message.method:
+                self._answer(message.id, Code.AUTH_REQUIRED, "sign in first: send `authenticate` with the token")
+            case _:
+                pass  # a notification or a response: there is nothing that it can be about
+
+    def _authenticate(self, id: int | str, params: bytes) -> None:
+        self._tries += 1
+        try:
+            given = msgspec.json.decode(params, type=_Params)
+        except msgspec.DecodeError:
+            given = _Params()
+        secret = {"password": given.password, "oauth": given.token}.get(given.method, "")
+        found = self._access.check_secret(secret, self._address) if secret else Refusal(401, "the token is missing")
+        if isinstance(found, AccessToken):
+            self._reply(id, {"result": {}})
+            self.signed_in.set_result(found)
+            return
+        self._answer(id, Code.AUTH_REQUIRED, found.sentence)
+        if is_over(self._tries) or found.status == 429:
+            self._refuse("too many wrong tokens")
+
+    def _answer(self, id: int | str | None, code: int, sentence: str) -> None:
+        self._reply(id, {"error": {"code": code, "message": sentence}})
+
+    def _reply(self, id: int | str | None, rest: dict[str, object]) -> None:
+        self._inner.out += msgspec.json.encode({"jsonrpc": "2.0", "id": id, **rest}) + b"\n"
+        self._inner.flush_soon()
+
+    def _refuse(self, sentence: str) -> None:
+        if not self.signed_in.done():
+            self.signed_in.set_exception(ConnectionClosed(sentence))
+            self.signed_in.exception()  # seen, even if nothing waits for it
+
+    def connection_lost(self, error: ConnectionClosed) -> None:
+        """Nothing more arrives."""
+        self._refuse(str(error))
+        self._lose(error)
+
+    def _start_reading(self) -> None:
+        """Hand what came before over to the reader that has attached itself now."""
+        self._passing = True
+        first = b"" if self._initialize is None else self._initialize + b"\n"
+        held, self._held = first + bytes(self._held), bytearray()
+        if held and self.sink is not None:
+            self.sink.block_received(held)
+
+    # What leaves.
+
+    @property
+    def unsent(self) -> int:
+        return len(self.out) + self._inner.unsent
+
+    def flush(self) -> None:
+        lines, self.out = bytes(self.out), bytearray()
+        if self._unanswered is not None and lines:
+            lines = b"".join(line + b"\n" for line in lines.splitlines() if not self._answered(line))
+        self._inner.out += lines
+        self._inner.flush_soon()
+
+    def _answered(self, line: bytes) -> bool:
+        """Whether a line is the second response to `initialize`."""
+        try:
+            message = msgspec.json.decode(line, type=_Message)
+        except msgspec.DecodeError:
+            return False
+        same = not message.method and message.id == self._unanswered
+        if same and type(message.id) is type(self._unanswered):
+            self._unanswered = None
+            return True
+        return False
+
+    async def drain(self) -> None:
+        self.flush()
+        await self._inner.drain()
+
+    def pause(self) -> None:
+        self._inner.pause()
+
+    def resume(self) -> None:
+        self._inner.resume()
+
+    async def close(self) -> None:
+        if self.lost is None:
+            self.flush()
+        await self._inner.close()
+
+
+def is_over(tries: int) -> bool:
+    """Whether a client has tried often enough."""
+    return tries >= TRIES
+
+
+_INITIALIZED: Final = {
+    "protocolVersion": 1,
+    "agentInfo": {"name": "antiphon", "title": "Antiphon", "version": __version__},
+    "agentCapabilities": {"loadSession": True, "modes": True, "plan": True},
+    "authMethods": [
+        {"id": "password", "name": "Token of the gateway", "description": 'as {"method": "password", "password": …}'},
+        {"id": "oauth", "name": "Token of the gateway", "description": 'as {"method": "oauth", "token": …}'},
+    ],
+}
+"""What a client gets that has not signed in: nothing about the agents here."""

@@ -1,0 +1,232 @@
+"""Tokens, shares and launch codes: what opens a door of the gateway, for how long, and to what.
+
+A secret has 256 random bits and is known to the user who was given it; the gateway keeps its SHA-256 alone. A share is a token for some
+sessions that ends. A launch code is good once and for minutes: it is what a printed address carries, in the fragment, which browsers
+neither send nor log.
+"""
+
+import asyncio
+import hmac
+import os
+import secrets
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from sqlite3 import Connection
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from antiphon.config.directories import make_private_directory
+from antiphon.errors import AcpError
+from antiphon.gateway.base import AccessRole, Principal
+from antiphon.store.database import Database
+
+__all__ = ["LAUNCH_LIFETIME", "TOKEN_FILE", "AccessToken", "TokenStore"]
+
+TOKEN_FILE: Final = "token"  # noqa: S105
+"""The file in the data directory with the token of its user, readable by the user alone."""
+
+LAUNCH_LIFETIME: Final = 600.0
+"""Seconds for which a launch code is good."""
+
+BROWSER_LIFETIME: Final = 30 * 24 * 3600.0
+"""Seconds for which a browser stays signed in."""
+
+LAUNCH_CODES: Final = 32
+"""Launch codes that wait at a time; the oldest goes."""
+
+Kind: TypeAlias = Literal["token", "share", "browser"]
+
+
+class AccessToken(msgspec.Struct, frozen=True):
+    """What is known of a secret, without the secret."""
+
+    id: int
+    kind: Kind
+    name: str
+    role: AccessRole
+    digest: bytes
+    sessions: frozenset[str] | None
+    """The keys of the sessions that it is for; None: all of them."""
+    created: float
+    expires: float | None
+
+    @property
+    def principal(self) -> Principal:
+        """Who a request with this token comes from."""
+        return Principal(self.name, self.role, self.sessions, str(self.id))
+
+    def shown(self) -> dict[str, object]:
+        """The token as people and programs see it in a list."""
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "name": self.name,
+            "role": self.role.name.lower(),
+            "sessions": None if self.sessions is None else sorted(self.sessions),
+            "created": self.created,
+            "expires": self.expires,
+        }
+
+
+class TokenStore:
+    """The tokens of a gateway, in memory and in its file. Loaded once: this process is the only one that changes them."""
+
+    def __init__(self, database: Database, directory: Path, *, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._directory = directory
+        self._clock = clock
+        self._tokens: dict[bytes, AccessToken] = {}
+        self._codes: dict[bytes, tuple[float, AccessRole]] = {}
+        self.revoked: Callable[[AccessToken], None] | None = None
+        """Called with a token that is good no longer: connections that it opened are to end."""
+
+    def now(self) -> float:
+        """Return the time by the clock that tokens expire by."""
+        return self._clock()
+
+    async def load(self) -> None:
+        """Read what is stored, and make the token file if there is none that is good."""
+        query = "SELECT id, kind, name, role, digest, sessions, created, expires FROM token WHERE revoked IS NULL"
+        rows = await self._database.read(lambda connection: connection.execute(query).fetchall())
+        self._tokens = {row[4]: _token(row) for row in rows}
+        await self._keep_file()
+
+    async def _keep_file(self) -> None:
+        path = self._directory / TOKEN_FILE
+        with suppress(OSError, UnicodeDecodeError):
+            if self.find((await asyncio.to_thread(path.read_text, encoding="utf-8")).strip()) is not None:
+                with suppress(OSError):
+                    path.chmod(0o600)
+                return
+        token, secret = await self.create("token", "owner", AccessRole.ADMIN)
+        try:
+            _write_private(path, f"{secret}\n")
+        except OSError as error:
+            await self.revoke(token.id)
+            hint = "check the permissions, or choose another directory with --data"
+            raise AcpError(f"`{path}` cannot be written: {error.strerror}", hint=hint) from error
+
+    # Tokens.
+
+    async def create(
+        self,
+        kind: Kind,
+        name: str,
+        role: AccessRole,
+        *,
+        sessions: Collection[str] | None = None,
+        lifetime: float | None = None,
+    ) -> tuple[AccessToken, str]:
+        """Make a token, and return it with its secret, which is shown this once."""
+        secret = secrets.token_urlsafe(32)
+        digest, now = _digest(secret), self._clock()
+        keys = None if sessions is None else frozenset(sessions)
+        expires = None if lifetime is None else now + lifetime
+        stored = None if keys is None else msgspec.json.encode(sorted(keys)).decode()
+
+        def create(connection: Connection) -> int:
+            places = "kind, name, role, digest, sessions, created, expires"
+            statement = f"INSERT INTO token ({places}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+            values = (kind, name, int(role), digest, stored, now, expires)
+            return int(connection.execute(statement, values).lastrowid or 0)
+
+        id = await self._database.run(create)
+        token = self._tokens[digest] = AccessToken(id, kind, name, role, digest, keys, now, expires)
+        return token, secret
+
+    async def revoke(self, id: int) -> AccessToken | None:
+        """End a token for ever, and return it; None if there is none of this number."""
+        token = next((each for each in self._tokens.values() if each.id == id), None)
+        if token is None:
+            return None
+        del self._tokens[token.digest]
+        if self.revoked is not None:
+            self.revoked(token)
+        now = self._clock()
+        statement = "UPDATE token SET revoked = ? WHERE id = ?"
+        await self._database.run(lambda connection: connection.execute(statement, (now, id)))
+        return token
+
+    def find(self, secret: str) -> AccessToken | None:
+        """Return the token of a secret, if it is good now."""
+        digest = _digest(secret)
+        token = self._tokens.get(digest)
+        if token is None or not hmac.compare_digest(token.digest, digest):
+            return None
+        return None if has_expired(token, self._clock()) else token
+
+    def list(self, *kinds: Kind) -> Sequence[AccessToken]:
+        """Return the tokens of these kinds that are good now, by their numbers."""
+        now = self._clock()
+        found = [each for each in self._tokens.values() if each.kind in kinds and not has_expired(each, now)]
+        return sorted(found, key=lambda each: each.id)
+
+    async def forget_session(self, key: str) -> None:
+        """Revoke the shares of a session that was deleted."""
+        for token in [*self._tokens.values()]:
+            if token.sessions is not None and key in token.sessions:
+                await self.revoke(token.id)
+
+    # Launch codes.
+
+    def launch_code(self, role: AccessRole = AccessRole.ADMIN) -> str:
+        """Make a code that is good once, for `LAUNCH_LIFETIME`."""
+        code = secrets.token_urlsafe(32)
+        while len(self._codes) >= LAUNCH_CODES:
+            del self._codes[next(iter(self._codes))]
+        self._codes[_digest(code)] = self._clock() + LAUNCH_LIFETIME, role
+        return code
+
+    async def redeem(self, code: str) -> tuple[AccessToken, str] | None:
+        """Return a new token for a browser that has a launch code; None if the code is unknown, used or too old."""
+        expires, role = use_up(self._codes, _digest(code))
+        if self._clock() >= expires:
+            return None
+        return await self.create("browser", "browser", role, lifetime=BROWSER_LIFETIME)
+
+
+def use_up(codes: dict[bytes, tuple[float, AccessRole]], digest: bytes) -> tuple[float, AccessRole]:
+    """Take a launch code out of those that are good: it is used once."""
+    return codes.pop(digest, (0.0, AccessRole.WATCH))
+
+
+def has_expired(token: AccessToken, now: float) -> bool:
+    """Whether the time of a token is over."""
+    return token.expires is not None and now >= token.expires
+
+
+def _digest(secret: str) -> bytes:
+    return sha256(secret.encode(errors="replace")).digest()
+
+
+def _token(row: Sequence[object]) -> AccessToken:
+    id, kind, name, role, digest, sessions, created, expires = row
+    values = {
+        "id": id,
+        "kind": kind,
+        "name": name,
+        "role": role,
+        "digest": digest,
+        "sessions": None if sessions is None else msgspec.json.decode(str(sessions)),
+        "created": created,
+        "expires": expires,
+    }
+    return msgspec.convert(values, AccessToken)
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Write a file for the user alone, in the place of one that may be there."""
+    make_private_directory(path.parent)
+    half = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(half, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        half.replace(path)
+    except BaseException:
+        half.unlink(missing_ok=True)
+        raise

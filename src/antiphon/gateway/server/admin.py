@@ -1,0 +1,184 @@
+"""What an admin may ask of a gateway: how it is, its tokens and shares, its sessions and its audit log. One request, one result."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+import msgspec
+
+from antiphon.errors import AcpError
+from antiphon.gateway.access.audit import shown
+from antiphon.gateway.access.tokens import TokenStore
+from antiphon.gateway.base import AccessRole, GatewaySession, Principal
+from antiphon.gateway.data import GatewayData
+from antiphon.transports.base import Transport
+
+__all__ = ["Admin", "AdminError", "AdminRequest", "ServedHub"]
+
+SHARE_LIFETIME: Final = 7 * 24 * 3600.0
+"""Seconds for which a share is good, unless another time is given."""
+
+
+class ServedHub(Protocol):
+    """What the program around a hub needs of it."""
+
+    async def serve(self, transport: Transport, principal: Principal, agent: str) -> None:
+        """Serve one connection until it ends."""
+
+    def counts(self) -> Mapping[str, int]:
+        """Return numbers for people who watch the gateway."""
+
+    async def end_session(self, key: str) -> None:
+        """Close the session of a key, if it is in memory."""
+
+
+class AdminError(AcpError):
+    """What an admin asked for cannot be done."""
+
+
+class AdminRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """One request. Which of the fields count depends on the action."""
+
+    action: str
+    name: str = ""
+    role: str = ""
+    id: int = 0
+    sessions: list[str] = []
+    lifetime: float | None = None
+    after: int = 0
+
+
+class Admin:
+    """Answers the requests of admins, for the server and for a command that has the data for itself."""
+
+    def __init__(self, data: GatewayData, tokens: TokenStore, hub: ServedHub | None = None) -> None:
+        self._data = data
+        self._tokens = tokens
+        self._hub = hub
+        self._began = time.time()
+
+    async def answer(self, request: AdminRequest, principal: Principal, address: str = "") -> Mapping[str, object]:
+        """Do what is asked for, and return what came of it.
+
+        Raises:
+            AdminError: it cannot be done; the hint says why.
+        """
+        actions = {
+            "status": self._status,
+            "tokens": self._list_tokens,
+            "create token": self._create_token,
+            "revoke": self._revoke,
+            "shares": self._list_shares,
+            "share": self._share,
+            "launch": self._launch,
+            "sessions": self._sessions,
+            "delete session": self._delete_session,
+            "audit": self._audit,
+        }
+        action = actions.get(request.action)
+        if action is None:
+            raise AdminError(f"there is no action `{request.action}`", hint=f"one of: {', '.join(actions)}")
+        result = await action(request)
+        if request.action not in ("status", "tokens", "shares", "sessions", "audit"):
+            detail = " ".join(part for part in (request.name, request.role, str(request.id or "")) if part)
+            self._data.audit.add(
+                request.action, actor=principal.name, token=principal.token_id, address=address, detail=detail
+            )
+        return result
+
+    async def _status(self, request: AdminRequest) -> Mapping[str, object]:
+        return {
+            "state": "running" if self._hub is not None else "stopped",
+            "since": self._began if self._hub is not None else None,
+            "data": str(self._data.directory),
+            "bytes": await self._data.used_bytes(),
+            "stored_sessions": len(await self._data.all()),
+            "tokens": len(self._tokens.list("token")),
+            "shares": len(self._tokens.list("share")),
+            "audit_is_whole": await self._data.audit.broken() is None,
+            **({} if self._hub is None else self._hub.counts()),
+        }
+
+    # Tokens.
+
+    async def _list_tokens(self, request: AdminRequest) -> Mapping[str, object]:
+        return {"tokens": [token.shown() for token in self._tokens.list("token", "browser")]}
+
+    async def _create_token(self, request: AdminRequest) -> Mapping[str, object]:
+        role = _role(request.role or "drive")
+        token, secret = await self._tokens.create("token", _name(request), role, lifetime=_lifetime(request))
+        return {**token.shown(), "secret": secret}
+
+    async def _revoke(self, request: AdminRequest) -> Mapping[str, object]:
+        token = await self._tokens.revoke(request.id)
+        if token is None:
+            raise AdminError(f"there is no token {request.id}", hint="`antiphon serve tokens` lists them")
+        return token.shown()
+
+    async def _list_shares(self, request: AdminRequest) -> Mapping[str, object]:
+        return {"shares": [token.shown() for token in self._tokens.list("share")]}
+
+    async def _share(self, request: AdminRequest) -> Mapping[str, object]:
+        if not request.sessions:
+            raise AdminError("a share is for one session or more", hint="`antiphon serve sessions` lists them")
+        keys = [(await self._session(text)).key for text in request.sessions]
+        role = _role(request.role or "watch")
+        if role >= AccessRole.ADMIN:
+            raise AdminError("a share cannot have the role admin", hint="give it `watch` or `drive`")
+        lifetime = _lifetime(request) or SHARE_LIFETIME
+        token, secret = await self._tokens.create("share", _name(request), role, sessions=keys, lifetime=lifetime)
+        return {**token.shown(), "secret": secret}
+
+    async def _launch(self, request: AdminRequest) -> Mapping[str, object]:
+        return {"code": self._tokens.launch_code(_role(request.role or "admin"))}
+
+    # Sessions.
+
+    async def _sessions(self, request: AdminRequest) -> Mapping[str, object]:
+        return {"sessions": [_shown(row) for row in await self._data.all()]}
+
+    async def _delete_session(self, request: AdminRequest) -> Mapping[str, object]:
+        rows = [await self._session(text) for text in request.sessions]
+        for row in rows:
+            if self._hub is not None:
+                await self._hub.end_session(row.key)
+            await self._data.delete(row.key)
+            await self._tokens.forget_session(row.key)
+        return {"deleted": [_shown(row) for row in rows]}
+
+    async def _session(self, text: str) -> GatewaySession:
+        rows: Sequence[GatewaySession] = await self._data.all()
+        exact = [row for row in rows if text in (row.key, row.session_id)]
+        found = exact or [row for row in rows if text and (row.key.startswith(text) or row.session_id.startswith(text))]
+        if len(found) == 1:
+            return found[0]
+        problem = "several sessions begin with" if found else "there is no session"
+        raise AdminError(f"{problem} `{text}`", hint="`antiphon serve sessions` lists them")
+
+    async def _audit(self, request: AdminRequest) -> Mapping[str, object]:
+        entries = await self._data.audit.read(request.after)
+        return {"entries": [shown(entry) for entry in entries], "broken": await self._data.audit.broken()}
+
+
+def _role(word: str) -> AccessRole:
+    try:
+        return AccessRole[word.upper()]
+    except KeyError:
+        raise AdminError(f"there is no role `{word}`", hint="one of: watch, drive, admin") from None
+
+
+def _name(request: AdminRequest) -> str:
+    if not request.name.isprintable() or len(request.name) > 100:
+        raise AdminError("a name has at most 100 characters that can be printed", hint="choose another name")
+    return request.name or request.action.split()[-1]
+
+
+def _lifetime(request: AdminRequest) -> float | None:
+    if request.lifetime is not None and not 0 < request.lifetime < 10 * 365 * 24 * 3600:
+        raise AdminError("a token is good for some time, and for ten years at most", hint="give its time as `12h`")
+    return request.lifetime
+
+
+def _shown(row: GatewaySession) -> dict[str, object]:
+    names = ("key", "agent", "session_id", "cwd", "title", "created", "updated", "archived")
+    return {**{name: getattr(row, name) for name in names}, "running": bool(row.turn)}

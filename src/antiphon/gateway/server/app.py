@@ -1,0 +1,378 @@
+"""The ASGI application of a gateway: which request gets what, and who may have it.
+
+/acp, /agents/NAME/acp   the agents, over WebSocket and streamable HTTP
+/                        a page that signs a browser in
+/api/login               a launch code or a token becomes a cookie
+/api/admin               requests of an admin
+/metrics                 numbers for Prometheus, for any token without limits
+/healthz                 whether it runs, and nothing else
+"""
+
+import asyncio
+import hashlib
+import logging
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from antiphon.errors import AcpError, sentence_and_hint
+from antiphon.gateway.access.audit import AccessLog
+from antiphon.gateway.access.checks import UNKNOWN, Access, Visitor, check_failures, check_role, secret_of
+from antiphon.gateway.access.login import serve_login
+from antiphon.gateway.access.tokens import BROWSER_LIFETIME, AccessToken
+from antiphon.gateway.base import AccessRole, Principal
+from antiphon.gateway.server.admin import Admin, AdminRequest, ServedHub
+from antiphon.transports.asgi.connections import Receive, Scope, Send
+from antiphon.transports.asgi.endpoint import AcpEndpoint, Admission, EndpointLimits, Refusal, header_of, respond
+from antiphon.transports.base import Transport
+from antiphon.transports.remote import CONNECTION_ID
+
+__all__ = ["GatewayApp"]
+
+BODY_LIMIT: Final = 64 * 1024
+"""Bytes of the body of a request that is not a message."""
+
+BODY_TIMEOUT: Final = 10.0
+"""Seconds in which such a body has to arrive."""
+
+TOKEN_CONNECTIONS: Final = 32
+"""Connections that are open with one token at a time."""
+
+_JSON: Final = (b"content-type", b"application/json")
+_log = logging.getLogger(__name__)
+
+_SCRIPT: Final = """\
+const words = document.getElementById("words");
+const code = new URLSearchParams(location.hash.slice(1)).get("code");
+history.replaceState(null, "", "/");
+if (code) {
+  fetch("/api/login", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({code})})
+    .then(answer => { words.textContent = answer.ok ? "This browser is signed in." : "This code is not good any more."; });
+}
+"""
+_PAGE: Final = f"""\
+<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Antiphon</title><p id="words" role="status">This is an Antiphon gateway.</p>
+<script>{_SCRIPT}</script></html>
+"""
+_SCRIPT_HASH: Final = b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
+_PAGE_POLICY: Final = (
+    f"default-src 'none'; script-src 'sha256-{_SCRIPT_HASH}'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+_COMMON: Final = {
+    b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"cache-control": b"no-store",
+}
+"""Headers of every response that has not set them itself."""
+
+
+class _Login(msgspec.Struct):
+    code: str = ""
+    token: str = ""
+
+
+class GatewayApp:
+    """All routes of a gateway."""
+
+    def __init__(
+        self,
+        access: Access,
+        hub: ServedHub,
+        admin: Admin,
+        audit: AccessLog,
+        *,
+        agents: tuple[str, ...],
+        default: str,
+        limits: EndpointLimits | None = None,
+    ) -> None:
+        self._access = access
+        self._hub = hub
+        self._admin = admin
+        self._audit = audit
+        self.is_draining = False
+        self._open: dict[str, set[Transport]] = {}
+        """The connections by the number of the token that opened them."""
+        self._closing: set[asyncio.Task[None]] = set()
+        self._counters: Counter[tuple[str, str]] = Counter()
+        endpoints = {name: AcpEndpoint(admit=partial(self._admit, name), limits=limits) for name in agents}
+        self._endpoints = {f"/agents/{name}/acp": endpoint for name, endpoint in endpoints.items()}
+        self._endpoints["/acp"] = endpoints[default]
+        self._routes: dict[str, Callable[[Scope, Receive, Send], Awaitable[None]]] = {
+            "/": self._page,
+            "/healthz": self._health,
+            "/api/login": self._login,
+            "/api/admin": self._administer,
+            "/metrics": self._metrics,
+        }
+        access.tokens.revoked = self.token_revoked
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+            return
+        send = self._watched(scope, send)
+        endpoint = self._endpoints.get(scope["path"])
+        if endpoint is not None:
+            await endpoint(scope, receive, send)
+            return
+        if scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008, "reason": "there is nothing here"})
+            return
+        route = self._routes.get(scope["path"], _nothing)
+        try:
+            await route(scope, receive, send)
+        except AcpError as error:
+            sentence, hint = sentence_and_hint(error)
+            await _respond_json(send, 400, {"error": sentence, "hint": hint})
+
+    async def close(self) -> None:
+        """End all connections."""
+        await asyncio.gather(*(endpoint.close() for endpoint in {*self._endpoints.values()}))
+        await asyncio.gather(*self._closing, return_exceptions=True)
+
+    def token_revoked(self, token: AccessToken) -> None:
+        """End the connections that a token has opened."""
+        for transport in [*self._open.get(str(token.id), ())]:
+            task = asyncio.ensure_future(transport.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    def _watched(self, scope: Scope, send: Send) -> Send:
+        """Add the common headers to a response, and count it."""
+
+        async def watched(message: dict[str, object]) -> None:
+            if message["type"] in ("http.response.start", "websocket.http.response.start"):
+                headers = message.get("headers")
+                given = [*headers] if isinstance(headers, list | tuple) else []
+                names = {name for name, _ in given}
+                message = {**message, "headers": [*given, *(item for item in _COMMON.items() if item[0] not in names)]}
+                self._counters[scope["type"], str(message["status"])] += 1
+            elif message["type"] == "websocket.accept":
+                self._counters["websocket", "101"] += 1
+            await send(message)
+
+        return watched  # type: ignore[return-value] # a dictionary is a mutable mapping
+
+    # The agents.
+
+    async def _admit(self, agent: str, scope: Scope) -> Admission | Refusal:
+        visitor = self._access.visit(scope)
+        if isinstance(visitor, Refusal):
+            return visitor
+        opens = scope["type"] == "websocket" or (scope["method"] == "POST" and not header_of(scope, _CONNECTION))
+        if opens and self.is_draining:
+            return Refusal(503, "this gateway is about to stop", ((b"retry-after", b"60"),))
+        if visitor.principal is None:
+            if scope["type"] != "websocket" or not may_sign_in_later(self._access, scope):
+                return UNKNOWN
+
+            async def serve(transport: Transport) -> None:
+                later = partial(self._serve, address=visitor.address, agent=agent)
+                await serve_login(transport, self._access, visitor.address, later)
+
+            return Admission(serve)
+        token_id = visitor.principal.token_id
+        if opens and visitor.token is not None and len(self._open.get(token_id, ())) >= TOKEN_CONNECTIONS:
+            return Refusal(429, "this token has too many connections", ((b"retry-after", b"10"),))
+        serving = partial(self._serve, token=visitor.token, address=visitor.address, agent=agent)
+        return Admission(serving, visitor.principal, visitor.subprotocol)
+
+    async def _serve(self, transport: Transport, token: AccessToken | None, address: str, agent: str) -> None:
+        principal = _ANYONE if token is None else token.principal
+        connections = self._open.setdefault(principal.token_id, set())
+        connections.add(transport)
+        self._audit.add("connect", actor=principal.name, token=principal.token_id, address=address, detail=agent)
+        left = None if token is None or token.expires is None else token.expires - self._access.tokens.now()
+        try:
+            async with asyncio.timeout(left):
+                await self._hub.serve(transport, principal, agent)
+        except TimeoutError:
+            _log.info("the token %s has expired: its connection is closed", principal.token_id)
+        finally:
+            connections.discard(transport)
+            if not connections:
+                self._open.pop(principal.token_id, None)
+
+    # The other routes.
+
+    async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
+        visitor = self._access.visit(scope)
+        if isinstance(visitor, Refusal) and visitor.status not in (401, 429):
+            await respond(send, visitor.status, visitor.sentence, *visitor.headers)
+        elif scope["method"] not in ("GET", "HEAD"):
+            await respond(send, 405, "use GET", (b"allow", b"GET"))
+        else:
+            headers = [
+                (b"content-type", b"text/html; charset=utf-8"),
+                (b"content-security-policy", _PAGE_POLICY.encode()),
+            ]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": _PAGE.encode()})
+
+    async def _health(self, scope: Scope, receive: Receive, send: Send) -> None:
+        visitor = self._access.visit(scope)
+        if isinstance(visitor, Refusal):
+            await respond(send, visitor.status, visitor.sentence, *visitor.headers)
+        else:
+            await respond(send, 503 if self.is_draining else 200, "draining" if self.is_draining else "ok")
+
+    async def _login(self, scope: Scope, receive: Receive, send: Send) -> None:
+        visitor = self._access.visit(scope)
+        if isinstance(visitor, Refusal) and visitor.status != 401:  # an old cookie is what a login replaces
+            await respond(send, visitor.status, visitor.sentence, *visitor.headers)
+            return
+        if scope["method"] == "DELETE":
+            await self._logout(visitor, send)
+            return
+        body = await _json_body(scope, receive)
+        if isinstance(body, Refusal):
+            await respond(send, body.status, body.sentence, *body.headers)
+            return
+        try:
+            given = msgspec.json.decode(body, type=_Login)
+        except msgspec.DecodeError:
+            await respond(send, 400, "the body has to be an object with `code` or `token`")
+            return
+        address = "local" if isinstance(visitor, Refusal) else visitor.address
+        found = await self._sign_in(given, address)
+        if isinstance(found, Refusal):
+            await respond(send, found.status, found.sentence, *found.headers)
+            return
+        token, secret = found
+        self._audit.add("login", actor=token.name, token=str(token.id), address=address)
+        shown = {"name": token.name, "role": token.role.name.lower(), "expires": token.expires}
+        await _respond_json(send, 200, shown, (b"set-cookie", self._cookie(secret, BROWSER_LIFETIME)))
+
+    async def _sign_in(self, given: _Login, address: str) -> tuple[AccessToken, str] | Refusal:
+        if given.token:
+            found = self._access.check_secret(given.token, address)
+            return found if isinstance(found, Refusal) else (found, given.token)
+        if (wait := check_failures(self._access.failures, address)) > 0:
+            return Refusal(429, "too many wrong codes: wait", ((b"retry-after", str(int(wait) + 1).encode()),))
+        redeemed = await self._access.tokens.redeem(given.code)
+        if redeemed is None:
+            self._access.note_failure(given.code, address)
+            return Refusal(401, "this code is unknown, used or too old: `antiphon serve status --launch` makes another")
+        self._access.failures.succeeded(address)
+        return redeemed
+
+    async def _logout(self, visitor: Visitor | Refusal, send: Send) -> None:
+        if isinstance(visitor, Visitor) and visitor.token is not None and visitor.token.kind == "browser":
+            await self._access.tokens.revoke(visitor.token.id)
+        await respond(send, 204, "", (b"set-cookie", self._cookie("", 0)))
+
+    def _cookie(self, secret: str, lifetime: float) -> bytes:
+        secure = "; Secure" if self._access.rules.secure else ""
+        name = self._access.rules.cookie
+        return f"{name}={secret}; Path=/; Max-Age={int(lifetime)}; HttpOnly; SameSite=Strict{secure}".encode()
+
+    async def _administer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        visitor = self._allowed(scope, AccessRole.ADMIN)
+        if isinstance(visitor, Refusal):
+            await respond(send, visitor.status, visitor.sentence, *visitor.headers)
+            return
+        body = await _json_body(scope, receive)
+        if isinstance(body, Refusal):
+            await respond(send, body.status, body.sentence, *body.headers)
+            return
+        try:
+            request = msgspec.json.decode(body, type=AdminRequest)
+        except msgspec.DecodeError as error:
+            await _respond_json(send, 400, {"error": str(error), "hint": "send an object with `action`"})
+            return
+        principal = visitor.principal or _ANYONE
+        await _respond_json(send, 200, await self._admin.answer(request, principal, visitor.address))
+
+    async def _metrics(self, scope: Scope, receive: Receive, send: Send) -> None:
+        visitor = self._allowed(scope, AccessRole.WATCH)
+        if isinstance(visitor, Refusal):
+            await respond(send, visitor.status, visitor.sentence, *visitor.headers)
+            return
+        body = _prometheus_text(self._hub.counts(), self._counters)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", _PROMETHEUS)]})
+        await send({"type": "http.response.body", "body": body})
+
+    def _allowed(self, scope: Scope, role: AccessRole) -> Visitor | Refusal:
+        visitor = self._access.visit(scope)
+        if isinstance(visitor, Refusal):
+            return visitor
+        if visitor.principal is None:
+            return UNKNOWN
+        return check_role(visitor.principal, role) or visitor
+
+
+_ANYONE: Final = Principal("anyone", AccessRole.ADMIN)
+_CONNECTION: Final = CONNECTION_ID.lower().encode()
+_PROMETHEUS: Final = b"text/plain; version=0.0.4; charset=utf-8"
+
+
+def may_sign_in_later(access: Access, scope: Scope) -> bool:
+    """Whether a socket without a secret is let in to send one with `authenticate`: never one of a page."""
+    return not access.is_browser(scope) and not secret_of(scope, access.rules)[0]
+
+
+def _prometheus_text(counts: Mapping[str, int], counters: Mapping[tuple[str, str], int]) -> bytes:
+    from prometheus_client import CollectorRegistry, generate_latest
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+    from prometheus_client.registry import Collector
+
+    class Numbers(Collector):
+        def collect(self) -> Iterator[Metric]:
+            for name, number in counts.items():
+                yield GaugeMetricFamily(f"antiphon_{name}", f"Number of {name} now", value=number)
+            requests = CounterMetricFamily("antiphon_requests", "Requests by status", labels=["kind", "status"])
+            for (kind, status), number in counters.items():
+                requests.add_metric([kind, status], number)
+            yield requests
+
+    registry = CollectorRegistry()
+    registry.register(Numbers())
+    return generate_latest(registry)
+
+
+async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
+    await respond(send, 404, "there is nothing here")
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return
+
+
+async def _respond_json(send: Send, status: int, value: object, *headers: tuple[bytes, bytes]) -> None:
+    body = msgspec.json.encode(value)
+    length = (b"content-length", str(len(body)).encode())
+    await send({"type": "http.response.start", "status": status, "headers": [_JSON, length, *headers]})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _json_body(scope: Scope, receive: Receive) -> bytes | Refusal:
+    """Return the body of a post that has to be JSON: a form of another site cannot send that without asking first."""
+    if scope["method"] != "POST":
+        return Refusal(405, "use POST", ((b"allow", b"POST"),))
+    if header_of(scope, b"content-type").partition(";")[0].strip().lower() != "application/json":
+        return Refusal(415, "the body has to be `application/json`")
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT):
+            while True:
+                message = await receive()
+                body += message.get("body", b"")
+                if len(body) > BODY_LIMIT:
+                    return Refusal(413, f"the body has at most {BODY_LIMIT} bytes")
+                if message["type"] != "http.request" or not message.get("more_body"):
+                    return bytes(body)
+    except TimeoutError:
+        return Refusal(408, "the body did not arrive in time")

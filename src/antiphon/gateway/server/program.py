@@ -1,0 +1,320 @@
+"""The start and the end of a gateway: its data, its tokens, its hub, the sockets that it listens on, and the signals that end it."""
+
+import asyncio
+import ipaddress
+import logging
+import os
+import signal
+import socket
+import stat
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from antiphon.config.directories import private_opener
+from antiphon.config.environment import owner_of
+from antiphon.errors import AcpError, ExtraMissing
+from antiphon.gateway.access.checks import LOOPBACK, Access, AccessRules, Network, host_name
+from antiphon.gateway.access.tokens import TokenStore
+from antiphon.gateway.base import AgentSource, Principal
+from antiphon.gateway.data import GatewayData, Retention
+from antiphon.gateway.hub import Hub
+from antiphon.gateway.server.admin import Admin
+from antiphon.gateway.server.app import GatewayApp
+from antiphon.transports.asgi.endpoint import EndpointLimits
+
+__all__ = ["ADDRESS_FILE", "GatewayAddress", "ServeOptions", "check_exposure", "gateway_environment", "serve"]
+
+ADDRESS_FILE: Final = "address.json"
+"""The file in the data directory in which a gateway that runs says where it is. For commands of the same user."""
+
+DRAIN: Final = 60.0
+"""Seconds that turns have to end after SIGTERM. A second signal ends them at once."""
+
+PRUNE_INTERVAL: Final = 3600.0
+"""Seconds between two looks for what is too old or too much."""
+
+MESSAGE_LIMIT: Final = 16 * 1024 * 1024
+"""Bytes of a message, unless another limit is given."""
+
+_log = logging.getLogger(__name__)
+
+
+class ServeOptions(msgspec.Struct, frozen=True):
+    """How a gateway is to be reached, and what it serves."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    unix: Path | None = None
+    data: Path | None = None
+    no_auth: bool = False
+    http2: bool = False
+    certificate: Path | None = None
+    key: Path | None = None
+    proxies: tuple[str, ...] = ()
+    """Addresses of proxies in front of it; empty: none."""
+    public_urls: tuple[str, ...] = ()
+    """Addresses under which others reach it, such as `https://example.org`."""
+    roots: tuple[str, ...] = ()
+    message_limit: int = MESSAGE_LIMIT
+    retention: Retention = Retention()
+
+
+class GatewayAddress(msgspec.Struct, frozen=True):
+    """Where a gateway is that runs."""
+
+    pid: int
+    url: str
+    """Its address on this machine, without a path; empty if it has only a Unix socket."""
+    unix: str = ""
+    certificate: str = ""
+    public_url: str = ""
+
+
+def check_exposure(options: ServeOptions) -> None:
+    """Refuse to be reached from other machines without a token, or without TLS here or in front of us.
+
+    Raises:
+        AcpError: the hint names what is missing.
+    """
+    if bool(options.certificate) != bool(options.key):
+        raise AcpError("TLS needs a certificate and its key", hint="give both --tls-cert and --tls-key")
+    if options.http2 and not options.certificate:
+        raise AcpError("HTTP/2 needs TLS", hint="give --tls-cert and --tls-key, or leave out --http2")
+    if options.unix is not None or is_loopback(options.host):
+        if options.no_auth and (options.proxies or options.public_urls):
+            raise AcpError(
+                "without a token a gateway is for this machine alone", hint="leave out --no-auth, or --behind-proxy"
+            )
+        return
+    if options.no_auth:
+        raise AcpError(
+            f"`{options.host}` can be reached from other machines, which needs a token",
+            hint="leave out --no-auth, or listen on 127.0.0.1",
+        )
+    if not options.certificate and not options.proxies:
+        raise AcpError(
+            f"`{options.host}` can be reached from other machines, which needs TLS",
+            hint="give --tls-cert and --tls-key, or --behind-proxy if a proxy on the way has TLS, or listen on 127.0.0.1",
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+_NEEDED: Final = frozenset({"PATH", "HOME", "LANG", "LANGUAGE", "TERM", "TMPDIR", "TZ", "USER", "LOGNAME", "SHELL", "SSL_CERT_FILE", "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+    "ANTIPHON_STATE_DIR", "ANTIPHON_CONFIG_DIR"})  # fmt: skip
+"""Variables that programs need to run. A gateway's own secrets, and those of other programs, are not among them."""
+
+
+def gateway_environment(ours: Mapping[str, str], owners: Sequence[str], own: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of an agent behind a gateway: what programs need, the keys of its own engine, its own variables."""
+    kept = {
+        name: value
+        for name, value in ours.items()
+        if name in _NEEDED or name.startswith(("LC_", "XDG_")) or owner_of(name) in owners
+    }
+    return {**kept, **own}
+
+
+def _rules(options: ServeOptions) -> AccessRules:
+    names = {host_name(urlsplit(url).netloc) for url in options.public_urls}
+    if not is_loopback(options.host) and options.host not in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
+        names.add(options.host.lower())
+    origins = frozenset(url.rstrip("/").lower() for url in options.public_urls)
+    secure = bool(options.certificate) or any(url.startswith("https:") for url in options.public_urls)
+    return AccessRules(LOOPBACK | names, origins, _networks(options.proxies), secure, options.no_auth)
+
+
+def _networks(texts: Sequence[str]) -> tuple[Network, ...]:
+    try:
+        return tuple(ipaddress.ip_network(text, strict=False) for text in texts)
+    except ValueError as error:
+        raise AcpError(
+            f"--behind-proxy takes addresses: {error}", hint="such as 127.0.0.1 or 10.0.0.0/8, separated by commas"
+        ) from error
+
+
+async def serve(
+    options: ServeOptions,
+    agents: Mapping[str, AgentSource],
+    default: str,
+    announce: Callable[[GatewayAddress, str], None],
+) -> None:
+    """Run a gateway until a signal ends it. `announce` gets its address and a launch code once it can be reached.
+
+    Raises:
+        AcpError: it cannot be started; the hint says why.
+    """
+    check_exposure(options)
+    rules = _rules(options)
+    async with AsyncExitStack() as stack:
+        data = await stack.enter_async_context(GatewayData.open(options.data))
+        tokens = TokenStore(data.database, data.directory)
+        await tokens.load()
+
+        def audit(principal: Principal, action: str, key: str, detail: str) -> None:
+            data.audit.add(action, actor=principal.name, token=principal.token_id, session=key, detail=detail)
+
+        hub = await stack.enter_async_context(Hub(agents, data, data.journal, roots=options.roots, audit=audit))
+        access = Access(tokens, data.audit, rules)
+        limits = EndpointLimits(message=options.message_limit)
+        names = tuple(agents)
+        admin = Admin(data, tokens, hub)
+        app = GatewayApp(access, hub, admin, data.audit, agents=names, default=default, limits=limits)
+        listening = stack.enter_context(_bound(options))
+        await stack.enter_async_context(_serving(app, listening, options))
+        stack.push_async_callback(app.close)
+        address = _address_of(listening, options)
+        stack.enter_context(_address_file(data.directory, address))
+        pruning = asyncio.ensure_future(_prune(data, options.retention))
+        stack.push_async_callback(_cancel, pruning)
+        data.audit.add("start")
+        announce(address, tokens.launch_code())
+        await _until_signal(hub.drain, app)
+        data.audit.add("stop")
+
+
+async def _until_signal(drain: Callable[[float], Awaitable[None]], app: GatewayApp) -> None:
+    """Wait for a signal, then let turns end; a second signal ends that wait too."""
+    loop = asyncio.get_running_loop()
+    asked, again = asyncio.Event(), asyncio.Event()
+
+    def signalled() -> None:
+        (again if asked.is_set() else asked).set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, signalled)
+    try:
+        await asked.wait()
+        app.is_draining = True
+        draining, hurried = asyncio.ensure_future(drain(DRAIN)), asyncio.ensure_future(again.wait())
+        await asyncio.wait([draining, hurried], return_when=asyncio.FIRST_COMPLETED)
+        for task in (draining, hurried):
+            task.cancel()
+        await asyncio.gather(draining, hurried, return_exceptions=True)
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+async def _prune(data: GatewayData, retention: Retention) -> None:
+    while True:
+        running = [row.key for row in await data.all() if row.turn]
+        for key in await data.prune(retention, [*running, *data.journal.claimed]):
+            data.audit.add("delete old session", detail=key)
+        await asyncio.sleep(PRUNE_INTERVAL)
+
+
+async def _cancel(task: "asyncio.Future[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+# Sockets.
+
+
+def _bound(options: ServeOptions) -> socket.socket:
+    if options.unix is not None:
+        return _bound_unix(options.unix)
+    try:
+        family, _, _, _, where = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(where)
+        except BaseException:
+            listening.close()
+            raise
+    except OSError as error:
+        hint = "choose another with --port, or 0 for a free one"
+        raise AcpError(f"`{options.host}:{options.port}` cannot be used: {error.strerror}", hint=hint) from error
+    return listening
+
+
+def _bound_unix(path: Path) -> socket.socket:
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)  # for the user alone from the first moment on
+    try:
+        with suppress(FileNotFoundError):
+            if stat.S_ISSOCK(path.lstat().st_mode) and not _answers(path):
+                path.unlink()  # of a gateway that was killed
+        listening.bind(str(path))
+    except OSError as error:
+        listening.close()
+        hint = "choose another with --unix, or end the program that has it"
+        raise AcpError(f"`{path}` cannot be used: {error.strerror}", hint=hint) from error
+    finally:
+        os.umask(before)
+    return listening
+
+
+def _answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
+@asynccontextmanager
+async def _serving(app: GatewayApp, listening: socket.socket, options: ServeOptions) -> AsyncIterator[None]:
+    certificate = str(options.certificate) if options.certificate else None
+    key = str(options.key) if options.key else None
+    try:
+        if options.http2:
+            from antiphon.transports.asgi.http2 import listen_http2
+
+            serving = listen_http2(
+                app, listening, certificate=certificate or "", key=key or "", limit=options.message_limit
+            )
+        else:
+            from antiphon.transports.asgi.server import listen
+
+            serving = listen(app, listening, certificate=certificate, key=key, limit=options.message_limit)
+    except ImportError as error:
+        raise ExtraMissing(
+            f"a gateway needs the package `{error.name}`", hint="pip install 'antiphon[serve]'"
+        ) from error
+    async with serving:
+        try:
+            yield
+        finally:
+            if options.unix is not None:
+                options.unix.unlink(missing_ok=True)
+
+
+def _address_of(listening: socket.socket, options: ServeOptions) -> GatewayAddress:
+    public = options.public_urls[0].rstrip("/") if options.public_urls else ""
+    certificate = str(options.certificate.absolute()) if options.certificate else ""
+    if options.unix is not None:
+        return GatewayAddress(os.getpid(), "", str(options.unix.absolute()), certificate, public)
+    host, port = listening.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
+        host = "127.0.0.1" if host == "0.0.0.0" else "::1"  # noqa: S104
+    shown = f"[{host}]" if ":" in host else host
+    return GatewayAddress(
+        os.getpid(), f"{'https' if certificate else 'http'}://{shown}:{port}", "", certificate, public
+    )
+
+
+@contextmanager
+def _address_file(directory: Path, address: GatewayAddress) -> Iterator[None]:
+    """Say in a file where the gateway is, as long as it runs."""
+    path = directory / ADDRESS_FILE
+    path.unlink(missing_ok=True)  # of a gateway that was killed
+    with open(path, "wb", opener=private_opener) as file:
+        file.write(msgspec.json.encode(address))
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,145 @@
+"""A gateway as people start it: a process of its own, reached over sockets."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from websockets.sync.client import ClientConnection, connect
+
+from tests.limits import limit
+
+__all__ = ["Answer", "Gateway", "call", "running"]
+
+WEAKENED = Path(__file__).with_name("weakened.py")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Answer(NamedTuple):
+    """A response over HTTP."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Gateway:
+    """One that runs."""
+
+    def __init__(self, process: "subprocess.Popen[str]", place: Mapping[str, Any], directory: Path) -> None:
+        self.process = process
+        self.place = place
+        self.directory = directory
+        self.port = int(str(place["url"]).rpartition(":")[2] or 0)
+
+    @property
+    def token(self) -> str:
+        return Path(self.place["token_file"]).read_text(encoding="utf-8").strip()
+
+    @property
+    def bearer(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"}
+
+    @property
+    def code(self) -> str:
+        return str(self.place["page"]).partition("#code=")[2]
+
+    def ask(
+        self, path: str, headers: Mapping[str, str] | None = None, *, method: str = "GET", body: object = None
+    ) -> Answer:
+        """Send one request. A body becomes JSON."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=limit())
+        try:
+            content = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+            given = {"Host": f"127.0.0.1:{self.port}", **({"Content-Type": "application/json"} if content else {})}
+            connection.request(method, path, content, {**given, **(headers or {})})
+            response = connection.getresponse()
+            found = {name.lower(): value for name, value in response.getheaders()}
+            return Answer(response.status, found, response.read())
+        finally:
+            connection.close()
+
+    def admin(self, **request: object) -> Any:
+        """Ask as an admin, and return the result."""
+        answer = self.ask("/api/admin", self.bearer, method="POST", body=request)
+        assert answer.status == 200, answer
+        return answer.json
+
+    def upgrade(self, headers: Mapping[str, str], path: str = "/acp") -> int:
+        """Ask for a WebSocket, and return the status of the answer."""
+        wanted = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+                  "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}  # fmt: skip
+        return self.ask(path, {**wanted, **headers}).status
+
+    def sign_in(self) -> dict[str, str]:
+        """Sign in as a browser does, and return the cookie that it sends from then on."""
+        code = self.admin(action="launch")["code"]
+        answer = self.ask("/api/login", self.origin, method="POST", body={"code": code})
+        assert answer.status == 200, answer
+        return {"Cookie": answer.headers["set-cookie"].partition(";")[0]}
+
+    @property
+    def origin(self) -> dict[str, str]:
+        return {"Origin": f"http://127.0.0.1:{self.port}"}
+
+    def raw(self) -> socket.socket:
+        """A bare connection."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=limit())
+
+    @contextmanager
+    def open_socket(self, headers: Mapping[str, str] | None = None, path: str = "/acp") -> "Iterator[ClientConnection]":
+        """A WebSocket, with the owner's token if nothing else is given."""
+        given = self.bearer if headers is None else headers
+        url = f"ws://127.0.0.1:{self.port}{path}"
+        with connect(url, additional_headers=given, proxy=None, open_timeout=limit()) as opened:
+            yield opened
+
+
+def call(opened: ClientConnection, id: int, called: str, /, **params: object) -> Any:
+    """Send a request, and return the response to it; what comes before is dropped."""
+    opened.send(json.dumps({"jsonrpc": "2.0", "id": id, "method": called, "params": params}))
+    while True:
+        message = json.loads(opened.recv(timeout=limit()))
+        if message.get("id") == id and "method" not in message:
+            return message
+
+
+@contextmanager
+def running(
+    directory: Path, *options: str, without: str = "nothing", env: Mapping[str, str] | None = None
+) -> Iterator[Gateway]:
+    """Start a gateway with the demo agent, and end it with SIGTERM."""
+    root = directory / "root"
+    root.mkdir(parents=True, exist_ok=True)
+    agent = [sys.executable, "-m", "antiphon", "agent", "--engine", "demo"]
+    data = directory / "data"
+    words = ["serve", "--json", "--port", "0", "--data", str(data), "--root", str(root), *options, "--", *agent]
+    given = {**os.environ, "ANTIPHON_STATE_DIR": str(directory / "state"), "PYTHONPATH": str(ROOT), **(env or {})}
+    process = subprocess.Popen(
+        [sys.executable, str(WEAKENED), without, *words],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=given, cwd=directory,
+    )  # fmt: skip
+    assert process.stdout is not None and process.stderr is not None
+    try:
+        line = process.stdout.readline()
+        if not line:
+            raise AssertionError(process.stderr.read())
+        yield Gateway(process, json.loads(line), directory)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(limit()) == 0, process.stderr.read()
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()

@@ -1,0 +1,305 @@
+"""The attack table: each attack is tried on the gateway that people start, over sockets, and gets nowhere.
+
+Then it is tried with its check switched off, and gets in: so it is that check which stops it, and the test can fail.
+"""
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from tests.gateway.processes import Gateway, call, running
+from tests.limits import limit
+
+EVIL: Final = "http://evil.example"
+INITIALIZE: Final = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1, "clientCapabilities": {}}}  # fmt: skip
+
+
+class Attack(NamedTuple):
+    """Something that must not work."""
+
+    check: str
+    """What stops it: a name of `weakened.SWITCHES`."""
+    gets_in: Callable[[Gateway], bool]
+
+
+# Pages of other sites.
+
+
+def cross_site_websocket(gateway: Gateway) -> bool:
+    return gateway.upgrade({**gateway.sign_in(), "Origin": EVIL}) == 101
+
+
+def cross_site_post(gateway: Gateway) -> bool:
+    headers = {**gateway.sign_in(), "Origin": EVIL}
+    return gateway.ask("/api/admin", headers, method="POST", body={"action": "status"}).status == 200
+
+
+def sandboxed_page(gateway: Gateway) -> bool:
+    return gateway.upgrade({**gateway.sign_in(), "Origin": "null"}) == 101
+
+
+def page_of_another_port(gateway: Gateway) -> bool:
+    return gateway.upgrade({**gateway.sign_in(), "Origin": f"http://127.0.0.1:{gateway.port + 1}"}) == 101
+
+
+def cross_site_picture(gateway: Gateway) -> bool:
+    return gateway.ask("/metrics", {**gateway.sign_in(), "Sec-Fetch-Site": "cross-site"}).status == 200
+
+
+def cookie_without_origin(gateway: Gateway) -> bool:
+    return gateway.ask("/api/admin", gateway.sign_in(), method="POST", body={"action": "status"}).status == 200
+
+
+def rebound_name(gateway: Gateway) -> bool:
+    headers = {**gateway.bearer, "Host": f"evil.example:{gateway.port}", "Origin": f"{EVIL}:{gateway.port}"}
+    return gateway.ask("/metrics", headers).status == 200
+
+
+def name_that_begins_like_ours(gateway: Gateway) -> bool:
+    return gateway.ask("/healthz", {"Host": "127.0.0.1.evil.example"}).status == 200
+
+
+def two_names(gateway: Gateway) -> bool:
+    with gateway.raw() as raw:
+        head = f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{gateway.port}\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
+        raw.sendall(head.encode())
+        return b" 200 " in _all_of(raw)[:20]
+
+
+# Tokens.
+
+
+def no_token(gateway: Gateway) -> bool:
+    return gateway.ask("/acp", method="POST", body=INITIALIZE).status == 200
+
+
+def no_token_for_metrics(gateway: Gateway) -> bool:
+    return gateway.ask("/metrics").status == 200
+
+
+def wrong_token(gateway: Gateway) -> bool:
+    return gateway.upgrade({"Authorization": f"Bearer {'x' * 43}"}) == 101
+
+
+def token_of_another_gateway(gateway: Gateway) -> bool:
+    with running(gateway.directory / "other") as other:
+        return gateway.upgrade(other.bearer) == 101
+
+
+def expired_token(gateway: Gateway) -> bool:
+    secret = gateway.admin(action="create token", name="short", role="drive", lifetime=0.001)["secret"]
+    return gateway.upgrade({"Authorization": f"Bearer {secret}"}) == 101
+
+
+def token_in_the_address(gateway: Gateway) -> bool:
+    return gateway.ask(f"/metrics?token={gateway.token}", gateway.bearer).status == 200
+
+
+def second_use_of_a_launch_code(gateway: Gateway) -> bool:
+    code = gateway.admin(action="launch")["code"]
+    first, second = (gateway.ask("/api/login", gateway.origin, method="POST", body={"code": code}) for _ in range(2))
+    assert first.status == 200
+    return second.status == 200
+
+
+def guesses(gateway: Gateway) -> bool:
+    """Whether the seventh wrong token is looked at like the first."""
+    answers = [gateway.ask("/metrics", {"Authorization": f"Bearer guess{each}"}) for each in range(7)]
+    return {answer.status for answer in answers} == {401}
+
+
+def guesses_from_made_up_addresses(gateway: Gateway) -> bool:
+    def guess(each: int) -> int:
+        headers = {"Authorization": f"Bearer guess{each}", "X-Forwarded-For": f"10.0.0.{each}"}
+        return gateway.ask("/metrics", headers).status
+
+    return {guess(each) for each in range(7)} == {401}
+
+
+def watcher_as_admin(gateway: Gateway) -> bool:
+    secret = gateway.admin(action="create token", name="watcher", role="watch")["secret"]
+    headers = {"Authorization": f"Bearer {secret}"}
+    return gateway.ask("/api/admin", headers, method="POST", body={"action": "create token"}).status == 200
+
+
+# The sign-in over a WebSocket.
+
+
+def browser_that_signs_in_later(gateway: Gateway) -> bool:
+    return gateway.upgrade(gateway.origin) == 101
+
+
+def fourth_try_to_sign_in(gateway: Gateway) -> bool:
+    try:
+        with gateway.open_socket({}) as opened:
+            for each in range(4):
+                call(opened, each, "authenticate", method="password", password="wrong")  # the same: no guess
+    except ConnectionClosed:
+        return False
+    return True
+
+
+# Sizes and times.
+
+
+def large_headers(gateway: Gateway) -> bool:
+    headers = {f"X-{each}": "x" * 8000 for each in range(9)}
+    return gateway.ask("/healthz", headers).status == 200
+
+
+def large_body(gateway: Gateway) -> bool:
+    """Whether a body of a megabyte is read to its end before anything is known of its sender."""
+    return gateway.ask("/api/login", method="POST", body={"code": "x" * 1_000_000}).status != 413
+
+
+# Ids and paths.
+
+
+def connection_of_another_principal(gateway: Gateway) -> bool:
+    opened = gateway.ask("/acp", gateway.bearer, method="POST", body=INITIALIZE)
+    assert opened.status == 200, opened
+    secret = gateway.admin(action="create token", name="other", role="drive")["secret"]
+    headers = {"Authorization": f"Bearer {secret}", "Acp-Connection-Id": opened.headers["acp-connection-id"]}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "session/list", "params": {}}
+    return gateway.ask("/acp", headers, method="POST", body=body).status == 202
+
+
+def directory_behind_a_link(gateway: Gateway) -> bool:
+    outside = gateway.directory / "outside"
+    outside.mkdir(exist_ok=True)
+    link = gateway.directory / "root" / "link"
+    if not link.is_symlink():
+        link.symlink_to(outside)
+    with gateway.open_socket() as opened:
+        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        return "result" in call(opened, 1, "session/new", cwd=str(link), mcpServers=[])
+
+
+ATTACKS: Final = [
+    Attack("check_origin", cross_site_websocket),
+    Attack("check_origin", cross_site_post),
+    Attack("check_origin", sandboxed_page),
+    Attack("check_origin", page_of_another_port),
+    Attack("check_fetch_site", cross_site_picture),
+    Attack("check_cookie", cookie_without_origin),
+    Attack("check_host", rebound_name),
+    Attack("check_host", name_that_begins_like_ours),
+    Attack("check_headers", two_names),
+    Attack("--no-auth", no_token),
+    Attack("--no-auth", no_token_for_metrics),
+    Attack("find", wrong_token),
+    Attack("find", token_of_another_gateway),
+    Attack("has_expired", expired_token),
+    Attack("check_query", token_in_the_address),
+    Attack("use_up", second_use_of_a_launch_code),
+    Attack("check_failures", guesses),
+    Attack("client_address", guesses_from_made_up_addresses),
+    Attack("check_role", watcher_as_admin),
+    Attack("may_sign_in_later", browser_that_signs_in_later),
+    Attack("is_over", fourth_try_to_sign_in),
+    Attack("check_headers", large_headers),
+    Attack("BODY_LIMIT", large_body),
+    Attack("principal of a connection", connection_of_another_principal),
+    Attack("roots", directory_behind_a_link),
+]
+NAMES: Final = [attack.gets_in.__name__ for attack in ATTACKS]
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    with running(tmp_path_factory.mktemp("gateway")) as gateway:
+        yield gateway
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=NAMES)
+def test_an_attack_gets_nowhere(gateway: Gateway, attack: Attack, tmp_path: Path) -> None:
+    if attack.check in ("check_failures", "client_address", "is_over"):  # the address has to wait afterwards
+        with running(tmp_path) as own:
+            assert not attack.gets_in(own)
+    else:
+        assert not attack.gets_in(gateway)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attack", ATTACKS, ids=NAMES)
+def test_with_its_check_switched_off_it_gets_in(attack: Attack, tmp_path: Path) -> None:
+    options = (attack.check,) if attack.check.startswith("--") else ()
+    with running(tmp_path, *options, without="nothing" if options else attack.check) as gateway:
+        assert attack.gets_in(gateway)
+
+
+def _all_of(raw: socket.socket) -> bytes:
+    found = b""
+    while part := raw.recv(65536):
+        found += part
+    return found
+
+
+# What has no yes or no.
+
+
+def test_a_head_that_does_not_end_is_not_waited_for(tmp_path: Path) -> None:
+    with running(tmp_path, without="short HEAD_TIMEOUT") as gateway, gateway.raw() as raw:
+        raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127")
+        assert b" 408 " in _all_of(raw)[:20]
+
+
+def test_a_connection_without_a_request_is_not_waited_for(tmp_path: Path) -> None:
+    with running(tmp_path, without="short HEAD_TIMEOUT") as gateway, gateway.raw() as raw:
+        assert b" 408 " in _all_of(raw)[:20]
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
+    with running(tmp_path, without="short BODY_TIMEOUT") as gateway, gateway.raw() as raw:
+        head = (
+            "POST /api/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
+        )
+        raw.sendall(head.encode())
+        assert b" 408 " in raw.recv(65536)[:20]
+
+
+def test_an_endless_head_is_cut_off(gateway: Gateway) -> None:
+    sent = 0
+    with gateway.raw() as raw:
+        try:
+            raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
+            while sent < 64 * 1024 * 1024:
+                raw.sendall(b"x" * 65536)
+                sent += 65536
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+    assert sent < 64 * 1024 * 1024
+
+
+def test_length_and_chunks_together_are_refused(gateway: Gateway) -> None:
+    with gateway.raw() as raw:
+        head = "POST /api/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        smuggled = "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+        raw.sendall(f"{head}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{smuggled}".encode())
+        answer = _all_of(raw)
+        assert b" 400 " in answer[:20] and answer.count(b"HTTP/1.1") == 1
+
+
+def test_a_revoked_token_ends_its_connections(gateway: Gateway) -> None:
+    made = gateway.admin(action="create token", name="soon gone", role="drive")
+    with gateway.open_socket({"Authorization": f"Bearer {made['secret']}"}) as opened:
+        assert "result" in call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        gateway.admin(action="revoke", id=made["id"])
+        with pytest.raises(ConnectionClosed):
+            opened.recv(timeout=limit())
+    assert gateway.upgrade({"Authorization": f"Bearer {made['secret']}"}) == 401
+
+
+def test_the_token_is_in_no_log_and_no_error(gateway: Gateway) -> None:
+    gateway.ask("/metrics", {"Authorization": "Bearer secret-in-a-log"})
+    gateway.upgrade({"Sec-WebSocket-Protocol": f"acp.bearer.{gateway.token}", "Origin": EVIL})
+    state = gateway.directory / "state"
+    logs = b"".join(path.read_bytes() for path in state.rglob("*.log"))
+    assert b"secret-in-a-log" not in logs and gateway.token.encode() not in logs
+    entries = json.dumps(gateway.admin(action="audit"))
+    assert "secret-in-a-log" not in entries and gateway.token not in entries and "login failed" in entries

@@ -1,0 +1,266 @@
+"""`antiphon serve` as people start it: what it prints, how clients get in, and how it ends."""
+
+import json
+import os
+import signal
+import ssl
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect, unix_connect
+
+from tests.gateway.processes import Gateway, call, running
+from tests.limits import limit
+
+
+def control(gateway: Gateway, *words: str) -> Any:
+    """Run a subcommand with `--json`."""
+    command = [sys.executable, "-m", "antiphon", "serve", *words, "--data", str(gateway.directory / "data"), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=limit(), check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Any:
+    with running(tmp_path) as gateway:
+        yield gateway
+
+
+# Getting in.
+
+
+def test_a_browser_signs_in_with_the_printed_code(gateway: Gateway) -> None:
+    page = gateway.ask("/")
+    assert page.status == 200 and "script-src 'sha256-" in page.headers["content-security-policy"]
+    answer = gateway.ask("/api/login", gateway.origin, method="POST", body={"code": gateway.code})
+    cookie = answer.headers["set-cookie"]
+    assert answer.json["role"] == "admin" and "HttpOnly" in cookie and "SameSite=Strict" in cookie
+    session = {"Cookie": cookie.partition(";")[0]}
+    with gateway.open_socket({**session, **gateway.origin}) as opened:
+        assert call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})["result"]["protocolVersion"] == 1
+    assert gateway.ask("/api/login", {**session, **gateway.origin}, method="DELETE").status == 204
+    assert gateway.ask("/metrics", session).status == 401
+
+
+def test_a_subprotocol_carries_the_token_of_a_page(gateway: Gateway) -> None:
+    offered = f"acp.bearer.{gateway.token}"
+    url = f"ws://127.0.0.1:{gateway.port}/acp"
+    with connect(url, subprotocols=[offered], additional_headers=gateway.origin, proxy=None) as opened:  # type: ignore[list-item]
+        assert opened.subprotocol == offered
+        assert "result" in call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+
+
+@pytest.mark.parametrize("how", [("password", "password"), ("oauth", "token")])
+def test_a_program_that_sets_no_header_sends_its_token_with_authenticate(
+    gateway: Gateway, how: tuple[str, str]
+) -> None:
+    method, field = how
+    with gateway.open_socket({}) as opened:
+        assert call(opened, 1, "session/list")["error"]["code"] == -32000
+        offered = call(opened, 2, "initialize", protocolVersion=1, clientCapabilities={})
+        assert [each["id"] for each in offered["result"]["authMethods"]] == ["password", "oauth"]
+        assert "error" in call(opened, 3, "authenticate", **{"method": method, field: "wrong"})
+        assert "error" in call(opened, 4, "session/new", cwd=str(gateway.directory / "root"), mcpServers=[])
+        assert call(opened, 5, "authenticate", **{"method": method, field: gateway.token})["result"] == {}
+        made = call(opened, 6, "session/new", cwd=str(gateway.directory / "root"), mcpServers=[])
+        assert made["result"]["sessionId"]
+
+
+def test_what_is_sent_right_behind_the_token_is_answered(gateway: Gateway) -> None:
+    messages = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1, "clientCapabilities": {}}},
+        {"jsonrpc": "2.0", "id": 2, "method": "authenticate", "params": {"method": "oauth", "token": gateway.token}},
+        {"jsonrpc": "2.0", "id": 3, "method": "session/list", "params": {}},
+    ]
+    with gateway.open_socket({}) as opened:
+        opened.send("\n".join(map(json.dumps, messages)) + "\n")
+        answers = [json.loads(opened.recv(timeout=limit())) for _ in range(3)]
+        assert [answer["id"] for answer in answers] == [1, 2, 3] and all("result" in answer for answer in answers)
+
+
+# Roles and shares.
+
+
+def test_a_share_is_for_its_sessions_and_ends_with_them(gateway: Gateway) -> None:
+    with gateway.open_socket() as opened:
+        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        call(opened, 1, "session/new", cwd=str(gateway.directory / "root"), mcpServers=[])
+    (session,) = control(gateway, "sessions")["sessions"]
+    share = control(gateway, "shares", "--create", session["key"][:8], "--name", "for Ann", "--for", "1h")
+    assert (share["role"], share["sessions"]) == ("watch", [session["key"]])
+    headers = {"Authorization": f"Bearer {share['secret']}"}
+    assert gateway.upgrade(headers) == 101
+    assert gateway.ask("/metrics", headers).status == 403, "it is for sessions, not for the gateway"
+    (deleted,) = control(gateway, "sessions", "--delete", session["key"])["deleted"]
+    assert deleted["key"] == session["key"] and control(gateway, "sessions")["sessions"] == []
+    assert gateway.upgrade(headers) == 401
+
+
+def test_tokens_are_made_listed_and_revoked(gateway: Gateway) -> None:
+    made = control(gateway, "tokens", "--create", "laptop", "--role", "watch")
+    assert gateway.ask("/metrics", {"Authorization": f"Bearer {made['secret']}"}).status == 200
+    listed = {token["name"]: token for token in control(gateway, "tokens")["tokens"]}
+    assert listed["laptop"]["role"] == "watch" and "secret" not in listed["laptop"] and "digest" not in listed["laptop"]
+    control(gateway, "tokens", "--revoke", str(made["id"]))
+    assert gateway.ask("/metrics", {"Authorization": f"Bearer {made['secret']}"}).status == 401
+
+
+def test_metrics_are_for_prometheus(gateway: Gateway) -> None:
+    gateway.ask("/healthz")
+    text = gateway.ask("/metrics", gateway.bearer).body.decode()
+    assert "antiphon_clients 0.0" in text and 'antiphon_requests_total{kind="http",status="200"}' in text
+
+
+def test_health_says_nothing_but_its_state(gateway: Gateway) -> None:
+    answer = gateway.ask("/healthz")
+    assert (answer.status, answer.body) == (200, b"ok\n") and "server" not in answer.headers
+
+
+def test_another_path_is_nothing(gateway: Gateway) -> None:
+    assert gateway.ask("/agents/nobody/acp", gateway.bearer).status == 404
+    assert gateway.ask("/acp/../metrics").status in (400, 401, 404)
+    assert gateway.upgrade(gateway.bearer, "/elsewhere") == 403
+
+
+# Where it listens.
+
+
+def test_a_unix_socket_is_for_its_user_alone(tmp_path: Path) -> None:
+    path = f"/tmp/antiphon-test-{os.getpid()}.sock"  # a path of a test is longer than a socket may have
+    with running(tmp_path, "--unix", path) as gateway:
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+        with unix_connect(path, "ws://localhost/acp", additional_headers=gateway.bearer) as opened:
+            assert "result" in call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        assert control(gateway, "status")["state"] == "running"
+    assert not os.path.exists(path)
+
+
+def test_http2_serves_both_profiles_over_tls(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
+    cert, key = certificate
+    with running(tmp_path, "--http2", "--tls-cert", str(cert), "--tls-key", str(key)) as gateway:
+        context = ssl.create_default_context(cafile=cert)
+        url = f"https://localhost:{gateway.port}"
+        with httpx.Client(http2=has_h2(), verify=context, trust_env=False, timeout=limit()) as client:
+            answer = client.post(
+                f"{url}/acp",
+                json={"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1, "clientCapabilities": {}}},
+                headers=gateway.bearer,
+            )  # fmt: skip
+            assert answer.status_code == 200 and answer.headers["acp-connection-id"]
+            code = client.post(f"{url}/api/login", json={"code": gateway.code})
+            assert code.headers["set-cookie"].startswith("__Host-antiphon=") and "Secure" in code.headers["set-cookie"]
+        context = ssl.create_default_context(cafile=cert)  # httpx has set the other one to HTTP/2
+        with connect(
+            f"wss://localhost:{gateway.port}/acp", ssl=context, additional_headers=gateway.bearer, proxy=None
+        ) as opened:
+            assert "result" in call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        assert control(gateway, "status")["state"] == "running"
+
+
+def has_h2() -> bool:
+    """Whether httpx can speak HTTP/2 here: hypercorn brings the package along."""
+    import importlib.util
+
+    return importlib.util.find_spec("h2") is not None
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return cert, key
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--host", "0.0.0.0"), "needs TLS"),
+        (("--host", "192.0.2.1"), "needs TLS"),
+        (("--host", "example.org"), "needs TLS"),
+        (("--host", "0.0.0.0", "--no-auth", "--behind-proxy"), "needs a token"),
+        (("--no-auth", "--behind-proxy"), "this machine alone"),
+        (("--tls-cert", "x.pem"), "certificate and its key"),
+        (("--http2",), "needs TLS"),
+        (("--behind-proxy", "here"), "takes addresses"),
+    ],
+)
+def test_what_would_be_open_to_others_is_not_started(tmp_path: Path, words: tuple[str, ...], reason: str) -> None:
+    command = [sys.executable, "-m", "antiphon", "serve", "--port", "0", "--data", str(tmp_path / "data"), *words]
+    done = subprocess.run(
+        [*command, "--", "cat"], capture_output=True, text=True, encoding="utf-8", timeout=limit(), check=False
+    )
+    assert done.returncode == 1 and reason in done.stderr and "hint:" in done.stderr
+    assert not (tmp_path / "data").exists()
+
+
+# The start and the end.
+
+
+def test_a_second_gateway_on_the_same_data_is_refused(gateway: Gateway) -> None:
+    command = [sys.executable, "-m", "antiphon", "serve", "--port", "0", "--data", str(gateway.directory / "data")]
+    done = subprocess.run(
+        [*command, "--", "cat"], capture_output=True, text=True, encoding="utf-8", timeout=limit(), check=False
+    )
+    assert done.returncode == 1 and "in use by another Antiphon" in done.stderr
+
+
+def test_the_files_of_a_gateway_are_for_its_user_alone(gateway: Gateway) -> None:
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (gateway.directory / "data").iterdir()}
+    assert {"token", "address.json", "gateway.sqlite3"} <= modes.keys() and set(modes.values()) == {0o600}
+
+
+def test_tokens_outlive_the_gateway_and_its_address_does_not(tmp_path: Path) -> None:
+    with running(tmp_path) as gateway:
+        token = gateway.token
+        secret = control(gateway, "tokens", "--create", "phone")["secret"]
+    assert not (tmp_path / "data" / "address.json").exists()
+    assert control(gateway, "status")["state"] == "stopped"
+    with running(tmp_path) as gateway:
+        assert gateway.token == token
+        assert gateway.upgrade({"Authorization": f"Bearer {secret}"}) == 101
+
+
+def test_a_signal_lets_the_turn_end_and_closes_every_connection(gateway: Gateway) -> None:
+    with gateway.open_socket() as opened:
+        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        gateway.process.send_signal(signal.SIGTERM)
+        with pytest.raises(ConnectionClosed):
+            opened.recv(timeout=limit())
+    assert gateway.process.wait(limit()) == 0
+
+
+def test_the_agent_gets_no_secret_of_the_gateway(tmp_path: Path) -> None:
+    secrets = {"MY_API_TOKEN": "s3cret", "LD_PRELOAD": "", "AWS_SECRET_ACCESS_KEY": "s3cret"}
+    with running(tmp_path, env=secrets) as gateway, gateway.open_socket() as opened:
+        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        children = Path(f"/proc/{gateway.process.pid}/task/{gateway.process.pid}/children")
+        environments = [Path(f"/proc/{pid}/environ").read_bytes() for pid in _tree(children)]
+        assert environments and not any(b"s3cret" in environment for environment in environments)
+
+
+def _tree(children: Path) -> list[str]:
+    found = children.read_text(encoding="utf-8").split() if children.exists() else []
+    return [each for pid in found for each in (pid, *_tree(Path(f"/proc/{pid}/task/{pid}/children")))]
+
+
+def test_a_backup_is_written_while_it_runs(gateway: Gateway, tmp_path: Path) -> None:
+    target = tmp_path / "copies" / "gateway.sqlite3"
+    assert control(gateway, "backup", str(target)) == {"file": str(target)}
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+
+
+def test_the_unit_starts_this_gateway() -> None:
+    command = [sys.executable, "-m", "antiphon", "serve", "--port", "9000", "unit"]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=limit(), check=True)
+    assert "ExecStart=" in done.stdout and "serve --port 9000\n" in done.stdout and "KillMode=mixed" in done.stdout

@@ -1,0 +1,79 @@
+"""The program `antiphon` with one check of the gateway switched off, or one limit changed: `weakened.py NAME serve …`.
+
+The attacks of `test_attacks.py` get in here and nowhere else; so each of them is stopped by the check that is named.
+"""
+
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Final
+
+from antiphon.cli.main import main
+from antiphon.gateway.access import checks, login, tokens
+from antiphon.gateway.base import AccessRole
+from antiphon.gateway.server import app, program
+from antiphon.local.roots import Roots
+from antiphon.transports.asgi import endpoint, server
+
+
+def replace(module: ModuleType, name: str, new: object) -> None:
+    """Replace a name of a module wherever it was imported."""
+    old = getattr(module, name)
+    for each in [*sys.modules.values()]:
+        if each.__name__.startswith("antiphon") and getattr(each, name, None) is old:
+            setattr(each, name, new)
+
+
+def off(module: ModuleType, name: str, result: object = None) -> Callable[[], None]:
+    """Return what makes a function of a module agree to everything."""
+    return lambda: replace(module, name, lambda *_: result)
+
+
+def forwarded_address(scope: Any, proxies: object) -> str:
+    """Believe any client what it says about its address."""
+    return endpoint.header_of(scope, b"x-forwarded-for") or "local"
+
+
+def any_token(store: tokens.TokenStore, secret: str) -> object:
+    """Find the first token, whatever the secret is."""
+    return store.list("token")[0]
+
+
+def any_connection(self: Any, scope: Any, admission: object) -> object:
+    """Find a connection by its id alone."""
+    return self._connections.get(endpoint.header_of(scope, b"acp-connection-id"))
+
+
+def set_on(owner: object, name: str, new: object) -> Callable[[], None]:
+    """Return what sets an attribute."""
+    return lambda: setattr(owner, name, new)
+
+
+SWITCHES: Final[dict[str, Callable[[], None]]] = {
+    "check_headers": off(checks, "check_headers"),
+    "check_host": off(checks, "check_host"),
+    "check_fetch_site": off(checks, "check_fetch_site"),
+    "check_origin": off(checks, "check_origin"),
+    "check_query": off(checks, "check_query"),
+    "check_cookie": off(checks, "check_cookie"),
+    "check_failures": off(checks, "check_failures", 0.0),
+    "check_role": off(checks, "check_role"),
+    "check_exposure": off(program, "check_exposure"),
+    "has_expired": off(tokens, "has_expired", False),
+    "use_up": lambda: replace(tokens, "use_up", lambda codes, digest: codes.get(digest, (0.0, AccessRole.WATCH))),
+    "find": set_on(tokens.TokenStore, "find", any_token),
+    "client_address": lambda: replace(checks, "client_address", forwarded_address),
+    "may_sign_in_later": off(app, "may_sign_in_later", True),
+    "is_over": off(login, "is_over", False),
+    "BODY_LIMIT": set_on(app, "BODY_LIMIT", 1 << 30),
+    "HEADER_LIMIT": set_on(server, "HEADER_LIMIT", 1 << 30),
+    "short HEAD_TIMEOUT": set_on(server, "HEAD_TIMEOUT", 0.3),
+    "short BODY_TIMEOUT": set_on(app, "BODY_TIMEOUT", 0.3),
+    "principal of a connection": set_on(endpoint.AcpEndpoint, "_connection", any_connection),
+    "roots": set_on(Roots, "resolve", lambda self, path: path),
+}
+
+if __name__ == "__main__":
+    if sys.argv[1] != "nothing":
+        SWITCHES[sys.argv[1]]()
+    sys.exit(main(sys.argv[2:]))
