@@ -312,13 +312,11 @@ class ClientTurn:
             return False
         if entry is None:
             follow_settings(self._session, update)
-        else:
-            if kind is v1.AgentMessageChunk and isinstance(entry, Message) and id(entry) not in self._messages:
-                chunk = cast("v1.AgentMessageChunk", update).content
-                piece = len(chunk.text) if isinstance(chunk, v1.TextBlock) else 0
+        elif kind is not v1.ToolCall and kind is not v1.ToolCallUpdate:
+            self._entry = entry  # the patch of a permission request belongs to a call, and is looked at each time
+            if isinstance(update, v1.AgentMessageChunk) and type(entry) is Message and id(entry) not in self._messages:
+                piece = len(update.content.text) if isinstance(update.content, v1.TextBlock) else 0
                 self._messages[id(entry)] = (entry, len(entry.text) - piece, None)
-            if kind is not v1.ToolCall and kind is not v1.ToolCallUpdate:
-                self._entry = entry  # the patch of a permission request belongs to a call, and is looked at each time
         return True
 
     async def _more(self) -> bool:

@@ -100,7 +100,7 @@ class Message(Writing):
     __slots__ = ("key", "message_id", "speaker")
 
     def __init__(self, key: int, speaker: Speaker, message_id: str | None) -> None:
-        super().__init__()
+        Writing.__init__(self)  # half the time of `super()`, and one of these comes with every tool call
         self.key = key
         self.speaker = speaker
         self.message_id = message_id
