@@ -53,7 +53,7 @@ FAST: Final = Part("fast", "not slow and not prove")
 SUITES: Final = {
     "test": (FAST, Part("slow", "slow and not prove", workers=3)),
     "fast": (FAST,),
-    "prove": (Part("tables", "prove and together", beside=True), Part("peers", "prove and not together")),
+    "prove": (Part("tables", "prove and together", beside=True), Part("peers", "prove and not together", workers=3)),
 }
 
 
