@@ -2,9 +2,9 @@
 
 main.py         the first words of the command line, and the table of commands
 interrupts.py   what Ctrl-C does while a command is loaded, works and ends
-outcome.py      what every command runs in: exit statuses, errors with hints, the standard streams
+outcome.py      what every command runs in: exit statuses, errors with hints, the standard streams, whether to use colours
 arguments.py    the parser of every command, its errors, and the options of `run` and `chat`
-terminal.py     printing to a terminal or a pipe, colours, and yes-or-no questions
+terminal.py     printing to a terminal or a pipe, live lines, and yes-or-no questions
 logs.py         the log file, without secrets
 run/            `antiphon run`
 chat.py         `antiphon chat`

@@ -512,7 +512,7 @@ def working_directory(options: Options) -> str:
     """Return the directory to work in.
 
     Raises:
-        Misused: there is no such option.
+        Misused: there is no such directory.
     """
     cwd = os.path.abspath(os.path.expanduser(options.cwd or os.getcwd()))
     for folder in (cwd, *options.add_dir):

@@ -134,7 +134,7 @@ async def _do(options: Options) -> int:
 
 
 class Explained(msgspec.Struct, frozen=True):
-    """The report of `agents check --json`. Without a rule, `source` names what decided instead: the mode, or a doubt."""
+    """The report of `policy explain --json`. Without a rule, `source` names what decided instead: the mode, or a doubt."""
 
     verdict: str
     rule: str | None

@@ -219,7 +219,7 @@ BUILT_IN: Final = ("demo",)
 
 Value: TypeAlias = str | bool | int | float | tuple[str, ...] | Mapping[str, str]
 Check: TypeAlias = Callable[[object], Value]
-"""Gives the value back as it will be used. Raises ValueError with what it has to be."""
+"""Returns the value as it will be used. Raises ValueError with what it has to be."""
 
 
 class ConfigProblem(msgspec.Struct, frozen=True):

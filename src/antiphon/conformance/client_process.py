@@ -88,7 +88,7 @@ OUTPUT_LIMIT: Final = 64 * 1024
 
 NOT_STARTED: Final = 127
 BY_SIGNAL: Final = 128
-"""What shells make of a program that is not there, and of one that was ended by a signal."""
+"""Exit statuses of shells: of a program that does not exist, and of one that was ended by a signal."""
 
 
 class BadCommands(AcpError):

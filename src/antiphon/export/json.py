@@ -12,7 +12,7 @@ __all__ = ["FORMAT", "VERSION", "document"]
 
 FORMAT: Final = "antiphon.session"
 VERSION: Final = 1
-"""Changes when a reader of the one before would be wrong."""
+"""The version of the format. It changes when readers of the earlier one would be wrong."""
 
 
 def document(session: ExportedSession, *, indent: int = 2) -> bytes:

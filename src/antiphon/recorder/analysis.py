@@ -166,7 +166,7 @@ class SlowSpan(Struct):
 
 
 class Analysis(Struct):
-    """The whole of it."""
+    """The whole analysis."""
 
     file: str
     messages: int = 0

@@ -172,7 +172,7 @@ class TrustStore:
         """Trust this text in this project, and no other.
 
         Raises:
-            ValueError: there is no digest: nothing cannot be trusted.
+            ValueError: the digest is empty.
         """
         if not digest:
             raise ValueError("trust needs the digest of what is trusted")

@@ -21,9 +21,9 @@ SPEC: Final = "https://agentclientprotocol.com/protocol/v1/"
 
 
 LONGEST: Final = 300
-"""No sentence about a deviation has more letters."""
+"""Most characters of a sentence about a deviation."""
 MOST: Final = 10
-"""No more sentences than these are made of one message by one rule."""
+"""Most sentences that one rule makes about one message."""
 
 
 class Level(StrEnum):

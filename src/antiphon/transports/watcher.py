@@ -36,7 +36,7 @@ PROGRAM, WORKING_DIRECTORY = b"program", b"cwd"
 """What a failed start failed at."""
 
 LEAVE = b"."
-"""The last word of an owner that wants nothing ended."""
+"""The last byte of an owner that wants its child left running."""
 
 DESCRIPTORS = 4
 """Descriptors that come with an order: the supervisor's socket, and stdin, stdout and stderr of the child."""

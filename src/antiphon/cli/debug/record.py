@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["parser", "run"]
 
 NOT_FOUND = 127
-"""What a shell answers for a program that is not there."""
+"""The exit status of a shell for a program that does not exist."""
 
 WHAT = ("secrets", "home", "files")
 UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}

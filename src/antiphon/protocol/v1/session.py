@@ -203,7 +203,7 @@ class SessionStatusResult(Model, frozen=True):
 
 
 class SetMode(Model, frozen=True):
-    """Change the way of working."""
+    """Change the mode."""
 
     session_id: SessionId
     mode_id: ModeId
