@@ -29,6 +29,9 @@ class MemoryJournal:
         self.events: dict[str, list[bytes]] = {}
         self.gate = asyncio.Event()
         self.gate.set()
+        self.acknowledged = asyncio.Event()
+        """While it is not set a reader sees events whose writer does not know yet that they are stored."""
+        self.acknowledged.set()
         self.broken: Exception | None = None
         self._leases: dict[str, Lease] = {}
         self._epoch = 0
@@ -58,7 +61,9 @@ class MemoryJournal:
         stored = self.events.setdefault(lease.session, [])
         stored += events
         self._feed.publish(lease.session, len(stored), events)
-        return len(stored)
+        last = len(stored)
+        await self.acknowledged.wait()
+        return last
 
     async def read(self, session: str, after: int = 0, limit: int = 1000) -> list[JournalEntry]:
         await asyncio.sleep(0)

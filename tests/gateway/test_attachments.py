@@ -59,6 +59,23 @@ async def test_a_client_that_comes_back_sees_each_event_once_whatever_it_had_see
         assert seen + numbers(again) == list(range(1, last + 1))
 
 
+async def test_events_that_were_read_before_their_writer_knew_them_stored_are_not_sent_twice(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        first, second = await place.client(numbers=True), await place.client(numbers=True)
+        session = await first.new(tmp_path)
+        place.agent.say(session, "1", "2")
+        await until(lambda: numbers(first) == [1, 2])
+        place.journal.acknowledged.clear()
+        place.agent.say(session, "3", "4")
+        await until(lambda: len(place.journal.events["key0"]) == 4)
+        await attach(second, session, 1)
+        await until(lambda: numbers(second) == [2, 3, 4])
+        place.journal.acknowledged.set()
+        place.agent.say(session, "5")
+        await until(lambda: numbers(first) == [1, 2, 3, 4, 5] and len(second.texts) >= 4)
+        assert numbers(second) == [2, 3, 4, 5]
+
+
 async def test_load_replays_the_whole_session_and_then_goes_on(tmp_path: Path) -> None:
     async with stage(tmp_path) as place:
         client = await place.client()
