@@ -243,17 +243,20 @@ def _all_of(raw: socket.socket) -> bytes:
 # What has no yes or no.
 
 
+@pytest.mark.slow
 def test_a_head_that_does_not_end_is_not_waited_for(tmp_path: Path) -> None:
     with running(tmp_path, without="short HEAD_TIMEOUT") as gateway, gateway.raw() as raw:
         raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127")
         assert b" 408 " in _all_of(raw)[:20]
 
 
+@pytest.mark.slow
 def test_a_connection_without_a_request_is_not_waited_for(tmp_path: Path) -> None:
     with running(tmp_path, without="short HEAD_TIMEOUT") as gateway, gateway.raw() as raw:
         assert b" 408 " in _all_of(raw)[:20]
 
 
+@pytest.mark.slow
 def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
     with running(tmp_path, without="short BODY_TIMEOUT") as gateway, gateway.raw() as raw:
         head = (

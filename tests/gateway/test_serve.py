@@ -18,6 +18,8 @@ from websockets.sync.client import connect, unix_connect
 from tests.gateway.processes import Gateway, call, running
 from tests.limits import limit
 
+pytestmark = pytest.mark.slow  # each starts a gateway
+
 
 def control(gateway: Gateway, *words: str) -> Any:
     """Run a subcommand with `--json`."""

@@ -51,7 +51,7 @@ _SESSIONS: Final[Migration] = (
     "CREATE UNIQUE INDEX session_agent ON session (agent, session_id) WHERE archived = 0",
 )
 
-# A share is a token that has sessions: whatever opens a door is looked up in one table.
+# A share is a token that has sessions: every secret is looked up in one table.
 _TOKENS: Final[Migration] = (
     """
     CREATE TABLE token (

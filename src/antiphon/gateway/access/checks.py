@@ -78,7 +78,7 @@ class Visitor(msgspec.Struct, frozen=True):
 
 
 class Access:
-    """The door of a gateway."""
+    """Decides about every request of a gateway."""
 
     def __init__(
         self,

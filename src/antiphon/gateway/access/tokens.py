@@ -1,4 +1,4 @@
-"""Tokens, shares and launch codes: what opens a door of the gateway, for how long, and to what.
+"""Tokens, shares and launch codes: what lets a request in, for how long, and to what.
 
 A secret has 256 random bits and is known to the user who was given it; the gateway keeps its SHA-256 alone. A share is a token for some
 sessions that ends. A launch code is good once and for minutes: it is what a printed address carries, in the fragment, which browsers

@@ -182,13 +182,17 @@ async def serve(
         pruning = asyncio.ensure_future(_prune(data, options.retention))
         stack.push_async_callback(_cancel, pruning)
         data.audit.add("start")
+        asked, again = stack.enter_context(_signals())
         announce(address, tokens.launch_code())
-        await _until_signal(hub.drain, app)
+        await asked.wait()
+        app.is_draining = True
+        await _drain(hub.drain, again)
         data.audit.add("stop")
 
 
-async def _until_signal(drain: Callable[[float], Awaitable[None]], app: GatewayApp) -> None:
-    """Wait for a signal, then let turns end; a second signal ends that wait too."""
+@contextmanager
+def _signals() -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
+    """Set the first event with the first signal that asks us to end, and the second event with the next."""
     loop = asyncio.get_running_loop()
     asked, again = asyncio.Event(), asyncio.Event()
 
@@ -198,16 +202,19 @@ async def _until_signal(drain: Callable[[float], Awaitable[None]], app: GatewayA
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, signalled)
     try:
-        await asked.wait()
-        app.is_draining = True
-        draining, hurried = asyncio.ensure_future(drain(DRAIN)), asyncio.ensure_future(again.wait())
-        await asyncio.wait([draining, hurried], return_when=asyncio.FIRST_COMPLETED)
-        for task in (draining, hurried):
-            task.cancel()
-        await asyncio.gather(draining, hurried, return_exceptions=True)
+        yield asked, again
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
+
+
+async def _drain(drain: Callable[[float], Awaitable[None]], again: asyncio.Event) -> None:
+    """Let turns end; a second signal ends that wait."""
+    draining, hurried = asyncio.ensure_future(drain(DRAIN)), asyncio.ensure_future(again.wait())
+    await asyncio.wait([draining, hurried], return_when=asyncio.FIRST_COMPLETED)
+    for task in (draining, hurried):
+        task.cancel()
+    await asyncio.gather(draining, hurried, return_exceptions=True)
 
 
 async def _prune(data: GatewayData, retention: Retention) -> None:
