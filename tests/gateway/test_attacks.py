@@ -121,6 +121,14 @@ def guesses_from_made_up_addresses(gateway: Gateway) -> bool:
     return {guess(each) for each in range(7)} == {401}
 
 
+def guesses_of_codes_with_an_old_cookie(gateway: Gateway) -> bool:
+    def guess(each: int) -> int:
+        headers = {**gateway.origin, "Cookie": "antiphon=old"}
+        return gateway.ask("/api/login", headers, method="POST", body={"code": f"guess{each}"}).status
+
+    return {guess(each) for each in range(7)} == {401}
+
+
 def watcher_as_admin(gateway: Gateway) -> bool:
     secret = gateway.admin(action="create token", name="watcher", role="watch")["secret"]
     headers = {"Authorization": f"Bearer {secret}"}
@@ -198,6 +206,7 @@ ATTACKS: Final = [
     Attack("check_query", token_in_the_address),
     Attack("use_up", second_use_of_a_launch_code),
     Attack("check_failures", guesses),
+    Attack("check_failures", guesses_of_codes_with_an_old_cookie),
     Attack("client_address", guesses_from_made_up_addresses),
     Attack("check_role", watcher_as_admin),
     Attack("may_sign_in_later", browser_that_signs_in_later),

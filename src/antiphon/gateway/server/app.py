@@ -21,7 +21,15 @@ import msgspec
 
 from antiphon.errors import AcpError, sentence_and_hint
 from antiphon.gateway.access.audit import AccessLog
-from antiphon.gateway.access.checks import UNKNOWN, Access, Visitor, check_failures, check_role, secret_of
+from antiphon.gateway.access.checks import (
+    UNKNOWN,
+    Access,
+    Visitor,
+    check_failures,
+    check_role,
+    client_address,
+    secret_of,
+)
 from antiphon.gateway.access.login import serve_login
 from antiphon.gateway.access.tokens import BROWSER_LIFETIME, AccessToken
 from antiphon.gateway.base import AccessRole, Principal
@@ -242,7 +250,7 @@ class GatewayApp:
         except msgspec.DecodeError:
             await respond(send, 400, "the body has to be an object with `code` or `token`")
             return
-        address = "local" if isinstance(visitor, Refusal) else visitor.address
+        address = client_address(scope, self._access.rules.proxies)
         found = await self._sign_in(given, address)
         if isinstance(found, Refusal):
             await respond(send, found.status, found.sentence, *found.headers)
