@@ -165,3 +165,11 @@ def test_many_failures_are_not_tried_again(project: Path) -> None:
     (project / "test_choir.py").write_text(PROJECT + more, encoding="utf-8")
     done = run(project, "fast", "0")
     assert done.returncode == 1 and sung(project) == ["0", "1", "2", "3", "fast"]
+
+
+def test_failures_of_an_earlier_run_are_neither_counted_nor_repeated(project: Path) -> None:
+    more = "".join(f"\n\ndef test_{number}(): assert False" for number in range(4))
+    (project / "test_choir.py").write_text(ONCE + more, encoding="utf-8")
+    assert run(project, "fast", "0", "-k", "not fast").returncode == 1
+    done = run(project, "fast", "0", "-k", "fast")
+    assert done.returncode == 0 and "UNSTEADY, failed once and passed alone: test_choir.py::test_fast" in done.stdout

@@ -97,7 +97,10 @@ class Runner:
         """Tests that failed once and passed alone."""
 
     def start(self, part: Part) -> Running:
-        """Start a part. The output of one that runs beside another is kept."""
+        """Start a part. The output of one that runs beside another is kept, and what an earlier run remembered is forgotten."""
+        _last_failed(part).unlink(
+            missing_ok=True
+        )  # pytest keeps those that are not run now, and they are no failures of this run
         output = tempfile.TemporaryFile() if part.beside else None  # noqa: SIM115  # closed when it is shown
         words = command(part, self._arguments, self._jobs)
         process = subprocess.Popen(words, stdout=output, stderr=output and subprocess.STDOUT)
@@ -218,9 +221,13 @@ def repeat_command(part: Part) -> str:
 def failed_tests(part: Part) -> list[str]:
     """Return the tests of a part that failed, as pytest remembers them."""
     try:
-        return list(json.loads(Path(CACHES, part.name, "v", "cache", "lastfailed").read_text(encoding="utf-8")))
+        return list(json.loads(_last_failed(part).read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return []
+
+
+def _last_failed(part: Part) -> Path:
+    return CACHES / part.name / "v" / "cache" / "lastfailed"
 
 
 def _outcome(status: int) -> str:
