@@ -21,6 +21,8 @@ RIVALS: Final = (PYTHON_SDK, TYPESCRIPT_SDK)
 CLAUDE_AGENT_ACP: Final = "claude-agent-acp"
 CODEX_ACP: Final = "codex-acp"
 NEUTRAL: Final = "neutral"
+BARE_ASYNCIO: Final = "bare-asyncio"
+"""No rival: a client on asyncio that only reads and decodes, as the floor of a workload."""
 
 Role = Literal["client", "agent", "relay", "minimal", "echo", "file", "claude", "codex"]
 """`relay`: between a client on stdio and an agent that it starts. `echo`: the installed agent; `file`: an agent file that a user wrote,
@@ -33,6 +35,7 @@ _PACKAGES: Final = {
     TYPESCRIPT_SDK: "sdk",
     CLAUDE_AGENT_ACP: "claude-agent-acp",
     CODEX_ACP: "codex-acp",
+    BARE_ASYNCIO: "msgspec",
 }
 _ENGINES: Final = {"echo": "demo", "claude": "claude", "codex": "codex"}
 """The roles in which ours is what an editor starts: the installed program, by its own name."""
@@ -92,6 +95,7 @@ CONTESTANTS: Final = {
     TYPESCRIPT_SDK: Contestant(TYPESCRIPT_SDK, "typescript_sdk", "node"),
     CLAUDE_AGENT_ACP: Contestant(CLAUDE_AGENT_ACP, "", "node"),
     CODEX_ACP: Contestant(CODEX_ACP, "", "node"),
+    BARE_ASYNCIO: Contestant(BARE_ASYNCIO, "bare_asyncio", "python"),
 }
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
-from benchmarks.commands import CLAUDE_AGENT_ACP, CODEX_ACP, OURS, PYTHON_SDK, RIVALS, TYPESCRIPT_SDK
+from benchmarks.commands import BARE_ASYNCIO, CLAUDE_AGENT_ACP, CODEX_ACP, OURS, PYTHON_SDK, RIVALS, TYPESCRIPT_SDK
 
 MIB: Final = 1 << 20
 BARE_IMPORT: Final = "bare import"
@@ -273,6 +273,7 @@ def _everyday(count: int, label: str, drips: int) -> tuple[Workload, ...]:
             cpu,
             both("cpu", 3, 3),
             drips,
+            among=(OURS, *RIVALS, BARE_ASYNCIO),
         ),
     )
 
