@@ -281,8 +281,8 @@ def test_setup_without_a_reader_changes_a_file_only_if_it_need_not_ask(
 
 
 def test_the_shares_have_every_pair_of_command_and_surroundings_once() -> None:
-    dealt = [pair for path in PATHS for share in range(SHARES) for pair in pairs(path, share)]
-    assert {(of(path), name) for path in PATHS for name in WRONG} <= set(dealt) and len(dealt) == len(set(dealt))
+    dealt = [(path, *pair) for path in PATHS for share in range(SHARES) for pair in pairs(path, share)]
+    assert {(path, of(path), name) for path in PATHS for name in WRONG} <= set(dealt) and len(dealt) == len(set(dealt))
     assert {name for path in PATHS for _, name in pairs(path, 0)} == set(WRONG)
 
 
