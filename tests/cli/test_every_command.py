@@ -187,6 +187,7 @@ USUALLY = {
     "policy trust": 1,
     "policy distrust": 2,
     "setup": 1,
+    "bridge": 2,
     **dict.fromkeys(CONTROLS, 2),
 }
 """The exit status of a command where nothing is wrong around it; 0 for all others."""

@@ -234,6 +234,12 @@ def test_an_attack_gets_nowhere(gateway: Gateway, attack: Attack, tmp_path: Path
         assert not attack.gets_in(gateway)
 
 
+def test_wrong_tokens_of_others_do_not_keep_the_owner_out(tmp_path: Path) -> None:
+    with running(tmp_path) as gateway:
+        assert not guesses(gateway)
+        assert gateway.ask("/metrics", {"Authorization": f"Bearer {gateway.token}"}).status == 200
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("attack", ATTACKS, ids=NAMES)
 def test_with_its_check_switched_off_it_gets_in(attack: Attack, tmp_path: Path) -> None:

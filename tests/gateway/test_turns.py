@@ -174,6 +174,21 @@ async def test_a_share_sees_its_own_session_and_no_other(tmp_path: Path) -> None
         assert (await shared.refused("session/new", load))["code"] == -32600
 
 
+async def test_a_share_reaches_nothing_beyond_its_session_by_naming_it(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        driver = await place.client()
+        session = await driver.new(tmp_path)
+        shared = await place.client(Principal("guest", AccessRole.DRIVE, frozenset({"key0"})))
+        await shared.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        for method in ("logout", "authenticate", "_vendor/set_address", "session/delete"):
+            assert (await shared.refused(method, {"sessionId": session}))["code"] == -32600
+            assert not place.agent.received(method)
+        shared.notify("_vendor/reset", {"sessionId": session})
+        shared.prompt(session, "hello")
+        await place.agent.got("session/prompt")
+        assert not place.agent.received("_vendor/reset")
+
+
 async def test_too_many_prompts_of_one_principal_are_refused(tmp_path: Path) -> None:
     async with stage(tmp_path, msgspec.structs.replace(QUICK, prompts_per_minute=2)) as place:
         alice, bob = await place.client(), await place.client(BOB)

@@ -8,11 +8,14 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from antiphon.transports.asgi import AcpEndpoint, EndpointLimits
 from antiphon.transports.base import Transport
+from antiphon.transports.remote import on_lines
 from antiphon.transports.sse import EventParser
 from tests.limits import limit
 from tests.transports.serving import serve_demo, served, served_by_uvicorn
@@ -259,3 +262,10 @@ async def test_a_flood_arrives_whole_and_in_order_at_a_reader_that_starts_late(s
     async with server(AcpEndpoint(flood)) as host, connect(f"ws://{host}/acp", max_queue=1) as socket:
         await socket.send("{}")
         assert [await socket.recv(decode=False) for _ in frames] == frames
+
+
+@given(st.binary(max_size=60).map(lambda noise: noise.replace(b"{", b"\r{")))
+def test_no_message_reaches_an_agent_with_an_end_of_line_inside(noise: bytes) -> None:
+    """A program that takes a lone carriage return for the end of a line would see a message that was never checked."""
+    text = b'{"a":\r{"method":"session/new"}\r}\n{"b":1}\r\n' + noise
+    assert b"\r" not in on_lines(text) and b"" not in on_lines(text).split(b"\n")

@@ -48,6 +48,18 @@ __all__ = ["RemoteClient"]
 MAX_OPEN: Final = 1000
 """Requests of one connection that may wait for their responses."""
 
+SHARED_METHODS: Final = frozenset(
+    {
+        "session/prompt",
+        "session/cancel",
+        "session/set_mode",
+        "session/set_model",
+        "session/set_config_option",
+    }
+)
+"""What the holder of a share may send to the agent: methods that are about one session and nothing else. Any other could be about the
+whole agent, whatever session its params name."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -270,7 +282,11 @@ class RemoteClient:
     def _other(self, request: Request, line: bytes) -> None:
         """Forward a request that the gateway has no part in."""
         session_id = session_in(request.params)
-        if session_id is not None:
+        if self.principal.sessions is not None and request.method not in SHARED_METHODS:
+            self.refuse(
+                request, Code.INVALID_REQUEST, "a share is for its session alone, and this method may reach further"
+            )
+        elif session_id is not None:
             self.with_session(
                 request, session_id, AccessRole.DRIVE, lambda session: self._in_session(session, request, line)
             )
@@ -379,6 +395,8 @@ class RemoteClient:
         session_id = session_in(notification.params)
         if notification.method == CANCEL_REQUEST:
             self._cancel(notification)
+        elif self.principal.sessions is not None and notification.method not in SHARED_METHODS:
+            pass
         elif session_id is None:
             if self.may(AccessRole.DRIVE) and self.process.link is not None:
                 self.process.link.send(line)

@@ -321,7 +321,10 @@ class SessionMethods:
         def ended(session: HubSession) -> None:
             self._start(self._end_session(session, request, delete=delete), request)
 
-        self._client.with_session(request, params.session_id, AccessRole.DRIVE, ended)
+        if delete and self._client.principal.sessions is not None:
+            self._client.refuse(request, Code.INVALID_REQUEST, "the holder of a share cannot delete the session")
+        else:
+            self._client.with_session(request, params.session_id, AccessRole.DRIVE, ended)
 
     async def _end_session(self, session: HubSession, request: Request, *, delete: bool) -> None:
         """Close or delete a session, at the agent too if it can. Its other clients are detached."""

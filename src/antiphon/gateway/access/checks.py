@@ -113,11 +113,14 @@ class Access:
         return Visitor(token.principal, token, address, subprotocol)
 
     def check_secret(self, secret: str, address: str) -> AccessToken | Refusal:
-        """Return the token of a secret. Wrong ones are counted, and too many make the address wait."""
-        if (wait := check_failures(self.failures, address)) > 0:
-            return _too_many(wait)
+        """Return the token of a secret. Wrong ones are counted, and too many make the wrong ones of an address wait.
+
+        A right one never waits: else another program on the same address could keep the owner out.
+        """
         token = self.tokens.find(secret)
         if token is None:
+            if (wait := check_failures(self.failures, address)) > 0:
+                return _too_many(wait)
             self.note_failure(secret, address)
             return Refusal(401, "this token is not valid", _CHALLENGE)
         self.failures.succeeded(address)
