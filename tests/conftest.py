@@ -13,6 +13,8 @@ from hypothesis import settings
 ALLOWED_SKIPS = Path(__file__).with_name("allowed_skips.txt")
 TABLES = ("interop", "thirdparty", "conformance/peers")
 """Directories whose tests play with the programs of others and fill one table: one process runs them, in `make prove`."""
+NO_TABLE = ("interop/test_network.py",)
+"""Files there that fill no table."""
 IN_CI = os.environ.get("ANTIPHON_CI") == "1"
 
 # No deadline: a busy machine is not a failing property. In CI the same examples every time, so red means a change.
@@ -87,13 +89,15 @@ def fills_a_table(path: Path) -> bool:
     """Whether the tests of this file play with the programs of others and fill a table."""
     here = Path(__file__).parent
     place = path.relative_to(here).as_posix() if path.is_relative_to(here) else ""
-    return place.startswith(tuple(f"{directory}/" for directory in TABLES))
+    return place not in NO_TABLE and place.startswith(tuple(f"{directory}/" for directory in TABLES))
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     if fills_a_table(item.path):
         item.add_marker(pytest.mark.prove)
         item.add_marker(pytest.mark.together)
+        if "conformance" in item.path.parts:
+            item.add_marker(pytest.mark.checks)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -62,7 +62,9 @@ def test_tables(singing): stay(singing)
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  slow\n  prove\n  together\n", encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\nmarkers =\n  slow\n  prove\n  together\n  checks\n", encoding="utf-8"
+    )
     (tmp_path / "test_choir.py").write_text(PROJECT, encoding="utf-8")
     return tmp_path
 

@@ -53,7 +53,11 @@ FAST: Final = Part("fast", "not slow and not prove")
 SUITES: Final = {
     "test": (FAST, Part("slow", "slow and not prove", workers=3)),
     "fast": (FAST,),
-    "prove": (Part("tables", "prove and together", beside=True), Part("peers", "prove and not together", workers=3)),
+    "prove": (
+        Part("tables", "prove and together and not checks", beside=True),
+        Part("checks", "prove and together and checks", beside=True),
+        Part("peers", "prove and not together", workers=3),
+    ),
 }
 
 

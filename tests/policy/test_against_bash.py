@@ -18,7 +18,7 @@ PATTERNS = Rules.parse(
 )  # fmt: skip
 ALL_BUT_RM = Rules.parse(allow=["Bash"], deny=["Bash(rm *)"])
 GENERATED = 1200
-PROVED = 4000
+PROVED = 1500
 """Lines in `make prove`."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(BASH is None, reason="there is no bash here")]

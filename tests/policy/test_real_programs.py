@@ -17,7 +17,7 @@ from tests.policy import traps
 from tests.policy.real_programs import BASH, GIT, Effects, Yard
 
 LINES = int(os.environ.get("ANTIPHON_TRAP_LINES", "100"))
-PROVED = 300
+PROVED = 120
 """Lines of each generator in `make prove`."""
 SEED = int(os.environ.get("ANTIPHON_TRAP_SEED", "14"))
 KNOWN = Rules.parse(
