@@ -24,8 +24,8 @@ from antiphon.store.schema import open_database
 from tests.permission.gated_session import NO, OPTIONS, AgentActions, User, gated_session
 from tests.policy.corpus import lines
 
-WORK = Workspace.at("/work")
-FILE = "/work/a"
+WORK = Workspace.at("/project")
+FILE = "/project/a"
 
 
 @pytest.fixture(scope="module")

@@ -164,7 +164,7 @@ def test_what_is_given_to_servers_and_programs_is_hidden() -> None:
         "env": [{"name": "MODE", "value": "fast"}],
     }
     http = {"type": "http", "name": "h", "url": "https://h/", "headers": [{"name": "X-Team", "value": "blue"}]}
-    params = {"cwd": "/work", "mcpServers": [server, http]}
+    params = {"cwd": "/project", "mcpServers": [server, http]}
     found = redacted({"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": params}, "secrets")["params"]
     assert found["mcpServers"][0]["args"][0:3:2] == ["--api-key", "--verbose"]
     left = json.dumps(found)

@@ -56,7 +56,7 @@ __all__ = [
 # The options of a permission request, and what the answer means. An answer that is not understood never allows.
 
 QUESTION: "Final[JsonObject]" = {"antiphon": {"question": True}}
-"""The `_meta` of a question that is sent as a permission request and is none: no policy may answer it for the user."""
+"""The `_meta` of a question that uses the form of a permission request: no policy may answer it for the user."""
 
 OPTIONS: Final = (
     PermissionOption("allow", "Allow", PermissionOptionKind.ALLOW_ONCE),
@@ -253,7 +253,7 @@ class UserQuestions:
             )
             try:
                 answers = await self.ask(message, timeout=timeout, choice=field)
-            except RemoteProtocolError:  # the answer is none of the choices
+            except RemoteProtocolError:  # the answer is not one of the choices
                 answers = None
             picked = None if answers is None else answers.get("choice")
         else:

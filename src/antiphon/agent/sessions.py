@@ -250,7 +250,7 @@ class AgentSessions:
         return await found.turns.take(AgentTurn(found.session, asked.prompt, asked.meta), self._run, self._wait)
 
     async def steer(self, asked: v1.Prompt) -> dict[str, str]:
-        """Add to the turn that runs. If there is none, the client keeps what the user wrote."""
+        """Add to the turn that runs. Without a running turn, the client keeps what the user wrote."""
         found = self._find(asked.session_id)
         check_content(asked.prompt, (*self._agent.takes, *self._agent.also_takes))
         addition = AgentTurn(found.session, asked.prompt, asked.meta)

@@ -42,7 +42,7 @@ class SessionSettings:
         _among("model", model_id, _model_ids(self.models) if self.models else [])
 
     def check_option(self, config_id: str, value: bool | str) -> "ConfigOption":
-        """Return the option. Raise `RequestError` if there is none, or if it cannot have this value."""
+        """Return the option. Raise `RequestError` if there is no such option, or if it cannot have this value."""
         by_id = {option.id: option for option in self.options if isinstance(option, SelectConfig | BooleanConfig)}
         _among("setting", config_id, list(by_id))
         option = by_id[config_id]

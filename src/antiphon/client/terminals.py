@@ -28,7 +28,7 @@ _GIT_ASKS_FIRST: Final = {
     "GIT_CONFIG_KEY_0": "safe.bareRepository",
     "GIT_CONFIG_VALUE_0": "explicit",
 }
-"""A directory that merely looks like a repository is none: its config could name programs that `git status` starts."""
+"""A directory that only looks like a repository is not used as one: its config could name programs that `git status` starts."""
 
 _SYNTAX: Final = frozenset(" \t\n|&;<>()$`\\\"'*?[#~=%{}!")
 

@@ -224,7 +224,7 @@ class Worker:
         call.lose()
 
     def _call_on_loop(self, do: Callable[[], object]) -> bool:
-        """Call a function on the loop. False: there is none any more."""
+        """Call a function on the loop. False: the loop has ended."""
         try:
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(do)

@@ -44,7 +44,7 @@ class Prompts:
     words: Mapping[str, str] = field(default_factory=dict)
 
     def text(self, purpose: str, **places: object) -> str:
-        """The prompt for a purpose; empty if there is none."""
+        """The prompt for a purpose; empty if no prompt is known for it."""
         found = self.words.get(purpose, PURPOSES[purpose][1])
         for name, value in places.items():
             found = found.replace("{" + name + "}", str(value))

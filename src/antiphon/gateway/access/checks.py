@@ -223,7 +223,7 @@ def check_role(principal: Principal, role: AccessRole) -> Refusal | None:
 
 
 def host_name(host: str) -> str:
-    """Return the name in a `Host` header, in small letters and without its port; empty if it is none."""
+    """Return the name in a `Host` header, in small letters and without its port; empty if the header is not a valid name."""
     name = host.strip().lower()
     if name.startswith("["):
         name, bracket, port = name[1:].partition("]")

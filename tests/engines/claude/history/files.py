@@ -18,7 +18,7 @@ class SessionFile:
     def __init__(
         self,
         root: Path,
-        cwd: str = "/work",
+        cwd: str = "/project",
         id: str | None = None,
         *,
         version: str = NEW,

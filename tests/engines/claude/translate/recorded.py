@@ -33,7 +33,7 @@ class Session:
 
 def play(lines: list[dict[str, Any]]) -> list[list[ClaudeEvent]]:
     """Feed a session as the engine does; every question is answered with yes."""
-    translator = ClaudeTranslator("/work")
+    translator = ClaudeTranslator("/project")
     received: list[list[ClaudeEvent]] = []
     for line in lines:
         each = wire.decode(json.dumps(line).encode())

@@ -77,7 +77,7 @@ LINE: st.SearchStrategy[dict[str, Any]] = st.one_of(
 def test_any_lines_in_any_order_are_taken(
     lines: list[dict[str, Any]], terminals: bool, mirror: bool, replay: bool
 ) -> None:
-    translator = ClaudeTranslator("/work", terminals=terminals, mirror=mirror, replay=replay)
+    translator = ClaudeTranslator("/project", terminals=terminals, mirror=mirror, replay=replay)
     received = [*feed(translator, *lines), *translator.close_open(background=True)]
     begun, over = [], []
     for each in received:
@@ -97,14 +97,14 @@ def test_any_lines_in_any_order_are_taken(
 
 @given(NAMES, INPUT)
 def test_any_question_can_be_shown(name: str, input: dict[str, Any]) -> None:
-    encode(ClaudeTranslator("/work").patch_of(wire.CanUseTool(tool_name=name, input=input, tool_use_id="t")))
+    encode(ClaudeTranslator("/project").patch_of(wire.CanUseTool(tool_name=name, input=input, tool_use_id="t")))
 
 
 @pytest.mark.slow
 def test_a_result_of_20_megabytes_is_shown() -> None:
     output = "line\n" * 4_000_000
     events = feed(
-        ClaudeTranslator("/work"),
+        ClaudeTranslator("/project"),
         assistant_message(call("t", "Bash", command="x")),
         answer("t", output, {"stdout": output, "stderr": ""}),
     )
@@ -113,7 +113,7 @@ def test_a_result_of_20_megabytes_is_shown() -> None:
 
 @pytest.mark.slow
 def test_an_input_that_comes_in_many_pieces_costs_no_more_than_its_length() -> None:
-    translator = ClaudeTranslator("/work")
+    translator = ClaudeTranslator("/project")
     feed(translator, event("content_block_start", index=0, content_block=call("t", "Write")))
     pieces = ['{"content": "', *("word " for _ in range(50_000))]
     for piece in pieces:
@@ -126,13 +126,13 @@ def test_an_input_that_comes_in_many_pieces_costs_no_more_than_its_length() -> N
 @settings(max_examples=12, suppress_health_check=list(HealthCheck), deadline=None)
 @given(st.data(), st.booleans(), st.booleans())
 def test_lines_with_any_values_are_taken(kind: type, data: st.DataObject, terminals: bool, replay: bool) -> None:
-    translator = ClaudeTranslator("/work", terminals=terminals, mirror=not terminals, replay=replay)
+    translator = ClaudeTranslator("/project", terminals=terminals, mirror=not terminals, replay=replay)
     received: list[Any] = []
     for each in (wire.Assistant, kind, wire.User, kind, wire.ResultLine):
         line = data.draw(anything(each))
         received += translator.feed(line)
         if isinstance(line, wire.ControlRequest) and isinstance(line.request, wire.CanUseTool):
-            _ = translator.patch_of(line.request), grants(line.request, ["/work"])
+            _ = translator.patch_of(line.request), grants(line.request, ["/project"])
     received += translator.close_open(background=True)
     for each in received:
         if isinstance(each, v1.UpdateModel):
@@ -151,7 +151,7 @@ HOSTILE = (9e17, 253_402_300_800_000, -1, 1e308, float("nan"), float("inf"))
 
 @pytest.mark.parametrize("seconds", HOSTILE)
 def test_a_limit_that_ends_at_no_moment_is_shown_without_one(seconds: float) -> None:
-    translator = ClaudeTranslator("/work")
+    translator = ClaudeTranslator("/project")
     info = wire.RateLimitInfo(status="rejected", resets_at=seconds, rate_limit_type="five_hour")
     [notice] = translator.feed(wire.RateLimit(rate_limit_info=info))
     assert isinstance(notice, EngineNotice) and notice.description is None
@@ -170,7 +170,7 @@ def test_an_error_with_an_odd_moment_can_still_be_answered(seconds: float) -> No
 
 
 def test_ten_thousand_turns_leave_nothing_behind_that_grows() -> None:
-    translator = ClaudeTranslator("/work", terminals=True)
+    translator = ClaudeTranslator("/project", terminals=True)
     for turn in range(5_000):
         _play_a_turn(translator, turn)
     before = object_count(translator)

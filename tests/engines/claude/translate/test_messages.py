@@ -184,7 +184,7 @@ def test_what_a_local_command_printed_is_shown_and_nothing_is_not() -> None:
 
 
 def test_what_is_ignored_is_counted() -> None:
-    translator = ClaudeTranslator("/work")
+    translator = ClaudeTranslator("/project")
     odd = assistant_message({"type": "hologram"}, text("hi"))
     feed(translator, system("dream"), system("dream"), {"type": "telepathy"}, {}, odd, event("hiccup"))
     assert translator.unknown == {

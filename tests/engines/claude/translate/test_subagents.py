@@ -69,7 +69,7 @@ def test_the_report_is_shown_once_with_all_messages() -> None:
 
 
 def test_a_sub_agent_in_the_background_outlives_the_turn() -> None:
-    translator = ClaudeTranslator("/work")
+    translator = ClaudeTranslator("/project")
     events = feed(
         translator, AGENT, answer("a", "Off it goes.", LAUNCHED), assistant_message(text("I wait.")), result()
     )
@@ -94,7 +94,7 @@ def test_a_task_may_be_named_without_its_call() -> None:
 
 
 def test_a_process_that_is_gone_takes_its_sub_agents_along() -> None:
-    translator = ClaudeTranslator("/work")
+    translator = ClaudeTranslator("/project")
     feed(
         translator, AGENT, answer("a", "…", LAUNCHED), assistant_message(call("r", "Read", file_path="/x"), parent="a")
     )

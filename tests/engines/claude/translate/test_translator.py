@@ -33,7 +33,7 @@ from tests.engines.claude.translate.lines import (
 )
 
 INIT = {
-    "type": "system", "subtype": "init", "session_id": "s1", "cwd": "/work", "model": "m-1", "permissionMode": "plan",
+    "type": "system", "subtype": "init", "session_id": "s1", "cwd": "/project", "model": "m-1", "permissionMode": "plan",
     "claude_code_version": "2.1.325", "apiKeySource": "none", "slash_commands": ["compact"], "tools": ["Bash"],
     "mcp_servers": [{"name": "good", "status": "connected"}, {"name": "bad", "status": "failed"}],
 }  # fmt: skip
@@ -44,7 +44,7 @@ USED = {
 
 
 def test_the_start_of_a_turn_has_the_settings_and_names_a_failed_server_once() -> None:
-    translator = ClaudeTranslator("/work")
+    translator = ClaudeTranslator("/project")
     first, again = feed(translator, INIT), feed(translator, INIT)
     started = first[0]
     assert isinstance(started, CliStarted)
@@ -54,7 +54,7 @@ def test_the_start_of_a_turn_has_the_settings_and_names_a_failed_server_once() -
 
 
 def test_another_id_at_the_start_of_a_turn_is_another_session() -> None:
-    translator = ClaudeTranslator("/work")
+    translator = ClaudeTranslator("/project")
     feed(translator, INIT)
     events = feed(
         translator, {"type": "conversation_reset", "new_conversation_id": "nowhere"}, {**INIT, "session_id": "s2"}
@@ -63,7 +63,7 @@ def test_another_id_at_the_start_of_a_turn_is_another_session() -> None:
 
 
 def test_a_cleared_session_has_no_plan_and_an_empty_window() -> None:
-    translator = ClaudeTranslator("/work")
+    translator = ClaudeTranslator("/project")
     plan = assistant_message(call("p", "TodoWrite", todos=[{"content": "A", "status": "pending"}]))
     feed(translator, plan, answer("p", "ok"), result(modelUsage=USED, total_cost_usd=0.5))
     received = described(feed(translator, {"type": "conversation_reset"}))
@@ -116,7 +116,7 @@ def usage(**fields: int) -> dict[str, Any]:
 def test_the_gauge_is_shown_as_messages_are_written_once_the_window_is_known() -> None:
     start = message_start()
     start["event"]["message"]["usage"] = {"input_tokens": 100, "cache_read_input_tokens": 20, "output_tokens": 1}
-    translator = ClaudeTranslator("/work")
+    translator = ClaudeTranslator("/project")
     assert feed(translator, start, usage(output_tokens=30)) == []
     assert described(feed(translator, result(modelUsage=USED, total_cost_usd=0.5)))[0] == "usage: 150 of 1000, $0.5000"
     assert described(feed(translator, start, usage(output_tokens=40))) == ["usage: 160 of 1000, $0.5000"]
@@ -125,7 +125,7 @@ def test_the_gauge_is_shown_as_messages_are_written_once_the_window_is_known() -
 
 
 def test_messages_of_sub_agents_and_of_the_cli_do_not_move_the_gauge() -> None:
-    translator = ClaudeTranslator("/work")
+    translator = ClaudeTranslator("/project")
     feed(translator, assistant_message(text("x")), result(modelUsage=USED))
     made_up = assistant_message(text("x"), id="s")
     made_up["message"] |= {"model": "<synthetic>", "usage": {"input_tokens": 9, "output_tokens": 9}}
@@ -243,5 +243,5 @@ def test_lines_for_others_are_not_shown() -> None:
         system("background_tasks_changed", tasks=[]), {"type": "tool_progress", "tool_use_id": "t"},
         system("task_progress", task_id="x"), system("task_updated", task_id="x"), system("elicitation_complete"),
     ]  # fmt: skip
-    translator = ClaudeTranslator("/work")
+    translator = ClaudeTranslator("/project")
     assert feed(translator, *quiet) == [] and not translator.unknown

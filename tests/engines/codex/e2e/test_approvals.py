@@ -181,7 +181,7 @@ async def test_a_request_that_was_settled_elsewhere_is_cancelled_at_the_client(a
 
 @proves("approval.legacy", on=[STAND_IN])
 async def test_the_requests_of_the_older_protocol_are_answered_in_its_own_words(at: Place) -> None:
-    change = {"/work/song.txt": {"type": "add", "content": "la\n"}}
+    change = {"/project/song.txt": {"type": "add", "content": "la\n"}}
     run = {
         "conversationId": "$THREAD",
         "callId": "c1",
