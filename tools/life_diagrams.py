@@ -25,7 +25,7 @@ LIVES: Final[tuple[str, ...]] = (
     "antiphon.engines.process:KEPT_PROCESS_LIFE",
     "antiphon.engines.tool_calls:TOOL_CALL_LIFE",
     "antiphon.engines.cli_driver:ENGINE_SESSION_LIFE",
-    "antiphon.gateway.process:AGENT_PROCESS_LIFE",
+    "antiphon.gateway.agents.process:AGENT_PROCESS_LIFE",
 )
 """Module and name of each, in the order of the page: from the wire upwards."""
 

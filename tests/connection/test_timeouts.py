@@ -38,7 +38,7 @@ OTHERS = {
     "duet/history/writer.py": "the disk",
     "journal/runs.py": "the disk",
     "gateway/access/login.py": "LOGIN_TIMEOUT, around it",
-    "gateway/link.py": "the timeout that its caller gives",
+    "gateway/agents/link.py": "the timeout that its caller gives",
     "gateway/requests.py": "a person: `answer_timeout` of the limits, if there is one; over when the turn or the agent is",
     "gateway/session.py": "the disk; over when the session is",
     "gateway/turns.py": "a turn: the caller of `drain` gives its seconds; over when the session is",

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from antiphon.errors import RequestError
-from antiphon.gateway.process import AgentProcessState
+from antiphon.gateway.agents.process import AgentProcessState
 from antiphon.transports.base import Transport
 from antiphon.transports.process import ProcessTransport
 from tests.gateway.peers import QUICK, demo, stage

@@ -13,9 +13,7 @@ Files in reading order:
     events.py            the events of a session as they are stored, and the frames made of them
     settings.py          modes, models, options and commands of a session as they are now
     requests.py          requests of the agent: permission and questions wait for people
-    host.py              files and terminals of this machine for the agent
-    process.py           one agent: its process is started, started again after a crash, parked
-    link.py              the connection to one process: raw frames, ids, blocks of updates
+    agents/              agents: their processes, the connections to them, files and terminals for them
     access/              who is let in: checks, tokens, sign-in, the audit log
     server/              the gateway as a program: its ASGI application, admins, start and end
 """

@@ -13,8 +13,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from antiphon.errors import AcpError, Code, ConnectionClosed
+from antiphon.gateway.agents.link import AgentLink, cancel_frame
 from antiphon.gateway.base import EXTENSION, AccessRole, Principal
-from antiphon.gateway.link import AgentLink, cancel_frame
 from antiphon.gateway.requests import WaitingRequest
 from antiphon.gateway.session_methods import SessionMethods
 from antiphon.gateway.turns import error_object
@@ -39,8 +39,8 @@ from antiphon.transports.asgi.connections import HttpConnection
 from antiphon.transports.base import Transport
 
 if TYPE_CHECKING:
+    from antiphon.gateway.agents.process import AgentProcess
     from antiphon.gateway.attachment import SessionAttachment
-    from antiphon.gateway.process import AgentProcess
     from antiphon.gateway.session import HubSession
 
 __all__ = ["RemoteClient"]

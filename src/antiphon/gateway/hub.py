@@ -14,6 +14,7 @@ from typing import Final, Self
 import msgspec
 
 from antiphon.errors import AcpError, Code, RequestError
+from antiphon.gateway.agents.process import AgentProcess
 from antiphon.gateway.base import (
     AgentSource,
     Gates,
@@ -26,7 +27,6 @@ from antiphon.gateway.base import (
 )
 from antiphon.gateway.client import RemoteClient
 from antiphon.gateway.events import ANSWER, END, PROMPT, REQUEST, TURN, EventHeader, parse_event, stored_event
-from antiphon.gateway.process import AgentProcess
 from antiphon.gateway.session import HubSession
 from antiphon.gateway.turns import interrupted_frame
 from antiphon.journal.base import PAGE, Lease

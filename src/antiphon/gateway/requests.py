@@ -20,10 +20,10 @@ from msgspec import Raw
 
 from antiphon.aio import background, maybe_await
 from antiphon.errors import AcpError, Code, RequestError
+from antiphon.gateway.agents.host import HostServices
+from antiphon.gateway.agents.link import AgentLink
 from antiphon.gateway.base import MAX_PENDING, AccessRole
 from antiphon.gateway.events import ANSWER, REQUEST, EventHeader, member, stored_event
-from antiphon.gateway.host import HostServices
-from antiphon.gateway.link import AgentLink
 from antiphon.gateway.turns import error_object
 from antiphon.permission.gate import PermissionChoice, PermissionGate, Question
 from antiphon.policy import Verdict

@@ -16,9 +16,9 @@ from msgspec import Raw
 
 from antiphon.aio import background
 from antiphon.errors import Code, RequestError, RequestRefused
+from antiphon.gateway.agents.link import UPDATE_HEAD, AgentLink
 from antiphon.gateway.attachment import EventRun, SessionAttachment
 from antiphon.gateway.base import GatewaySession
-from antiphon.gateway.link import UPDATE_HEAD, AgentLink
 from antiphon.gateway.requests import WaitingRequests
 from antiphon.gateway.settings import SETTINGS_KINDS, HubSettings
 from antiphon.gateway.turns import HubTurns
@@ -27,9 +27,9 @@ from antiphon.rpc.envelope import ErrorObject, RequestId
 from antiphon.store.errors import NoSuchSession
 
 if TYPE_CHECKING:
+    from antiphon.gateway.agents.process import AgentProcess
     from antiphon.gateway.client import RemoteClient
     from antiphon.gateway.hub import Hub
-    from antiphon.gateway.process import AgentProcess
 
 __all__ = ["HubSession"]
 

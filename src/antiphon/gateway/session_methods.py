@@ -21,8 +21,8 @@ from antiphon.rpc.envelope import Request, Response, error_frame, head_of_answer
 from antiphon.rpc.spans import params_values_of, replaced, with_value
 
 if TYPE_CHECKING:
+    from antiphon.gateway.agents.link import AgentLink
     from antiphon.gateway.client import RemoteClient
-    from antiphon.gateway.link import AgentLink
 
 __all__ = ["SessionMethods"]
 

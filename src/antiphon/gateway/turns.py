@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from antiphon.errors import AcpError, Code, ResponseError
+from antiphon.gateway.agents.link import AgentLink, cancel_frame
 from antiphon.gateway.events import END, PROMPT, TURN, EventHeader, notification, stored_event, user_messages
-from antiphon.gateway.link import AgentLink, cancel_frame
 from antiphon.rpc.envelope import ErrorObject, Request, RequestId, Response, error_frame, head_of_answer
 from antiphon.rpc.peer import id_key
 from antiphon.rpc.spans import replaced, values_of

@@ -16,8 +16,8 @@ import msgspec
 from antiphon import __version__
 from antiphon.aio import background
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
+from antiphon.gateway.agents.link import AgentLink
 from antiphon.gateway.base import AgentSource
-from antiphon.gateway.link import AgentLink
 from antiphon.life import Life
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m

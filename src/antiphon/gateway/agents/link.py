@@ -32,7 +32,7 @@ from antiphon.rpc.spans import session_in
 from antiphon.transports.base import Transport
 
 if TYPE_CHECKING:
-    from antiphon.gateway.process import AgentProcess
+    from antiphon.gateway.agents.process import AgentProcess
     from antiphon.gateway.session import HubSession
 
 __all__ = ["UPDATE_HEAD", "AgentLink", "Then", "cancel_frame"]

@@ -1,0 +1,8 @@
+"""The agents of a gateway: their processes, the connections to them, and what this machine serves them.
+
+Files in reading order:
+
+    process.py   one agent: its process is started, started again after a crash, parked
+    link.py      the connection to one process: raw frames, ids, blocks of updates
+    host.py      files and terminals of this machine for the agent
+"""
