@@ -54,6 +54,41 @@ async def test_the_response_comes_after_the_updates_before_it(tmp_path: Path) ->
         assert client.frames[-1] == b'{"jsonrpc":"2.0","id":%d,"result":{"stopReason":"end_turn","later":1.0}}' % asked
 
 
+async def test_a_prompt_with_a_name_is_known_by_it_on_another_connection(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client(numbers=True)
+        session = await client.new(tmp_path)
+        for name in ("first", "second"):
+            text, meta = [{"type": "text", "text": name}], {"antiphon": {"prompt": name}}
+            client.begin("session/prompt", {"sessionId": session, "prompt": text, "_meta": meta})
+        await place.agent.got("session/prompt")
+        await client.leave()
+        again = await place.client(numbers=True)
+        assert sorted((await attach(again, session))["prompts"]) == ["first", "second"]
+        await end(place)
+        await until(lambda: any(each.get("method") == "_antiphon/session/turn_ended" for each in again.messages))
+        about = [
+            each["params"] for each in again.messages if each.get("method", "").startswith("_antiphon/session/turn")
+        ]
+        assert [each["prompt"] for each in about[:2]] == ["first", "first"]
+        message = next(each for each in again.messages if each.get("method") == "session/update")
+        assert message["params"]["update"]["_meta"]["antiphon"]["prompt"] == "first"
+
+
+async def test_a_client_with_numbers_learns_where_events_begin_and_the_roots(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client(numbers=True)
+        assert client.messages[0]["result"]["_meta"]["antiphon"]["roots"] == [str(tmp_path)]
+        opened = await client.request("session/new", {"cwd": str(tmp_path), "mcpServers": []})
+        assert opened["_meta"]["antiphon"]["after"] == 0
+        place.agent.say("s1", "one", "two")
+        await until(lambda: client.texts == ["one", "two"])
+        resumed = await client.request("session/resume", {"sessionId": "s1", "cwd": str(tmp_path)})
+        assert resumed["_meta"]["antiphon"]["after"] == 2
+        share = await place.client(Principal("guest", AccessRole.WATCH, frozenset({"key0"})))
+        assert "roots" not in share.messages[0]["result"]["_meta"]["antiphon"]
+
+
 async def test_two_clients_see_the_messages_of_each_other_and_who_sent_them(tmp_path: Path) -> None:
     async with stage(tmp_path) as place:
         alice, bob = await place.client(), await place.client(BOB)

@@ -234,6 +234,7 @@ class SessionAttachment:
             return  # of a later version
         params: dict[str, object] = {"sessionId": self.session.id, "number": number}
         about = {"turn": header.turn, "from": header.sender, "request": header.request, "method": header.method}
+        about["prompt"] = header.prompt
         params |= {key: value for key, value in about.items() if value}
         if header.interrupted:
             params["interrupted"] = True

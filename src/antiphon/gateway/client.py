@@ -215,6 +215,8 @@ class RemoteClient:
         id = pending.shown[self] = self._last_id
         self._asked[id] = pending
         frame = replaced(pending.frame, [(span, b"%d" % id) for span in values_of(pending.frame, "id")])
+        if self.numbers:
+            frame = with_value(frame, ("params", "_meta", "antiphon", "request"), b'"%b"' % pending.id.encode())
         if self.numbers and number:
             frame = with_value(frame, ("params", "_meta", "antiphon", "number"), b"%d" % number)
         self.put(frame, pending.session.id, number=number)
@@ -386,6 +388,8 @@ class RemoteClient:
             self._forms = frozenset(name for name, value in offered.items() if value is not None)
         result = self._methods.offered(self.process.result)
         about = {"extension": EXTENSION, "methods": list(SessionMethods.EXTENSIONS), "numbers": self.numbers}
+        if self.principal.sessions is None:  # a share opens no session
+            about["roots"] = [str(folder) for folder in self.process.hub.roots.folders]
         result = with_value(result, ("_meta", "antiphon"), msgspec.json.encode(about))
         self.put(b"%b%b}" % (head_of_answer(request.id), result), None, request.id)
 

@@ -21,11 +21,13 @@ from antiphon.rpc.spans import Unreadable, members_of, values_of, with_value
 
 __all__ = [
     "ANSWER", "END", "PROMPT", "REQUEST", "TURN", "UPDATE", "EventHeader", "HubEvent", "member", "notification", "numbered", "parse_event",
-    "stored_event", "user_messages",
+    "prompt_name", "stored_event", "user_messages",
 ]  # fmt: skip
 
 NUMBER: Final = ("params", "_meta", "antiphon", "number")
 TURN, PROMPT, REQUEST, ANSWER, END = b"T", b"P", b"R", b"A", b"E"
+MAX_NAME: Final = 64
+"""Characters of the name of a prompt that are kept."""
 UPDATE: Final = b"{"
 """The kind of an event that is a frame of the agent."""
 
@@ -38,6 +40,8 @@ class EventHeader(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The connection that sent the prompt: it does not get its own message back."""
     sender: str = ""
     """The name of the principal that sent the prompt, or that answered."""
+    prompt: str = ""
+    """The name that its sender gave to the prompt, to know it again on another connection."""
     request: str = ""
     """The id under which a request waits in the gateway."""
     method: str = ""
@@ -89,12 +93,34 @@ def notification(method: str, params: dict[str, object]) -> bytes:
 
 def user_messages(session_id: str, params: Raw, header: EventHeader) -> Iterator[bytes]:
     """Yield an update for each block of a prompt, with the block as its sender wrote it, and with who sent it."""
-    session, about = _encode(session_id), _encode({"antiphon": {"from": header.sender, "turn": header.turn}})
+    about = {"from": header.sender, "turn": header.turn, **({"prompt": header.prompt} if header.prompt else {})}
+    session, meta = _encode(session_id), _encode({"antiphon": about})
     for block in _blocks(bytes(params)):
         yield (
             b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":{"sessionUpdate":"user_message_chunk",'
-            b'"content":%b,"_meta":%b}}}' % (session, block, about)
+            b'"content":%b,"_meta":%b}}}' % (session, block, meta)
         )
+
+
+class _PromptAbout(msgspec.Struct):
+    prompt: str = ""
+
+
+class _PromptMeta(msgspec.Struct):
+    antiphon: _PromptAbout | None = None
+
+
+class _Prompt(msgspec.Struct):
+    meta: _PromptMeta | None = msgspec.field(default=None, name="_meta")
+
+
+def prompt_name(params: Raw) -> str:
+    """Return the name that the sender of a prompt gave to it; empty if it gave none."""
+    try:
+        meta = msgspec.json.decode(params, type=_Prompt).meta
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+    return meta.antiphon.prompt[:MAX_NAME] if meta is not None and meta.antiphon is not None else ""
 
 
 def _blocks(params: bytes) -> list[bytes]:

@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from antiphon.errors import AcpError, Code, RequestError, RequestRefused
 from antiphon.gateway.base import AccessRole, GatewaySession
-from antiphon.gateway.events import notification
+from antiphon.gateway.events import notification, numbered
 from antiphon.gateway.session import HubSession
 from antiphon.gateway.turns import error_object
 from antiphon.local.problems import FileProblem
@@ -160,7 +160,7 @@ class SessionMethods:
         left_out: list[str],
     ) -> None:
         attachment = session.attach(self._client, 0)
-        answer(response, frame)
+        answer(response, self._opening(frame, attachment.cursor))
         attachment.start()
         if left_out:
             self._client.put(_notice(session.id, left_out), session.id)
@@ -243,7 +243,7 @@ class SessionMethods:
         def resumed(session: HubSession) -> None:
             attachment = session.attach(self._client, session.last)
             frame = b"%b%b}" % (head_of_answer(request.id), session.settings.result())
-            self._client.put(frame, session.id, request.id)
+            self._client.put(self._opening(frame, session.last), session.id, request.id)
             if session.settings.commands is not None and not self._client.numbers:
                 self._client.put(session.settings.commands, session.id)
             attachment.start()
@@ -267,6 +267,7 @@ class SessionMethods:
                 "number": session.last,
                 "turn": session.row.turn or None,
                 "queued": session.turns.queued,
+                "prompts": session.turns.names,
                 "settings": Raw(session.settings.result()),
             }
             frame = b"%b%b}" % (head_of_answer(request.id), msgspec.json.encode(state))
@@ -356,6 +357,10 @@ class SessionMethods:
         except TimeoutError:
             if request is not None:
                 self._client.refuse(request, Code.REQUEST_TIMEOUT, "the agent did not answer in time")
+
+    def _opening(self, frame: bytes, number: int) -> bytes:
+        """Return the response that opens a session, with the number after which its events begin."""
+        return numbered(frame, number, ("result", "_meta", "antiphon", "after")) if self._client.numbers else frame
 
     def _unknown(self, request: Request, session_id: str) -> None:
         self._client.refuse(

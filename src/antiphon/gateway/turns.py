@@ -13,7 +13,16 @@ import msgspec
 
 from antiphon.errors import AcpError, Code, ResponseError
 from antiphon.gateway.agents.link import AgentLink, cancel_frame
-from antiphon.gateway.events import END, PROMPT, TURN, EventHeader, notification, stored_event, user_messages
+from antiphon.gateway.events import (
+    END,
+    PROMPT,
+    TURN,
+    EventHeader,
+    notification,
+    prompt_name,
+    stored_event,
+    user_messages,
+)
 from antiphon.rpc.envelope import ErrorObject, Request, RequestId, Response, error_frame, head_of_answer
 from antiphon.rpc.peer import id_key
 from antiphon.rpc.spans import replaced, values_of
@@ -44,7 +53,9 @@ class HubTurn:
         self.is_ended = False
         """Whether its end is recorded."""
         self.spans = list(values_of(line, "id"))
-        self.header = EventHeader(turn=self.id, connection=client.id, sender=client.principal.name)
+        self.header = EventHeader(
+            turn=self.id, connection=client.id, sender=client.principal.name, prompt=prompt_name(request.params)
+        )
         self.messages = list(user_messages(session_id, request.params, self.header))
         """What the other clients see of it."""
 
@@ -64,6 +75,12 @@ class HubTurns:
     def queued(self) -> int:
         """How many prompts wait."""
         return len(self._queue)
+
+    @property
+    def names(self) -> list[str]:
+        """The names that clients gave to the prompts that run or wait."""
+        turns = (*self._queue, *([self.running] if self.running is not None else ()))
+        return [turn.header.prompt for turn in turns if turn.header.prompt]
 
     def prompt(self, client: "RemoteClient", request: Request, line: bytes) -> None:
         """Run a prompt when its turn has come."""
