@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import signal
 from collections.abc import Generator
 from functools import cache
@@ -16,6 +17,11 @@ TABLES = ("interop", "thirdparty", "conformance/peers")
 NO_TABLE = ("interop/test_network.py",)
 """Files there that fill no table."""
 IN_CI = os.environ.get("ANTIPHON_CI") == "1"
+MARKING = re.compile(r"\b(?:slow|proves?)\b")
+"""What stands in every file with a marked test: one of the marks, or `proves`, which marks the tests of the engines. Those in a directory `e2e`
+need not say so: their fixtures give them the marks."""
+ONLY_MARKED = os.environ.get("ANTIPHON_TESTS") == "marked"
+"""Whether only tests with one of these marks run: `tools/all_tests.py` says so for each of its parts."""
 
 # No deadline: a busy machine is not a failing property. In CI the same examples every time, so red means a change.
 # In CI examples are the same every time, so the other Pythons need not see all of those that the first has seen.
@@ -84,6 +90,18 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
         pytest.fail(f"{item.nodeid} leaves signals blocked: {sorted(blocked)}")
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out files without a marked test where only those run: each of many processes takes seconds to collect all."""
+    is_test = collection_path.suffix == ".py" and collection_path.name.startswith("test_")
+    return True if ONLY_MARKED and is_test and not may_be_marked(collection_path) else None
+
+
+@cache
+def may_be_marked(path: Path) -> bool:
+    """Whether tests of this file may be slow or for `make prove`: its text has such a mark, or its directory gives it."""
+    return fills_a_table(path) or "e2e" in path.parts or MARKING.search(path.read_text(encoding="utf-8")) is not None
+
+
 @cache
 def fills_a_table(path: Path) -> bool:
     """Whether the tests of this file play with the programs of others and fill a table."""
@@ -93,6 +111,8 @@ def fills_a_table(path: Path) -> bool:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
+    if (item.get_closest_marker("slow") or item.get_closest_marker("prove")) and not may_be_marked(item.path):
+        raise pytest.UsageError(f"{item.nodeid} is marked, but its file does not say so: no part would run it")
     if fills_a_table(item.path):
         item.add_marker(pytest.mark.prove)
         item.add_marker(pytest.mark.together)
