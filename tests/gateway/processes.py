@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,10 +16,12 @@ from websockets.sync.client import ClientConnection, connect
 
 from tests.limits import limit
 
-__all__ = ["Answer", "Gateway", "call", "running"]
+__all__ = ["DEMO", "HOSTILE", "Answer", "Gateway", "Turn", "call", "prompt", "running"]
 
 WEAKENED = Path(__file__).with_name("weakened.py")
 ROOT = Path(__file__).resolve().parents[2]
+DEMO = (sys.executable, "-m", "antiphon", "agent", "--engine", "demo")
+HOSTILE = (sys.executable, str(Path(__file__).with_name("hostile_agent.py")))
 
 
 class Answer(NamedTuple):
@@ -115,14 +117,49 @@ def call(opened: ClientConnection, id: int, called: str, /, **params: object) ->
             return message
 
 
+class Turn(NamedTuple):
+    """What a turn of the hostile agent brought."""
+
+    results: Any
+    """What the agent sent back."""
+    asked: list[Any]
+    """The permission requests that the client got."""
+
+
+def prompt(opened: ClientConnection, text: str, cwd: Path, *, option: str | None = "reject", **more: object) -> Turn:
+    """Prompt the hostile agent in a new session; each permission request is answered with the option, if there is one."""
+    call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+    made = call(opened, 1, "session/new", **{"cwd": str(cwd), "mcpServers": [], **more})
+    assert "result" in made, made
+    params = {"sessionId": made["result"]["sessionId"], "prompt": [{"type": "text", "text": text}]}
+    opened.send(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": params}))
+    texts, asked = [], []
+    while True:
+        message = json.loads(opened.recv(timeout=limit()))
+        if message.get("method") == "session/request_permission":
+            asked.append(message["params"])
+            if option is None:
+                continue
+            outcome = {"outcome": {"outcome": "selected", "optionId": option}}
+            opened.send(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": outcome}))
+        elif message.get("method") == "session/update":
+            texts.append(message["params"]["update"].get("content", {}).get("text", ""))
+        elif message.get("id") == 2:
+            assert "result" in message, message
+            return Turn(json.loads("".join(texts)), asked)
+
+
 @contextmanager
 def running(
-    directory: Path, *options: str, without: str = "nothing", env: Mapping[str, str] | None = None
+    directory: Path,
+    *options: str,
+    without: str = "nothing",
+    env: Mapping[str, str] | None = None,
+    agent: Sequence[str] = DEMO,
 ) -> Iterator[Gateway]:
-    """Start a gateway with the demo agent, and end it with SIGTERM."""
+    """Start a gateway with the demo agent or another, and end it with SIGTERM."""
     root = directory / "root"
     root.mkdir(parents=True, exist_ok=True)
-    agent = [sys.executable, "-m", "antiphon", "agent", "--engine", "demo"]
     data = directory / "data"
     words = ["serve", "--json", "--port", "0", "--data", str(data), "--root", str(root), *options, "--", *agent]
     given = {**os.environ, "ANTIPHON_STATE_DIR": str(directory / "state"), "PYTHONPATH": str(ROOT), **(env or {})}

@@ -5,14 +5,15 @@ Then it is tried with its check switched off, and gets in: so it is that check w
 
 import json
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from tests.gateway.processes import Gateway, call, running
+from tests.gateway.processes import HOSTILE, Gateway, Turn, call, prompt, running
 from tests.limits import limit
 
 EVIL: Final = "http://evil.example"
@@ -178,7 +179,7 @@ def connection_of_another_principal(gateway: Gateway) -> bool:
 
 
 def directory_behind_a_link(gateway: Gateway) -> bool:
-    outside = gateway.directory / "outside"
+    outside = gateway.directory.parent / f"{gateway.directory.name}-outside"
     outside.mkdir(exist_ok=True)
     link = gateway.directory / "root" / "link"
     if not link.is_symlink():
@@ -186,6 +187,104 @@ def directory_behind_a_link(gateway: Gateway) -> bool:
     with gateway.open_socket() as opened:
         call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
         return "result" in call(opened, 1, "session/new", cwd=str(link), mcpServers=[])
+
+
+# An agent that uses what the gateway does for it.
+
+
+def agent_does(gateway: Gateway, *wanted: tuple[str, Mapping[str, object]], option: str = "allow") -> Turn:
+    """Let the agent send these requests in the directory that has everything in it, and answer what people are asked."""
+    text = json.dumps([{"method": method, "params": params} for method, params in wanted])
+    with gateway.open_socket() as opened:
+        return prompt(opened, text, gateway.directory, option=option)
+
+
+def agent_reads_the_token(gateway: Gateway) -> bool:
+    path = str(gateway.directory / "data" / "token")
+    return "result" in agent_does(gateway, ("fs/read_text_file", {"path": path})).results[0]
+
+
+def agent_reads_the_token_behind_a_link(gateway: Gateway) -> bool:
+    link = gateway.directory / "root" / "harmless"
+    if not link.is_symlink():
+        link.symlink_to(gateway.directory / "data")
+    return "result" in agent_does(gateway, ("fs/read_text_file", {"path": str(link / "token")})).results[0]
+
+
+def agent_writes_our_config(gateway: Gateway) -> bool:
+    path = str(gateway.directory / "config" / "config.toml")
+    return "result" in agent_does(gateway, ("fs/write_text_file", {"path": path, "content": "x"})).results[0]
+
+
+def agent_reads_a_key(gateway: Gateway) -> bool:
+    key = gateway.directory / "root" / ".ssh" / "id_ed25519"
+    key.parent.mkdir(exist_ok=True)
+    key.write_text("key", encoding="utf-8")
+    return "result" in agent_does(gateway, ("fs/read_text_file", {"path": str(key)})).results[0]
+
+
+def agent_writes_a_hook(gateway: Gateway) -> bool:
+    path = str(gateway.directory / "root" / ".git" / "hooks" / "pre-commit")
+    return "result" in agent_does(gateway, ("fs/write_text_file", {"path": path, "content": "x"})).results[0]
+
+
+def agent_runs_in_our_data(gateway: Gateway) -> bool:
+    wanted = {"command": "pwd", "cwd": str(gateway.directory / "data")}
+    return "result" in agent_does(gateway, ("terminal/create", wanted)).results[0]
+
+
+def session_in_our_data(gateway: Gateway) -> bool:
+    with gateway.open_socket() as opened:
+        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        return "result" in call(opened, 1, "session/new", cwd=str(gateway.directory / "data"), mcpServers=[])
+
+
+def command_that_is_denied(gateway: Gateway) -> bool:
+    """Whether people are asked about, and so can be made to allow, what the policy of the user denies."""
+    turn = agent_does(gateway, ("terminal/create", {"command": "env", "args": []}))
+    return bool(turn.asked) or "result" in turn.results[0]
+
+
+def variable_that_is_not_shown(gateway: Gateway) -> bool:
+    """Whether a command gets a variable that decides what runs, and people who allow it do not see that."""
+    env = [{"name": "LD_PRELOAD", "value": "/tmp/evil.so"}]
+    wanted = {"command": "printf", "args": ["a b", "c"], "env": env, "cwd": str(gateway.directory / "root")}
+    turn = agent_does(gateway, ("terminal/create", wanted), option="reject")
+    return "/tmp/evil.so" not in turn.asked[0]["toolCall"]["title"]
+
+
+def text_that_is_not_shown(gateway: Gateway) -> bool:
+    path = str(gateway.directory / "root" / "setup.py")
+    turn = agent_does(gateway, ("fs/write_text_file", {"path": path, "content": "import evil"}), option="reject")
+    return "import evil" not in json.dumps(turn.asked)
+
+
+def words_that_look_like_others(gateway: Gateway) -> bool:
+    """Whether `rm 'a b'` looks like `rm a b`, and text that turns around like what it is not."""
+    wanted = {"command": "rm", "args": ["a b", "\u202etxt.exe"], "cwd": str(gateway.directory / "root")}
+    title = agent_does(gateway, ("terminal/create", wanted), option="reject").asked[0]["toolCall"]["title"]
+    return "'a b'" not in title or "\u202e" in title
+
+
+SECRETS: Final = {
+    "DATABASE_URL": "postgres://me:pw@host",
+    "MYSQL_PWD": "pw",
+    "AWS_ACCESS_KEY_ID": "id",
+    "GH_TOKEN": "t",
+}
+
+
+def secrets_in_a_command(gateway: Gateway) -> bool:
+    """Whether a command that the agent runs has variables of the gateway that no list of secrets has."""
+    wanted = {"command": "printenv", "args": [*SECRETS], "cwd": str(gateway.directory / "root")}
+    output = agent_does(gateway, ("terminal/create", wanted)).results[1]["result"]["output"]
+    return any(secret in output for secret in SECRETS.values())
+
+
+def secrets_in_the_agent(gateway: Gateway) -> bool:
+    with gateway.open_socket() as opened:
+        found = prompt(opened, "environment", gateway.directory / "root").results
+    return any(name in found for name in SECRETS)
 
 
 ATTACKS: Final = [
@@ -215,20 +314,50 @@ ATTACKS: Final = [
     Attack("BODY_LIMIT", large_body),
     Attack("principal of a connection", connection_of_another_principal),
     Attack("roots", directory_behind_a_link),
+    Attack("why_closed", agent_reads_the_token),
+    Attack("why_closed", agent_reads_the_token_behind_a_link),
+    Attack("why_closed", agent_writes_our_config),
+    Attack("why_closed", agent_reads_a_key),
+    Attack("why_closed", agent_writes_a_hook),
+    Attack("why_closed", agent_runs_in_our_data),
+    Attack("why_closed", session_in_our_data),
+    Attack("policy of the user", command_that_is_denied),
+    Attack("what people are shown", variable_that_is_not_shown),
+    Attack("what people are shown", text_that_is_not_shown),
+    Attack("what people are shown", words_that_look_like_others),
+    Attack("environment", secrets_in_a_command),
+    Attack("environment", secrets_in_the_agent),
 ]
 NAMES: Final = [attack.gets_in.__name__ for attack in ATTACKS]
 
 
+CONFIG: Final = """\
+[policy]
+deny = ["Bash(env)"]
+"""
+
+
+@contextmanager
+def attacked(directory: Path, *options: str, without: str = "nothing") -> Iterator[Gateway]:
+    """A gateway with an agent that does what it is told, secrets in its environment, and a policy of its user."""
+    config = directory / "config"
+    config.mkdir(parents=True, exist_ok=True)
+    (config / "config.toml").write_text(CONFIG, encoding="utf-8")
+    env = {**SECRETS, "ANTIPHON_CONFIG_DIR": str(config)}
+    with running(directory, "--root", str(directory), *options, without=without, env=env, agent=HOSTILE) as gateway:
+        yield gateway
+
+
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    with running(tmp_path_factory.mktemp("gateway")) as gateway:
+    with attacked(tmp_path_factory.mktemp("gateway")) as gateway:
         yield gateway
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=NAMES)
 def test_an_attack_gets_nowhere(gateway: Gateway, attack: Attack, tmp_path: Path) -> None:
     if attack.check in ("check_failures", "client_address", "is_over"):  # the address has to wait afterwards
-        with running(tmp_path) as own:
+        with attacked(tmp_path) as own:
             assert not attack.gets_in(own)
     else:
         assert not attack.gets_in(gateway)
@@ -244,7 +373,7 @@ def test_wrong_tokens_of_others_do_not_keep_the_owner_out(tmp_path: Path) -> Non
 @pytest.mark.parametrize("attack", ATTACKS, ids=NAMES)
 def test_with_its_check_switched_off_it_gets_in(attack: Attack, tmp_path: Path) -> None:
     options = (attack.check,) if attack.check.startswith("--") else ()
-    with running(tmp_path, *options, without="nothing" if options else attack.check) as gateway:
+    with attacked(tmp_path, *options, without="nothing" if options else attack.check) as gateway:
         assert attack.gets_in(gateway)
 
 

@@ -170,7 +170,7 @@ async def test_a_time_limit_answers_with_an_option_that_rejects(tmp_path: Path) 
 
 
 async def test_the_policy_of_the_gateway_decides_before_people(tmp_path: Path) -> None:
-    def gates(agent: str, ask: Ask) -> PermissionGate:
+    async def gates(agent: str, cwd: str, ask: Ask) -> PermissionGate:
         return PermissionGate(Rules.parse(deny=["Bash"]), ask=ask, agent=agent)
 
     journal, agent = MemoryJournal(), ScriptedAgent()
@@ -224,7 +224,7 @@ async def test_a_write_without_a_permission_request_is_asked_about(tmp_path: Pat
 
 async def test_commands_run_on_the_host_without_its_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_TOKEN", "secret")
-    monkeypatch.setenv("HARMLESS", "fine")
+    monkeypatch.setenv("LC_HARMLESS", "fine")
     async with stage(tmp_path) as place:
         client = await place.client()
         session = await begun(place, tmp_path, client)
@@ -238,7 +238,7 @@ async def test_commands_run_on_the_host_without_its_secrets(tmp_path: Path, monk
         place.agent.request(3, "terminal/output", terminal)
         await until(lambda: len(answers(place.agent)) == 3)
         output = msgspec.json.decode(answers(place.agent)[2])["result"]["output"]
-        assert "HARMLESS=fine" in output and "SOME_TOKEN" not in output
+        assert "LC_HARMLESS=fine" in output and "SOME_TOKEN" not in output
 
 
 async def test_requests_of_a_watched_session_are_not_for_watchers(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect, unix_connect
 
-from tests.gateway.processes import Gateway, call, running
+from tests.gateway.processes import HOSTILE, Gateway, call, prompt, running
 from tests.limits import limit
 
 pytestmark = pytest.mark.slow  # each starts a gateway
@@ -266,3 +266,23 @@ def test_the_unit_starts_this_gateway() -> None:
     command = [sys.executable, "-m", "antiphon", "serve", "--port", "9000", "unit"]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=limit(), check=True)
     assert "ExecStart=" in done.stdout and "serve --port 9000\n" in done.stdout and "KillMode=mixed" in done.stdout
+
+
+def test_the_limits_can_be_changed(tmp_path: Path) -> None:
+    options = ("--limit", "message=64K", "--limit", "prompts-per-minute=1", "--answer-timeout", "10ms")
+    asks = {"method": "terminal/create", "params": {"command": "true", "cwd": str(tmp_path / "root")}}
+    with running(tmp_path, *options, agent=HOSTILE) as gateway, gateway.open_socket() as opened:
+        made = prompt(opened, json.dumps([asks]), tmp_path / "root", option=None)
+        assert made.asked and "error" in made.results[0], "nothing answered, and it was rejected"
+        again = {"sessionId": "s1", "prompt": [{"type": "text", "text": "[]"}]}
+        assert "error" in call(opened, 5, "session/prompt", **again)
+        opened.send("x" * 70_000)
+        with pytest.raises(ConnectionClosed):
+            opened.recv(timeout=limit())
+
+
+@pytest.mark.parametrize("wrong", ["message=1G", "message=x", "nothing=1", "queue=0"])
+def test_a_limit_that_makes_no_sense_is_refused(wrong: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "antiphon", "serve", "--data", str(tmp_path), "--limit", wrong]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=limit(), check=False)
+    assert done.returncode == 2 and "--limit" in done.stderr

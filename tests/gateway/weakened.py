@@ -9,10 +9,14 @@ from types import ModuleType
 from typing import Any, Final
 
 from antiphon.cli.main import main
+from antiphon.gateway import requests
 from antiphon.gateway.access import checks, login, tokens
+from antiphon.gateway.agents import host
 from antiphon.gateway.base import AccessRole
 from antiphon.gateway.server import app, program
 from antiphon.local.roots import Roots
+from antiphon.permission.gate import PermissionGate, Question
+from antiphon.protocol import v1
 from antiphon.transports.asgi import endpoint, server
 
 
@@ -44,6 +48,17 @@ def any_connection(self: Any, scope: Any, admission: object) -> object:
     return self._connections.get(endpoint.header_of(scope, b"acp-connection-id"))
 
 
+async def ask_about_all(self: object, agent: str, cwd: str, ask: Any) -> PermissionGate:
+    """Ask people about everything, whatever the policy of the user says."""
+    return PermissionGate(ask=ask, agent=agent)
+
+
+def as_the_agent_says(question: Question) -> v1.ToolCallPatch:
+    """Show the words of a command as they are, and no more."""
+    action = question.action
+    return v1.ToolCallPatch("call", title=" ".join(action.words or action.paths))
+
+
 def set_on(owner: object, name: str, new: object) -> Callable[[], None]:
     """Return what sets an attribute."""
     return lambda: setattr(owner, name, new)
@@ -70,6 +85,10 @@ SWITCHES: Final[dict[str, Callable[[], None]]] = {
     "short HEAD_TIMEOUT": set_on(server, "HEAD_TIMEOUT", 0.3),
     "short BODY_TIMEOUT": set_on(app, "BODY_TIMEOUT", 0.3),
     "principal of a connection": set_on(endpoint.AcpEndpoint, "_connection", any_connection),
+    "why_closed": lambda: replace(host, "why_closed", lambda *_, write: ""),
+    "policy of the user": set_on(host.UserPolicy, "gate", ask_about_all),
+    "what people are shown": lambda: replace(requests, "_call_asked", as_the_agent_says),
+    "environment": lambda: replace(host, "gateway_environment", lambda ours, *_: dict(ours)),
     "roots": set_on(Roots, "resolve", lambda self, path: path),
 }
 

@@ -56,11 +56,13 @@ __all__ = [
     "agent_modes",
     "agent_name",
     "follow_agent",
+    "gate_of",
     "keep_agent_to",
     "launch",
     "mode_in_force",
     "rules_of",
     "set_mode",
+    "user_database",
 ]
 
 # Files and terminals behind the policy: it decides each read, write and command, also without a permission request of the agent.
@@ -252,14 +254,14 @@ async def launch(options: LaunchOptions, cwd: str, frontend: Frontend) -> AsyncI
         RuleError: a rule of the caller is not a rule.
         AcpError: the agent is not installed, does not start, or has another protocol.
     """
-    async with _database() as database:
+    async with user_database() as database:
         loaded = await settings_here(cwd, database)
         for problem in (*loaded.problems, *loaded.notes, *await forget_closed(DecisionStore(database))):
             frontend.warn(problem)
         settings = loaded.settings
         start = _start_of(options, agent_name(options, settings), settings, cwd)
         name = start.name
-        gate = _gate(options, loaded, frontend, database, name)
+        gate = gate_of(options, loaded, database, name, ask=frontend.ask, decided=frontend.decided)
         if start.reads_project:
             await _warn_of_project(name, cwd, database, frontend)
         async with connect(
@@ -291,9 +293,20 @@ async def _warn_of_project(name: str, cwd: str, database: "Database", frontend: 
         frontend.warn(Advice(f"{title}: {more.sentence}", more.hint))
 
 
-def _gate(
-    options: LaunchOptions, loaded: "Loaded", frontend: Frontend, database: "Database", name: str
+def gate_of(
+    options: LaunchOptions,
+    loaded: "Loaded",
+    database: "Database",
+    name: str,
+    *,
+    ask: Ask | None = None,
+    decided: Callable[[AuditEntry], None] | None = None,
 ) -> PermissionGate:
+    """Return the policy of a directory for an agent: its rules and its mode, what is remembered, and the audit.
+
+    Raises:
+        RuleError: a rule of the caller is not a rule.
+    """
     settings = loaded.settings
     rules = rules_of(options, settings)
     on_ask: Literal["deny", "fail", "allow"] = "deny"
@@ -306,10 +319,10 @@ def _gate(
     return PermissionGate(
         rules,
         PolicyMode(options.permission_mode or settings.permission_mode),
-        ask=frontend.ask if options.on_ask is None else None,  # with this option the user is not asked
+        ask=ask if options.on_ask is None else None,  # with this option the user is not asked
         on_ask=on_ask,
         decisions=DecisionStore(database),
-        audit=_Audit(database, frontend.decided),
+        audit=_Audit(database, decided),
         project="" if project is None else str(project),
         agent=name,
         broken=BROKEN if loaded.policy_broken else "",
@@ -346,8 +359,9 @@ class _Audit(AuditStore):
 
 
 @asynccontextmanager
-async def _database() -> AsyncIterator["Database"]:
-    database = open_database()  # opens nothing before its first use
+async def user_database() -> AsyncIterator["Database"]:
+    """The store with decisions and trust of the user; it is opened with its first use."""
+    database = open_database()
     try:
         yield database
     finally:

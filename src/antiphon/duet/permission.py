@@ -19,15 +19,15 @@ Rule 10: an engine may announce what a call does, and later ask about it with no
 """
 
 import asyncio
-import shlex
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
 from antiphon.agent.questions import Permission, is_question, refusal, why_refused
 from antiphon.errors import Advice, Code, RequestError
 from antiphon.local.roots import Workspace
+from antiphon.permission.actions import Passing, call_of
 from antiphon.permission.gate import DOUBT, USER, Denial, PermissionChoice, PermissionGate, Question, rejecting
 from antiphon.permission.memory import forget_closed
 from antiphon.permission.settings import BROKEN, rules_in, settings_here
@@ -48,16 +48,11 @@ __all__ = [
     "AskUser",
     "Guard",
     "Known",
-    "Passing",
     "answerable",
     "choice_of",
-    "question_about",
     "shown_to_user",
     "with_known",
 ]
-
-Passing: TypeAlias = v1.ReadTextFile | v1.WriteTextFile | v1.CreateTerminal
-"""What an engine does through us without a permission request."""
 
 Known: TypeAlias = v1.ToolCall | v1.ToolCallPatch
 """A tool call as it was announced before its permission request."""
@@ -109,31 +104,6 @@ def with_known(request: v1.RequestPermission, known: Known | None) -> v1.Request
 def _has_value(call: Known, name: str) -> bool:
     value = getattr(call, name)
     return value is not None and value is not v1.UNSET
-
-
-def question_about(request: Passing, number: int, now: str | None) -> v1.RequestPermission:
-    """The request that an engine did not send before it reads, writes or runs something. `now` is the text of a file that is to be written."""
-    match request:
-        case v1.WriteTextFile(path=path, content=content):
-            call = v1.ToolCallPatch(
-                f"admit-{number}", kind=v1.ToolKind.EDIT, title=f"Write {path}", name="Write", raw_input={"path": path},
-                content=[v1.Diff(path, content, now)], locations=[v1.ToolLocation(path)], status=v1.ToolStatus.PENDING,
-            )  # fmt: skip
-        case v1.ReadTextFile(path=path):
-            call = v1.ToolCallPatch(
-                f"admit-{number}", kind=v1.ToolKind.READ, title=f"Read {path}", name="Read", raw_input={"path": path},
-                locations=[v1.ToolLocation(path)], status=v1.ToolStatus.PENDING,
-            )  # fmt: skip
-        case v1.CreateTerminal():
-            line = shlex.join([request.command, *request.args]) if request.args else request.command
-            call = v1.ToolCallPatch(
-                f"admit-{number}", kind=v1.ToolKind.EXECUTE, title=line.partition("\n")[0], name="Bash",
-                raw_input={"command": line, **({"cwd": request.cwd} if request.cwd else {})},
-                content=[_text(f"```sh\n{line}\n```")] if "```" not in line else [], status=v1.ToolStatus.PENDING,
-            )  # fmt: skip
-        case _:
-            assert_never(request)
-    return v1.RequestPermission(request.session_id, call, [_ONCE, _REJECT])
 
 
 def shown_to_user(
@@ -425,7 +395,11 @@ class _Asker:
         self.asked = True
         request, own = self._request, self._engines_own
         if isinstance(request, tuple):
-            request = question_about(*request, None if question.before is None else question.before.text)
+            passing, number = request
+            now = None if question.before is None else question.before.text
+            request = v1.RequestPermission(
+                passing.session_id, call_of(passing, f"admit-{number}", now), [_ONCE, _REJECT]
+            )
             own = request.options
         shown = shown_to_user(request, question, self._engine_title, own)
         result = await self._ask(shown)

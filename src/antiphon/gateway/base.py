@@ -155,5 +155,5 @@ class HubLimits(msgspec.Struct, frozen=True):
     """Seconds for the response to `initialize`."""
 
 
-Gates: TypeAlias = Callable[[str, Ask], PermissionGate]
-"""Makes the policy for a session of an agent of this name. What it leaves open is asked with the function."""
+Gates: TypeAlias = Callable[[str, str, Ask], Awaitable[PermissionGate]]
+"""Makes the policy for a session of an agent of this name in this directory. What it leaves open is asked with the function."""

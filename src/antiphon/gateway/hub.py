@@ -14,6 +14,7 @@ from typing import Final, Self
 import msgspec
 
 from antiphon.errors import AcpError, Code, RequestError
+from antiphon.gateway.agents.host import GatewayRoots
 from antiphon.gateway.agents.process import AgentProcess
 from antiphon.gateway.base import (
     AgentSource,
@@ -30,7 +31,6 @@ from antiphon.gateway.events import ANSWER, END, PROMPT, REQUEST, TURN, EventHea
 from antiphon.gateway.session import HubSession
 from antiphon.gateway.turns import interrupted_frame
 from antiphon.journal.base import PAGE, Lease
-from antiphon.local.roots import Roots
 from antiphon.permission.gate import Ask, PermissionGate
 from antiphon.rpc.envelope import ErrorObject
 from antiphon.transports.base import Transport
@@ -48,7 +48,7 @@ _CLOSED: Final = ErrorObject(Code.REQUEST_CANCELLED, "The session was closed")
 _log = logging.getLogger(__name__)
 
 
-def _ask_people(agent: str, ask: Ask) -> PermissionGate:
+async def _ask_people(agent: str, cwd: str, ask: Ask) -> PermissionGate:
     return PermissionGate(ask=ask, agent=agent)
 
 
@@ -61,14 +61,14 @@ class Hub:
         rows: GatewaySessions,
         journal: HubJournal,
         *,
-        roots: Sequence[str],
+        roots: GatewayRoots | Sequence[str],
         limits: HubLimits | None = None,
         gates: Gates = _ask_people,
         audit: HubAudit | None = None,
     ) -> None:
         self.rows = rows
         self.journal = journal
-        self.roots = Roots(roots)
+        self.roots = roots if isinstance(roots, GatewayRoots) else GatewayRoots(roots)
         self.limits = limits or HubLimits()
         self.gates = gates
         self.tasks: set[asyncio.Task[object]] = set()

@@ -25,6 +25,7 @@ from antiphon.gateway.agents.link import AgentLink
 from antiphon.gateway.base import MAX_PENDING, AccessRole
 from antiphon.gateway.events import ANSWER, REQUEST, EventHeader, member, stored_event
 from antiphon.gateway.turns import error_object
+from antiphon.permission.actions import call_of
 from antiphon.permission.gate import PermissionChoice, PermissionGate, Question
 from antiphon.policy import Verdict
 from antiphon.protocol import v1
@@ -125,7 +126,7 @@ class WaitingRequests:
             elif request.method == m.CREATE_ELICITATION.name:
                 frame = await self._elicitation(request, line)
             elif HostServices.serves(request.method):
-                result = await self._served_here().serve(request.method, request.params)
+                result = await (await self._served_here()).serve(request.method, request.params)
                 frame = b"%b%b}" % (head_of_answer(request.id), msgspec.json.encode(result))
             else:
                 frame = await self._by_driver(request, line)
@@ -154,7 +155,7 @@ class WaitingRequests:
 
         error: AcpError | None = None
         try:
-            result = await self._policy().permission(params, ask)
+            result = await (await self._policy()).permission(params, ask)
             chosen = result.outcome.option_id if isinstance(result.outcome, v1.Selected) else ""
             frame = b"%b%b}" % (head_of_answer(request.id), msgspec.json.encode(result))
         except RequestError as refused:
@@ -175,26 +176,26 @@ class WaitingRequests:
 
     async def _ask_about(self, question: Question) -> PermissionChoice:
         """Ask people about something that the agent is about to do without a permission request of its own."""
-        action = question.action
-        title = action.command or " ".join(action.words or action.paths) or action.kind
-        params = v1.RequestPermission(
-            self._session.id, v1.ToolCallPatch(f"gateway-{token_hex(8)}", title=f"{action.kind}: {title}"), _OURS
-        )
+        params = v1.RequestPermission(self._session.id, _call_asked(question), _OURS)
         frame = b"%b%b}" % (head_of_request(0, m.REQUEST_PERMISSION.name), msgspec.json.encode(params))
         pending = WaitingRequest(self._session, m.REQUEST_PERMISSION.name, frame)
         found = await self._wait(pending, self._epoch)
         await self._resolved(pending, found, b"" if found is None else found[2])
         return _choice(found, _OURS)
 
-    def _policy(self) -> PermissionGate:
+    async def _policy(self) -> PermissionGate:
         if self._gate is None:
-            self._gate = self._session.hub.gates(self._session.agent.name, self._ask_about)
-            self._gate.attach(self)
+            session = self._session
+            gate = await session.hub.gates(session.agent.name, session.row.cwd, self._ask_about)
+            if self._gate is None:  # else another request was faster
+                gate.attach(self)
+                self._gate = gate
         return self._gate
 
-    def _served_here(self) -> HostServices:
+    async def _served_here(self) -> HostServices:
+        gate = await self._policy()
         if self._host is None:
-            self._host = HostServices(self._policy(), self.workspace(""))
+            self._host = HostServices(gate, self.workspace(""), self._session.hub.roots)
         return self._host
 
     # What the gate has to know of the session.
@@ -310,6 +311,16 @@ class WaitingRequests:
         if self._host is not None:
             self._session.hub.run(self._host.close(), to_the_end=True)
             self._host = None
+
+
+def _call_asked(question: Question) -> v1.ToolCallPatch:
+    """Make the tool call that people are asked about, from what the gateway is about to do and not from what the agent says of it."""
+    passing, id = question.passing, f"gateway-{token_hex(8)}"
+    if passing is None:
+        raise RequestError(Code.INTERNAL_ERROR, "there is nothing to ask about")
+    if isinstance(passing, v1.CreateTerminal):
+        passing = msgspec.structs.replace(passing, cwd=question.action.cwd)
+    return call_of(passing, id, None if question.before is None else question.before.text)
 
 
 def _choice(

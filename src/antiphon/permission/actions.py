@@ -1,6 +1,7 @@
-"""What an agent wants to do, as the policy takes it: with the session's directories, and with every link followed."""
+"""What an agent wants to do, as the policy takes it, with every link followed, and as people are shown it, with nothing left out."""
 
 import os
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
@@ -11,13 +12,17 @@ from antiphon.local.roots import RealPaths
 from antiphon.policy import Action
 from antiphon.policy.paths import PathResolver
 from antiphon.protocol import v1
+from antiphon.text import exact, exact_line, fenced
 
 if TYPE_CHECKING:
     from antiphon.local.roots import Workspace
 
-__all__ = ["FileNow", "Wanted", "action_of", "texts_shown"]
+__all__ = ["FileNow", "Passing", "Wanted", "action_of", "call_of", "texts_shown"]
 
-Wanted: TypeAlias = v1.RequestPermission | v1.ReadTextFile | v1.WriteTextFile | v1.CreateTerminal
+Passing: TypeAlias = v1.ReadTextFile | v1.WriteTextFile | v1.CreateTerminal
+"""What an agent does through its client without a permission request."""
+
+Wanted: TypeAlias = v1.RequestPermission | Passing
 """The requests that are decided about."""
 
 
@@ -60,6 +65,40 @@ def texts_shown(
 def _directories(workspace: "Workspace | None") -> tuple[str, tuple[str, ...], str]:
     home = os.path.expanduser("~")
     return ("/", (), home) if workspace is None else (workspace.cwd, (workspace.cwd, *workspace.directories), home)
+
+
+def call_of(request: Passing, id: str, now: str | None = None) -> v1.ToolCallPatch:
+    """The tool call that an agent did not announce before it reads, writes or runs something, for people who decide about it.
+
+    It has all that they decide by: the whole text of a write as a diff from `now`, and of a command each word, the variables that it
+    sets and its directory.
+    """
+    match request:
+        case v1.WriteTextFile(path=path, content=content):
+            return v1.ToolCallPatch(
+                id, kind=v1.ToolKind.EDIT, title=f"Write {exact_line(path)}", name="Write", raw_input={"path": path},
+                content=[v1.Diff(path, content, now)], locations=[v1.ToolLocation(path)], status=v1.ToolStatus.PENDING,
+            )  # fmt: skip
+        case v1.ReadTextFile(path=path):
+            return v1.ToolCallPatch(
+                id, kind=v1.ToolKind.READ, title=f"Read {exact_line(path)}", name="Read", raw_input={"path": path},
+                locations=[v1.ToolLocation(path)], status=v1.ToolStatus.PENDING,
+            )  # fmt: skip
+        case v1.CreateTerminal():
+            line = shlex.join([request.command, *request.args]) if request.args else request.command
+            variables = "".join(f"{each.name}={shlex.quote(each.value)} " for each in request.env)
+            text = fenced(exact(f"{variables}{line}"), "sh") + (
+                f"\nin {exact_line(request.cwd)}" if request.cwd else ""
+            )
+            raw: dict[str, object] = {"command": line}
+            raw |= {"cwd": request.cwd} if request.cwd else {}
+            raw |= {"env": {each.name: each.value for each in request.env}} if request.env else {}
+            return v1.ToolCallPatch(
+                id, kind=v1.ToolKind.EXECUTE, title=exact_line(f"{variables}{line}"), name="Bash", raw_input=raw,
+                content=[v1.ContentItem(v1.TextBlock(text))], status=v1.ToolStatus.PENDING,
+            )  # fmt: skip
+        case _:
+            assert_never(request)
 
 
 @dataclass(frozen=True, slots=True)

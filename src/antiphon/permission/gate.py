@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, TypeVar
 
 from antiphon.aio import maybe_await
 from antiphon.errors import Code, ConnectionClosed, RequestError
-from antiphon.permission.actions import FileNow, Wanted, action_of, texts_shown
+from antiphon.permission.actions import FileNow, Passing, Wanted, action_of, texts_shown
 from antiphon.permission.grants import Grants
 from antiphon.permission.memory import Memory
 from antiphon.policy import Action, PolicyMode, Rule, Rules, Ruling, Verdict, decide, suggest
@@ -139,6 +139,8 @@ class Question:
     """The text that is about to be written, where it did not ask."""
     before: FileNow | None = None
     """The file that it would replace."""
+    passing: Passing | None = None
+    """What it is about to do, where it did not ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +379,8 @@ class PermissionGate:
     def _question(self, request: Wanted, action: Action, ruling: Ruling, before: FileNow | None) -> Question:
         asked = request if isinstance(request, v1.RequestPermission) else None
         content = request.content if isinstance(request, v1.WriteTextFile) else None
-        return Question(request.session_id, action, ruling, suggest(action), asked, content, before)
+        passing = None if isinstance(request, v1.RequestPermission) else request
+        return Question(request.session_id, action, ruling, suggest(action), asked, content, before, passing)
 
     async def _put(self, ask: Ask, question: Question) -> _Settled:
         try:

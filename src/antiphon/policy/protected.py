@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from antiphon.policy.patterns import Piece, folded
 
 __all__ = [
-    "LINKED", "NAMES", "mentioned", "named_by", "protected", "protected_move", "protected_words",
+    "LINKED", "NAMES", "mentioned", "named_by", "never_served", "protected", "protected_move", "protected_words",
 ]  # fmt: skip
 
 _DIRECTORIES: Final = frozenset({
@@ -115,6 +115,27 @@ def protected(path: str, *, directory: bool = False) -> str:
         if at and (names[at - 1], name) in _PAIRS:
             return names[at - 1]
     return names[-1] if names and not directory and names[-1] in _REPOSITORY else ""
+
+
+_KEYS: Final = frozenset({
+    ".aws", ".azure", ".gnupg", ".kube", ".password-store", ".ssh",
+    ".git-credentials", ".netrc", ".pgpass", ".pypirc",
+})  # fmt: skip
+"""Directories and files with the keys of a user."""
+
+_HOOKS: Final = frozenset({".bzr", ".git", ".githooks", ".hg", ".husky", ".jj", ".lefthook", ".svn"})
+"""Directories in which a version control program finds what it runs. An agent changes them by that program, not by writing files."""
+
+
+def never_served(path: str, *, write: bool) -> str:
+    """The name for which a server never uses a path for others, whatever the policy allows; empty if it may."""
+    names = _names(path)
+    for at, name in enumerate(names):
+        if name in _KEYS or (write and name in _HOOKS):
+            return name
+        if write and at and names[at - 1] == "hooks" and name in _GIT_HOOKS:
+            return name
+    return ""
 
 
 def protected_move(paths: Sequence[str]) -> str:

@@ -6,12 +6,12 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from antiphon.cli.arguments import Parser, duration, split_command
+from antiphon.cli.arguments import Parser, duration, number_from, split_command
 from antiphon.cli.outcome import Misused
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ __all__ = ["parser", "run"]
 
 PORT: Final = 8321
 """The port, unless another is given: free on most machines."""
+
+MAX_SIZE: Final = 64 * 1024 * 1024
+"""The largest message that may be allowed: it is held in memory, for each client that sends one."""
 
 EPILOG: Final = """\
 Serves the installed agents, or the one after `--`, to clients on this machine: over WebSocket and streamable HTTP at /acp (the default
@@ -91,6 +94,20 @@ def _add_options(top: argparse.ArgumentParser) -> None:
         help="a proxy with TLS is in front; its addresses (default: this machine)",
     )  # fmt: skip
     top.add_argument("--public-url", metavar="URL", action="append", help="an address under which others reach it")
+    top.add_argument(
+        "--answer-timeout",
+        metavar="TIME",
+        type=duration,
+        help="reject a permission request after this time (default: it waits)",
+    )
+    top.add_argument(
+        "--limit",
+        metavar="NAME=N",
+        action="append",
+        type=_limit,
+        default=[],
+        help=f"change a limit: {', '.join(LIMITS)}",
+    )
     top.add_argument("--json", action="store_true", help="print where it is as JSON")
 
 
@@ -98,6 +115,34 @@ def _number(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise argparse.ArgumentTypeError(f"`{text}` is not the number of a token: a list shows it")
     return int(text)
+
+
+def _limit(text: str) -> tuple[str, float]:
+    name, _, value = text.partition("=")
+    if name not in LIMITS:
+        raise argparse.ArgumentTypeError(f"`{name}` is not a limit: one of {', '.join(LIMITS)}")
+    return name, LIMITS[name](value)
+
+
+def _bytes(text: str) -> int:
+    """Return the bytes of a size: `65536`, `64K`, `16M`."""
+    factor = {"K": 1 << 10, "M": 1 << 20}.get(text[-1:].upper(), 1)
+    digits = text[:-1] if factor > 1 else text
+    if not (digits.isascii() and digits.isdecimal() and 0 < int(digits[:12]) * factor <= MAX_SIZE):
+        raise argparse.ArgumentTypeError(f"`{text}` is not a size up to {MAX_SIZE >> 20}M: give such as 64K or 16M")
+    return int(digits) * factor
+
+
+LIMITS: Final[Mapping[str, Callable[[str], float]]] = {
+    "message": _bytes,
+    "connections": number_from(1),
+    "sessions": number_from(1),
+    "prompts-per-minute": number_from(1),
+    "queue": number_from(1),
+    "unsent": _bytes,
+    "idle": duration,
+}
+"""The limits that can be changed, and how their values are read; those of `HubLimits`, and the bytes of a message."""
 
 
 def _port(text: str) -> int:
@@ -133,8 +178,12 @@ def _serve(options: Any, program: list[str] | None) -> int:
 
 
 def _serve_options(options: Any) -> "ServeOptions":
-    from antiphon.gateway.server.program import ServeOptions
+    import msgspec
 
+    from antiphon.gateway.base import HubLimits
+    from antiphon.gateway.server.program import MESSAGE_LIMIT, ServeOptions
+
+    limits: dict[str, float] = {name.replace("-", "_"): value for name, value in options.limit}
     for url in options.public_url or ():
         if not url.startswith(("http://", "https://")) or url.count("/") > (3 if url.endswith("/") else 2):
             raise Misused(f"`--public-url` does not take `{url}`", hint="give an address such as https://example.org")
@@ -151,6 +200,8 @@ def _serve_options(options: Any) -> "ServeOptions":
         proxies=tuple(proxies),
         public_urls=tuple(options.public_url or ()),
         roots=tuple(_root(root) for root in options.root or (".",)),
+        message_limit=int(limits.pop("message", MESSAGE_LIMIT)),
+        limits=msgspec.convert({**limits, "answer_timeout": options.answer_timeout}, HubLimits),
     )
 
 
@@ -165,7 +216,7 @@ def _agents(chosen: str | None, program: list[str] | None) -> "tuple[Mapping[str
     """Return how each agent is started, and the name of the one at /acp."""
     from antiphon.catalogue.agents import FoundAgent, find_all, kept_registry, start_of, user_settings
     from antiphon.catalogue.known import default_agent, keys_for
-    from antiphon.gateway.server.program import gateway_environment
+    from antiphon.gateway.agents.host import gateway_environment
 
     if program is not None:
         env = gateway_environment(os.environ, keys_for(program), {})

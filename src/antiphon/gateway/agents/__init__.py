@@ -4,5 +4,5 @@ Files in reading order:
 
     process.py   one agent: its process is started, started again after a crash, parked
     link.py      the connection to one process: raw frames, ids, blocks of updates
-    host.py      files and terminals of this machine for the agent
+    host.py      what an agent gets of this machine: environment, policy, files, terminals
 """

@@ -15,19 +15,20 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from antiphon.config.directories import private_opener
-from antiphon.config.environment import owner_of
+from antiphon.client.launch import user_database
+from antiphon.config.directories import config_dir, private_opener, state_dir
 from antiphon.errors import AcpError, ExtraMissing
 from antiphon.gateway.access.checks import LOOPBACK, Access, AccessRules, Network, host_name
 from antiphon.gateway.access.tokens import TokenStore
-from antiphon.gateway.base import AgentSource, Principal
+from antiphon.gateway.agents.host import GatewayRoots, UserPolicy
+from antiphon.gateway.base import AgentSource, HubLimits, Principal
 from antiphon.gateway.data import GatewayData, Retention
 from antiphon.gateway.hub import Hub
 from antiphon.gateway.server.admin import Admin
 from antiphon.gateway.server.app import GatewayApp
 from antiphon.transports.asgi.endpoint import EndpointLimits
 
-__all__ = ["ADDRESS_FILE", "GatewayAddress", "ServeOptions", "check_exposure", "gateway_environment", "serve"]
+__all__ = ["ADDRESS_FILE", "GatewayAddress", "ServeOptions", "check_exposure", "serve"]
 
 ADDRESS_FILE: Final = "address.json"
 """The file in the data directory in which a gateway that runs says where it is. For commands of the same user."""
@@ -61,6 +62,7 @@ class ServeOptions(msgspec.Struct, frozen=True):
     """Addresses under which others reach it, such as `https://example.org`."""
     roots: tuple[str, ...] = ()
     message_limit: int = MESSAGE_LIMIT
+    limits: HubLimits = HubLimits()
     retention: Retention = Retention()
 
 
@@ -113,22 +115,6 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-_NEEDED: Final = frozenset({"PATH", "HOME", "LANG", "LANGUAGE", "TERM", "TMPDIR", "TZ", "USER", "LOGNAME", "SHELL", "SSL_CERT_FILE", "SSL_CERT_DIR",
-    "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
-    "ANTIPHON_STATE_DIR", "ANTIPHON_CONFIG_DIR"})  # fmt: skip
-"""Variables that programs need to run. A gateway's own secrets, and those of other programs, are not among them."""
-
-
-def gateway_environment(ours: Mapping[str, str], owners: Sequence[str], own: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of an agent behind a gateway: what programs need, the keys of its own engine, its own variables."""
-    kept = {
-        name: value
-        for name, value in ours.items()
-        if name in _NEEDED or name.startswith(("LC_", "XDG_")) or owner_of(name) in owners
-    }
-    return {**kept, **own}
-
-
 def _rules(options: ServeOptions) -> AccessRules:
     names = {host_name(urlsplit(url).netloc) for url in options.public_urls}
     if not is_loopback(options.host) and options.host not in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
@@ -168,9 +154,12 @@ async def serve(
         def audit(principal: Principal, action: str, key: str, detail: str) -> None:
             data.audit.add(action, actor=principal.name, token=principal.token_id, session=key, detail=detail)
 
-        hub = await stack.enter_async_context(Hub(agents, data, data.journal, roots=options.roots, audit=audit))
+        policy = UserPolicy(await stack.enter_async_context(user_database()))
+        roots = GatewayRoots(options.roots, (data.directory, state_dir(), config_dir()))
+        hub = Hub(agents, data, data.journal, roots=roots, limits=options.limits, gates=policy.gate, audit=audit)
+        await stack.enter_async_context(hub)
         access = Access(tokens, data.audit, rules)
-        limits = EndpointLimits(message=options.message_limit)
+        limits = EndpointLimits(message=options.message_limit, connections=options.limits.connections)
         names = tuple(agents)
         admin = Admin(data, tokens, hub)
         app = GatewayApp(access, hub, admin, data.audit, agents=names, default=default, limits=limits)
