@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from antiphon.gateway.base import AccessRole, GatewaySession, HubLimits, Principal
+from antiphon.gateway.data import GatewayData
 from antiphon.gateway.hub import Hub
 from antiphon.journal.base import Feed, JournalEntry, Lease, StaleLease
 from antiphon.transports.base import Transport
@@ -282,6 +283,9 @@ class ScriptedAgent:
         """Send pieces of a message."""
         self.send(*(chunk(session, text) for text in texts))
 
+    def notify(self, method: str, params: object) -> None:
+        self.send(msgspec.json.encode({"jsonrpc": "2.0", "method": method, "params": params}))
+
     def request(self, id: object, method: str, params: object) -> None:
         self.send(msgspec.json.encode({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
 
@@ -303,13 +307,11 @@ def chunk(session: str, text: str) -> bytes:
     return msgspec.json.encode({"jsonrpc": "2.0", "method": "session/update", "params": params})
 
 
-class Stage:
-    """A hub with what a test needs to look at it."""
+class HubClients:
+    """A hub with a scripted agent, and the clients that a test connects to it."""
 
-    def __init__(self, hub: Hub, rows: MemoryRows, journal: MemoryJournal, agent: ScriptedAgent) -> None:
+    def __init__(self, hub: Hub, agent: ScriptedAgent) -> None:
         self.hub = hub
-        self.rows = rows
-        self.journal = journal
         self.agent = agent
         self.clients: list[RawClient] = []
 
@@ -321,6 +323,37 @@ class Stage:
         self.clients.append(client)
         await client.initialize(numbers=numbers, **capabilities)
         return client
+
+    async def leave(self) -> None:
+        """Cut all connections."""
+        for client in self.clients:
+            await client.leave()
+
+
+class Stage(HubClients):
+    """A hub with stores in memory."""
+
+    def __init__(self, hub: Hub, rows: MemoryRows, journal: MemoryJournal, agent: ScriptedAgent) -> None:
+        super().__init__(hub, agent)
+        self.rows = rows
+        self.journal = journal
+
+
+class StoredStage(HubClients):
+    """A hub with the file of a gateway."""
+
+    def __init__(self, hub: Hub, data: GatewayData, agent: ScriptedAgent) -> None:
+        super().__init__(hub, agent)
+        self.data = data
+
+    async def fill_disk(self) -> None:
+        """Let the file grow no more: SQLite reports a full disk."""
+        await self.data.database.read(lambda connection: connection.execute("PRAGMA max_page_count = 1").fetchall())
+
+    async def free_disk(self) -> None:
+        """Let it grow again."""
+        pages = "PRAGMA max_page_count = 1000000"
+        await self.data.database.read(lambda connection: connection.execute(pages).fetchall())
 
 
 QUICK: Final = HubLimits(first_delay=0.01, longest_delay=0.05, prompts_per_minute=10_000)
@@ -347,5 +380,22 @@ async def stage(
         try:
             yield found
         finally:
-            for client in found.clients:
-                await client.leave()
+            await found.leave()
+
+
+@asynccontextmanager
+async def stored_stage(
+    tmp_path: Path, limits: HubLimits = QUICK, agent: ScriptedAgent | None = None
+) -> AsyncIterator[StoredStage]:
+    """A hub with the file of a gateway in a directory; with the agent of an earlier one it is that gateway, started again."""
+    agent = agent or ScriptedAgent()
+    async with (
+        asyncio.timeout(limit()),
+        GatewayData.open(tmp_path / "data") as data,
+        Hub({"demo": agent.start}, data, data.journal, roots=[str(tmp_path)], limits=limits) as hub,
+    ):
+        found = StoredStage(hub, data, agent)
+        try:
+            yield found
+        finally:
+            await found.leave()

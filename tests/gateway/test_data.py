@@ -59,7 +59,7 @@ async def test_a_saved_row_is_stored_with_what_was_appended_before(data: Gateway
     first, second = await data.create("demo", "a1", "/w"), await data.create("demo", "a2", "/x")
     lease = await data.journal.claim(first.key)
     appended = data.journal.append(lease, [b"1"])
-    data.save(replace(first, title="First", turn="t1", turn_after=1, updated=second.updated + 1, state=b'{"modes":{}}'))
+    data.save(replace(first, title="First", turn="t1", turn_after=1, updated=second.created + 1, state=b'{"modes":{}}'))
     assert not appended.done()
     (found,) = await data.interrupted()
     assert appended.result() == 1

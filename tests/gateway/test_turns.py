@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from antiphon.gateway.base import AccessRole, Principal
-from tests.gateway.peers import QUICK, RawClient, Stage, stage
+from tests.gateway.peers import QUICK, HubClients, RawClient, stage
 from tests.waits import idle, until
 
 BOB = Principal("bob", AccessRole.DRIVE)
@@ -16,7 +16,7 @@ async def attach(client: RawClient, session: str, after: int = 0) -> dict[str, A
     return await client.request("_antiphon/session/attach", {"sessionId": session, "after": after})
 
 
-async def end(place: Stage, count: int = 1, reason: str = "end_turn") -> None:
+async def end(place: HubClients, count: int = 1, reason: str = "end_turn") -> None:
     """Let the agent answer a prompt."""
     place.agent.result((await place.agent.got("session/prompt", count))["id"], {"stopReason": reason})
 

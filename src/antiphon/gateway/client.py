@@ -316,7 +316,10 @@ class RemoteClient:
             else:
                 then(session)
 
-        self.process.with_session(session_id, found)
+        def failed(error: AcpError) -> None:
+            self.put(error_frame(request.id, error_object(error)), session_id, request.id)
+
+        self.process.with_session(session_id, found, failed)
 
     def _in_session(self, session: "HubSession", request: Request, line: bytes) -> None:
         if request.method == "session/prompt":
@@ -372,7 +375,7 @@ class RemoteClient:
     async def _initialize(self, request: Request) -> None:
         try:
             hello = msgspec.json.decode(request.params, type=_Hello)
-            await self.process.ready()
+            result = await self.process.introduced()
         except msgspec.DecodeError as error:
             self._initialized = False
             self.refuse(request, Code.INVALID_PARAMS, f"`initialize` cannot be read: {error}")
@@ -386,7 +389,7 @@ class RemoteClient:
         if elicits is not None:
             offered = {"form": elicits.form, "url": elicits.url}
             self._forms = frozenset(name for name, value in offered.items() if value is not None)
-        result = self._methods.offered(self.process.result)
+        result = self._methods.offered(result)
         about = {"extension": EXTENSION, "methods": list(SessionMethods.EXTENSIONS), "numbers": self.numbers}
         if self.principal.sessions is None:  # a share opens no session
             about["roots"] = [str(folder) for folder in self.process.hub.roots.folders]

@@ -75,7 +75,12 @@ Rows: TypeAlias = list[GatewaySession]
 
 _COLUMNS: Final = GatewaySession.__struct_fields__
 _INSERT: Final = f"INSERT INTO session ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
-_UPDATE: Final = f"UPDATE session SET {', '.join(f'{name} = ?' for name in _COLUMNS)} WHERE key = ?"  # noqa: S608
+_CHANGED: Final = tuple(
+    name for name in _COLUMNS if name not in ("key", "archived")
+)  # a row is archived by `create` alone
+_UPDATE: Final = f"UPDATE session SET {', '.join(f'{name} = ?' for name in _CHANGED)} WHERE key = ?"  # noqa: S608
+_USED: Final = "max(updated, created)"
+"""When a session was used last: one without a turn, when it was opened."""
 
 
 class Retention(msgspec.Struct, frozen=True):
@@ -124,8 +129,7 @@ class GatewayData:
     # Rows.
 
     async def create(self, agent: str, session_id: str, cwd: str, directories: tuple[str, ...] = ()) -> GatewaySession:
-        now = time.time()
-        row = GatewaySession(token_hex(16), agent, session_id, cwd, directories, created=now, updated=now)
+        row = GatewaySession(token_hex(16), agent, session_id, cwd, directories, created=time.time())
 
         def create(connection: Connection) -> None:
             older = "UPDATE session SET archived = 1 WHERE agent = ? AND session_id = ? AND archived = 0"
@@ -144,18 +148,19 @@ class GatewayData:
         return rows[0] if rows else None
 
     async def list(self, agent: str, *, cwd: str | None = None) -> Rows:
-        where = "agent = ? AND cwd = ifnull(?, cwd) AND archived = 0 ORDER BY updated DESC, id DESC"
+        where = f"agent = ? AND cwd = ifnull(?, cwd) AND archived = 0 ORDER BY {_USED} DESC, id DESC"
         return await self._rows(where, agent, cwd)
 
     async def all(self) -> Rows:
         """Return every row, the archived ones too, those used last first."""
-        return await self._rows("1 ORDER BY updated DESC, id DESC")
+        return await self._rows(f"1 ORDER BY {_USED} DESC, id DESC")
 
     async def interrupted(self) -> Rows:
         return await self._rows("turn != '' ORDER BY id")
 
     def save(self, row: GatewaySession) -> None:
-        self.journal.post(lambda connection: connection.execute(_UPDATE, (*_stored(row), row.key)))
+        values = [value for name, value in zip(_COLUMNS, _stored(row), strict=True) if name in _CHANGED]
+        self.journal.post(lambda connection: connection.execute(_UPDATE, (*values, row.key)))
 
     async def delete(self, key: str) -> None:
         """Delete a session with its events, and the text about it in the audit log."""
@@ -184,8 +189,9 @@ class GatewayData:
         def prune(connection: Connection) -> Sequence[str]:
             deleted = []
             connection.execute("DELETE FROM audit WHERE at < ?", (oldest_entry,))
-            for key, updated in connection.execute("SELECT key, updated FROM session ORDER BY updated, id").fetchall():
-                if updated >= oldest and _used_bytes(connection) <= retention.total_bytes:
+            rows = f"SELECT key, {_USED} FROM session ORDER BY 2, id"  # noqa: S608
+            for key, used in connection.execute(rows).fetchall():
+                if used >= oldest and _used_bytes(connection) <= retention.total_bytes:
                     break
                 if key not in keep:
                     _delete(connection, key)

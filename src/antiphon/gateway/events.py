@@ -17,11 +17,11 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from antiphon.rpc.spans import Unreadable, members_of, values_of, with_value
+from antiphon.rpc.spans import Unreadable, members_of, params_values_of, replaced, values_of, with_value
 
 __all__ = [
     "ANSWER", "END", "PROMPT", "REQUEST", "TURN", "UPDATE", "EventHeader", "HubEvent", "member", "notification", "numbered", "parse_event",
-    "prompt_name", "stored_event", "user_messages",
+    "prompt_name", "stored_event", "user_messages", "with_session",
 ]  # fmt: skip
 
 NUMBER: Final = ("params", "_meta", "antiphon", "number")
@@ -84,6 +84,13 @@ def numbered(frame: bytes, number: int, path: tuple[str, ...] = NUMBER) -> bytes
         return with_value(frame, path, b"%d" % number)
     except (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
         return frame
+
+
+def with_session(data: bytes, session_id: str) -> bytes:
+    """Return an event of another session as one of this session."""
+    head, frame = (b"", data) if data[:1] == UPDATE else (data[: data.find(b"\t") + 1], data[data.find(b"\t") + 1 :])
+    written = _encode(session_id)
+    return head + replaced(frame, [(span, written) for span in params_values_of(frame, "sessionId")])
 
 
 def notification(method: str, params: dict[str, object]) -> bytes:

@@ -27,10 +27,21 @@ from antiphon.gateway.base import (
     Principal,
 )
 from antiphon.gateway.client import RemoteClient
-from antiphon.gateway.events import ANSWER, END, PROMPT, REQUEST, TURN, EventHeader, parse_event, stored_event
+from antiphon.gateway.events import (
+    ANSWER,
+    END,
+    PROMPT,
+    REQUEST,
+    TURN,
+    EventHeader,
+    parse_event,
+    stored_event,
+    with_session,
+)
 from antiphon.gateway.session import HubSession
 from antiphon.gateway.turns import interrupted_frame
 from antiphon.journal.base import PAGE, Lease
+from antiphon.local.problems import FileProblem
 from antiphon.permission.gate import Ask, PermissionGate
 from antiphon.rpc.envelope import ErrorObject
 from antiphon.transports.base import Transport
@@ -151,63 +162,92 @@ class Hub:
 
     # Sessions.
 
+    def inside_roots(self, *directories: str) -> list[str]:
+        """Return the real paths of directories.
+
+        Raises:
+            RequestError: one is outside of the roots, or cannot be used.
+        """
+        try:
+            return [str(self.roots.resolve(directory)) for directory in directories]
+        except FileProblem as error:
+            raise RequestError(Code.INVALID_PARAMS, error.sentence, hint=error.hint) from error
+
     def begin(self, agent: AgentProcess, session_id: str, cwd: str) -> HubSession:
         """Put a new session into memory. An older one with the same id is archived when the new one is stored.
 
         Raises:
             RequestError: there are too many.
         """
-        if sum(len(each.sessions) for each in self.agents.values()) >= self.limits.sessions:
-            raise RequestError(Code.INTERNAL_ERROR, "too many sessions are open", hint="close some")
         older = agent.session_of(session_id)
         if older is not None:
             self.forget(older)
+        if self._open_sessions() >= self.limits.sessions:
+            for each in self.agents.values():
+                each.close_idle(max(1, self.limits.sessions // 16))
+        if self._open_sessions() >= self.limits.sessions:
+            raise RequestError(Code.INTERNAL_ERROR, "too many sessions are open", hint="close some")
         session = HubSession(self, agent, session_id, cwd)
         agent.sessions[session_id.encode()] = session
         return session
 
-    async def store_new(self, session: HubSession, directories: tuple[str, ...] = (), source: str = "") -> None:
-        """Store a session that begins, with the history of another one if it is a fork.
+    def _open_sessions(self) -> int:
+        return sum(len(each.sessions) for each in self.agents.values())
+
+    async def store_new(self, session: HubSession, directories: tuple[str, ...] = (), source: str = "") -> int:
+        """Store a session that begins, with the history of another one if it is a fork. Return how many events that has.
 
         Raises:
             AcpError: it cannot be stored.
         """
+        lease: Lease | None = None
         try:
             row = await self.rows.create(session.agent.name, session.id, session.row.cwd, directories)
             row = msgspec.structs.replace(row, state=session.settings.stored(), title=session.row.title)
             lease = await self.journal.claim(row.key, by="gateway")
-            last = await self._copy(source, lease) if source else 0
+            last = await self._copy(source, session.id, lease) if source else 0
         except AcpError:
+            if lease is not None:
+                await self.journal.release(lease)
             self.forget(session)
             raise
         if source:
             row = msgspec.structs.replace(row, updated=time.time())
         self.rows.save(row)
         session.begin(row, lease, last)
+        return last
 
-    async def _copy(self, source: str, lease: Lease) -> int:
-        """Copy the updates and messages of a session."""
+    async def _copy(self, source: str, session_id: str, lease: Lease) -> int:
+        """Copy the updates and messages of a session into one with another id."""
         after = last = 0
         while page := await self.journal.read(source, after, PAGE):
             after = page[-1].number
-            copied = [entry.data for entry in page if not entry.data[:1].isalpha() or entry.data[:1] == PROMPT]
-            if copied:
-                last = await self.journal.append(lease, copied)
+            kept = [entry.data for entry in page if not entry.data[:1].isalpha() or entry.data[:1] == PROMPT]
+            if kept:
+                last = await self.journal.append(lease, [with_session(event, session_id) for event in kept])
         return last
 
     async def open_stored(self, agent: AgentProcess, session_id: str) -> HubSession | None:
         """Bring a stored session into memory; None if there is none.
 
         Raises:
-            AcpError: it cannot be read.
+            AcpError: it cannot be read, or too many sessions are open.
         """
         row = await self.rows.find(agent.name, session_id)
         if row is None:
             return None
         lease = await self.journal.claim(row.key, by="gateway")
-        last = await self.journal.length(row.key)
-        session = agent.session_of(session_id) or self.begin(agent, session_id, row.cwd)
-        session.begin(row, lease, last)
+        try:
+            last = await self.journal.length(row.key)
+            newer = agent.session_of(session_id)  # the agent has opened another one under this id meanwhile
+            session = newer or self.begin(agent, session_id, row.cwd)
+        except BaseException:
+            await self.journal.release(lease)
+            raise
+        if newer is not None:
+            await self.journal.release(lease)
+        else:
+            session.begin(row, lease, last)
         return session
 
     def forget(self, session: HubSession) -> None:
@@ -219,9 +259,24 @@ class Hub:
             self.run(self.journal.release(lease), to_the_end=True)
 
     async def end(self, session: HubSession) -> None:
-        """Close a session: a turn that runs in it is interrupted, what was recorded is stored."""
+        """Close a session: a turn that runs in it is interrupted, what was recorded is stored.
+
+        Raises:
+            RequestError: it cannot be stored now. The session stays open.
+        """
         session.turns.interrupt("the session was closed")
-        await session.settled()
+        try:
+            async with asyncio.timeout(STORE_LIMIT):
+                await session.settled()
+        except TimeoutError as error:
+            raise RequestError(
+                Code.INTERNAL_ERROR,
+                f"session `{session.id}` is not closed: its last events cannot be stored now",
+                hint="look at the disk of the gateway, and close it again",
+            ) from error
+        await self._remove(session)
+
+    async def _remove(self, session: HubSession) -> None:
         if session.agent.sessions.get(session.id.encode()) is session:
             del session.agent.sessions[session.id.encode()]
         lease = session.end(_CLOSED)
@@ -229,8 +284,9 @@ class Hub:
             await self.journal.release(lease)
 
     async def delete(self, session: HubSession) -> None:
-        """Delete a session and its events."""
-        await self.end(session)
+        """Delete a session and its events, those that are not stored yet too."""
+        session.turns.interrupt("the session was deleted")
+        await self._remove(session)
         await self.rows.delete(session.key)
 
     async def end_session(self, key: str) -> None:

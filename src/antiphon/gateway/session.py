@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Raw
 
-from antiphon.aio import background
-from antiphon.errors import Code, RequestError, RequestRefused
+from antiphon.errors import AcpError, Code, RequestError
 from antiphon.gateway.agents.link import UPDATE_HEAD, AgentLink
 from antiphon.gateway.attachment import EventRun, SessionAttachment
 from antiphon.gateway.base import GatewaySession
@@ -23,7 +22,7 @@ from antiphon.gateway.requests import WaitingRequests
 from antiphon.gateway.settings import SETTINGS_KINDS, HubSettings
 from antiphon.gateway.turns import HubTurns
 from antiphon.journal.base import Lease, StaleLease
-from antiphon.rpc.envelope import ErrorObject, RequestId
+from antiphon.rpc.envelope import ErrorObject, RequestId, Response, head_of_request
 from antiphon.store.errors import NoSuchSession
 
 if TYPE_CHECKING:
@@ -66,7 +65,10 @@ class HubSession:
         self._thens: deque[tuple[int, Callable[[], None]]] = deque()
         self._is_swallowing = False
         """Whether updates are a replay that the journal has already."""
-        self._reopening: asyncio.Task[None] | None = None
+        self._reopening: asyncio.Future[Response] | None = None
+        """The response of the agent that opens it again, until it has come."""
+        self._row_changed = False
+        """Whether the row is to be stored with the next events."""
 
     @property
     def key(self) -> str:
@@ -96,6 +98,7 @@ class HubSession:
             self.settings = HubSettings(row.state)
         self.row = row
         self._lease = lease
+        self._thens = deque((number + last, then) for number, then in self._thens)
         self.last = last
         self._commit()
 
@@ -109,47 +112,57 @@ class HubSession:
         if self.opened_in == self.agent.generation:
             return link
         if self._reopening is None:
-            self._reopening = background(self._open_again(link), self.hub.tasks)
-        await asyncio.shield(self._reopening)
-        if link.lost is not None:
-            raise link.lost
-        return link
-
-    async def _open_again(self, link: AgentLink) -> None:
-        generation = self.agent.generation
-        params = msgspec.json.encode(
-            {
-                "sessionId": self.id,
-                "cwd": self.row.cwd,
-                "mcpServers": Raw(self.settings.mcp_servers),
-                **({"additionalDirectories": list(self.row.directories)} if self.row.directories else {}),
-            }
-        )
+            self._reopening = asyncio.get_running_loop().create_future()
+            self._open_again(link, self._reopening)
         try:
-            if self.agent.abilities.session_capabilities.resume is not None:
-                result = await link.call("session/resume", params, self.hub.limits.start_timeout)
-            elif self.agent.abilities.load_session:
-                self._is_swallowing = True
-                result = await link.call("session/load", params, self.hub.limits.start_timeout)
-            else:
-                raise RequestError(
-                    Code.RESOURCE_NOT_FOUND,
-                    f"session `{self.id}` cannot be continued: its agent has ended and cannot open it again",
-                    hint="read it here, and go on in a new session",
-                )
+            async with asyncio.timeout(self.hub.limits.start_timeout):
+                response = await asyncio.shield(self._reopening)
         except TimeoutError as error:
             raise RequestError(Code.REQUEST_TIMEOUT, "the agent did not open the session again in time") from error
-        except RequestRefused as error:
+        if link.lost is not None:
+            raise link.lost
+        if response.error is not None:
             raise RequestError(
-                error.code,
-                f"session `{self.id}` cannot be continued: {error.reason}",
+                response.error.code,
+                f"session `{self.id}` cannot be continued: {response.error.message}",
                 hint="read it here, and go on in a new session",
-            ) from error
-        finally:
+            )
+        return link
+
+    def _open_again(self, link: AgentLink, done: "asyncio.Future[Response]") -> None:
+        """Request the session from the agent. It is waited for until its response has come, however late that is:
+        until then updates are the replay of a load, and a second request would bring a second replay."""
+        offers, generation = self.agent.abilities, self.agent.generation
+        if offers.session_capabilities.resume is not None:
+            method = "session/resume"
+        elif offers.load_session:
+            method = "session/load"
+        else:
+            self._reopening = None
+            raise RequestError(
+                Code.RESOURCE_NOT_FOUND,
+                f"session `{self.id}` cannot be continued: its agent has ended and cannot open it again",
+                hint="read it here, and go on in a new session",
+            )
+
+        def opened(response: Response, line: bytes) -> None:
             self._is_swallowing = False
             self._reopening = None
-        self.settings.opened(result)
-        self.opened_in = generation
+            if response.error is None:
+                self.settings.opened(bytes(response.result or b"null"))
+                self.opened_in = generation
+            done.set_result(response)
+
+        try:
+            cwd, *directories = self.hub.inside_roots(self.row.cwd, *self.row.directories)
+        except RequestError:
+            self._reopening = None
+            raise
+        more = {"additionalDirectories": directories} if directories else {}
+        servers = Raw(self.settings.mcp_servers)
+        params = msgspec.json.encode({"sessionId": self.id, "cwd": cwd, "mcpServers": servers, **more})
+        self._is_swallowing = method == "session/load"
+        link.forward(lambda id: b"%b%b}" % (head_of_request(int(id), method), params), opened)
 
     # Recording.
 
@@ -194,7 +207,12 @@ class HubSession:
             self._commit()
 
     def _commit(self) -> None:
-        if self._batch or not self._waiting or self._lease is None:
+        if self._batch or self._lease is None:
+            return
+        if self._row_changed:
+            self._row_changed = False
+            self.hub.rows.save(self.row)
+        if not self._waiting:
             return
         self._batch, self._waiting = self._waiting, []
         try:
@@ -229,6 +247,7 @@ class HubSession:
             return
         _log.error("events of session `%s` cannot be stored, they are tried again: %s", self.id, error)
         self._waiting = batch + self._waiting
+        self._row_changed = True  # a row that was to be stored in the same commit was not
         asyncio.get_running_loop().call_later(RETRY, self._commit)
 
     # Clients.
@@ -281,11 +300,31 @@ class HubSession:
         for attachment in tuple(self.attachments):
             self.detach(attachment.client)
         self.requests.agent_lost()
+        self._store_rest()
         lease, self._lease = self._lease, None
         for _, then in self._thens:
             then()
         self._thens.clear()
         return lease
+
+    def _store_rest(self) -> None:
+        """Store what waits behind the events that are being stored now: nothing calls us when those are done."""
+        rest, self._waiting = self._waiting, []
+        if self._lease is not None and self._row_changed:
+            self.hub.rows.save(self.row)
+        if self._lease is None or not rest:
+            self.agent.stored(sum(map(len, rest)))
+            return
+
+        async def store(lease: Lease) -> None:
+            try:
+                await self.hub.journal.append(lease, rest)
+            except AcpError as error:
+                _log.error("the last events of session `%s` were not stored: %s", self.id, error)
+            finally:
+                self.agent.stored(sum(map(len, rest)))
+
+        self.hub.run(store(self._lease), to_the_end=True)
 
     async def settled(self) -> None:
         """Wait until all that was recorded is stored and shown."""
@@ -295,9 +334,9 @@ class HubSession:
             await done
 
     def save(self) -> None:
-        """Store the row as it is now."""
-        if self.row.key:
-            self.hub.rows.save(self.row)
+        """Store the row as it is now, in one commit with what is recorded next."""
+        self._row_changed = True
+        self._commit()
 
     def _save_soon(self) -> None:
         """Keep the settings with the row. They are small and change seldom."""

@@ -3,7 +3,8 @@
 The gateway answers for the sessions that it has, from its own store; the agent is asked for those that only it has.
 """
 
-from collections.abc import Callable
+import logging
+import os
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -16,18 +17,19 @@ from antiphon.gateway.base import AccessRole, GatewaySession
 from antiphon.gateway.events import notification, numbered
 from antiphon.gateway.session import HubSession
 from antiphon.gateway.turns import error_object
-from antiphon.local.problems import FileProblem
 from antiphon.rpc.envelope import Request, Response, error_frame, head_of_answer
-from antiphon.rpc.spans import params_values_of, replaced, with_value
+from antiphon.rpc.spans import Unreadable, params_values_of, replaced, with_value
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from antiphon.gateway.agents.link import AgentLink
     from antiphon.gateway.client import RemoteClient
 
 __all__ = ["SessionMethods"]
 
-COPIED: Final = 1000
-"""Events that are copied at once into the journal of a fork."""
+_UNREADABLE: Final = (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_log = logging.getLogger(__name__)
 
 
 class _Params(msgspec.Struct, rename="camel"):
@@ -103,28 +105,50 @@ class SessionMethods:
         client, hub = self._client, self._client.process.hub
         if not client.may(AccessRole.DRIVE):
             raise RequestError(Code.INVALID_REQUEST, "this token may open no session")
-        self._check(params)
-        line, servers, left_out = _without_programs(line, params)
+        line, servers, left_out = _without_programs(self._inside_roots(line, params), params)
         link = await client.process.ready()
+        self._forward_opening(link, request, line, params, servers, left_out)
+        hub.note(client.principal, "new", "", params.cwd)
+
+    def _forward_opening(
+        self,
+        link: "AgentLink",
+        request: Request,
+        line: bytes,
+        params: _Params,
+        servers: bytes,
+        left_out: list[str],
+        source: str = "",
+    ) -> None:
+        """Forward a request whose response names a new session; `source` is the key of the session that it is a fork of."""
+        client = self._client
         answer = client.answering(request, line)
 
+        async def store(session: HubSession, response: Response, frame: bytes) -> None:
+            directories = tuple(params.additional_directories or ())
+            copied = await client.process.hub.store_new(session, directories, source)
+            attachment = session.attach(client, copied)
+            answer(response, self._opening(frame, copied))
+            attachment.start()
+            if left_out:
+                client.put(_notice(session.id, left_out), session.id)
+
         def then(response: Response, frame: bytes) -> None:
-            link.opened()
-            session = self._begin(link, response, params)
+            try:
+                session = self._begin(link, response, params)
+            except RequestError as error:
+                client.put(error_frame(request.id, error_object(error)), None, request.id)
+                return
+            finally:
+                link.opened()  # not earlier: it forgets what arrived before the response
             if session is None:
                 answer(response, frame)
                 return
             session.settings.mcp_servers = servers
-            self._start(
-                self._opened(
-                    session, response, lambda: self._answer_new(session, answer, response, frame, left_out), params
-                ),
-                request,
-            )
+            self._start(store(session, response, frame), request)
 
         link.opening += 1
         client.forward(link, request, line, then)
-        hub.note(client.principal, "new", "", params.cwd)
 
     def _begin(self, link: "AgentLink", response: Response, params: _Params) -> HubSession | None:
         """Make the session that a response names: what arrives for it from now on is recorded."""
@@ -143,28 +167,6 @@ class SessionMethods:
             session.receive(early)
         return session
 
-    async def _opened(
-        self, session: HubSession, response: Response, then: Callable[[], None], params: _Params, source: str = ""
-    ) -> None:
-        """Store a session that the agent has opened, then answer."""
-        directories = tuple(params.additional_directories or ())
-        await self._client.process.hub.store_new(session, directories, source)
-        then()
-
-    def _answer_new(
-        self,
-        session: HubSession,
-        answer: Callable[[Response, bytes], None],
-        response: Response,
-        frame: bytes,
-        left_out: list[str],
-    ) -> None:
-        attachment = session.attach(self._client, 0)
-        answer(response, self._opening(frame, attachment.cursor))
-        attachment.start()
-        if left_out:
-            self._client.put(_notice(session.id, left_out), session.id)
-
     def _fork(self, request: Request, line: bytes, params: _Params) -> None:
         def forked(session: HubSession) -> None:
             self._start(self._open_fork(session, request, line, params), request)
@@ -175,30 +177,19 @@ class SessionMethods:
         client = self._client
         if not client.may(AccessRole.DRIVE):
             raise RequestError(Code.INVALID_REQUEST, "this token may open no session")
-        self._check(params)
-        line, servers, left_out = _without_programs(line, params)
+        line, servers, left_out = _without_programs(self._inside_roots(line, params), params)
         link = await source.reopen()
         await source.settled()
-        answer = client.answering(request, line)
-
-        def then(response: Response, frame: bytes) -> None:
-            link.opened()
-            session = self._begin(link, response, params)
-            if session is None:
-                answer(response, frame)
-                return
-            session.settings.mcp_servers = servers
-            finish = lambda: self._answer_new(session, answer, response, frame, left_out)  # noqa: E731
-            self._start(self._opened(session, response, finish, params, source.key), request)
-
-        link.opening += 1
-        client.forward(link, request, line, then)
+        self._forward_opening(link, request, line, params, servers, left_out, source.key)
 
     # An earlier session.
 
     def _load(self, request: Request, line: bytes, params: _Params) -> None:
+        process = self._client.process
+
         def found(session: HubSession | None) -> None:
             if session is None:
+                process.hold(params.session_id)
                 self._start(self._load_from_agent(request, line, params), request)
             elif not self._client.may(AccessRole.WATCH, session.key):
                 self._unknown(request, params.session_id)
@@ -208,27 +199,40 @@ class SessionMethods:
                 attachment.respond(frame, request.id, session.last)
                 attachment.start()
 
-        self._client.process.with_session(params.session_id, found)
+        def failed(error: AcpError) -> None:
+            self._client.put(error_frame(request.id, error_object(error)), params.session_id, request.id)
+
+        process.with_session(params.session_id, found, failed)
 
     async def _load_from_agent(self, request: Request, line: bytes, params: _Params) -> None:
         """Load a session that only the agent has. Its replay is recorded, so the next client gets it from here."""
         client, process = self._client, self._client.process
-        link = await process.ready()
-        if not client.may(AccessRole.DRIVE) or not process.abilities.load_session:
-            self._unknown(request, params.session_id)
-            return
-        self._check(params)
-        line, servers, left_out = _without_programs(line, params)
-        session = process.hub.begin(process, params.session_id, params.cwd)
-        session.settings.mcp_servers = servers
-        await process.hub.store_new(session, tuple(params.additional_directories or ()))
+        try:
+            link = await process.ready()
+            if not client.may(AccessRole.DRIVE) or not process.abilities.load_session:
+                self._unknown(request, params.session_id)
+                process.opened(params.session_id, None)
+                return
+            line, servers, left_out = _without_programs(self._inside_roots(line, params), params)
+            session = process.hub.begin(process, params.session_id, params.cwd)
+            session.settings.mcp_servers = servers
+            await process.hub.store_new(session, tuple(params.additional_directories or ()))
+        except BaseException:
+            process.opened(params.session_id, None)
+            raise
         session.attach(client, 0).start()
         answer = client.answering(request, line, session)
+
+        async def delete() -> None:
+            try:
+                await process.hub.delete(session)
+            finally:
+                process.opened(params.session_id, None)
 
         def then(response: Response, frame: bytes) -> None:
             if response.result is None:
                 answer(response, frame)
-                self._start(process.hub.delete(session), None)
+                self._start(delete(), None)
                 return
             session.opened_in = process.generation
             session.settings.opened(bytes(response.result))
@@ -236,6 +240,7 @@ class SessionMethods:
             answer(response, frame)
             if left_out:
                 client.put(_notice(session.id, left_out), session.id)
+            process.opened(params.session_id, session)
 
         client.forward(link, request, line, then)
 
@@ -296,19 +301,31 @@ class SessionMethods:
         known = {row.session_id for row in rows}
         shown: list[Raw] = []
         if not params.cursor:
-            here = [row for row in rows if client.may(AccessRole.WATCH, row.key) and params.cwd in ("", row.cwd)]
+            wanted = {params.cwd, *_real(params.cwd)}
+            here = [
+                row for row in rows if client.may(AccessRole.WATCH, row.key) and (not params.cwd or row.cwd in wanted)
+            ]
             shown = [Raw(msgspec.json.encode(_info(row))) for row in here]
         next_cursor = None
         if client.principal.sessions is None and process.abilities.session_capabilities.list is not None:
-            link = await process.ready()
-            listed = await link.call("session/list", bytes(request.params), process.hub.limits.start_timeout)
-            page = msgspec.json.decode(listed, type=_Listed)
+            page = await self._listed_by_agent(request)
             next_cursor = page.next_cursor
             shown += [each for each in page.sessions if msgspec.json.decode(each, type=_Opened).session_id not in known]
         result: dict[str, object] = {"sessions": shown}
         if next_cursor is not None:
             result["nextCursor"] = next_cursor
         client.put(b"%b%b}" % (head_of_answer(request.id), msgspec.json.encode(result)), None, request.id)
+
+    async def _listed_by_agent(self, request: Request) -> _Listed:
+        """Return a page of the agent's own list; an empty one if the agent does not start: the stored sessions can be read."""
+        process = self._client.process
+        try:
+            link = await process.ready()
+        except AcpError as error:
+            _log.warning("the list of sessions is without those of agent `%s`: %s", process.name, error.sentence)
+            return _Listed()
+        listed = await link.call("session/list", bytes(request.params), process.hub.limits.start_timeout)
+        return msgspec.json.decode(listed, type=_Listed)
 
     # The end of a session.
 
@@ -352,11 +369,20 @@ class SessionMethods:
         try:
             await work  # type: ignore[misc]
         except AcpError as error:
-            if request is not None:
+            if request is None:
+                _log.error("a session could not be changed: %s", error)
+            else:
                 self._client.put(error_frame(request.id, error_object(error)), None, request.id)
         except TimeoutError:
             if request is not None:
                 self._client.refuse(request, Code.REQUEST_TIMEOUT, "the agent did not answer in time")
+        except _UNREADABLE as error:
+            if request is not None:
+                self._client.refuse(request, Code.INVALID_PARAMS, f"`{request.method}` cannot be read: {error}")
+        except Exception:
+            _log.exception("a request of a client failed")
+            if request is not None:
+                self._client.refuse(request, Code.INTERNAL_ERROR, "Internal error")
 
     def _opening(self, frame: bytes, number: int) -> bytes:
         """Return the response that opens a session, with the number after which its events begin."""
@@ -371,17 +397,30 @@ class SessionMethods:
             session_id=session_id,
         )
 
-    def _check(self, params: _Params) -> None:
-        """Refuse directories outside of the roots.
+    def _inside_roots(self, line: bytes, params: _Params) -> bytes:
+        """Put the real paths of directories into a request and its params: the agent uses what was checked.
 
         Raises:
-            RequestError: one is outside, or is no directory.
+            RequestError: one is outside of the roots.
         """
-        try:
-            for directory in (params.cwd, *(params.additional_directories or ())):
-                self._client.process.hub.roots.resolve(directory)
-        except FileProblem as error:
-            raise RequestError(Code.INVALID_PARAMS, error.sentence, hint=error.hint) from error
+        given = (params.cwd, *(params.additional_directories or ()))
+        real = self._client.process.hub.inside_roots(*given)
+        if real == [*given]:
+            return line
+        params.cwd, more = real[0], real[1:]
+        changes = [(span, msgspec.json.encode(real[0])) for span in params_values_of(line, "cwd")]
+        if more:
+            params.additional_directories = more
+            changes += [(span, msgspec.json.encode(more)) for span in params_values_of(line, "additionalDirectories")]
+        return replaced(line, changes)
+
+
+def _real(directory: str) -> list[str]:
+    """Return the real path of a directory, nothing if it has none."""
+    try:
+        return [os.path.realpath(directory, strict=True)]
+    except (OSError, ValueError):
+        return []
 
 
 def _without_programs(line: bytes, params: _Params) -> tuple[bytes, bytes, list[str]]:

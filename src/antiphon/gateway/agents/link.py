@@ -165,6 +165,12 @@ class AgentLink:
             self.transport.resume()
 
     def _message(self, message: object, line: bytes) -> None:
+        try:
+            self._handle(message, line)
+        except Exception:  # the messages behind it are not lost with it
+            _log.exception("a message of agent `%s` could not be handled", self._process.name)
+
+    def _handle(self, message: object, line: bytes) -> None:
         match message:
             case Response():
                 then = self._open.pop(message.id, None) if type(message.id) is int else None
@@ -245,7 +251,10 @@ class AgentLink:
         gone = ErrorObject(Code.INTERNAL_ERROR, "Internal error", f"the agent has ended: {_first_line(error)}")
         self._process.link_lost(self, error)
         for id, then in waiting.items():
-            then(Response(id, error=gone), b"")
+            try:
+                then(Response(id, error=gone), b"")
+            except Exception:
+                _log.exception("the end of agent `%s` could not be reported", self._process.name)
 
 
 def _only_updates(block: bytes | bytearray, lines: int) -> bool:

@@ -9,6 +9,7 @@ import logging
 import random
 from collections.abc import Callable
 from enum import Enum
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -22,6 +23,7 @@ from antiphon.life import Life
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.version import V1
+from antiphon.rpc.envelope import head_of_request
 from antiphon.transports.base import Transport
 
 if TYPE_CHECKING:
@@ -100,7 +102,8 @@ class AgentProcess:
         self._used = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[object]] = set()
-        self._openings: dict[str, list[Callable[[HubSession | None], None]]] = {}
+        self._openings: dict[str, list[tuple[Callable[[HubSession | None], None], Callable[[AcpError], None]]]] = {}
+        """What waits for each session that is being brought into memory."""
 
     @property
     def state(self) -> AgentProcessState:
@@ -138,6 +141,20 @@ class AgentProcess:
         if self.link is None:
             raise ConnectionClosed(f"agent `{self.name}` ended while it was started")
         return self.link
+
+    async def introduced(self) -> bytes:
+        """Return the result of `initialize`. It is that of an earlier process, or says little, if the agent does not start and there are
+        sessions to be read.
+
+        Raises:
+            AcpError: it does not start, and has no stored sessions.
+        """
+        try:
+            await self.ready()
+        except AcpError:
+            if not self.result and not await self.hub.rows.list(self.name):
+                raise
+        return self.result or b'{"protocolVersion":%d,"agentCapabilities":{}}' % V1.number
 
     async def _start(self) -> None:
         try:
@@ -256,31 +273,76 @@ class AgentProcess:
         """Return a session that is in memory."""
         return None if session_id is None else self.sessions.get(session_id.encode())
 
-    def with_session(self, session_id: str, then: "Callable[[HubSession | None], None]") -> None:
-        """Call `then` with a session, at once if it is in memory; with None if there is none. Calls keep their order."""
-        found = self.session_of(session_id)
-        if found is not None:
+    def with_session(
+        self,
+        session_id: str,
+        then: "Callable[[HubSession | None], None]",
+        failed: Callable[[AcpError], None] = lambda error: None,
+    ) -> None:
+        """Call `then` with a session, at once if it is in memory; with None if there is none. Calls keep their order.
+
+        `failed` is called instead if it is not known whether there is one, or too many are open.
+        """
+        waiting = self._openings.get(session_id)
+        if waiting is not None:
+            waiting.append((then, failed))
+        elif (found := self.session_of(session_id)) is not None:
             then(found)
-        elif session_id in self._openings:
-            self._openings[session_id].append(then)
         else:
-            self._openings[session_id] = [then]
+            self._openings[session_id] = [(then, failed)]
             self.hub.run(self._open(session_id))
 
+    def hold(self, session_id: str) -> None:
+        """Let calls of `with_session` wait until `opened` is called: the session is being loaded from the agent."""
+        self._openings[session_id] = []
+
+    def opened(self, session_id: str, found: "HubSession | AcpError | None") -> None:
+        """Give a session, or why there is none, to the calls that wait for it."""
+        waiting = self._openings.pop(session_id, [])
+        while waiting:
+            if session_id in self._openings:  # one of them is loading it from the agent
+                self._openings[session_id] += waiting
+                return
+            then, failed = waiting.pop(0)
+            try:
+                if isinstance(found, AcpError):
+                    failed(found)
+                else:
+                    then(found)
+            except Exception:
+                _log.exception("a request about session `%s` failed", session_id)
+
     async def _open(self, session_id: str) -> None:
-        session = None
+        found: HubSession | AcpError | None = None
         try:
-            session = await self.hub.open_stored(self, session_id)
+            found = await self.hub.open_stored(self, session_id)
         except AcpError as error:
             _log.error("session `%s` cannot be opened: %s", session_id, error)
+            found = error
         finally:
-            for then in self._openings.pop(session_id):
-                then(session)
+            self.opened(session_id, found)
+
+    def close_idle(self, count: int) -> None:
+        """Take sessions out of memory that nothing uses and that the agent can open again, the oldest ones first."""
+        if not self.can_reopen:
+            return
+        unused = (each for each in self.sessions.values() if not each.in_use and not each.is_lost_by_parking)
+        for session in (*islice(unused, count),):
+            if self.link is not None and session.opened_in == self.generation:
+                self._close_at_agent(self.link, session.id)
+            self.hub.forget(session)
+
+    def _close_at_agent(self, link: AgentLink, session_id: str) -> None:
+        """Let the agent forget a session too, if it can. Nothing waits for it."""
+        if self.abilities.session_capabilities.close is not None:
+            params = msgspec.json.encode({"sessionId": session_id})
+            link.forward(lambda id: b"%b%b}" % (head_of_request(int(id), "session/close"), params), lambda *_: None)
 
     def broadcast(self, line: bytes) -> None:
-        """Send a notification that is about no session to every client."""
-        for client in self.clients:
-            client.put(line)
+        """Send a notification that is about no session to every client, but for the holders of shares."""
+        for client in tuple(self.clients):
+            if client.principal.sessions is None:
+                client.put(line)
 
     def stored(self, size: int) -> None:
         """Count bytes that are on the disk now."""

@@ -180,5 +180,6 @@ def _lifetime(request: AdminRequest) -> float | None:
 
 
 def _shown(row: GatewaySession) -> dict[str, object]:
-    names = ("key", "agent", "session_id", "cwd", "title", "created", "updated", "archived")
-    return {**{name: getattr(row, name) for name in names}, "running": bool(row.turn)}
+    names = ("key", "agent", "session_id", "cwd", "title", "created", "archived")
+    used = {"updated": row.updated or row.created, "running": bool(row.turn)}
+    return {**{name: getattr(row, name) for name in names}, **used}
