@@ -252,3 +252,77 @@ async def test_requests_of_a_watched_session_are_not_for_watchers(tmp_path: Path
         assert not watcher.requests()
         client.choose(await client.asked())
         await end(place)
+
+
+async def test_a_session_that_is_loaded_again_does_not_repeat_a_request_that_waits(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client, bob = await place.client(numbers=True), await place.client(BOB)
+        session = await begun(place, tmp_path, client)
+        await attach(bob, session)
+        place.agent.ask(1, session)
+        asked = await client.asked()
+        await attach(client, session, after=0)
+        await client.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        await idle()
+        assert len(client.requests()) == 1
+        again = client.messages[client.messages.index(asked) + 1 :]
+        assert [each["params"]["number"] for each in again if each.get("method") == "_antiphon/session/requested"] == [
+            asked["params"]["_meta"]["antiphon"]["number"]
+        ] * 2, "its event is not left out of the replay"
+        bob.choose(await bob.asked())
+        cancelled = {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": asked["id"]}}
+        await until(lambda: cancelled in client.messages)
+        await end(place)
+
+
+async def test_all_requests_that_wait_are_shown_at_once(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client()
+        session = await begun(place, tmp_path, client)
+        place.agent.ask(1, session)
+        place.agent.request(
+            2, "fs/write_text_file", {"sessionId": session, "path": str(tmp_path / "a"), "content": "x"}
+        )
+        place.agent.ask(3, session)
+        await until(lambda: len(client.requests()) == 3)
+        client.choose(next(each for each in client.requests() if each["params"]["toolCall"]["toolCallId"] == "call-3"))
+        await until(lambda: answers(place.agent))
+        assert [msgspec.json.decode(each)["id"] for each in answers(place.agent)] == [3]
+
+
+async def test_a_write_that_was_requested_before_the_turn_was_cancelled_is_not_asked_about_after_it(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client()
+        session = await begun(place, tmp_path, client)
+        for id in (1, 2):
+            params = {"sessionId": session, "path": str(tmp_path / f"{id}.txt"), "content": "x"}
+            place.agent.request(id, "fs/write_text_file", params)
+        await client.asked()
+        place.agent.request(
+            3, "fs/write_text_file", {"sessionId": session, "path": str(tmp_path / "3.txt"), "content": "x"}
+        )
+        client.notify("session/cancel", {"sessionId": session})
+        await until(lambda: len(answers(place.agent)) == 3)
+        assert all(b"error" in each for each in answers(place.agent)) and not any(
+            (tmp_path / f"{id}.txt").exists() for id in (1, 2, 3)
+        )
+
+
+async def test_what_a_person_filled_into_a_form_is_not_stored_and_not_shown_to_others(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        forms = await place.client(elicitation={"form": {}})
+        watcher = await place.client(Principal("eve", AccessRole.WATCH), numbers=True)
+        session = await begun(place, tmp_path, forms)
+        await attach(watcher, session)
+        place.agent.request(
+            1, "elicitation/create", {"sessionId": session, "mode": "form", "message": "?", "requestedSchema": {}}
+        )
+        asked = await forms.asked("elicitation/create")
+        forms.answer(asked["id"], {"action": "accept", "content": {"password": "hunter2"}})
+        await until(lambda: answers(place.agent))
+        assert b"hunter2" in answers(place.agent)[0]
+        await until(lambda: watcher.messages[-1].get("method") == "_antiphon/session/resolved")
+        assert watcher.messages[-1]["params"]["result"] == {"action": "accept"}
+        assert not any(b"hunter2" in event for event in place.journal.events["key0"])

@@ -8,7 +8,6 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from msgspec import Raw
 
 from antiphon.errors import AcpError, ConnectionClosed
@@ -24,9 +23,9 @@ from antiphon.gateway.events import (
     notification,
     numbered,
     parse_event,
+    with_id,
 )
 from antiphon.rpc.envelope import RequestId
-from antiphon.rpc.spans import Unreadable, replaced, values_of
 from antiphon.transports.base import OUTPUT_HIGH
 
 if TYPE_CHECKING:
@@ -68,7 +67,16 @@ class SessionAttachment:
 
     __slots__ = ("_catching_up", "_deferred", "_replay", "client", "cursor", "is_live", "is_over", "session")
 
-    def __init__(self, client: "RemoteClient", session: "HubSession", cursor: int, *, replay: bool = False) -> None:
+    def __init__(
+        self,
+        client: "RemoteClient",
+        session: "HubSession",
+        cursor: int,
+        *,
+        replay: bool = False,
+        before: "SessionAttachment | None" = None,
+    ) -> None:
+        """`before` is the attachment of the same client that ends now: its responses wait here for their events."""
         self.client = client
         self.session = session
         self.cursor = cursor
@@ -77,7 +85,7 @@ class SessionAttachment:
         self.is_over = False
         self._replay = session.last if replay else 0
         """Up to this number the client gets its own messages too, and requests that wait come after the response."""
-        self._deferred: deque[tuple[int, bytes, RequestId]] = deque()
+        self._deferred: deque[tuple[int, bytes, RequestId]] = deque() if before is None else before.hand_over()
         self._catching_up = False
 
     def start(self) -> None:
@@ -96,6 +104,12 @@ class SessionAttachment:
             self.client.put(frame, self.session.id, id)
         else:
             self._deferred.append((number, frame, id))
+
+    def hand_over(self) -> "deque[tuple[int, bytes, RequestId]]":
+        """End, and return the responses that wait for another attachment of the same client."""
+        self.is_over = True
+        waiting, self._deferred = self._deferred, deque()
+        return waiting
 
     def end(self) -> None:
         """Follow the session no more. Responses that wait are sent: their events may never come."""
@@ -208,7 +222,8 @@ class SessionAttachment:
     def _request(self, number: int, event: HubEvent) -> None:
         pending = self.session.requests.find(event.header.request)
         held = number <= self._replay and not self.client.numbers
-        if pending is not None and not held and self.client.ask(pending, number):
+        again = pending is not None and self.client in pending.shown
+        if pending is not None and not held and self.client.ask(pending, number) and not again:
             return
         if self.client.numbers:
             self._notify(number, event)
@@ -219,7 +234,7 @@ class SessionAttachment:
         if asked is None:
             return False
         id, written = asked
-        frame = _with_id(event.frame, written)
+        frame = with_id(event.frame, written)
         if self.client.numbers and (member(frame, "result") or b"").startswith(b"{"):
             frame = numbered(frame, number, ("result", "_meta", "antiphon", "number"))
         elif self.client.numbers:
@@ -245,11 +260,3 @@ class SessionAttachment:
 
 
 _NAMES: Final = {TURN: "turn_started", END: "turn_ended", REQUEST: "requested", ANSWER: "resolved"}
-_ERRORS: Final = (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-
-
-def _with_id(frame: bytes, written: bytes) -> bytes:
-    try:
-        return replaced(frame, [(span, written) for span in values_of(frame, "id")])
-    except _ERRORS:
-        return frame

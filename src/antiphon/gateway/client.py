@@ -224,11 +224,10 @@ class RemoteClient:
 
     def cancel_request(self, request: str) -> None:
         """Cancel a request that another client has answered, or that is over."""
-        for id, pending in self._asked.items():
+        for id, pending in (*self._asked.items(),):
             if pending.id == request:
                 del self._asked[id]
                 self.put(cancel_frame(b"%d" % id))
-                return
 
     # What arrives.
 

@@ -17,11 +17,13 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
+from antiphon.errors import Code
+from antiphon.rpc.envelope import ErrorObject, RequestId, head_of_answer
 from antiphon.rpc.spans import Unreadable, members_of, params_values_of, replaced, values_of, with_value
 
 __all__ = [
     "ANSWER", "END", "PROMPT", "REQUEST", "TURN", "UPDATE", "EventHeader", "HubEvent", "member", "notification", "numbered", "parse_event",
-    "prompt_name", "stored_event", "user_messages", "with_session",
+    "prompt_name", "stored_event", "user_messages", "with_id", "with_session", "written_id",
 ]  # fmt: skip
 
 NUMBER: Final = ("params", "_meta", "antiphon", "number")
@@ -30,6 +32,9 @@ MAX_NAME: Final = 64
 """Characters of the name of a prompt that are kept."""
 UPDATE: Final = b"{"
 """The kind of an event that is a frame of the agent."""
+
+_ERRORS: Final = (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What reading a frame may raise."""
 
 
 class EventHeader(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -82,7 +87,7 @@ def numbered(frame: bytes, number: int, path: tuple[str, ...] = NUMBER) -> bytes
     """Return a frame with the number of its event in `_meta`. A frame that cannot be read is sent as it is."""
     try:
         return with_value(frame, path, b"%d" % number)
-    except (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
+    except (*_ERRORS, ValueError):
         return frame
 
 
@@ -144,6 +149,20 @@ def member(frame: bytes, name: str) -> bytes | None:
     """Return the bytes of a member of a message, None if there is none."""
     try:
         spans = list(values_of(frame, name))
-    except (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except _ERRORS:
         return None
     return frame[slice(*spans[-1])] if spans else None
+
+
+def with_id(frame: bytes, written: bytes) -> bytes:
+    """Return a frame with another id, as it is to be written. A frame that cannot be read becomes an error: its id could end another request."""
+    try:
+        return replaced(frame, [(span, written) for span in values_of(frame, "id")])
+    except _ERRORS:
+        error = ErrorObject(Code.INTERNAL_ERROR, "Internal error", "the response cannot be read")
+        return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (written, _encode(error))
+
+
+def written_id(id: RequestId) -> bytes:
+    """Return the bytes of an id."""
+    return head_of_answer(id)[len(b'{"jsonrpc":"2.0","id":') : -len(b',"result":')]

@@ -12,6 +12,7 @@ Rules:
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
+from contextvars import ContextVar
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -23,7 +24,7 @@ from antiphon.errors import AcpError, Code, RequestError
 from antiphon.gateway.agents.host import HostServices
 from antiphon.gateway.agents.link import AgentLink
 from antiphon.gateway.base import MAX_PENDING, AccessRole
-from antiphon.gateway.events import ANSWER, REQUEST, EventHeader, member, stored_event
+from antiphon.gateway.events import ANSWER, REQUEST, EventHeader, member, stored_event, with_id, written_id
 from antiphon.gateway.turns import error_object
 from antiphon.permission.actions import call_of
 from antiphon.permission.gate import PermissionChoice, PermissionGate, Question
@@ -41,7 +42,6 @@ from antiphon.rpc.envelope import (
     head_of_request,
 )
 from antiphon.rpc.peer import id_key
-from antiphon.rpc.spans import replaced, values_of
 
 if TYPE_CHECKING:
     from antiphon.gateway.client import RemoteClient
@@ -62,6 +62,9 @@ _CANCELLED: Final = {
     m.CREATE_ELICITATION.name: b'{"action":"cancel"}',
 }
 """The result of a request whose turn was cancelled."""
+
+_received_in: ContextVar[int] = ContextVar("received_in")
+"""The epoch in which the request was received that this task answers: what was cancelled since then is not asked any more."""
 
 _log = logging.getLogger(__name__)
 
@@ -115,11 +118,12 @@ class WaitingRequests:
             link.respond(request.id, error_frame(request.id, error))
             return
         key = id_key(request.id)
-        task = background(self._answer(link, request, line), self._session.hub.tasks)
+        task = background(self._answer(link, request, line, self._epoch), self._session.hub.tasks)
         self._tasks[key] = task
         task.add_done_callback(lambda _: self._tasks.pop(key, None))
 
-    async def _answer(self, link: AgentLink, request: Request, line: bytes) -> None:
+    async def _answer(self, link: AgentLink, request: Request, line: bytes, epoch: int) -> None:
+        _received_in.set(epoch)
         try:
             if request.method == m.REQUEST_PERMISSION.name:
                 frame = await self._permission(request, line)
@@ -144,12 +148,12 @@ class WaitingRequests:
 
     async def _permission(self, request: Request, line: bytes) -> bytes:
         params = m.REQUEST_PERMISSION.decode_params(request.params)
-        epoch = self._epoch
+        epoch = _received_in.get()
         answered: list[tuple[WaitingRequest, tuple[RemoteClient, Response, bytes] | None]] = []
 
         async def ask(question: Question) -> PermissionChoice:
             pending = WaitingRequest(self._session, request.method, line)
-            found = await self._wait(pending, epoch)
+            found = await self._wait(pending)
             answered.append((pending, found))
             return _choice(found, params.options)
 
@@ -168,7 +172,7 @@ class WaitingRequests:
         if found is None and epoch != self._epoch:
             frame = b"%b%b}" % (head_of_answer(request.id), _CANCELLED[request.method])
         elif found is not None and _option(found[1]) in (chosen, None):
-            frame = _with_id(found[2], request.id)  # in the bytes of the client that answered
+            frame = with_id(found[2], written_id(request.id))  # in the bytes of the client that answered
         elif error is not None:
             frame = error_frame(request.id, ErrorObject(error.code, error.message, error.data))  # type: ignore[attr-defined]
         await self._resolved(pending, found, frame)
@@ -179,7 +183,7 @@ class WaitingRequests:
         params = v1.RequestPermission(self._session.id, _call_asked(question), _OURS)
         frame = b"%b%b}" % (head_of_request(0, m.REQUEST_PERMISSION.name), msgspec.json.encode(params))
         pending = WaitingRequest(self._session, m.REQUEST_PERMISSION.name, frame)
-        found = await self._wait(pending, self._epoch)
+        found = await self._wait(pending)
         await self._resolved(pending, found, b"" if found is None else found[2])
         return _choice(found, _OURS)
 
@@ -189,6 +193,7 @@ class WaitingRequests:
             gate = await session.hub.gates(session.agent.name, session.row.cwd, self._ask_about)
             if self._gate is None:  # else another request was faster
                 gate.attach(self)
+                gate.one_at_a_time = False  # several clients, each of which can show several questions
                 self._gate = gate
         return self._gate
 
@@ -220,12 +225,12 @@ class WaitingRequests:
     async def _elicitation(self, request: Request, line: bytes) -> bytes:
         mode = member(bytes(request.params), "mode")
         pending = WaitingRequest(self._session, request.method, line, form="url" if mode == b'"url"' else "form")
-        found = await self._wait(pending, self._epoch)
+        found = await self._wait(pending)
         if found is None:
             frame = b"%b%b}" % (head_of_answer(request.id), _CANCELLED[request.method])
         else:
-            frame = _with_id(found[2], request.id)
-        await self._resolved(pending, found, frame)
+            frame = with_id(found[2], written_id(request.id))
+        await self._resolved(pending, found, _without_content(frame))
         return frame
 
     async def _by_driver(self, request: Request, line: bytes) -> bytes:
@@ -240,13 +245,13 @@ class WaitingRequests:
             del self._pending[pending.id]
         if found is None:
             raise RequestError(Code.REQUEST_CANCELLED, "Request cancelled")
-        return _with_id(found[2], request.id)
+        return with_id(found[2], written_id(request.id))
 
     # Waiting.
 
-    async def _wait(self, pending: WaitingRequest, epoch: int) -> "tuple[RemoteClient, Response, bytes] | None":
+    async def _wait(self, pending: WaitingRequest) -> "tuple[RemoteClient, Response, bytes] | None":
         """Store a request, show it, and return the first answer; None if it was cancelled or its time is over."""
-        if epoch != self._epoch:
+        if _received_in.get() != self._epoch:
             return None
         self._pending[pending.id] = pending
         header = EventHeader(request=pending.id, method=pending.method)
@@ -352,6 +357,7 @@ def _option(response: Response) -> str | None:
     return outcome.option_id if outcome.outcome == "selected" else None
 
 
-def _with_id(line: bytes, id: RequestId) -> bytes:
-    written = head_of_answer(id)[len(b'{"jsonrpc":"2.0","id":') : -len(b',"result":')]
-    return replaced(line, [(span, written) for span in values_of(line, "id")])
+def _without_content(frame: bytes) -> bytes:
+    """Return the response to a question with its action alone: what a person filled in is for the agent, and may be a password."""
+    action = member(member(frame, "result") or b"{}", "action")
+    return b"%b%b}" % (head_of_answer(0), b"{}" if action is None else b'{"action":%b}' % action)

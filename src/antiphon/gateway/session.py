@@ -253,9 +253,14 @@ class HubSession:
     # Clients.
 
     def attach(self, client: "RemoteClient", cursor: int, *, replay: bool = False) -> SessionAttachment:
-        """Add a client after an event; `start` of what is returned begins to send."""
-        self.detach(client)
-        attachment = SessionAttachment(client, self, cursor, replay=replay)
+        """Add a client after an event; `start` of what is returned begins to send.
+
+        A client that was attached is still asked what it was asked, and gets its responses after the events before them.
+        """
+        before = client.attachments.get(self.id)
+        if before is not None:
+            self.attachments.remove(before)
+        attachment = SessionAttachment(client, self, cursor, replay=replay, before=before)
         self.attachments.append(attachment)
         client.attachments[self.id] = attachment
         return attachment

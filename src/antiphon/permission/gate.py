@@ -14,6 +14,7 @@ import logging
 import os
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, TypeVar
@@ -252,6 +253,8 @@ class PermissionGate:
         self._grants = Grants()
         self._sessions: GateSessions | None = None
         self._workspace_here = workspace
+        self.one_at_a_time = True
+        """Whether a question waits until the one before is answered, as at a terminal. Clients that show several at once need not wait."""
         self._asking = asyncio.Lock()
 
     @property
@@ -347,8 +350,8 @@ class PermissionGate:
             return _Settled(Verdict.ALLOW, _GRANT, "It was allowed just now, when it was asked about.")
         if ask is None:
             return self._unattended(ruling)
-        waited = self._asking.locked()
-        async with self._asking:  # one question at a time
+        waited = self.one_at_a_time and self._asking.locked()
+        async with self._asking if self.one_at_a_time else nullcontext():
             if waited:  # the answers before may cover this one, and the mode may be another
                 ruling = await self.judge(request.session_id, action)
                 if ruling.verdict is not Verdict.ASK:

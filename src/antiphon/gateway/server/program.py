@@ -33,9 +33,6 @@ __all__ = ["ADDRESS_FILE", "GatewayAddress", "ServeOptions", "check_exposure", "
 ADDRESS_FILE: Final = "address.json"
 """The file in the data directory in which a gateway that runs says where it is. For commands of the same user."""
 
-DRAIN: Final = 60.0
-"""Seconds that turns have to end after SIGTERM. A second signal ends them at once."""
-
 PRUNE_INTERVAL: Final = 3600.0
 """Seconds between two looks for what is too old or too much."""
 
@@ -197,9 +194,9 @@ def _signals() -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
             loop.remove_signal_handler(number)
 
 
-async def _drain(drain: Callable[[float], Awaitable[None]], again: asyncio.Event) -> None:
+async def _drain(drain: Callable[[], Awaitable[None]], again: asyncio.Event) -> None:
     """Let turns end; a second signal ends that wait."""
-    draining, hurried = asyncio.ensure_future(drain(DRAIN)), asyncio.ensure_future(again.wait())
+    draining, hurried = asyncio.ensure_future(drain()), asyncio.ensure_future(again.wait())
     await asyncio.wait([draining, hurried], return_when=asyncio.FIRST_COMPLETED)
     for task in (draining, hurried):
         task.cancel()
