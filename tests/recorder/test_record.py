@@ -163,6 +163,7 @@ def test_the_agent_is_started_before_anything_heavy_is_loaded() -> None:
 @pytest.mark.parametrize(
     "words",
     [[], ["-o", "x"], ["--"], ["--redact", "tunes", "--", "cat"], ["--rotate", "much", "--", "cat"], ["--keep", "-1", "--", "cat"], ["cat", "--", "cat"],
+     ["--token-file", "x", "--", "cat"], ["--connect", "ws://localhost/acp", "--", "cat"],
      ["--from", "x"], ["--from", "x", "-o", "y", "--redact", "all", "--", "cat"], ["-o", "", "--", "cat"]],
 )  # fmt: skip
 def test_arguments_that_make_no_sense_are_reported(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -352,7 +352,7 @@ class Options(argparse.Namespace):
         token = os.environ.pop(TOKEN, "") or None
         if self.token_file is None:
             return token
-        if self.agent is not None and "://" not in self.agent:
+        if self.agent is not None and "://" not in self.agent.partition(" ")[0]:
             raise Misused(
                 f"`{self.agent}` needs no token", hint="a token is for an address, as in `--agent wss://host/acp`"
             )

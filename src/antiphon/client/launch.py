@@ -394,7 +394,7 @@ def _start_of(options: LaunchOptions, name: str, settings: "Settings", cwd: str)
     Raises:
         AcpError: it is not known or not installed, or the address is none.
     """
-    if "://" in name and name not in settings.agents:
+    if "://" in name.partition(" ")[0] and name not in settings.agents:
         from antiphon.transports.remote import RemoteAddress, shown_address
 
         return _Start(shown_address(name), RemoteAddress(name, token=options.token))

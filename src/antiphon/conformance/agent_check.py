@@ -5,7 +5,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
@@ -26,10 +26,12 @@ from antiphon.conformance.standin_client import EVERYTHING, StandinClient
 from antiphon.conformance.suites.agent import SUITE
 from antiphon.conformance.wire import PeerClosed, PeerResponse, PeerWire
 from antiphon.errors import AcpError
+from antiphon.text import one_line
 from antiphon.traffic.entries import Direction, Entry
 from antiphon.traffic.state import is_malformed
 from antiphon.transports.base import Transport
 from antiphon.transports.process import spawn
+from antiphon.transports.remote import ConnectionRefused
 
 __all__ = ["AgentCommand", "AgentSource", "Waits", "check_agent"]
 
@@ -41,6 +43,9 @@ CLOSE_LIMIT: Final = 5.0
 
 NO_AGENT: Final = "Check the command: it has to start an agent that serves ACP on stdin and stdout; many need an option for it, such as `--acp`."
 """What to change where the first request of all has no response: most likely there is no agent at all."""
+
+DIRECTORY: Final = "name a directory where the agent runs, and that it may use, with `--cwd DIR`"
+"""What to do where an agent on a network refuses to work."""
 
 STUMBLED: Final = "the check itself failed on something that the agent sent"
 
@@ -273,9 +278,9 @@ class AgentCheck:
         wire = PeerWire(await self.place.start(), Direction.C2A)
         record.wires.append(wire)
         workspace = self._workspace()
-        client = StandinClient(wire, workspace)
+        client = StandinClient(wire, workspace, confined=self.options.remote)
         self._ends.push_async_callback(client.close)
-        run = self._run(wire, client, _scenario_directory(workspace, record))
+        run = self._run(wire, client, self._scenario_directory(workspace, record))
         run.another = lambda: self._open(record)
         run.renewed = run.another
         return run
@@ -286,8 +291,21 @@ class AgentCheck:
         return run
 
     def _workspace(self) -> Path:
-        made = tempfile.TemporaryDirectory(prefix="antiphon-check-", ignore_cleanup_errors=True)
+        inside = self.options.directory if self.options.shared else None
+        try:
+            made = tempfile.TemporaryDirectory(prefix="antiphon-check-", dir=inside, ignore_cleanup_errors=True)
+        except OSError as error:
+            raise AcpError(f"`{inside}` cannot be used: {error.strerror}", hint=DIRECTORY) from error
         return Path(self._ends.enter_context(made)).resolve()
+
+    def _scenario_directory(self, workspace: Path, record: ScenarioRecord) -> Path:
+        """A directory of the scenario's own: neither the files nor the sessions of one are found by another. On another machine there
+        is only the one that was named."""
+        if self.options.directory is not None and not self.options.shared:
+            return self.options.directory
+        directory = workspace / record.name
+        directory.mkdir(exist_ok=True)
+        return directory
 
     async def _together(self, record: ScenarioRecord, lane: AgentLane) -> AgentRun:
         """Run a scenario on the shared agent, or on a new one if that has exited."""
@@ -297,16 +315,21 @@ class AgentCheck:
             try:
                 initialized = await run.initialize(capabilities=EVERYTHING)
             except NoResponse as missing:
+                if self.initialized is None and isinstance(run.wire.transport.lost, ConnectionRefused):
+                    raise run.wire.transport.lost from None
                 self._hopeless = str(missing) if self.initialized is None else ""
                 raise
+            first = self.initialized is None
             lane.shared = run.wire, run.client, initialized, run.cwd.parent
             self.initialized = self.initialized or initialized
             self._sign_in_by_name(initialized)
             await self._learn_traits(run, record)
+            if first and self.options.remote and initialized.error is None:
+                await _try_directory(run)
         wire, client, initialized, cwd = lane.shared
         if wire not in record.wires:
             record.wires.append(wire)
-        run = self._run(wire, client, _scenario_directory(cwd, record))
+        run = self._run(wire, client, self._scenario_directory(cwd, record))
         run.initialized = initialized
         run.renewed = lambda: self._together(record, lane)
         if initialized.error is not None:
@@ -343,31 +366,43 @@ async def check_agent(
     *,
     suite: Suite[AgentRun] = SUITE,
     only: Sequence[str] = (),
+    left_out: Mapping[str, str] | None = None,
     jobs: int = JOBS,
     progress: Progress | None = None,
     waits: Waits | None = None,
 ) -> ConformanceReport:
-    """Check an agent; `only` names the scenarios to run, unless all of them. `waits` is called with what is waited for."""
+    """Check an agent; `only` names the scenarios to run, unless all of them, and `left_out` those that cannot be run, with the reason.
+    `waits` is called with what is waited for."""
     begun = time.monotonic()
     checking = AgentCheck(place, options or CheckOptions(), progress, jobs)
-    scenarios = [one for one in suite.scenarios.values() if not only or one.name in only]
+    wanted = [one for one in suite.scenarios.values() if not only or one.name in only]
+    left = {one.name: left_out[one.name] for one in wanted if one.name in left_out} if left_out else {}
+    scenarios = [one for one in wanted if one.name not in left]
     reporter = asyncio.create_task(checking.report_waits(waits)) if waits is not None else None
     try:
         records = await checking.run(scenarios)
     finally:
         if reporter is not None:
             reporter.cancel()
-    results = results_of(suite.requirements(), records, Direction.A2C, some=bool(only))
-    return ConformanceReport(
-        suite.side, _name(checking.initialized), results, time.monotonic() - begun, complete=not only
-    )
+    asked = {id: one for id, one in suite.requirements().items() if one.scenario not in left}
+    results = results_of(asked, records, Direction.A2C, some=bool(only))
+    name, took = _name(checking.initialized), time.monotonic() - begun
+    return ConformanceReport(suite.side, name, results, took, complete=not only, left_out=left)
 
 
-def _scenario_directory(workspace: Path, record: ScenarioRecord) -> Path:
-    """A directory of the scenario's own: neither the files nor the sessions of one are found by another."""
-    directory = workspace / record.name
-    directory.mkdir(exist_ok=True)
-    return directory
+async def _try_directory(run: AgentRun) -> None:
+    """Open a session in the directory of an agent on a network. One that it does not have would block most scenarios.
+
+    Raises:
+        AcpError: the agent refuses it.
+    """
+    with suppress(ScenarioStopped):  # what else can go wrong is the subject of scenarios
+        response = await run.new_session()
+        if response.error is not None:
+            why = one_line(
+                ": ".join(str(response.error[key]) for key in ("message", "data") if response.error.get(key))
+            )
+            raise AcpError(f"the agent opens no session in `{run.cwd}`: {why}", hint=DIRECTORY)
 
 
 def _is_answer(id: int) -> Callable[[Entry], bool]:

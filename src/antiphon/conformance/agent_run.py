@@ -53,6 +53,12 @@ class CheckOptions:
     start: float = START
     named: bool = False
     """Whether the user named the way to sign in, and has to learn if there is no such way."""
+    directory: Path | None = None
+    """Where agents work, if not in temporary directories of this machine."""
+    shared: bool = True
+    """Whether agents see the directories of this machine; if not, they all work in `directory`, which is one of theirs."""
+    remote: bool = False
+    """Whether agents are reached by a network: they read and run nothing on this machine but what the check itself names."""
 
 
 @dataclass(slots=True)

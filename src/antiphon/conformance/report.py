@@ -57,6 +57,8 @@ class ReportDocument(msgspec.Struct, frozen=True):
     seconds: float
     counts: dict[str, int]
     results: list[ReportedRequirement]
+    left_out: dict[str, str] = {}
+    """Scenarios that make no sense with this peer, each with the reason."""
 
     def failed(self) -> list[ReportedRequirement]:
         """What does not hold and has to, or should."""
@@ -86,6 +88,7 @@ def document_of(report: ConformanceReport, suite: "Suite[Any]") -> ReportDocumen
         round(report.took, 3),
         {status.value: report.count(status) for status in RequirementStatus},
         [_judged(one, sorted(reasons.get(one.requirement.id, []))) for one in report.results],
+        dict(report.left_out),
     )
 
 
@@ -133,10 +136,10 @@ def junit(document: ReportDocument, *, strict: bool = False) -> str:
     areas: dict[str, list[ReportedRequirement]] = {}
     for one in document.results:
         areas.setdefault(one.id.partition(".")[0], []).append(one)
-    suites = "".join(_suite(area, results, strict) for area, results in areas.items())
+    suites = "".join(_suite(area, results, strict) for area, results in areas.items()) + _left_out(document)
     failures = sum(_fails(one, strict) for one in document.results)
     name = quoteattr(_clean(f"ACP {document.side}: {document.peer or ' '.join(document.command)}"))
-    head = f'<testsuites name={name} tests="{len(document.results)}" failures="{failures}" time="{document.seconds}">'
+    head = f'<testsuites name={name} tests="{len(document.results) + len(document.left_out)}" failures="{failures}" time="{document.seconds}">'
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{head}\n{suites}</testsuites>\n'
 
 
@@ -146,6 +149,18 @@ def _suite(area: str, results: list[ReportedRequirement], strict: bool) -> str:
     cases = "".join(_case(area, one, strict) for one in results)
     head = f'<testsuite name={quoteattr(area)} tests="{len(results)}" failures="{failures}" skipped="{skipped}">'
     return f"  {head}\n{cases}  </testsuite>\n"
+
+
+def _left_out(document: ReportDocument) -> str:
+    """The scenarios that were left out, as tests that were skipped."""
+    if not document.left_out:
+        return ""
+    cases = "".join(
+        f'    <testcase classname="acp.scenario" name={quoteattr(name)}>\n      <skipped message={quoteattr(_clean(f"left out: {why}"))}/>\n    </testcase>\n'
+        for name, why in document.left_out.items()
+    )
+    count = len(document.left_out)
+    return f'  <testsuite name="scenarios left out" tests="{count}" failures="0" skipped="{count}">\n{cases}  </testsuite>\n'
 
 
 def _case(area: str, one: ReportedRequirement, strict: bool) -> str:

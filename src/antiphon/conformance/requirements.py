@@ -77,6 +77,10 @@ class Scenario(Generic[S]):
     """Whether it only makes sense with a real process: its end, its children, its output."""
     provokes: bool = False
     """Whether it sends what no correct client sends: the agent that it shares with others of its kind may leave after that."""
+    stdio: bool = False
+    """Whether it is about lines on stdin and stdout, which an agent on a network does not have."""
+    files: bool = False
+    """Whether it works with files or commands of this machine, which an agent on another machine must not reach."""
 
 
 @dataclass(slots=True)
@@ -99,6 +103,8 @@ class Suite(Generic[S]):
         alone: bool = False,
         process: bool = False,
         provokes: bool = False,
+        stdio: bool = False,
+        files: bool = False,
     ) -> Callable[[Callable[[S], Awaitable[None]]], Callable[[S], Awaitable[None]]]:
         """Make a scenario of the function below."""
 
@@ -106,7 +112,7 @@ class Suite(Generic[S]):
             if name in self.scenarios:
                 raise ValueError(f"there are two scenarios called {name}")
             shown = tuple(replace(one, scenario=name) for one in shows)
-            self.scenarios[name] = Scenario(name, title, shown, play, alone, process, provokes)
+            self.scenarios[name] = Scenario(name, title, shown, play, alone, process, provokes, stdio, files)
             return play
 
         return made

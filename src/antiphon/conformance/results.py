@@ -52,6 +52,8 @@ class ConformanceReport:
     command: Sequence[str] = ()
     complete: bool = True
     """Whether all scenarios were run."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Scenarios that make no sense with this peer, each with the reason. Their requirements are not among the results."""
 
     def count(self, status: RequirementStatus) -> int:
         return sum(1 for one in self.results if one.verdict.status is status)

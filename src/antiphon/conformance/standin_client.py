@@ -24,15 +24,24 @@ EVERYTHING: Final[JsonObject] = {
 """The capabilities of a client that can do all that the stable protocol has."""
 
 
+COMMANDS: Final = frozenset({"echo antiphonprinted", "echo modest", "false", "pwd", "sleep 60"})
+"""The commands that scenarios have an agent run."""
+
+SHELLS: Final = frozenset({"sh", "/bin/sh", "bash", "/bin/bash"})
+"""Programs in which an agent may run one of them."""
+
+
 class StandinClient(Responder):
     """Handles the requests of an agent. `allows` is the kind of option that it picks when it is asked for permission.
 
-    It writes no file outside of the workspace, as a correct client.
+    It writes no file outside of the workspace, as a correct client. `confined`: it reads none there either, and runs only the commands
+    that scenarios name. An agent on a network is not trusted with this machine, as a program of the user is that runs on it.
     """
 
-    def __init__(self, wire: PeerWire, workspace: Path) -> None:
+    def __init__(self, wire: PeerWire, workspace: Path, *, confined: bool = False) -> None:
         super().__init__(wire)
         self._workspace = workspace
+        self._confined = confined
         self.allows = "allow_once"
         self.unsaved: dict[str, str] = {}
         """What files hold that the user has not saved: path → text."""
@@ -43,6 +52,8 @@ class StandinClient(Responder):
             case "session/request_permission":
                 return {"outcome": self._chosen(params)}
             case "fs/read_text_file":
+                if self._confined:
+                    self._check_inside(params["path"])
                 return {"content": _read(params, self.unsaved)}
             case "fs/write_text_file":
                 return _write(params, self._workspace)
@@ -68,6 +79,12 @@ class StandinClient(Responder):
         if len(words) == 1 and " " in words[0]:  # many agents send a whole line
             words = ["/bin/sh", "-c", words[0]]
         env = dict(os.environ) | {one["name"]: one["value"] for one in params.get("env") or []}
+        if self._confined:
+            in_shell = len(words) == 3 and words[0] in SHELLS and words[1] in ("-c", "-lc")
+            if (words[2] if in_shell else " ".join(words)) not in COMMANDS:
+                raise PeerRefusal(Code.INVALID_PARAMS, "this client runs only commands that its user named")
+            self._check_inside(params.get("cwd"))
+            env = dict(os.environ)
         limit = params.get("outputByteLimit")
         try:
             command = await LocalCommand.start(
@@ -78,6 +95,10 @@ class StandinClient(Responder):
         terminal = f"terminal-{len(self._commands) + 1}-{os.urandom(4).hex()}"
         self._commands[terminal] = command
         return {"terminalId": terminal}
+
+    def _check_inside(self, path: object) -> None:
+        if not isinstance(path, str) or not Path(path).resolve().is_relative_to(self._workspace.resolve()):
+            raise PeerRefusal(Code.INVALID_PARAMS, f"{path} is outside of the workspace")
 
     async def _terminal(self, method: str, params: JsonObject) -> object:
         command = self._commands.get(params["terminalId"])

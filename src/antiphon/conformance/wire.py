@@ -19,6 +19,7 @@ from antiphon.errors import Code, ConnectionClosed, ProcessDied
 from antiphon.traffic.checker import Level, TrafficChecker, rules
 from antiphon.traffic.entries import Direction, Entry, JsonObject, parse
 from antiphon.transports.base import Transport
+from antiphon.transports.remote import ConnectionRefused
 
 __all__ = [
     "PeerClosed",
@@ -114,7 +115,7 @@ class PeerWire:
     def how_it_left(self) -> str:
         """What is known of the peer's end, to put behind a sentence."""
         lost = self.transport.lost
-        return f": {lost}" if isinstance(lost, ProcessDied) else ""
+        return f": {lost}" if isinstance(lost, ProcessDied | ConnectionRefused) else ""
 
     @property
     def waits(self) -> list[tuple[str, float]]:

@@ -154,8 +154,10 @@ def tap(
     redact: frozenset[str],
     with_stderr: bool = False,
     quiet: bool = False,
+    shown: "Sequence[str] | None" = None,
 ) -> int:
-    """Run the agent with our own stdin and stdout until it ends: its status, or 128 and the signal that ended it.
+    """Run the agent with our own stdin and stdout until it ends: its status, or 128 and the signal that ended it. `shown` are the words
+    that the recording has, where they are not those of the command.
 
     Raises:
         SpawnFailed: there is no such program, or it may not be run.
@@ -170,7 +172,7 @@ def tap(
         pipes = agent.pipes(queue)
         for pipe in pipes.values():
             pipe.start()
-        writer.start(list(command), redact, quiet=quiet)
+        writer.start(list(shown or command), redact, quiet=quiet)
         for number in PASSED_ON:
             if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` wants it so
                 signal.signal(number, lambda number, _: agent.signal(number))

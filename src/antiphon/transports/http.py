@@ -10,8 +10,8 @@ a session only after it was loaded.
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Coroutine, Mapping
+from contextlib import aclosing, suppress
 from typing import Final
 
 import httpx
@@ -141,7 +141,8 @@ class HttpTransport(Transport):
             return
         if method in _OPENS or method in _ENDS:
             self._requests[head.key] = (method, session)
-        stream = self._listen(session) if session is not None and method not in _ENDS else None
+        # Also for the request that ends a session which was closed before: its response is sent on the stream of the session.
+        stream = self._listen(session) if session is not None else None
         if stream is not None:
             await stream.ready()
         response = await self._client.post(self._url, content=line, headers=self._headers(session, posts=True))
@@ -206,7 +207,7 @@ class HttpTransport(Transport):
             self._start(stream.run())
         return stream
 
-    async def events(self, session: str | None, last_id: str) -> AsyncIterator[tuple[bytes, str]]:
+    async def events(self, session: str | None, last_id: str) -> AsyncGenerator[tuple[bytes, str], None]:
         """Open a stream and give each message with the id of its event. Raises `_NoStream` if the server has none."""
         headers = self._headers(session, posts=False)
         if last_id:
@@ -321,6 +322,8 @@ class _Stream:
         self._again = asyncio.Event()
         self._received = asyncio.Event()
         self._last_id = ""
+        self._over = False
+        """Set where the last message of the stream was the one that ends it, so that its task cannot be cancelled."""
 
     async def ready(self) -> None:
         """Wait until the stream is open, or the server did not open it."""
@@ -342,6 +345,7 @@ class _Stream:
 
     def cancel(self) -> None:
         """Listen no more."""
+        self._over = True
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
 
@@ -350,12 +354,15 @@ class _Stream:
         failures = 0
         while True:
             try:
-                async for message, id in self._transport.events(self._session, self._last_id):
-                    failures, self._last_id = 0, id
-                    self._tried.set()
-                    if message:
-                        self._received.set()
-                        self._transport.received(message, self._session)
+                async with aclosing(self._transport.events(self._session, self._last_id)) as events:
+                    async for message, id in events:
+                        failures, self._last_id = 0, id
+                        self._tried.set()
+                        if message:
+                            self._received.set()
+                            self._transport.received(message, self._session)
+                        if self._over:
+                            return
                 reason: AcpError = ConnectionClosed("the server ended the connection")
             except _NoStream as refused:
                 reason = ConnectionClosed(f"the server opened no stream: HTTP status {refused.status}")

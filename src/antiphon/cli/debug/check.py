@@ -25,9 +25,14 @@ The agent is started for about a dozen scenarios; the others share one process. 
 are for an agent with a model; --show-prompts prints a file to change them. An agent without a model needs no such file: what it never
 does is reported as never seen, not as wrong.
 
+--url checks an agent on a network, and the server in front of it: by the requirements of WebSocket (ws, wss, unix) or of streamable
+HTTP (http, https). Scenarios that need a process, lines on stdin or, on another machine, files of this one are left out; the report
+names them. --cwd is a directory where the agent runs. The agent reads and runs nothing on this machine but what the check names.
+
   antiphon check -- my-agent --acp
   antiphon check --prompts prompts.toml --junit report.xml --badge acp.svg -- my-agent
   antiphon check demo
+  antiphon check --url wss://host/acp --token-file ~/.token --cwd /srv/work
 
 exit status: 0 no MUST was broken (with --strict: no SHOULD either, and everything was seen), 1 something was broken, 2 wrong arguments.
 """
@@ -37,13 +42,16 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command."""
     top = Parser(
         prog="antiphon check",
-        usage="antiphon check [OPTIONS] AGENT\n       antiphon check [OPTIONS] -- CMD …",
+        usage="antiphon check [OPTIONS] AGENT\n       antiphon check [OPTIONS] -- CMD …\n       antiphon check [OPTIONS] --url URL",
         description="Test an agent's conformance: report which MUST, SHOULD and advertised behaviours it breaks.",
         epilog=EPILOG,
     )
     top.add_argument(
         "command", metavar="CMD", nargs="*", help="the name of a known agent, or the command that starts one"
     )
+    top.add_argument("--url", metavar="URL", help="the address of an agent, as in wss://host/acp, in place of CMD")
+    top.add_argument("--token-file", metavar="FILE", help="the token for URL (default: the variable ANTIPHON_TOKEN)")
+    top.add_argument("--cwd", metavar="DIR", help="the directory to work in, where the agent of URL runs")
     top.add_argument("--prompts", metavar="FILE", type=Path, help="prompts that make the agent do something (TOML)")
     top.add_argument("--show-prompts", action="store_true", help="print such a file to start from")
     top.add_argument("--auth", metavar="METHOD", help="sign in with this method of the agent, if it asks for it")
@@ -101,17 +109,18 @@ def run(arguments: list[str]) -> int:
         return doing.show_prompts()
     if options.list:
         return doing.show_requirements(SUITE, as_json=options.json)
-    if not words:
-        raise Misused("there is no agent to check: name one, or give its command after `--`")
+    _check_url(options, words)
     from antiphon.conformance.agent_check import check_agent
     from antiphon.conformance.agent_run import LIMIT, START, CheckOptions
 
-    agent = doing.agent_command(words, named=not command)
     prompts, auth = doing.prompts_of(options, words)
     limit = LIMIT if options.timeout is None else options.timeout
     settings = CheckOptions(
         prompts, auth, limit, options.patience, START if options.timeout is None else limit, bool(options.auth)
     )
+    if options.url is not None:
+        return doing.remote_check(options, settings)
+    agent = doing.agent_command(words, named=not command)
 
     def check(
         only: "Sequence[str]", progress: "Callable[[ScenarioRecord], None]", waits: "Waits"
@@ -119,6 +128,16 @@ def run(arguments: list[str]) -> int:
         return check_agent(agent, settings, only=only, jobs=options.jobs, progress=progress, waits=waits)
 
     return doing.reported(check, SUITE, options, words)
+
+
+def _check_url(options: argparse.Namespace, words: list[str]) -> None:
+    """Raise `Misused` unless there is one agent: a command, a name or an address."""
+    if options.url is None and (options.token_file is not None or options.cwd is not None):
+        raise Misused("`--token-file` and `--cwd` are for `--url`")
+    if options.url is None and not words:
+        raise Misused("there is no agent to check: name one, give its command after `--`, or its address with `--url`")
+    if options.url is not None and words:
+        raise Misused("there are two agents to check: an address and a command", hint="leave one of them away")
 
 
 # --- `antiphon check-client` -----------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from antiphon.conformance.agent_check import AgentCommand, Waits
+    from antiphon.conformance.agent_run import CheckOptions
     from antiphon.conformance.requirements import Suite
     from antiphon.conformance.results import ConformanceReport, ScenarioRecord
     from antiphon.conformance.wire import PeerWire
@@ -38,6 +39,7 @@ __all__ = [
     "lines",
     "parsed",
     "prompts_of",
+    "remote_check",
     "reported",
     "scenarios_of",
     "show_prompts",
@@ -99,6 +101,32 @@ def agent_command(words: Sequence[str], *, named: bool) -> "AgentCommand":
             raise
         return AgentCommand(words)
     return AgentCommand(found.command, found.environment())
+
+
+def remote_check(options: argparse.Namespace, settings: "CheckOptions") -> int:
+    """Check the agent at an address, and return the exit status."""
+    from dataclasses import replace
+
+    from antiphon.cli.arguments import read_token
+    from antiphon.config.environment import TOKEN
+    from antiphon.conformance.agent_check import check_agent
+    from antiphon.conformance.remote.agents import RemoteAgents, RemoteDirectory, left_out
+    from antiphon.conformance.suites.agent import SUITE
+
+    given = os.environ.pop(TOKEN, "") or None  # commands that the check runs do not get it
+    token = given if options.token_file is None else read_token(options.token_file)
+    place, directory = RemoteAgents(options.url, token), RemoteDirectory(options.url, options.cwd)
+    settings = replace(settings, directory=directory.path, shared=directory.shared, remote=True)
+    without = left_out(SUITE, options.url, shared=directory.shared)
+
+    def check(
+        only: Sequence[str], progress: "Callable[[ScenarioRecord], None]", waits: "Waits"
+    ) -> "Coroutine[None, None, ConformanceReport]":
+        return check_agent(
+            place, settings, only=only, left_out=without, jobs=options.jobs, progress=progress, waits=waits
+        )
+
+    return reported(check, SUITE, options, [options.url])
 
 
 def prompts_of(options: argparse.Namespace, words: Sequence[str]) -> tuple[Prompts, str | None]:
@@ -376,6 +404,14 @@ def lines(
     yield from _verdict(document, screen, width, everything=everything)
     if strict:
         yield from _strictly(document)
+    yield from _left_out(document, width)
+
+
+def _left_out(document: ReportDocument, width: int) -> Iterator[str]:
+    """Return the scenarios that were left out, by the reason."""
+    for reason in dict.fromkeys(document.left_out.values()):
+        names = [name for name, why in document.left_out.items() if why == reason]
+        yield from _wrapped(f"left out, because {reason}: {', '.join(names)}.", width, "")
 
 
 def _table(document: ReportDocument, screen: Screen) -> Iterator[str]:

@@ -32,6 +32,10 @@ Messages are forwarded unchanged in both directions; the recording is a copy. In
     }
   }
 
+With --connect the agent is at an address on a network, over WebSocket or streamable HTTP, and the client is still at stdin and stdout:
+
+  antiphon run --agent "antiphon record --connect wss://host/acp --token-file ~/.token" "what is new here?"
+
 Without -o the recording is `recordings/NAME-TIME.jsonl` in the state directory, and its path is written to stderr. In FILE, {time} is
 the time of the start and {pid} the process id. An existing FILE is renamed to FILE.1, and that to FILE.2: nothing is overwritten.
 
@@ -46,13 +50,18 @@ wrong arguments.
 
 def run(arguments: list[str]) -> int:
     """Start the command and forward everything until it ends; with `--from`, redact a recording instead."""
-    if "--" not in arguments and not {"--from", "-h", "--help"} & {word.partition("=")[0] for word in arguments}:
+    named = {word.partition("=")[0] for word in arguments}
+    if "--" not in arguments and not {"--from", "--connect", "-h", "--help"} & named:
         raise Misused("CMD is missing", hint="put it behind `--`, as in `antiphon record -- my-agent --acp`")
     end = arguments.index("--") if "--" in arguments else len(arguments)
     command = arguments[end + 1 :]
     options = _quickly(arguments[:end]) or _carefully(arguments[:end])
     if options.source is not None:
         return _rewrite(options, command)
+    if options.connect is not None:
+        return _record_remote(options, command)
+    if options.token_file is not None:
+        raise Misused("`--token-file` is for `--connect`")
     if not command:
         raise Misused("CMD is missing behind `--`")
     return _record(options, command)
@@ -68,6 +77,8 @@ class _Options:
     keep: int | None = None
     redact: frozenset[str] = frozenset()
     source: str | None = None
+    connect: str | None = None
+    token_file: str | None = None
 
 
 def _quickly(words: list[str]) -> _Options | None:
@@ -92,7 +103,7 @@ def parser() -> "argparse.ArgumentParser":
 
     top = Parser(
         prog="antiphon record",
-        usage="antiphon record [OPTIONS] -- CMD …\n       antiphon record --from FILE -o FILE --redact WHAT",
+        usage="antiphon record [OPTIONS] -- CMD …\n       antiphon record [OPTIONS] --connect URL\n       antiphon record --from FILE -o FILE --redact WHAT",
         description="Record the traffic of an agent: start this in its place; it forwards every message and writes a copy to a file.",
         epilog=EPILOG,
     )
@@ -113,6 +124,8 @@ def parser() -> "argparse.ArgumentParser":
         default=frozenset(),
         help="leave out secrets, home, files, or all; separate several with commas",
     )
+    top.add_argument("--connect", metavar="URL", help="the address of the agent, as in wss://host/acp, in place of CMD")
+    top.add_argument("--token-file", metavar="FILE", help="the token for URL (default: the variable ANTIPHON_TOKEN)")
     top.add_argument("--from", dest="source", metavar="FILE", help="start nothing: redact this recording")
     return top
 
@@ -143,12 +156,26 @@ def _what(text: str) -> frozenset[str]:
     return frozenset(WHAT if "all" in words else words)
 
 
-def _record(options: _Options, command: list[str]) -> int:
+def _record_remote(options: _Options, command: list[str]) -> int:
+    """Record what goes to and from an agent on a network. A bridge is the command, so that all else is as with any other."""
+    if command:
+        raise Misused("there are two agents: an address and a command", hint="leave one of them away")
+    from antiphon.transports.remote import RemoteAddress, shown_address
+
+    url = options.connect or ""
+    name = RemoteAddress(url).name  # an address that cannot be used is refused before there is a file
+    bridge = [sys.executable, "-m", "antiphon", "bridge", "--connect", url]
+    bridge += ["--token-file", options.token_file] if options.token_file is not None else []
+    return _record(options, bridge, ["antiphon", "bridge", "--connect", shown_address(url)], name)
+
+
+def _record(options: _Options, command: list[str], shown: list[str] | None = None, name: str = "") -> int:
+    """Record a command; `shown` is what the recording calls it, `name` what the file is named after, unless that is the command."""
     from antiphon.recorder.tap import tap
     from antiphon.recorder.writer import RecordingFiles
 
     require_streams()
-    path = _place(options.output, command)
+    path = _place(options.output, name or command[0])
     files = RecordingFiles(path, limit=options.rotate, keep=options.keep)
     try:
         if options.output is None:
@@ -159,14 +186,21 @@ def _record(options: _Options, command: list[str]) -> int:
     except (OSError, ValueError) as error:
         raise _no_file(path, error) from error
     try:
-        return tap(command, files, redact=options.redact, with_stderr=options.stderr, quiet=options.quiet)
+        return tap(
+            command,
+            files,
+            redact=options.redact,
+            with_stderr=options.stderr,
+            quiet=options.quiet,
+            shown=shown or command,
+        )
     except SpawnFailed as error:
         files.discard()
         sentence, hint = sentence_and_hint(error)
         return fail(sentence, hint or "", NOT_FOUND, kind_of(error))
 
 
-def _place(output: str | None, command: list[str]) -> str:
+def _place(output: str | None, command: str) -> str:
     import time
 
     now = time.strftime("%Y%m%d-%H%M%S")
@@ -175,7 +209,7 @@ def _place(output: str | None, command: list[str]) -> str:
         return os.path.expanduser(output.replace("{time}", now).replace("{pid}", str(os.getpid())))
     from antiphon.config.directories import state_dir
 
-    name = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in os.path.basename(command[0]))
+    name = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in os.path.basename(command))
     return str(state_dir() / "recordings" / f"{name.strip('.-')[:80] or 'agent'}-{now}.jsonl")
 
 
@@ -189,7 +223,7 @@ def _rewrite(options: _Options, command: list[str]) -> int:
         )
     from antiphon.recorder.redaction import redact_file
 
-    path = _place(options.output, [])
+    path = _place(options.output, "")
     try:
         lines, left_out = redact_file(options.source or "", path, options.redact)
     except (OSError, ValueError) as error:

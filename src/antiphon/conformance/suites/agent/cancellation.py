@@ -100,6 +100,7 @@ async def asking(run: AgentRun) -> None:
 @SUITE.scenario(
     "cancel-running",
     "a user cancels while a command runs",
+    files=True,
     shows=(
         _stops(
             "cancel.running",
@@ -162,6 +163,7 @@ async def _works(run: AgentRun, session: str, pending: PendingRequest) -> None:
 @SUITE.scenario(
     "cancel-crossing",
     "a user allows a command and cancels in the same moment",
+    files=True,
     shows=(
         _stops(
             "cancel.crossing",

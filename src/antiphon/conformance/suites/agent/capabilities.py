@@ -37,6 +37,7 @@ def _ends(purpose: str, what: str) -> Requirement:
 @SUITE.scenario(
     "modest",
     "a client that can do nothing",
+    files=True,
     alone=True,
     shows=tuple(_ends(purpose, what) for purpose, what in PURPOSES.items()),
 )

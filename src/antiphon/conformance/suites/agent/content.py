@@ -30,6 +30,7 @@ async def _taken(run: AgentRun, requirement: str, *blocks: Block, kind: str) -> 
 @SUITE.scenario(
     "content-baseline",
     "a user sends what every agent takes",
+    files=True,
     shows=(
         must(
             "content.texts",

@@ -56,6 +56,7 @@ def _ids(pages: Iterable[PeerResponse]) -> list[object]:
 @SUITE.scenario(
     "list",
     "a user looks which sessions there are",
+    files=True,
     shows=(
         capability(
             "list.lists",

@@ -25,6 +25,7 @@ def _file(run: AgentRun, name: str) -> Path:
 @SUITE.scenario(
     "files-read",
     "the agent reads a file that has unsaved changes",
+    files=True,
     shows=(
         should(
             "files.read-path",
@@ -66,6 +67,7 @@ def _names(entry: Entry, file: Path) -> bool:
 @SUITE.scenario(
     "files-missing",
     "the agent reads a file that is not there",
+    files=True,
     shows=(
         must(
             "files.missing",
@@ -104,6 +106,7 @@ async def missing(run: AgentRun) -> None:
 @SUITE.scenario(
     "files-write",
     "the agent writes a file",
+    files=True,
     shows=(
         must(
             "files.written",
@@ -132,6 +135,7 @@ def _holds(file: Path) -> str:
 @SUITE.scenario(
     "files-locked",
     "the agent writes a file that the client cannot write",
+    files=True,
     shows=(
         must(
             "files.locked",
@@ -171,6 +175,7 @@ async def locked(run: AgentRun) -> None:
 @SUITE.scenario(
     "files-read-only",
     "a client whose files can only be read",
+    files=True,
     alone=True,
     shows=(
         must(

@@ -47,6 +47,7 @@ breaks("rpc.answer-to-notification", by=("junk.answer", "blank.ignored"))
 @SUITE.scenario(
     "junk",
     "a client sends a line that is not JSON",
+    stdio=True,
     provokes=True,
     shows=(
         _stays("junk.survives", "a line that is not JSON"),
@@ -75,6 +76,7 @@ async def junk(run: AgentRun) -> None:
 @SUITE.scenario(
     "nonsense",
     "a client sends JSON that is not a message",
+    stdio=True,
     provokes=True,
     shows=(
         _stays("nonsense.survives", "an object that is not a message"),
@@ -103,6 +105,7 @@ async def nonsense(run: AgentRun) -> None:
 @SUITE.scenario(
     "blank-lines",
     "a client sends lines with nothing in them",
+    stdio=True,
     provokes=True,
     shows=(
         should(
@@ -126,6 +129,7 @@ async def blank(run: AgentRun) -> None:
 @SUITE.scenario(
     "batch",
     "a client sends a batch",
+    stdio=True,
     provokes=True,
     shows=(
         _stays("batch.survives", "a batch"),
@@ -161,6 +165,7 @@ def _batch_was_answered(run: AgentRun, sent: Entry) -> bool:
 @SUITE.scenario(
     "half-messages",
     "a client sends requests that are not quite right",
+    stdio=True,
     provokes=True,
     shows=(
         _stays("id-null.survives", "a request whose id is null"),
@@ -218,6 +223,7 @@ def _read(requirement: str, level: Callable[..., Requirement] = should) -> Requi
 @SUITE.scenario(
     "lines",
     "a client sends lines in all lengths and pieces",
+    stdio=True,
     shows=(
         _read("line.crlf"),
         _read("line.pieces", must),

@@ -97,6 +97,7 @@ async def sse_server(run: AgentRun) -> None:
 @SUITE.scenario(
     "session-directories",
     "a client opens more directories than one",
+    files=True,
     shows=(
         capability(
             "session.directories",
@@ -117,6 +118,7 @@ async def directories(run: AgentRun) -> None:
 @SUITE.scenario(
     "session-cwd",
     "a command is run in a session",
+    files=True,
     shows=(
         must(
             "session.directory",

@@ -15,6 +15,7 @@ WORD = "antiphonprinted"
 @SUITE.scenario(
     "terminal-run",
     "the agent runs a command",
+    files=True,
     shows=(
         advice(
             "terminal.shown",
@@ -44,6 +45,7 @@ def _shows(entry: Entry) -> bool:
 @SUITE.scenario(
     "terminal-failing",
     "the agent runs a command that fails",
+    files=True,
     shows=(
         should(
             "terminal.failing",
@@ -64,6 +66,7 @@ async def failing(run: AgentRun) -> None:
 @SUITE.scenario(
     "terminal-refused",
     "a client cannot make a terminal",
+    files=True,
     shows=(
         must(
             "terminal.refused",
