@@ -28,12 +28,14 @@ EXTRAS: Final = {
     "claude": ("claude_agent_sdk",),
     "codex": ("codex_cli_bin",),
     "serve": ("httptools", "httpx", "uvicorn", "websockets"),
+    "traces": ("opentelemetry.sdk", "opentelemetry.exporter"),
 }
 """What can be installed besides → the packages that it brings."""
 
 _WITHOUT: Final = {
     "chat": "`antiphon chat` does not work without it",
     "serve": "without it an agent on a network can be neither reached nor served",
+    "traces": "without it a gateway sends nothing to OpenTelemetry",
     "policy": "without it a Bash rule allows nothing: such calls are asked about",
 }
 _PROGRAMS: Final = {"claude": CLAUDE, "codex": CODEX}

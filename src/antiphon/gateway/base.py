@@ -1,6 +1,6 @@
 """What the parts of the gateway agree on: principals and their roles, rows of sessions, limits, and how an agent is started."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, Protocol, TypeAlias
 
@@ -21,6 +21,8 @@ __all__ = [
     "HubAudit",
     "HubJournal",
     "HubLimits",
+    "HubSpan",
+    "HubTraces",
     "Principal",
 ]
 
@@ -128,9 +130,38 @@ HubAudit: TypeAlias = Callable[[Principal, str, str, str], None]
 """Takes what was done: by whom, the action, the key of the session, and more about it."""
 
 
+class HubSpan(Protocol):
+    """Something of the hub that takes time, for those who trace it."""
+
+    def event(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Add something that happened."""
+
+    def end(self, outcome: str, *, failed: bool) -> None:
+        """End the span."""
+
+
+class HubTraces(Protocol):
+    """Where spans go."""
+
+    def begin(self, name: str, attributes: Mapping[str, str], parent: Mapping[str, str]) -> HubSpan:
+        """Begin a span under the `traceparent` of a message, or one of its own."""
+
+
 class HubLimits(msgspec.Struct, frozen=True):
     """How much the hub may hold and how long it waits."""
 
+    agents: int = 16
+    """Agents whose processes run at the same time. One that is idle ends for another that is needed."""
+    agent_processes: int = 1000
+    """Processes of one agent, with all that it started. One that has more is ended."""
+    agent_memory: int | None = None
+    """Bytes of memory that they have together. One that has more is ended; None: no limit."""
+    usage_interval: float = 5.0
+    """Seconds between two looks at what an agent uses."""
+    turn_timeout: float | None = None
+    """Seconds after which a turn is cancelled; None: it may go on."""
+    cancel_timeout: float = 30.0
+    """Seconds that an agent has to end a turn that was cancelled because of its time."""
     connections: int = 1000
     sessions: int = 10_000
     """Sessions that are open in memory."""

@@ -24,6 +24,7 @@ from antiphon.gateway.base import (
     HubAudit,
     HubJournal,
     HubLimits,
+    HubTraces,
     Principal,
 )
 from antiphon.gateway.client import RemoteClient
@@ -76,6 +77,7 @@ class Hub:
         limits: HubLimits | None = None,
         gates: Gates = _ask_people,
         audit: HubAudit | None = None,
+        traces: HubTraces | None = None,
     ) -> None:
         self.rows = rows
         self.journal = journal
@@ -87,6 +89,7 @@ class Hub:
         self.agents = {name: AgentProcess(self, name, source) for name, source in agents.items()}
         self.is_draining = False
         self.audit = audit
+        self.traces = traces
         self._prompts: dict[str, deque[float]] = {}
         self._clients: set[RemoteClient] = set()
         self._to_the_end: set[asyncio.Task[object]] = set()

@@ -256,6 +256,7 @@ class WaitingRequests:
         self._pending[pending.id] = pending
         header = EventHeader(request=pending.id, method=pending.method)
         pending.number = self._session.record(stored_event(REQUEST, header, pending.frame))
+        self._session.turns.trace("request waits", method=pending.method)
         try:
             async with asyncio.timeout(self._session.hub.limits.answer_timeout):
                 return await asyncio.shield(pending.answer)
@@ -275,6 +276,7 @@ class WaitingRequests:
         if not pending.number:
             return  # it was never shown
         sender = "" if found is None else found[0].principal.name
+        self._session.turns.trace("request answered", method=pending.method, by=sender)
         header = EventHeader(request=pending.id, method=pending.method, sender=sender)
         await self._session.stored(stored_event(ANSWER, header, frame))
         if found is not None:

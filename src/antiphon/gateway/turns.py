@@ -4,12 +4,14 @@ A prompt is sent to the agent once, after it was stored that it is sent. A turn 
 """
 
 import asyncio
+import logging
 import time
 from collections import deque
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Raw
 
 from antiphon.errors import AcpError, Code, ResponseError
 from antiphon.gateway.agents.link import AgentLink, cancel_frame
@@ -28,17 +30,20 @@ from antiphon.rpc.peer import id_key
 from antiphon.rpc.spans import replaced, values_of
 
 if TYPE_CHECKING:
+    from antiphon.gateway.base import HubSpan
     from antiphon.gateway.client import RemoteClient
     from antiphon.gateway.session import HubSession
 
 __all__ = ["HubTurn", "HubTurns", "error_object", "interrupted_frame"]
+
+_log = logging.getLogger(__name__)
 
 
 class HubTurn:
     """A prompt: it waits, then it runs, then it has its response."""
 
     __slots__ = (
-        "agent_id", "client", "header", "id", "is_cancelled", "is_ended", "line", "link", "messages", "request", "spans",
+        "agent_id", "client", "header", "id", "is_cancelled", "is_ended", "line", "link", "messages", "request", "span", "spans", "timer",
     )  # fmt: skip
 
     def __init__(self, client: "RemoteClient", session_id: str, request: Request, line: bytes) -> None:
@@ -58,6 +63,17 @@ class HubTurn:
         )
         self.messages = list(user_messages(session_id, request.params, self.header))
         """What the other clients see of it."""
+        self.span: HubSpan | None = None
+        self.timer: asyncio.TimerHandle | None = None
+
+    def over(self, frame: bytes, *, interrupted: bool = False) -> None:
+        """End what runs with it: its time limit, and its span with what the response says."""
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.span is not None:
+            outcome, failed = ("interrupted", True) if interrupted else _outcome(frame)
+            self.span.end(outcome, failed=failed)
+            self.span = None
 
 
 class HubTurns:
@@ -90,8 +106,24 @@ class HubTurns:
             return
         if self._session.id not in client.attachments:
             self._session.attach(client, self._session.last).start()
-        self._queue.append(HubTurn(client, self._session.id, request, line))
+        turn = HubTurn(client, self._session.id, request, line)
+        if self._session.hub.traces is not None:
+            turn.span = self._session.hub.traces.begin("turn", self._attributes(turn), _trace_context(request.params))
+        self._queue.append(turn)
         self._next()
+
+    def _attributes(self, turn: HubTurn) -> dict[str, str]:
+        return {
+            "antiphon.agent": self._session.agent.name,
+            "antiphon.session": self._session.id,
+            "antiphon.turn": turn.id,
+            "antiphon.sender": turn.header.sender,
+        }
+
+    def trace(self, name: str, **attributes: str) -> None:
+        """Add something that happened to the span of the running turn, if it is traced."""
+        if self.running is not None and self.running.span is not None:
+            self.running.span.event(name, {f"antiphon.{key}": value for key, value in attributes.items()})
 
     def _next(self) -> None:
         if self._idle is not None and not self._idle.done():
@@ -133,18 +165,37 @@ class HubTurns:
             lambda id: replaced(turn.line, [(span, id) for span in turn.spans]),
             lambda response, line: self._ended(turn, response, line),
         )
+        self.trace("sent")
+        if (seconds := self._session.hub.limits.turn_timeout) is not None:
+            turn.timer = asyncio.get_running_loop().call_later(seconds, self._overdue, turn, seconds)
+
+    def _overdue(self, turn: HubTurn, seconds: float) -> None:
+        """Cancel a turn that takes too long. If the agent does not end it, it is reported as interrupted."""
+        if self.running is not turn or turn.is_ended or turn.link is None:
+            return
+        _log.warning("a turn in session `%s` took more than %g seconds: it is cancelled", self._session.id, seconds)
+        turn.is_cancelled = True
+        turn.link.send(notification("session/cancel", {"sessionId": self._session.id}))
+        self._session.requests.cancel_all()
+        why = f"it took more than {seconds:g} seconds, and its agent did not end it"
+        turn.timer = asyncio.get_running_loop().call_later(
+            self._session.hub.limits.cancel_timeout,
+            lambda: self._end(turn, interrupted_frame(why), interrupted=True),
+        )
 
     def _ended(self, turn: HubTurn, response: Response, line: bytes) -> None:
         if line:
             self._end(turn, line)
         else:
-            self._end(turn, interrupted_frame("its agent ended"), interrupted=True)
+            why = "its agent ended" if turn.link is None else turn.link.end_reason
+            self._end(turn, interrupted_frame(why), interrupted=True)
 
     def _end(self, turn: HubTurn, frame: bytes, *, interrupted: bool = False) -> None:
         """Record the end of a turn. Its client gets the response when it is stored."""
         if self.running is not turn or turn.is_ended:
             return
         turn.is_ended = True
+        turn.over(frame, interrupted=interrupted)
         self._session.requests.cancel_all()
         header = msgspec.structs.replace(turn.header, interrupted=interrupted)
         self._session.record(stored_event(END, header, frame), self._finish)
@@ -162,6 +213,7 @@ class HubTurns:
 
     def _drop(self, turn: HubTurn, frame: bytes) -> None:
         """Answer a prompt that was never sent."""
+        turn.over(frame)
         self._session.answer(turn.client, frame, turn.request.id)
         if self.running is turn:
             self.running = None
@@ -227,8 +279,48 @@ class HubTurns:
         for turn in turns:
             turn.is_cancelled = True
             turn.client.turns.pop(turn.id, None)
-            turn.client.put(error_frame(turn.request.id, error), self._session.id, turn.request.id)
+            frame = error_frame(turn.request.id, error)
+            turn.over(frame)
+            turn.client.put(frame, self._session.id, turn.request.id)
         self._next()
+
+
+class _TraceMeta(msgspec.Struct):
+    traceparent: str = ""
+    tracestate: str = ""
+
+
+class _TracedParams(msgspec.Struct):
+    meta: _TraceMeta = msgspec.field(default_factory=_TraceMeta, name="_meta")
+
+
+class _PromptResult(msgspec.Struct, rename="camel"):
+    stop_reason: str = ""
+
+
+class _PromptResponse(msgspec.Struct):
+    result: _PromptResult | None = None
+    error: ErrorObject | None = None
+
+
+def _trace_context(params: Raw) -> dict[str, str]:
+    """The trace that a prompt belongs to, as its `_meta` says."""
+    try:
+        meta = msgspec.json.decode(params, type=_TracedParams).meta
+    except msgspec.DecodeError:
+        return {}
+    return {"traceparent": meta.traceparent, "tracestate": meta.tracestate}
+
+
+def _outcome(frame: bytes) -> tuple[str, bool]:
+    """How a turn ended, and whether that is a failure."""
+    try:
+        response = msgspec.json.decode(frame, type=_PromptResponse)
+    except msgspec.DecodeError:
+        return "unreadable", True
+    if response.error is not None:
+        return f"error {response.error.code}", True
+    return (response.result.stop_reason if response.result is not None else "") or "ended", False
 
 
 def error_object(error: AcpError) -> ErrorObject:

@@ -210,7 +210,11 @@ class ProcessTransport(PipeTransport):
         """The processes that it or its children started, itself among them, and that still live after that time."""
         if await all_gone(self._child, seconds):
             return []
-        return await asyncio.to_thread(tree.processes_with, self._child.mark, self._child.supervisor)
+        return await asyncio.to_thread(self.members)
+
+    def members(self) -> list[int]:
+        """The ids of its process and of all that it started."""
+        return tree.processes_with(self._child.mark, self._child.supervisor)
 
     # How we end it.
 

@@ -4,5 +4,6 @@ Files in reading order:
 
     process.py   one agent: its process is started, started again after a crash, parked
     link.py      the connection to one process: raw frames, ids, blocks of updates
+    usage.py     how much memory an agent and what it started have, and how many processes they are
     host.py      what an agent gets of this machine: environment, policy, files, terminals
 """

@@ -63,6 +63,8 @@ class AgentLink:
     def __init__(self, process: "AgentProcess", transport: Transport) -> None:
         self.transport = transport
         self.lost: ConnectionClosed | None = None
+        self.end_reason = "its agent ended"
+        """Why a turn is interrupted when the process ends, as a part of a sentence."""
         self.opening = 0
         """Requests on their way whose response names a session."""
         self._process = process

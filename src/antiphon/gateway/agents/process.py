@@ -18,6 +18,7 @@ from antiphon import __version__
 from antiphon.aio import background
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
 from antiphon.gateway.agents.link import AgentLink
+from antiphon.gateway.agents.usage import excess
 from antiphon.gateway.base import AgentSource
 from antiphon.life import Life
 from antiphon.protocol import v1
@@ -25,6 +26,7 @@ from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.version import V1
 from antiphon.rpc.envelope import head_of_request
 from antiphon.transports.base import Transport
+from antiphon.transports.process import ProcessTransport
 
 if TYPE_CHECKING:
     from antiphon.gateway.client import RemoteClient
@@ -161,6 +163,7 @@ class AgentProcess:
             wait = self._not_before - self._now()
             if wait > 0:
                 await asyncio.sleep(wait)
+            await self._make_room()
             self._does(AgentProcessEvent.START)
             self._started = self._now()
             try:
@@ -193,6 +196,34 @@ class AgentProcess:
         self.result, self.link = result, link
         self.generation += 1
         self._look_again()
+        if isinstance(transport, ProcessTransport):
+            self.hub.run(self._watch(link, transport))
+
+    async def _make_room(self) -> None:
+        """End an agent that is idle if as many run as may.
+
+        Raises:
+            RequestError: none is idle.
+        """
+        limit = self.hub.limits.agents
+        while len(running := [each for each in self.hub.agents.values() if each.has_process]) >= limit:
+            idle = [each for each in running if each.can_park]
+            if not idle:
+                hint = "close sessions of another agent, or start the gateway with a larger `--max-agents`"
+                raise RequestError(Code.INTERNAL_ERROR, f"{len(running)} agents run already", hint=hint)
+            await min(idle, key=lambda each: each._used).park()
+
+    async def _watch(self, link: AgentLink, transport: ProcessTransport) -> None:
+        """Look from time to time at what the process uses, and end it when that is too much."""
+        limits = self.hub.limits
+        while self.link is link:
+            await asyncio.sleep(limits.usage_interval)
+            over = await asyncio.to_thread(lambda: excess(transport.members(), limits))
+            if over and self.link is link:
+                _log.error("agent `%s` is ended: it %s", self.name, over)
+                link.end_reason = f"its agent was ended because it {over}"
+                transport.skip_grace()
+                await transport.close()
 
     # The end of a process.
 
@@ -227,6 +258,17 @@ class AgentProcess:
         """Whether a client is attached to one of its sessions, or a turn runs."""
         return any(session.in_use for session in self.sessions.values())
 
+    @property
+    def has_process(self) -> bool:
+        """Whether its process runs, or is being started."""
+        return self._state in (AgentProcessState.STARTING, AgentProcessState.RUNNING)
+
+    @property
+    def can_park(self) -> bool:
+        """Whether its process runs, and can end without a loss."""
+        kept = any(session.is_lost_by_parking for session in self.sessions.values())
+        return self.link is not None and self.can_reopen and not self.in_use and not kept
+
     # Parking.
 
     def _look_again(self) -> None:
@@ -237,8 +279,7 @@ class AgentProcess:
             return
         if self.in_use:
             self._used = self._now()
-        kept = any(session.is_lost_by_parking for session in self.sessions.values())
-        if self._now() - self._used >= self.hub.limits.idle and self.can_reopen and not kept:
+        if self._now() - self._used >= self.hub.limits.idle and self.can_park:
             self.hub.run(self.park(), to_the_end=True)
         else:
             self._look_again()

@@ -26,6 +26,7 @@ from antiphon.gateway.data import GatewayData, Retention
 from antiphon.gateway.hub import Hub
 from antiphon.gateway.server.admin import Admin
 from antiphon.gateway.server.app import GatewayApp
+from antiphon.gateway.server.traces import hub_traces
 from antiphon.transports.asgi.endpoint import EndpointLimits
 
 __all__ = ["ADDRESS_FILE", "GatewayAddress", "ServeOptions", "check_exposure", "serve"]
@@ -153,7 +154,10 @@ async def serve(
 
         policy = UserPolicy(await stack.enter_async_context(user_database()))
         roots = GatewayRoots(options.roots, (data.directory, state_dir(), config_dir()))
-        hub = Hub(agents, data, data.journal, roots=roots, limits=options.limits, gates=policy.gate, audit=audit)
+        traces = await stack.enter_async_context(hub_traces(os.environ))
+        hub = Hub(
+            agents, data, data.journal, roots=roots, limits=options.limits, gates=policy.gate, audit=audit, traces=traces
+        )
         await stack.enter_async_context(hub)
         access = Access(tokens, data.audit, rules)
         limits = EndpointLimits(message=options.message_limit, connections=options.limits.connections)
