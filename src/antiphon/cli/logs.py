@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +37,23 @@ class RedactedLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the entry as it is written."""
         return prose(self._redact(super().format(record)[: 2 * LINE_LIMIT])).replace("\n", "\n    ")[:LINE_LIMIT]
+
+
+class RedactedJson(RedactedLines):
+    """Formats an entry as one JSON object on a line, without secrets."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the entry as it is written."""
+        from json import dumps
+
+        entry = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "process": record.process,
+            "message": super().format(record),
+        }
+        return dumps(entry, ensure_ascii=False)
 
 
 class _LogFile(logging.FileHandler):
@@ -82,8 +100,8 @@ def log_file(directory: Path | None = None) -> Path:
 
 
 @contextmanager
-def logging_to_file(*, verbose: bool) -> Iterator[None]:
-    """Write a log in this block; with `verbose`, also to stderr."""
+def logging_to_file(*, verbose: bool, stderr: str | None = None) -> Iterator[None]:
+    """Write a log in this block; with `verbose` also to stderr, with all details; with `stderr`, there as `text` or `json`."""
     handlers: list[logging.Handler] = []
     with suppress(OSError):
         handlers.append(_file_handler(log_file()))
@@ -91,6 +109,11 @@ def logging_to_file(*, verbose: bool) -> Iterator[None]:
         loud = logging.StreamHandler(sys.stderr)
         loud.setFormatter(RedactedLines("%(levelname)s %(name)s: %(message)s"))
         handlers.append(loud)
+    elif stderr is not None:
+        plain = logging.StreamHandler(sys.stderr)
+        line = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+        plain.setFormatter(RedactedJson("%(message)s") if stderr == "json" else RedactedLines(line))
+        handlers.append(plain)
     if not handlers:
         handlers.append(logging.NullHandler())  # else what goes wrong would be printed into the answer's screen
     root = logging.getLogger("antiphon")

@@ -6,13 +6,14 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from antiphon.cli.arguments import Parser, duration, number_from, split_command
+from antiphon.cli.arguments import Parser, duration, split_command
 from antiphon.cli.outcome import Misused
+from antiphon.cli.serve.limits import limit, limits_help, with_limits
 
 if TYPE_CHECKING:
     from antiphon.gateway.base import AgentSource
@@ -24,16 +25,20 @@ __all__ = ["parser", "run"]
 PORT: Final = 8321
 """The port, unless another is given: free on most machines."""
 
-MAX_SIZE: Final = 64 * 1024 * 1024
-"""The largest message that may be allowed: it is held in memory, for each client that sends one."""
-
-EPILOG: Final = """\
+EPILOG: Final = (
+    """\
 Serves the installed agents, or the one after `--`, to clients on this machine: over WebSocket and streamable HTTP at /acp (the default
 agent) and /agents/NAME/acp. Clients need the token in DIR/token; the printed page signs a browser in, once and within ten minutes.
 
 Other machines: with --host, which needs TLS (--tls-cert, --tls-key) or a proxy that has it (--behind-proxy); with SSH, no option is
 needed. A permission dialog is not a sandbox: an agent can do whatever your user can. The page docs/gateway.md says more.
+
+Limits, for --limit:
+
 """
+    + limits_help()
+    + "\n"
+)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -95,19 +100,13 @@ def _add_options(top: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     top.add_argument("--public-url", metavar="URL", action="append", help="an address under which others reach it")
     top.add_argument(
-        "--answer-timeout",
-        metavar="TIME",
-        type=duration,
-        help="reject a permission request after this time (default: it waits)",
-    )
-    top.add_argument(
         "--limit",
-        metavar="NAME=N",
+        metavar="NAME=VALUE",
+        type=limit,
         action="append",
-        type=_limit,
-        default=[],
-        help=f"change a limit: {', '.join(LIMITS)}",
+        help="a limit, such as memory=4G or turn=2h (below)",
     )
+    top.add_argument("--log", choices=("text", "json"), help="write the log to stderr too, in this form")
     top.add_argument("--json", action="store_true", help="print where it is as JSON")
 
 
@@ -115,34 +114,6 @@ def _number(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise argparse.ArgumentTypeError(f"`{text}` is not the number of a token: a list shows it")
     return int(text)
-
-
-def _limit(text: str) -> tuple[str, float]:
-    name, _, value = text.partition("=")
-    if name not in LIMITS:
-        raise argparse.ArgumentTypeError(f"`{name}` is not a limit: one of {', '.join(LIMITS)}")
-    return name, LIMITS[name](value)
-
-
-def _bytes(text: str) -> int:
-    """Return the bytes of a size: `65536`, `64K`, `16M`."""
-    factor = {"K": 1 << 10, "M": 1 << 20}.get(text[-1:].upper(), 1)
-    digits = text[:-1] if factor > 1 else text
-    if not (digits.isascii() and digits.isdecimal() and 0 < int(digits[:12]) * factor <= MAX_SIZE):
-        raise argparse.ArgumentTypeError(f"`{text}` is not a size up to {MAX_SIZE >> 20}M: give such as 64K or 16M")
-    return int(digits) * factor
-
-
-LIMITS: Final[Mapping[str, Callable[[str], float]]] = {
-    "message": _bytes,
-    "connections": number_from(1),
-    "sessions": number_from(1),
-    "prompts-per-minute": number_from(1),
-    "queue": number_from(1),
-    "unsent": _bytes,
-    "idle": duration,
-}
-"""The limits that can be changed, and how their values are read; those of `HubLimits`, and the bytes of a message."""
 
 
 def _port(text: str) -> int:
@@ -172,23 +143,19 @@ def _serve(options: Any, program: list[str] | None) -> int:
 
     sources, default = _agents(options.agent, program)
     chosen = _serve_options(options)
-    with logging_to_file(verbose=False):
+    with logging_to_file(verbose=False, stderr=options.log):
         asyncio.run(serve(chosen, sources, default, partial(_announce, chosen, tuple(sources), default, options.json)))
     return 0
 
 
 def _serve_options(options: Any) -> "ServeOptions":
-    import msgspec
+    from antiphon.gateway.server.program import ServeOptions
 
-    from antiphon.gateway.base import HubLimits
-    from antiphon.gateway.server.program import MESSAGE_LIMIT, ServeOptions
-
-    limits: dict[str, float] = {name.replace("-", "_"): value for name, value in options.limit}
     for url in options.public_url or ():
         if not url.startswith(("http://", "https://")) or url.count("/") > (3 if url.endswith("/") else 2):
             raise Misused(f"`--public-url` does not take `{url}`", hint="give an address such as https://example.org")
     proxies = options.behind_proxy.split(",") if options.behind_proxy else ()
-    return ServeOptions(
+    chosen = ServeOptions(
         host=options.host,
         port=options.port,
         unix=Path(options.unix) if options.unix else None,
@@ -200,9 +167,8 @@ def _serve_options(options: Any) -> "ServeOptions":
         proxies=tuple(proxies),
         public_urls=tuple(options.public_url or ()),
         roots=tuple(_root(root) for root in options.root or (".",)),
-        message_limit=int(limits.pop("message", MESSAGE_LIMIT)),
-        limits=msgspec.convert({**limits, "answer_timeout": options.answer_timeout}, HubLimits),
     )
+    return with_limits(chosen, options.limit or ())
 
 
 def _root(text: str) -> str:

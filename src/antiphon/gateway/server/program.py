@@ -156,7 +156,14 @@ async def serve(
         roots = GatewayRoots(options.roots, (data.directory, state_dir(), config_dir()))
         traces = await stack.enter_async_context(hub_traces(os.environ))
         hub = Hub(
-            agents, data, data.journal, roots=roots, limits=options.limits, gates=policy.gate, audit=audit, traces=traces
+            agents,
+            data,
+            data.journal,
+            roots=roots,
+            limits=options.limits,
+            gates=policy.gate,
+            audit=audit,
+            traces=traces,
         )
         await stack.enter_async_context(hub)
         access = Access(tokens, data.audit, rules)
