@@ -269,7 +269,7 @@ def test_the_unit_starts_this_gateway() -> None:
 
 
 def test_the_limits_can_be_changed(tmp_path: Path) -> None:
-    options = ("--limit", "message=64K", "--limit", "prompts-per-minute=1", "--limit", "answer=10ms")
+    options = ("--limit", "message=64K", "--limit", "prompts-per-minute=1", "--limit", "answer=1s")
     asks = {"method": "terminal/create", "params": {"command": "true", "cwd": str(tmp_path / "root")}}
     with running(tmp_path, *options, agent=HOSTILE) as gateway, gateway.open_socket() as opened:
         made = prompt(opened, json.dumps([asks]), tmp_path / "root", option=None)
