@@ -1,7 +1,7 @@
 """What a gateway does, for OpenTelemetry: a span for each turn, under the `traceparent` that its prompt brought along.
 
 It is on when the environment names a receiver (`OTEL_EXPORTER_OTLP_ENDPOINT`), and set up as the specification of OpenTelemetry says. No
-span holds what was said: names, ids, times and outcomes only.
+span has the text of a message: names, ids, times and outcomes only.
 """
 
 import asyncio
