@@ -46,6 +46,7 @@ OTHERS = {
     "engines/codex/prompt.py": "the id of a turn, which may be cancelled: then INTERRUPT_LIMIT and END_LIMIT",
     "engines/process.py": "output of a program; ends with it. A response of a CLI: CONTROL_LIMIT, REQUEST_LIMIT",
     "local/commands.py": "output of a command; ends with it",
+    "remote/link.py": "OPEN_TIMEOUT, around it",
     "store/database.py": "the disk",
     "transports/asgi/connections.py": "the response to `initialize`, INITIALIZE_TIMEOUT; and the end of a connection: that is what it is for",
     "transports/pipes.py": "the peer reads what was sent; ends with the connection",

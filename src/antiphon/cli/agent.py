@@ -15,7 +15,13 @@ __all__ = ["parser", "run"]
 
 def run(arguments: list[str]) -> int:
     """Serve until stdin is closed; with `--login`, let the user sign in instead."""
-    engines, login = _quickly(arguments) or _carefully(arguments)
+    usual = _quickly(arguments)
+    if usual is None:
+        known = parser().parse_args(arguments)
+        if known.connect is not None:
+            return _connect(known)
+        usual = _checked(known)
+    engines, login = usual
     if login is not None:
         sign_in(engines[0], login)
     else:
@@ -67,12 +73,49 @@ def parser() -> "argparse.ArgumentParser":
         const="",
         help="sign in to what the engine drives, in this terminal, instead of serving; claude knows subscription and console, codex chatgpt and device",
     )
+    top.add_argument("--connect", metavar="URL", help="serve a remote agent, such as one behind `antiphon serve`")
+    top.add_argument("--token-file", metavar="FILE", help="the token for URL (default: the variable ANTIPHON_TOKEN)")
+    top.add_argument(
+        "--map",
+        metavar="LOCAL=REMOTE",
+        action="append",
+        help="a directory of this machine, and where it is on the other; repeat it for several",
+    )
     return top
 
 
-def _carefully(arguments: list[str]) -> tuple[list[str], str | None]:
+def _connect(known: "argparse.Namespace") -> int:
+    """Connect the editor with a remote agent until it closes stdin."""
+    import sys
+
+    from antiphon.cli.debug.bridge import bridge_stdio, remote_address, run_until_signal
+    from antiphon.errors import LocalProtocolError
+    from antiphon.remote.link import RemoteLink
+    from antiphon.remote.paths import PathMap
+
+    if known.engine or known.login is not None:
+        raise Misused("`--connect` is in place of `--engine` and `--login`", hint="the server has its own agents")
+    require_streams()
+    try:
+        maps = PathMap.parse(known.map or [])
+    except LocalProtocolError as error:
+        raise Misused(error.sentence, hint=error.hint) from error
+    address = remote_address(known.connect, known.token_file)
+
+    def report(sentence: str) -> None:
+        sys.stderr.write(f"antiphon: {sentence}\n")
+        sys.stderr.flush()
+
+    async def open_link() -> RemoteLink:
+        return RemoteLink(address, maps, report=report)
+
+    return run_until_signal(bridge_stdio(open_link, keep_requests=True))
+
+
+def _checked(known: "argparse.Namespace") -> tuple[list[str], str | None]:
     """Return the engines and the login method; an empty one means the default, None no login."""
-    known = parser().parse_args(arguments)
+    if known.map or known.token_file is not None:
+        raise Misused("`--map` and `--token-file` are for `--connect`")
     engines: list[str] = known.engine or []
     if known.login is not None and len(engines) != 1:
         raise Misused("`--login` is for one engine at a time", hint="name it, as in `--engine claude --login`")

@@ -110,9 +110,17 @@ class Bridge:
     """Two transports that are each other's peer. `run` it once."""
 
     def __init__(
-        self, left: Transport, right: Transport, *, version: Version, observer: Observer | None = None
+        self,
+        left: Transport,
+        right: Transport,
+        *,
+        version: Version,
+        observer: Observer | None = None,
+        keep_requests: bool = False,
     ) -> None:
         self.version = version
+        self.keep_requests = keep_requests
+        """Whether requests go on when the side that sent them ends, as a turn on a server does. Else they are cancelled."""
         self.counts: Counter[str] = Counter()
         """How often each kind of report was made."""
         self.ended_first: Transport | None = None
@@ -422,7 +430,7 @@ class _Side:
         """Take nothing more. The requests of this side that are still open are cancelled: the other is not to work for nothing."""
         self._over = True
         for waiting in self.forget():
-            if not self.other.transport.deaf:
+            if not self.other.transport.deaf and not self._owner.keep_requests:
                 cancel = b'{"jsonrpc":"2.0","method":"%b","params":{"requestId":%b}}'
                 self.other.put(cancel % (CANCEL_REQUEST.encode(), waiting.new), None)
             if not self.transport.deaf:

@@ -273,6 +273,7 @@ class SessionMethods:
                 "turn": session.row.turn or None,
                 "queued": session.turns.queued,
                 "prompts": session.turns.names,
+                "requests": [waiting.id for waiting in session.requests.waiting()],
                 "settings": Raw(session.settings.result()),
             }
             frame = b"%b%b}" % (head_of_answer(request.id), msgspec.json.encode(state))

@@ -14,7 +14,7 @@ from antiphon.rpc.envelope import Line, RequestId
 from antiphon.rpc.peer import id_key
 
 __all__ = [
-    "Change", "Span", "Unreadable", "key_of_written", "may_hold_id", "members_of", "params_values_of", "replaced", "session_in",
+    "Change", "Span", "Unreadable", "elements_of", "key_of_written", "may_hold_id", "members_of", "params_values_of", "replaced", "session_in",
     "values_of", "with_value",
 ]  # fmt: skip
 
@@ -87,6 +87,16 @@ def members_of(line: bytes, within: Span) -> Iterator[tuple[str, Span]]:
         yield key, (start, stop)
         at = _skip(line, stop) + 1
     raise Unreadable(f"more than {MAX_MEMBERS} members")
+
+
+def elements_of(line: bytes, within: Span) -> Iterator[Span]:
+    """The places of the elements of an array, in their order."""
+    begin, end = within
+    at = _skip(line, begin) + 1
+    for element in msgspec.json.decode(memoryview(line)[begin:end], type=list[Raw]):
+        at = _skip(line, at)
+        yield at, at + len(element)
+        at = _skip(line, at + len(element)) + 1
 
 
 def with_value(line: bytes, path: Sequence[str], written: bytes) -> bytes:

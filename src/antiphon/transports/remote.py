@@ -46,6 +46,7 @@ class MessageHead(msgspec.Struct):
     method: str | UnsetType = UNSET
     params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
 
     @property
     def key(self) -> bytes:

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
     from antiphon.transports.asgi import Admit
     from antiphon.transports.base import Transport
+    from antiphon.transports.remote import RemoteAddress
 
-__all__ = ["parser", "run"]
+__all__ = ["OpenAgent", "bridge_stdio", "parser", "remote_address", "run", "run_until_signal"]
 
 EPILOG = """\
 The client is at stdin and stdout, or connects to the address of --listen; the agent is CMD, or at the address of --connect. Messages are
@@ -75,11 +76,11 @@ def run(arguments: list[str]) -> int:
     agent = _agent(options, command or [])
     if options.listen is None:
         require_streams()
-        return _run(_bridge_stdio(agent))
-    return _run(_listen(options, agent))
+        return run_until_signal(bridge_stdio(agent))
+    return run_until_signal(_listen(options, agent))
 
 
-def _run(work: Coroutine[Any, Any, int]) -> int:
+def run_until_signal(work: Coroutine[Any, Any, int]) -> int:
     """Run it on the fastest loop there is. TERM ends it in order, as Ctrl-C does."""
 
     async def until_signal() -> int:
@@ -120,12 +121,9 @@ def _agent(options: "argparse.Namespace", command: list[str]) -> OpenAgent:
     """Return what opens a connection to the agent."""
     from antiphon.config.environment import TOKEN, environment_for
 
-    given = os.environ.pop(TOKEN, "") or None
     if options.connect is not None:
-        from antiphon.transports.remote import RemoteAddress
-
-        token = given if options.token_file is None else read_token(options.token_file)
-        return RemoteAddress(options.connect, token=token).open
+        return remote_address(options.connect, options.token_file).open
+    os.environ.pop(TOKEN, "")
     if options.token_file is not None:
         raise Misused("`--token-file` is for `--connect`")
     from antiphon.catalogue.known import keys_for
@@ -139,16 +137,26 @@ def _agent(options: "argparse.Namespace", command: list[str]) -> OpenAgent:
     return start
 
 
+def remote_address(url: str, token_file: str | None) -> "RemoteAddress":
+    """Return the address of an agent, with the token of the file or of the environment. Programs that we start do not get the latter."""
+    from antiphon.config.environment import TOKEN
+    from antiphon.transports.remote import RemoteAddress
+
+    given = os.environ.pop(TOKEN, "") or None
+    return RemoteAddress(url, token=given if token_file is None else read_token(token_file))
+
+
 def _show_stderr(text: bytes) -> None:
     with suppress(OSError):  # stderr is closed or full: the agent goes on
         os.write(2, text)
 
 
-async def _bridge_stdio(open_agent: OpenAgent) -> int:
+async def bridge_stdio(open_agent: OpenAgent, *, keep_requests: bool = False) -> int:
+    """Connect stdin and stdout with an agent until one side ends, and return the exit status."""
     from antiphon.transports.stdio import open_stdio
 
     agent = await open_agent()
-    forwarding = Bridge(open_stdio(), agent, version=V1)
+    forwarding = Bridge(open_stdio(), agent, version=V1, keep_requests=keep_requests)
     await forwarding.run()
     reason = agent.lost
     if forwarding.ended_first is not agent or reason is None:

@@ -1,0 +1,10 @@
+"""A remote agent as a local one: what `antiphon agent --connect` puts between an editor's stdin and a server.
+
+Files in reading order:
+
+    paths.py      directories of this machine and where they are on the other, for paths and `file://` URIs
+    messages.py   the places of paths in messages, so that they are replaced and all other bytes stay
+    sessions.py   what is remembered of each session and request, to go on after a lost connection
+    requests.py   the requests of the agent that the client has
+    link.py       the transport to the server that outlives its connections
+"""

@@ -1,0 +1,590 @@
+"""A transport to a remote agent that outlives its connections: what a client sees is one agent that is sometimes slow.
+
+With a gateway at the other end, which numbers the events of sessions, nothing is lost and nothing is seen twice:
+
+Rule 1: after a lost connection another one is opened, with growing delays, and each session is attached after the last event seen.
+Rule 2: a prompt gets its response on whichever connection the end of its turn arrives. One whose turn has begun is never sent again; one
+that the server does not know is.
+Rule 3: a request of the agent that waits at the server is shown to the client once. An answer that may have been lost is sent again.
+Rule 4: while there is no connection, requests wait for `WAIT_TIMEOUT` seconds, then get an error. Others that were under way get an error at
+once, unless they can be sent twice without harm.
+
+Any other agent is initialized again, and its sessions are resumed or loaded; prompts that were under way get an error.
+"""
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from secrets import token_hex
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from antiphon.client.link import JITTER
+from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError, sentence_and_hint
+from antiphon.remote.messages import OPENING, MessagePaths
+from antiphon.remote.paths import PathMap
+from antiphon.remote.requests import ForwardedRequests
+from antiphon.remote.sessions import (
+    Attached,
+    EditorRequest,
+    FollowedSession,
+    MessageMark,
+    ServerOffer,
+    error_code,
+    error_member,
+    follow,
+    mark_of,
+    notification_frame,
+    outcome_of,
+    request_frame,
+    wants_numbers,
+)
+from antiphon.rpc.envelope import Frame, Overlong, RequestId
+from antiphon.rpc.spans import replaced, values_of, with_value
+from antiphon.transports.base import Transport
+from antiphon.transports.remote import OPEN_TIMEOUT, MessageHead, RemoteAddress, head_of
+
+__all__ = ["AWAY_TIMEOUT", "WAIT_TIMEOUT", "RemoteLink"]
+
+DELAYS: Final = (1, 2, 4, 8, 16, 30)
+"""Seconds before each try to connect again; the last for all that follow. The client may be there for days."""
+
+WAIT_TIMEOUT: Final = 30.0
+"""Seconds that a request waits for a connection."""
+
+AWAY_TIMEOUT: Final = 600.0
+"""Seconds without a connection after which a prompt that runs at the server gets an error here."""
+
+_REPEATABLE: Final = frozenset(
+    {"initialize", "session/list", "session/set_mode", "session/set_model", "session/set_config_option"}
+)
+"""Requests that do the same when they are sent twice."""
+
+
+class RemoteLink(Transport):
+    """The agent's end for a client of this machine, over one connection after the other."""
+
+    routed = True
+
+    def __init__(
+        self,
+        address: RemoteAddress,
+        maps: PathMap,
+        *,
+        report: Callable[[str], None] = lambda _: None,
+        delays: Sequence[float] = DELAYS,
+        wait_timeout: float = WAIT_TIMEOUT,
+    ) -> None:
+        super().__init__()
+        self._address = address
+        self._paths = MessagePaths(maps, address.name)
+        self._requests = ForwardedRequests(self._paths, self._forward, self._deliver)
+        self._report = report
+        self._delays = delays
+        self._wait_timeout = wait_timeout
+        self._connection: _Connection | None = None
+        self._generation = 0
+        self._is_live = False
+        """Whether what the client sends can be forwarded."""
+        self._why: AcpError = ConnectionClosed("not connected yet")
+        self._hello: bytes | None = None
+        self._wants_numbers = False
+        """Whether the client itself asked for the numbers of events."""
+        self._offer = ServerOffer()
+        self._sessions: dict[str, FollowedSession] = {}
+        self._open: dict[bytes, EditorRequest] = {}
+        self._held: deque[tuple[bytes, str | None, EditorRequest | None]] = deque()
+        """What the client sent while there was no connection: the frame, its session, and the request that it is."""
+        self._timers: dict[bytes, asyncio.TimerHandle] = {}
+        self._away: asyncio.TimerHandle | None = None
+        self._calls: dict[bytes, Callable[[MessageHead], None]] = {}
+        """Our own requests that wait for their response."""
+        self._last_id = 0
+        self._reopening = 0
+        """Responses that a new connection waits for before the client can use it."""
+        self._established: asyncio.Future[bool]
+        self._paused = False
+        self._room = asyncio.Event()
+        """Set when there is a connection, or less waits for one."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # The connection.
+
+    def _start_reading(self) -> None:
+        self._tasks.add(asyncio.ensure_future(self._keep()))
+
+    async def _keep(self) -> None:
+        """Hold a connection to the server for as long as this transport is open."""
+        tries = 0
+        while self.lost is None:
+            try:
+                transport = await self._address.open()
+                tries = 0 if await self._use(transport) else tries
+            except ConnectionClosed as error:
+                self._why = error
+                if not error.recoverable:
+                    self._fail(error)
+                    return
+            except AcpError as error:
+                self._fail(error)
+                return
+            if self.lost is None:
+                delay = self._delays[min(tries, len(self._delays) - 1)] * (1 + random.random() * JITTER)  # noqa: S311 - no secret
+                self._report(f"{sentence_and_hint(self._why)[0]}; trying again in {delay:.0f} s")
+                tries += 1
+                await asyncio.sleep(delay)
+
+    async def _use(self, transport: Transport) -> bool:
+        """Use a connection until it is lost. Whether it could be used at all."""
+        self._generation += 1
+        self._requests.generation = self._generation
+        connection = self._connection = _Connection(self, transport)
+        was_live = False
+        try:
+            transport.attach(connection)
+            if self._paused:
+                transport.pause()
+            if await self._establish():
+                was_live = True
+                self._go_live()
+                await connection.ended.wait()
+            self._why = transport.lost or ConnectionClosed(f"`{self._address.name}` did not open the sessions again")
+        finally:
+            connection.is_over = True
+            self._connection = None
+            self._is_live = False
+            self._calls.clear()
+            self._interrupted()
+            await transport.close()
+        return was_live
+
+    async def _establish(self) -> bool:
+        """Initialize a connection that takes the place of another, and open the sessions there again."""
+        if self._hello is None or self._connection is None:
+            return True
+        self._reopening = 1
+        established: asyncio.Future[bool] = self.loop.create_future()
+        self._established = established
+
+        def initialized(head: MessageHead) -> None:
+            if isinstance(head.result, UnsetType):
+                self._opened_one(ok=False)
+                return
+            self._initialized(head)
+            for session in (*self._sessions.values(),):
+                self._open_again(session)
+            self._opened_one()
+
+        self._call(self._hello, initialized)
+        try:
+            async with asyncio.timeout(OPEN_TIMEOUT):
+                return await established
+        except TimeoutError:
+            return False
+
+    def _opened_one(self, *, ok: bool = True) -> None:
+        """Count one of the things that a new connection waits for as done."""
+        self._reopening -= 1
+        if not self._established.done() and not (ok and self._reopening):
+            self._established.set_result(ok)
+
+    def _initialized(self, head: MessageHead) -> None:
+        if not isinstance(head.result, UnsetType):
+            self._offer = ServerOffer.read(bytes(head.result))
+            self._paths.roots = self._offer.roots
+        for request in [each for each in self._open.values() if each.method == "initialize"]:
+            self._finish(request, outcome_of(head))
+
+    def _open_again(self, session: FollowedSession) -> None:
+        """Attach to a session, or have the agent open it."""
+        if self._offer.numbers:
+            self._reopening += 1
+            params = {"sessionId": session.id, "after": session.last}
+            self._call(request_frame("_antiphon/session/attach", params), lambda head: self._attached(session, head))
+            return
+        method = "session/resume" if self._offer.resumes else "session/load" if self._offer.loads else ""
+        if not method:
+            return
+
+        def opened(head: MessageHead) -> None:
+            session.is_replaying = False
+            self._opened_one()
+
+        self._reopening += 1
+        session.is_replaying = True
+        params_of_session = with_value(session.opening, ("sessionId",), msgspec.json.encode(session.id))
+        self._call(request_frame(method, Raw(params_of_session)), opened)
+
+    def _attached(self, session: FollowedSession, head: MessageHead) -> None:
+        if isinstance(head.result, UnsetType):
+            if error_code(head.error) not in (Code.RESOURCE_NOT_FOUND, Code.INVALID_PARAMS):
+                self._opened_one(ok=False)
+                return
+            del self._sessions[session.id]  # it was deleted
+            for request in self._prompts_of(session.id):
+                self._finish(request, outcome_of(head))
+        else:
+            found = msgspec.json.decode(head.result, type=Attached)
+            session.target, session.known = found.number, frozenset(found.prompts)
+            self._requests.only(session.id, found.requests)
+            self._caught_up(session)
+        self._opened_one()
+
+    def _caught_up(self, session: FollowedSession) -> None:
+        """Send prompts that the server does not know, once all that it knows of the session is seen."""
+        if session.target is None or session.last < session.target:
+            return
+        session.target = None
+        for request in self._prompts_of(session.id):
+            if request.generation < self._generation and not request.has_begun and request.name not in session.known:
+                self._send(request)
+
+    def _go_live(self) -> None:
+        if self._away is not None:
+            self._away.cancel()
+            self._away = None
+            self._report(f"connected to `{self._address.name}` again")
+        self._is_live = True
+        while self._held and self._is_live:
+            frame, session_id, request = self._held.popleft()
+            if request is None:
+                self._forward(frame, session_id)
+            elif self._open.get(request.key) is request:
+                self._unhold(request)
+                self._send(request)
+        self._room.set()
+
+    def _interrupted(self) -> None:
+        """Decide about what was under way when the connection was lost."""
+        if self.lost is not None:
+            return
+        if self._away is None and self._hello is not None:
+            self._away = self.loop.call_later(AWAY_TIMEOUT, self._give_up_prompts)
+        for request in (*self._open.values(),):
+            if not request.generation:
+                continue
+            if request.outcome:
+                self._finish(request, request.outcome)
+            elif request.name:
+                continue  # its turn goes on at the server
+            elif request.method in _REPEATABLE:
+                self._hold(request)
+            else:
+                self._finish(request, self._lost_error("the connection was lost before the response came"))
+        self._requests.interrupted()
+        for session in self._sessions.values():
+            session.loads = 0
+            session.target = None
+
+    def _give_up_prompts(self) -> None:
+        for request in (*self._open.values(),):
+            self._finish(request, self._lost_error("the turn goes on there: load the session again to see it"))
+
+    def _lost_error(self, what: str) -> bytes:
+        reason, hint = sentence_and_hint(self._why)
+        data = {"hint": hint or "try again", "recoverable": True, "action": "reconnect"}
+        message = f"`{self._address.name}` is not connected: {reason} ({what})"
+        return b'"error":%b' % msgspec.json.encode({"code": int(Code.INTERNAL_ERROR), "message": message, "data": data})
+
+    def _fail(self, error: AcpError) -> None:
+        """End for good: another try would not help."""
+        sentence, hint = sentence_and_hint(error)
+        data = {"hint": hint or "check the address and the token", "recoverable": False}
+        wrong = {"code": int(Code.INTERNAL_ERROR), "message": sentence, "data": data}
+        for request in (*self._open.values(),):
+            self._finish(request, b'"error":%b' % msgspec.json.encode(wrong))
+        self._room.set()
+        self._lose(error if isinstance(error, ConnectionClosed) else ConnectionClosed(sentence, hint=hint or ""))
+
+    def connection_ended(self) -> None:
+        """Handle the end of the connection: what the client sends from now on waits."""
+        self._is_live = False
+        if self._reopening and not self._established.done():
+            self._established.set_result(False)
+
+    # What the client sends.
+
+    def route(self, frame: bytes, session_id: str | None, answers: RequestId | UnsetType) -> None:
+        """Take a frame of the client: a request, a notification, or the response to a request of the agent."""
+        if not isinstance(answers, UnsetType):
+            self._requests.answer(frame, answers)
+            return
+        head = head_of(frame)
+        if head is None or not head.name:
+            self._put(frame, session_id)
+        elif not head.key:
+            self._notification(frame, session_id, head)
+        else:
+            self._request(frame, session_id, head)
+
+    def _request(self, frame: bytes, session_id: str | None, head: MessageHead) -> None:
+        request = EditorRequest(head.key, head.name, session_id, frame)
+        self._open[request.key] = request
+        try:
+            request.frame = self._paths.to_remote(frame, head.name)
+        except RequestError as error:
+            self._finish(request, error_member(error))
+            return
+        if head.name == "initialize":
+            wanted = ("params", "_meta", "antiphon", "numbers")
+            self._wants_numbers = wants_numbers(head.params)
+            request.frame = self._hello = with_value(request.frame, wanted, b"true")
+        elif head.name in OPENING:
+            request.cwd = mark_of(head.params).cwd
+        if self._is_live:
+            self._send(request)
+        else:
+            self._hold(request)
+
+    def _send(self, request: EditorRequest) -> None:
+        """Send a request on the connection that there is."""
+        request.generation = self._generation
+        if request.method == "session/prompt" and self._offer.numbers and not request.name:
+            request.name = token_hex(8)
+            name = b'"%b"' % request.name.encode()
+            request.frame = with_value(request.frame, ("params", "_meta", "antiphon", "prompt"), name)
+        if request.method == "session/load" and request.session_id is not None:
+            session = self._sessions.setdefault(request.session_id, FollowedSession(request.session_id))
+            session.loads += 1
+        self._forward(request.frame, request.session_id)
+
+    def _hold(self, request: EditorRequest) -> None:
+        request.generation = 0
+        self._held.append((request.frame, request.session_id, request))
+        self._timers[request.key] = self.loop.call_later(self._wait_timeout, self._expire, request)
+
+    def _unhold(self, request: EditorRequest) -> None:
+        timer = self._timers.pop(request.key, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _expire(self, request: EditorRequest) -> None:
+        self._held = deque(each for each in self._held if each[2] is not request)
+        self._room.set()
+        self._finish(request, self._lost_error("the request was not sent"))
+
+    def _notification(self, frame: bytes, session_id: str | None, head: MessageHead) -> None:
+        if head.name == "$/cancel_request":
+            named = mark_of(head.params).request_id
+            request = None if isinstance(named, UnsetType) else self._open.get(bytes(named))
+            if request is None:
+                return
+            if not request.generation:  # it was never sent
+                self._held = deque(each for each in self._held if each[2] is not request)
+                self._finish(request, error_member(RequestError(Code.REQUEST_CANCELLED, "Request cancelled")))
+                return
+            if request.generation != self._generation and request.session_id is not None:
+                frame = notification_frame("session/cancel", {"sessionId": request.session_id})
+        else:
+            with suppress(RequestError):
+                frame = self._paths.to_remote(frame, head.name)
+        self._put(frame, session_id)
+
+    def _put(self, frame: bytes, session_id: str | None) -> None:
+        """Send a frame that is no request, now or when there is a connection."""
+        if self._is_live:
+            self._forward(frame, session_id)
+        else:
+            self._held.append((frame, session_id, None))
+
+    def _forward(self, frame: bytes, session_id: str | None, answers: RequestId | UnsetType = UNSET) -> None:
+        if self._connection is None:
+            return
+        transport = self._connection.transport
+        if transport.routed:
+            transport.route(frame, session_id, answers)
+            return
+        transport.out += frame
+        transport.out += b"\n"
+        transport.flush_soon()
+
+    def _call(self, frame: bytes, then: Callable[[MessageHead], None]) -> None:
+        """Send a request of our own. `then` is called with the response, before what comes after it is looked at."""
+        self._last_id += 1
+        id = b'"antiphon-%d"' % self._last_id
+        self._calls[id] = then
+        frame = replaced(frame, [(span, id) for span in values_of(frame, "id")])
+        self._forward(frame, mark_of((head_of(frame) or MessageHead()).params).session_id or None)
+
+    # What the server sends.
+
+    def line_received(self, line: bytes) -> bytes | None:
+        """Return what the client gets for a message of the server; None: nothing."""
+        head = head_of(line)
+        if head is None:
+            return line
+        if not head.name:
+            return self._response(line, head)
+        mark = mark_of(head.params)
+        session = self._sessions.get(mark.session_id)
+        numbers = self._offer.numbers
+        number = mark.event if numbers else 0
+        if session is not None and (session.is_replaying or (number and not session.takes(number))):
+            return None
+        found = (
+            self._requests.receive(line, head, mark, mark.waiting if numbers else "")
+            if head.key
+            else self._event(line, head, mark, session)
+        )
+        if session is not None and number:
+            self._caught_up(session)
+        return found
+
+    def _event(
+        self, line: bytes, head: MessageHead, mark: MessageMark, session: FollowedSession | None
+    ) -> bytes | None:
+        """A notification. What only a client with numbers understands is for us."""
+        if head.name == "$/cancel_request":
+            return self._requests.cancelled(line, mark)
+        if not self._offer.numbers:
+            return self._to_client(line, head.name)
+        if head.name.startswith("_antiphon/"):
+            self._about_session(head.name, mark)
+            return line if self._wants_numbers else None
+        own = mark.own_prompt
+        if own and not self._wants_numbers and session is not None and not session.loads and self._prompt_named(own):
+            return None  # the client has shown its own message
+        return self._to_client(line, head.name)
+
+    def _about_session(self, method: str, mark: MessageMark) -> None:
+        request = self._prompt_named(mark.prompt)
+        if method == "_antiphon/session/turn_started" and request is not None:
+            request.has_begun = True
+        elif method == "_antiphon/session/turn_ended" and request is not None:
+            request.outcome = mark.outcome or error_member(RequestError(Code.INTERNAL_ERROR, "the turn has ended"))
+            if request.generation != self._generation:
+                self._finish(request, request.outcome)
+        elif method == "_antiphon/session/resolved":
+            self._requests.resolved(mark.request)
+
+    def _response(self, line: bytes, head: MessageHead) -> bytes | None:
+        call = self._calls.pop(head.key, None)
+        if call is not None:
+            call(head)
+            return None
+        request = self._open.pop(head.key, None)
+        if request is None:
+            return line  # it answers nothing that is open: the bridge reports it
+        if request.method == "initialize":
+            self._initialized(head)
+        if isinstance(head.result, UnsetType):
+            return self._refused(line, request, head.error)
+        follow(self._sessions, request, mark_of(head.result))
+        try:
+            return self._paths.to_local(line, request.method)
+        except RequestError:
+            return line
+
+    def _refused(self, line: bytes, request: EditorRequest, error: Raw | UnsetType) -> bytes:
+        """An error of the server. One about a directory that is not there names the directories that are."""
+        session = self._sessions.get(request.session_id or "")
+        if session is not None and request.method == "session/load":
+            session.loads = max(0, session.loads - 1)
+        if request.cwd and error_code(error) == Code.INVALID_PARAMS and self._paths.is_outside(request.cwd):
+            return b'{"jsonrpc":"2.0","id":%b,%b}' % (request.key, error_member(self._paths.refusal(request.cwd)))
+        return line
+
+    def _to_client(self, line: bytes, method: str) -> bytes:
+        try:
+            return self._paths.to_local(line, method)
+        except RequestError:
+            return line  # what cannot be read is the client's to judge
+
+    def _finish(self, request: EditorRequest, outcome: bytes) -> None:
+        """Answer a request of the client ourselves."""
+        self._unhold(request)
+        if self._open.pop(request.key, None) is not None:
+            self._deliver(b'{"jsonrpc":"2.0","id":%b,%b}' % (request.key, outcome))
+
+    def _deliver(self, frame: bytes) -> None:
+        if self._connection is not None and self._connection.gathered is not None:
+            self._connection.gathered += frame + b"\n"
+        elif self.sink is not None:
+            self.sink.block_received(frame + b"\n")
+
+    def _prompts_of(self, session_id: str) -> list[EditorRequest]:
+        return [each for each in self._open.values() if each.name and each.session_id == session_id]
+
+    def _prompt_named(self, name: str) -> EditorRequest | None:
+        return next((each for each in self._open.values() if name and each.name == name), None)
+
+    # The transport.
+
+    @property
+    def unsent(self) -> int:
+        held = sum(len(frame) for frame, _, _ in self._held)
+        return held + (self._connection.transport.unsent if self._connection is not None else 0)
+
+    def flush(self) -> None:
+        if self._connection is not None:
+            self._connection.transport.flush()
+
+    async def drain(self) -> None:
+        if self._connection is None or not self._is_live:
+            self._room.clear()
+            await self._room.wait()
+        elif self._connection is not None:
+            with suppress(ConnectionClosed):
+                await self._connection.transport.drain()
+        if self.lost is not None:
+            raise self.lost
+
+    def pause(self) -> None:
+        self._paused = True
+        if self._connection is not None:
+            self._connection.transport.pause()
+
+    def resume(self) -> None:
+        self._paused = False
+        if self._connection is not None:
+            self._connection.transport.resume()
+
+    async def close(self) -> None:
+        self._lose(ConnectionClosed("the connection is closed"))
+        self._room.set()
+        for timer in (*self._timers.values(), *([self._away] if self._away is not None else [])):
+            timer.cancel()
+        for task in (*self._tasks,):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+class _Connection:
+    """The sink of one connection to the server."""
+
+    def __init__(self, link: RemoteLink, transport: Transport) -> None:
+        self.transport = transport
+        self.ended = asyncio.Event()
+        self.is_over = False
+        self.gathered: bytearray | None = None
+        """What the client gets for the block that is being looked at."""
+        self._link = link
+
+    def block_received(self, block: Frame) -> None:
+        """Take whole lines, and give the client what they are for it, in one piece."""
+        sink = self._link.sink
+        if self.is_over or sink is None:
+            return
+        if isinstance(block, Overlong):
+            sink.block_received(block)
+            return
+        self.gathered = bytearray()
+        try:
+            for line in bytes(block).split(b"\n"):
+                if line and not line.isspace():
+                    found = self._link.line_received(line)
+                    if found is not None:
+                        self.gathered += found + b"\n"
+        finally:
+            gathered, self.gathered = bytes(self.gathered), None
+        if gathered:
+            sink.block_received(gathered)
+
+    def connection_lost(self, error: ConnectionClosed) -> None:
+        """Handle the end of the connection."""
+        self._link.connection_ended()
+        self.ended.set()

@@ -1,0 +1,133 @@
+"""The requests of the agent that the client has: shown to it once, however often the server sends them."""
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+from msgspec import UnsetType
+
+from antiphon.errors import RequestError
+from antiphon.remote.messages import MessagePaths
+from antiphon.remote.sessions import MessageMark, error_member, notification_frame
+from antiphon.rpc.envelope import RequestId
+from antiphon.rpc.spans import params_values_of, replaced, values_of
+from antiphon.transports.remote import MessageHead
+
+__all__ = ["ForwardedRequests"]
+
+_CONFIRMED: Final = frozenset({"session/request_permission", "elicitation/create"})
+"""Requests whose answer the server confirms."""
+
+
+class _ForwardedRequest:
+    """A request of the agent that the editor has, under an id of ours."""
+
+    __slots__ = ("answer", "generation", "id", "method", "name", "session_id", "written")
+
+    def __init__(self, id: int, method: str, session_id: str | None, name: str) -> None:
+        self.id = id
+        self.method = method
+        self.session_id = session_id
+        self.name = name
+        """The name under which it waits at the server; empty: it does not outlive the connection."""
+        self.written = b""
+        """The id that it has on the connection, as it is written."""
+        self.generation = 0
+        """The connection on which it came last."""
+        self.answer = b""
+        """The response of the editor, kept until the server says that it has it."""
+
+
+class ForwardedRequests:
+    """The requests that were given to the client under ids of ours, and wait for its answer or for the server to confirm it.
+
+    `send` sends a frame to the server, `deliver` one to the client.
+    """
+
+    def __init__(
+        self,
+        paths: MessagePaths,
+        send: Callable[[bytes, str | None, RequestId | UnsetType], None],
+        deliver: Callable[[bytes], None],
+    ) -> None:
+        self.generation = 0
+        """Which connection it is that requests come from now."""
+        self._paths = paths
+        self._send = send
+        self._deliver = deliver
+        self._open: dict[int, _ForwardedRequest] = {}
+        self._last_id = 0
+
+    def receive(self, line: bytes, head: MessageHead, mark: MessageMark, name: str) -> bytes | None:
+        """Return the request as the client gets it; None: it has it already, or it is refused."""
+        waiting = next((each for each in self._open.values() if name and each.name == name), None)
+        if waiting is not None:
+            waiting.written, waiting.generation = head.key, self.generation
+            if waiting.answer:
+                self._send_answer(waiting, waiting.answer)
+            return None
+        try:
+            line = self._paths.to_local(line, head.name)
+        except RequestError as error:
+            frame = b'{"jsonrpc":"2.0","id":%b,%b}' % (head.key, error_member(error))
+            self._send(frame, mark.session_id or None, head.request_id)
+            return None
+        self._last_id += 1
+        waiting = _ForwardedRequest(self._last_id, head.name, mark.session_id or None, name)
+        waiting.written, waiting.generation = head.key, self.generation
+        self._open[waiting.id] = waiting
+        return replaced(line, [(span, b"%d" % waiting.id) for span in values_of(line, "id")])
+
+    def answer(self, frame: bytes, id: RequestId) -> None:
+        """Take the client's response. Without a connection it is kept until the server sends the request again."""
+        waiting = self._open.get(id) if isinstance(id, int) else None
+        if waiting is None:
+            return
+        if waiting.name and waiting.method in _CONFIRMED:
+            waiting.answer = frame
+        else:
+            del self._open[waiting.id]
+        if waiting.generation == self.generation:
+            self._send_answer(waiting, frame)
+
+    def _send_answer(self, waiting: _ForwardedRequest, frame: bytes) -> None:
+        answers = msgspec.json.decode(waiting.written, type=int | float | str | None)
+        self._send(
+            replaced(frame, [(span, waiting.written) for span in values_of(frame, "id")]), waiting.session_id, answers
+        )
+
+    def cancelled(self, line: bytes, mark: MessageMark) -> bytes | None:
+        """Return the server's cancellation of a request as the client gets it."""
+        written = b"" if isinstance(mark.request_id, UnsetType) else bytes(mark.request_id)
+        for waiting in self._open.values():
+            if waiting.written == written and waiting.generation == self.generation:
+                del self._open[waiting.id]
+                own = b"%d" % waiting.id
+                return (
+                    None
+                    if waiting.answer
+                    else replaced(line, [(at, own) for at in params_values_of(line, "requestId")])
+                )
+        return None
+
+    def resolved(self, name: str) -> None:
+        """Handle that a request has its answer, from this client or from another one."""
+        for waiting in [each for each in self._open.values() if each.name == name]:
+            self._cancel(waiting)
+
+    def only(self, session_id: str, names: list[str]) -> None:
+        """Cancel the requests of a session that the server does not have any more."""
+        for waiting in [each for each in self._open.values() if each.session_id == session_id]:
+            if waiting.name not in names:
+                self._cancel(waiting)
+
+    def interrupted(self) -> None:
+        """Cancel the requests that end with their connection."""
+        for waiting in [each for each in self._open.values() if not each.name]:
+            self._cancel(waiting)
+
+    def _cancel(self, waiting: _ForwardedRequest) -> None:
+        """A client that has given its answer sees nothing of that."""
+        del self._open[waiting.id]
+        if not waiting.answer:
+            self._deliver(notification_frame("$/cancel_request", {"requestId": waiting.id}))

@@ -1,0 +1,291 @@
+"""What is remembered of sessions and requests, to go on where a lost connection stopped, and how messages say that."""
+
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from antiphon.errors import RequestError
+from antiphon.remote.messages import OPENING
+from antiphon.rpc.spans import values_of
+from antiphon.transports.remote import MessageHead
+
+__all__ = [
+    "Attached", "EditorRequest", "FollowedSession", "MessageMark", "ServerOffer", "error_code", "error_member", "follow", "mark_of",
+    "notification_frame", "outcome_of", "request_frame", "wants_numbers",
+]  # fmt: skip
+
+
+class FollowedSession:
+    """A session that the editor has opened."""
+
+    __slots__ = ("id", "is_replaying", "known", "last", "loads", "opening", "target")
+
+    def __init__(self, id: str, opening: bytes = b"{}") -> None:
+        self.id = id
+        self.last = 0
+        """The number of the last event that the editor was given."""
+        self.loads = 0
+        """Requests to load it that are under way: their replay begins with the first event again."""
+        self.target: int | None = None
+        """The last event that it had when we attached again; None once the editor has all up to it."""
+        self.known: frozenset[str] = frozenset()
+        """The names of our prompts that ran or waited when we attached again."""
+        self.opening = opening
+        """The params with which it was opened, for a server that keeps no numbers."""
+        self.is_replaying = False
+        """Whether its updates are a replay that the editor has seen."""
+
+    def takes(self, number: int) -> bool:
+        """Whether an event is new to the editor; it is then counted as seen."""
+        if number == 1 and self.loads:
+            self.last = 0
+        if number <= self.last:
+            return False
+        self.last = number
+        return True
+
+
+class EditorRequest:
+    """A request of the editor without a response."""
+
+    __slots__ = ("cwd", "frame", "generation", "has_begun", "key", "method", "name", "outcome", "session_id")
+
+    def __init__(self, key: bytes, method: str, session_id: str | None, frame: bytes) -> None:
+        self.key = key
+        """Its id as it is written."""
+        self.method = method
+        self.session_id = session_id
+        self.frame = frame
+        """The request as the server gets it."""
+        self.cwd = ""
+        """The directory that it names, in the paths of the editor."""
+        self.name = ""
+        """The name of a prompt, by which the server knows it on another connection."""
+        self.generation = 0
+        """The connection on which it was sent; 0: it waits for one."""
+        self.has_begun = False
+        """Whether the turn of the prompt has begun. It is never sent again."""
+        self.outcome = b""
+        """How the turn ended, as a member of a response, if the response itself has not come yet."""
+
+
+class ServerOffer(msgspec.Struct):
+    """What the result of `initialize` says about sessions: the gateway's extension, or what else opens a session again."""
+
+    resumes: bool = False
+    loads: bool = False
+    numbers: bool = False
+    roots: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, result: bytes) -> "ServerOffer":
+        """Read a result. What makes no sense offers nothing."""
+        try:
+            found = msgspec.json.decode(result, type=_Initialized)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return cls()
+        about = found.meta.antiphon if found.meta is not None and found.meta.antiphon is not None else _About()
+        can_attach = "_antiphon/session/attach" in about.methods
+        offers = found.agent_capabilities or _Capabilities()
+        return cls(
+            offers.session_capabilities is not None and offers.session_capabilities.resume is not None,
+            offers.load_session,
+            about.numbers and can_attach,
+            tuple(about.roots),
+        )
+
+
+class _About(msgspec.Struct):
+    methods: list[str] = []
+    roots: list[str] = []
+    numbers: bool = False
+
+
+class _AboutMeta(msgspec.Struct):
+    antiphon: _About | None = None
+
+
+class _SessionOffers(msgspec.Struct):
+    resume: dict[str, object] | None = None
+
+
+class _Capabilities(msgspec.Struct, rename="camel"):
+    load_session: bool = False
+    session_capabilities: _SessionOffers | None = None
+
+
+class _Initialized(msgspec.Struct, rename={"agent_capabilities": "agentCapabilities", "meta": "_meta"}):
+    agent_capabilities: _Capabilities | None = None
+    meta: _AboutMeta | None = None
+
+
+class _Hello(msgspec.Struct):
+    meta: _AboutMeta | None = msgspec.field(default=None, name="_meta")
+
+
+def wants_numbers(params: Raw | UnsetType) -> bool:
+    """Whether the params of `initialize` ask for the numbers of events."""
+    try:
+        meta = msgspec.json.decode(b"{}" if isinstance(params, UnsetType) else params, type=_Hello).meta
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return meta is not None and meta.antiphon is not None and meta.antiphon.numbers
+
+
+class Attached(msgspec.Struct):
+    """The result of `_antiphon/session/attach`."""
+
+    number: int = 0
+    prompts: list[str] = []
+    requests: list[str] = []
+
+
+class _MarkAbout(msgspec.Struct):
+    number: int = 0
+    request: str = ""
+    prompt: str = ""
+    after: int | UnsetType = UNSET
+
+
+class _MarkMeta(msgspec.Struct):
+    antiphon: _MarkAbout | None = None
+
+
+class _MarkUpdate(msgspec.Struct):
+    meta: _MarkMeta | None = msgspec.field(default=None, name="_meta")
+
+
+class MessageMark(msgspec.Struct, rename={"session_id": "sessionId", "request_id": "requestId", "meta": "_meta"}):
+    """What params or a result say about their session, their event and what it is about."""
+
+    session_id: str = ""
+    number: int = 0
+    prompt: str = ""
+    request: str = ""
+    request_id: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+    update: _MarkUpdate | None = None
+    cwd: str = ""
+    meta: _MarkMeta | None = None
+
+    @property
+    def event(self) -> int:
+        """The number of the event; 0: it is none."""
+        return self._about.number or self.number
+
+    @property
+    def waiting(self) -> str:
+        """The name of a request that waits at the server."""
+        return self._about.request
+
+    @property
+    def after(self) -> int | None:
+        """The number after which the events of an opened session begin."""
+        return None if isinstance(self._about.after, UnsetType) else self._about.after
+
+    @property
+    def own_prompt(self) -> str:
+        """The name of the prompt that a message of a user is from."""
+        meta = self.update.meta if self.update is not None else None
+        return meta.antiphon.prompt if meta is not None and meta.antiphon is not None else ""
+
+    @property
+    def outcome(self) -> bytes:
+        """The end of a turn, as a member of a response."""
+        for name, value in (("result", self.result), ("error", self.error)):
+            if not isinstance(value, UnsetType):
+                return b'"%b":%b' % (name.encode(), bytes(value))
+        return b""
+
+    @property
+    def _about(self) -> _MarkAbout:
+        return self.meta.antiphon if self.meta is not None and self.meta.antiphon is not None else _NOTHING
+
+
+_NOTHING: Final = _MarkAbout()
+_marks: Final = msgspec.json.Decoder(MessageMark)
+_EMPTY: Final = MessageMark()
+
+
+def mark_of(part: Raw | UnsetType) -> MessageMark:
+    """Read what params or a result say; nothing where they are of another form."""
+    if isinstance(part, UnsetType):
+        return _EMPTY
+    try:
+        return _marks.decode(part)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _by_members(part)
+
+
+class _Scope(msgspec.Struct, rename="camel"):
+    session_id: str = ""
+
+
+def _by_members(part: Raw) -> MessageMark:
+    """Another agent may use our names with values of its own: the session is still read."""
+    try:
+        return MessageMark(session_id=msgspec.json.decode(part, type=_Scope).session_id)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _EMPTY
+
+
+def follow(sessions: dict[str, FollowedSession], request: EditorRequest, mark: MessageMark) -> None:
+    """Remember what the result of a request says about its session."""
+    id = mark.session_id or request.session_id
+    if id is None:
+        return
+    session = sessions.get(id)
+    if request.method in OPENING:
+        if session is None:
+            session = sessions[id] = FollowedSession(id)
+        session.opening = next((request.frame[slice(*at)] for at in values_of(request.frame, "params")), b"{}")
+        if request.method == "session/load":
+            session.loads = max(0, session.loads - 1)
+        if mark.after is not None:
+            session.last = mark.after
+    elif request.method in ("session/close", "session/delete"):
+        sessions.pop(id, None)
+    elif session is not None and mark.event:
+        session.takes(mark.event)
+
+
+# Frames.
+
+
+class _ErrorCode(msgspec.Struct):
+    code: int = 0
+
+
+def error_code(error: Raw | UnsetType) -> int:
+    """Return the code of the error of a response; 0 if there is none."""
+    try:
+        return 0 if isinstance(error, UnsetType) else msgspec.json.decode(error, type=_ErrorCode).code
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return 0
+
+
+def request_frame(method: str, params: object) -> bytes:
+    """Return a request whose id is to be replaced."""
+    return b'{"jsonrpc":"2.0","id":0,"method":"%b","params":%b}' % (method.encode(), msgspec.json.encode(params))
+
+
+def notification_frame(method: str, params: object) -> bytes:
+    """Return a notification."""
+    return b'{"jsonrpc":"2.0","method":"%b","params":%b}' % (method.encode(), msgspec.json.encode(params))
+
+
+def error_member(error: RequestError) -> bytes:
+    """Return the member of a response that has this error."""
+    wrong = {"code": int(error.code), "message": error.message, **({} if error.data is None else {"data": error.data})}
+    return b'"error":%b' % msgspec.json.encode(wrong)
+
+
+def outcome_of(head: MessageHead) -> bytes:
+    """Return the member of a response that has its result or its error."""
+    if not isinstance(head.result, UnsetType):
+        return b'"result":%b' % bytes(head.result)
+    return b'"error":%b' % (
+        bytes(head.error) if not isinstance(head.error, UnsetType) else b'{"code":-32603,"message":"Internal error"}'
+    )

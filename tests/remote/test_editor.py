@@ -1,0 +1,215 @@
+"""`antiphon agent --connect` as an editor starts it, with `antiphon serve` at the other end: processes, pipes and sockets."""
+
+import asyncio
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import antiphon
+from antiphon import v1
+from antiphon.transports.process import spawn
+from tests.gateway.peers import RawClient
+from tests.gateway.processes import Gateway, running
+from tests.limits import limit
+from tests.waits import until
+
+pytestmark = pytest.mark.slow  # each starts a gateway, its agent and a client
+
+CONNECT = [sys.executable, "-m", "antiphon", "agent", "--connect"]
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Any:
+    with running(tmp_path) as gateway:
+        yield gateway
+
+
+def words(gateway: Gateway, *more: str, port: int | None = None) -> list[str]:
+    url = f"ws://127.0.0.1:{port or gateway.port}/acp"
+    return [*CONNECT, url, "--token-file", str(gateway.place["token_file"]), *more]
+
+
+@asynccontextmanager
+async def editor(command: list[str]) -> AsyncIterator[RawClient]:
+    """A client on the pipes of the program."""
+    process = await spawn(command)
+    client = RawClient(None, transport=process)
+    try:
+        async with asyncio.timeout(limit()):
+            yield client
+    finally:
+        await client.leave()
+
+
+class Cable:
+    """The way between the program and the gateway, that can be cut."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._writers: list[asyncio.StreamWriter] = []
+        self.opened = 0
+        self.port = 0
+
+    @asynccontextmanager
+    async def laid(self) -> AsyncIterator["Cable"]:
+        server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        try:
+            yield self
+        finally:
+            server.close()
+            self.cut()
+
+    def cut(self) -> None:
+        """Cut what there is."""
+        for writer in self._writers:
+            writer.transport.abort()
+        self._writers.clear()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        self.opened += 1
+        self._writers += [writer, back]
+
+        async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+            with suppress(OSError):
+                while data := await source.read(65536):
+                    target.write(data)
+                    await target.drain()
+            target.transport.abort()
+
+        await asyncio.gather(copy(reader, back), copy(there, writer))
+
+
+async def test_prompt_permission_cancel_and_load_by_our_client(gateway: Gateway) -> None:
+    root = gateway.directory / "root"
+    async with (
+        asyncio.timeout(limit()),
+        antiphon.connect(words(gateway), permission=lambda request: "allow_once") as agent,
+        antiphon.connect(words(gateway)) as other,
+    ):
+        session = await agent.new_session(root)
+        assert "hello" in await session.prompt("/echo hello").text()
+        assert (await session.prompt("/permission")).stop_reason == v1.StopReason.END_TURN
+        turn = session.prompt("/slow 1000")
+        async for _ in turn:
+            await turn.cancel()
+        assert (await turn).stop_reason == v1.StopReason.CANCELLED
+        again = await other.load_session(session.id, root)
+        assert "on" in await again.prompt("/echo on").text()
+
+
+async def test_a_directory_of_this_machine_is_a_directory_of_the_other(gateway: Gateway, tmp_path: Path) -> None:
+    root, here = gateway.directory / "root", tmp_path / "here"
+    (root / "notes.txt").write_text("from the server", encoding="utf-8")
+    here.mkdir()
+    async with editor(words(gateway, "--map", f"{here}={root}")) as client:
+        await client.initialize()
+        session = await client.new(here)
+        await client.response(client.prompt(session, "/read notes.txt"))
+        updates = [each["params"]["update"] for each in client.messages if each.get("method") == "session/update"]
+        places = [place["path"] for each in updates for place in each.get("locations") or ()]
+        assert places and set(places) == {str(here / "notes.txt")}
+        assert "from the server" in str(updates)
+        error = await client.refused("session/new", {"cwd": str(tmp_path), "mcpServers": []})
+        assert str(root) in error["message"] and "--map" in error["data"]["hint"]
+
+
+async def test_a_socket_that_is_cut_in_a_turn_is_not_noticed(gateway: Gateway) -> None:
+    async with Cable(gateway.port).laid() as cable, editor(words(gateway, port=cable.port)) as client:
+        await client.initialize()
+        session = await client.new(gateway.directory / "root")
+        asked = client.prompt(session, "/many 2000")
+        await until(lambda: len(client.texts) > 100)
+        cable.cut()
+        assert (await client.response(asked))["result"]["stopReason"] == "end_turn"
+        assert cable.opened == 2
+        whole = RawClient(None, transport=await spawn(words(gateway)))
+        await whole.initialize()
+        await whole.request(
+            "session/load", {"sessionId": session, "cwd": str(gateway.directory / "root"), "mcpServers": []}
+        )
+        assert whole.texts == ["/many 2000", *client.texts]
+        await whole.leave()
+
+
+async def test_a_permission_request_outlives_the_socket_and_its_answer_arrives(gateway: Gateway) -> None:
+    async with Cable(gateway.port).laid() as cable, editor(words(gateway, port=cable.port)) as client:
+        await client.initialize()
+        session = await client.new(gateway.directory / "root")
+        asked = client.prompt(session, "/permission")
+        request = await client.asked()
+        cable.cut()
+        client.choose(request)
+        assert (await client.response(asked))["result"]["stopReason"] == "end_turn"
+        assert len(client.requests()) == 1
+
+
+async def test_a_gateway_that_is_killed_and_started_again_is_the_same_for_the_editor(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    with running(tmp_path, "--port", port) as first:
+        command = words(first)
+        process = await spawn(command)
+        client = RawClient(None, transport=process)
+        await client.initialize()
+        session = await client.new(tmp_path / "root")
+        asked = client.prompt(session, "/slow 1000")
+        await until(lambda: len(client.texts) > 3)
+        first.kill()
+    waiting = client.begin("session/list", {})
+    with running(tmp_path, "--port", port):
+        async with asyncio.timeout(limit()):
+            error = (await client.response(asked))["error"]
+            assert error["data"]["antiphon"]["interrupted"] is True
+            assert (await client.response(waiting))["result"]["sessions"][0]["sessionId"] == session
+            done = await client.response(client.prompt(session, "/echo back"))
+            assert done["result"]["stopReason"] == "end_turn" and "back" in client.texts[-1]
+            assert [each for each in client.texts if each.startswith("/slow")] == []
+            await client.leave()
+
+
+async def test_a_turn_goes_on_when_the_editor_ends(gateway: Gateway) -> None:
+    root = gateway.directory / "root"
+    async with editor(words(gateway)) as client:
+        await client.initialize()
+        session = await client.new(root)
+        client.prompt(session, "/permission")
+        await client.asked()
+    async with editor(words(gateway)) as again:
+        await again.initialize()
+        await again.request("session/load", {"sessionId": session, "cwd": str(root), "mcpServers": []})
+        again.choose(await again.asked())
+        await until(lambda: len(again.texts) > 1)
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "said"),
+    [
+        (["--token-file", "TOKEN"], 1, "give its token"),
+        (["--map", "x"], 2, "pair of directories"),
+        (["--engine", "demo"], 2, "in place of"),
+    ],
+)
+async def test_what_cannot_work_is_said_with_what_to_do(
+    gateway: Gateway, tmp_path: Path, more: list[str], status: int, said: str
+) -> None:
+    (tmp_path / "wrong").write_text("wrong", encoding="utf-8")
+    given = [str(tmp_path / "wrong") if word == "TOKEN" else word for word in more]
+    process = await asyncio.create_subprocess_exec(
+        *words(gateway, *given),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(limit()):
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        process.stdin.write(b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\n')
+        out, err = await asyncio.gather(process.stdout.read(), process.stderr.read())
+    assert await process.wait() == status and "hint:" in err.decode() and said in err.decode() + out.decode()

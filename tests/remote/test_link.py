@@ -1,0 +1,314 @@
+"""A client behind a link to the gateway loses nothing and sees nothing twice, wherever the connection is cut."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from antiphon.connection.bridge import Bridge
+from antiphon.errors import ConnectionClosed
+from antiphon.protocol.v1.version import V1
+from antiphon.remote import link as link_module
+from antiphon.remote.link import RemoteLink
+from antiphon.remote.paths import PathMap
+from antiphon.transports.base import Transport
+from antiphon.transports.memory import memory_pair
+from antiphon.transports.remote import ConnectionRefused, RemoteAddress
+from tests.gateway.peers import DRIVER, RawClient, Stage, stage
+from tests.gateway.test_turns import BOB, end
+from tests.limits import limit
+from tests.waits import until
+
+
+class Server(RemoteAddress):
+    """A way to a hub that can be cut, closed and opened."""
+
+    def __init__(self, place: Stage) -> None:
+        super().__init__("ws://host/acp")
+        self.place = place
+        self.opened: list[Transport] = []
+        self.is_up = asyncio.Event()
+        self.is_up.set()
+        self.refuses: ConnectionClosed | None = None
+        self._serving: list[asyncio.Task[None]] = []
+
+    async def open(self) -> Transport:
+        if self.refuses is not None:
+            raise self.refuses
+        await self.is_up.wait()
+        ours, theirs = memory_pair()
+        self._serving.append(asyncio.ensure_future(self.place.hub.serve(theirs, DRIVER, "demo")))
+        self.opened.append(ours)
+        return ours
+
+    async def cut(self, *, stay: bool = False) -> None:
+        """Cut the connection that there is; with `stay`, no other is opened until `is_up` is set."""
+        if stay:
+            self.is_up.clear()
+        transport, serving = self.opened[-1], self._serving[-1]
+        await transport.close()
+        await asyncio.wait([serving])
+
+
+class Linked:
+    """A client, a link and what is behind it."""
+
+    def __init__(self, place: Stage, server: Server, client: RawClient, link: RemoteLink) -> None:
+        self.place, self.server, self.client, self.link = place, server, client, link
+
+    @property
+    def hub_session(self) -> Any:
+        return self.place.hub.agents["demo"].sessions[b"s1"]
+
+
+@asynccontextmanager
+async def linked(
+    directory: Path, maps: tuple[tuple[str, str], ...] = (), wait_timeout: float = 30
+) -> AsyncIterator[Linked]:
+    async with stage(directory) as place:
+        server = Server(place)
+        ours, theirs = memory_pair()
+        link = RemoteLink(server, PathMap(maps), delays=(0,), wait_timeout=wait_timeout)
+        bridge = asyncio.ensure_future(Bridge(theirs, link, version=V1, keep_requests=True).run())
+        client = RawClient(None, transport=ours)
+        try:
+            yield Linked(place, server, client, link)
+        finally:
+            server.is_up.set()
+            await ours.close()
+            async with asyncio.timeout(limit()):
+                await bridge
+
+
+async def opened(here: Linked, cwd: Path) -> str:
+    await here.client.initialize()
+    return await here.client.new(cwd)
+
+
+@pytest.mark.parametrize("cut", range(8))
+async def test_a_turn_is_seen_once_and_whole_wherever_the_connection_is_cut(tmp_path: Path, cut: int) -> None:
+    async with linked(tmp_path) as here:
+        session = await opened(here, tmp_path)
+        asked = here.client.prompt(session, "work")
+        agent = here.place.agent
+        id = (await agent.got("session/prompt"))["id"]
+        for step in range(7):
+            if step == cut:
+                await here.server.cut()
+            if step == 3:
+                agent.ask(9, session)
+                here.client.choose(await here.client.asked())
+                await until(lambda: b'"id":9,"result"' in b"".join(agent.lines))
+            else:
+                agent.say(session, f"{step}")
+        if cut == 7:
+            await here.server.cut(stay=True)
+        agent.result(id, {"stopReason": "end_turn"})
+        await until(lambda: here.hub_session.row.turn == "")
+        here.server.is_up.set()
+        assert (await here.client.response(asked))["result"]["stopReason"] == "end_turn"
+        assert here.client.texts == ["0", "1", "2", "4", "5", "6"]
+        assert len(here.client.requests()) == 1
+        assert len(agent.received("session/prompt")) == 1
+        assert not any(each.get("method", "").startswith("_antiphon/") for each in here.client.messages)
+
+
+async def test_a_prompt_that_the_gateway_never_got_is_sent_when_it_is_back(tmp_path: Path) -> None:
+    async with linked(tmp_path) as here:
+        session = await opened(here, tmp_path)
+        await here.server.cut(stay=True)
+        asked = here.client.prompt(session, "work")
+        here.server.is_up.set()
+        await end(here.place)
+        assert (await here.client.response(asked))["result"]["stopReason"] == "end_turn"
+        assert here.client.texts == []
+
+
+async def test_a_prompt_that_was_lost_on_its_way_is_sent_again_once(tmp_path: Path) -> None:
+    async with linked(tmp_path) as here:
+        session = await opened(here, tmp_path)
+        transport = here.server.opened[-1]
+        transport.flush = lambda: None  # type: ignore[method-assign]
+        asked = here.client.prompt(session, "work")
+        await until(lambda: b"session/prompt" in transport.out)
+        transport.out.clear()
+        await here.server.cut()
+        await end(here.place)
+        assert (await here.client.response(asked))["result"]["stopReason"] == "end_turn"
+        assert len(here.place.agent.received("session/prompt")) == 1
+
+
+async def test_prompts_that_wait_at_the_gateway_are_not_sent_again(tmp_path: Path) -> None:
+    async with linked(tmp_path) as here:
+        session = await opened(here, tmp_path)
+        asked = [here.client.prompt(session, text) for text in ("one", "two")]
+        await until(lambda: here.hub_session.turns.queued == 1)
+        await here.place.agent.got("session/prompt")
+        await here.server.cut()
+        await end(here.place)
+        await end(here.place, 2)
+        for id in asked:
+            assert (await here.client.response(id))["result"]["stopReason"] == "end_turn"
+        assert len(here.place.agent.received("session/prompt")) == 2 and here.client.texts == []
+
+
+async def test_an_answer_that_was_given_without_a_connection_reaches_the_agent(tmp_path: Path) -> None:
+    async with linked(tmp_path) as here:
+        session = await opened(here, tmp_path)
+        here.client.prompt(session, "work")
+        await here.place.agent.got("session/prompt")
+        here.place.agent.ask(9, session)
+        request = await here.client.asked()
+        await here.server.cut(stay=True)
+        here.client.choose(request)
+        here.server.is_up.set()
+        await until(lambda: b'"id":9,"result"' in b"".join(here.place.agent.lines))
+        assert len(here.client.requests()) == 1
+
+
+async def test_a_request_that_another_client_answered_meanwhile_is_cancelled(tmp_path: Path) -> None:
+    async with linked(tmp_path) as here:
+        session = await opened(here, tmp_path)
+        here.client.prompt(session, "work")
+        await here.place.agent.got("session/prompt")
+        here.place.agent.ask(9, session)
+        request = await here.client.asked()
+        await here.server.cut(stay=True)
+        bob = await here.place.client(BOB)
+        await bob.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        bob.choose(await bob.asked())
+        await until(lambda: b'"id":9,"result"' in b"".join(here.place.agent.lines))
+        here.server.is_up.set()
+        await until(lambda: any(each.get("method") == "$/cancel_request" for each in here.client.messages))
+        assert here.client.messages[-1]["params"] == {"requestId": request["id"]}
+
+
+async def test_what_other_clients_send_is_shown_and_what_it_missed_too(tmp_path: Path) -> None:
+    async with linked(tmp_path) as here:
+        session = await opened(here, tmp_path)
+        bob = await here.place.client(BOB)
+        await bob.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        await here.server.cut(stay=True)
+        bob.prompt(session, "hello")
+        await end(here.place)
+        here.server.is_up.set()
+        await until(lambda: here.client.texts == ["hello"])
+
+
+async def test_a_load_shows_all_of_a_session_that_is_followed_already(tmp_path: Path) -> None:
+    async with linked(tmp_path) as here:
+        session = await opened(here, tmp_path)
+        asked = here.client.prompt(session, "work")
+        await here.place.agent.got("session/prompt")
+        here.place.agent.say(session, "1", "2")
+        await end(here.place)
+        await here.client.response(asked)
+        await here.client.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        assert here.client.texts == ["1", "2", "work", "1", "2"]
+        await here.server.cut()
+        here.place.agent.say(session, "3")
+        await until(lambda: here.client.texts[5:] == ["3"])
+
+
+async def test_cancel_works_after_the_connection_was_lost(tmp_path: Path) -> None:
+    async with linked(tmp_path) as here:
+        session = await opened(here, tmp_path)
+        asked = here.client.prompt(session, "work")
+        await here.place.agent.got("session/prompt")
+        await here.server.cut(stay=True)
+        here.client.notify("session/cancel", {"sessionId": session})
+        here.server.is_up.set()
+        await here.place.agent.got("session/cancel")
+        await end(here.place, reason="cancelled")
+        assert (await here.client.response(asked))["result"]["stopReason"] == "cancelled"
+
+
+async def test_requests_without_a_connection_wait_and_then_get_an_error(tmp_path: Path) -> None:
+    async with linked(tmp_path, wait_timeout=0.05) as here:
+        session = await opened(here, tmp_path)
+        await here.server.cut(stay=True)
+        error = await here.client.refused("session/list", {})
+        assert error["data"]["recoverable"] is True and error["data"]["action"] == "reconnect" and error["data"]["hint"]
+        here.server.is_up.set()
+        await until(lambda: len(here.server.opened) == 2)
+        here.place.agent.say(session, "on")
+        await until(lambda: here.client.texts == ["on"])
+
+
+async def test_a_prompt_gets_an_error_when_the_server_stays_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_module, "AWAY_TIMEOUT", 0.05)
+    async with linked(tmp_path) as here:
+        session = await opened(here, tmp_path)
+        asked = here.client.prompt(session, "work")
+        await here.place.agent.got("session/prompt")
+        await here.server.cut(stay=True)
+        error = (await here.client.response(asked))["error"]
+        assert "the turn goes on there" in error["message"] and error["data"]["recoverable"] is True
+        here.server.is_up.set()
+        await end(here.place)
+        await here.client.request("session/list", {})
+        assert len(here.place.agent.received("session/prompt")) == 1
+
+
+async def test_a_server_that_lets_the_client_in_no_more_ends_the_link(tmp_path: Path) -> None:
+    async with linked(tmp_path) as here:
+        session = await opened(here, tmp_path)
+        asked = here.client.prompt(session, "work")
+        await here.place.agent.got("session/prompt")
+        here.server.refuses = ConnectionRefused("no", status=401, hint="check the token")
+        await here.server.cut()
+        error = (await here.client.response(asked))["error"]
+        assert error["message"] == "no" and error["data"] == {"hint": "check the token", "recoverable": False}
+        await until(lambda: here.client.is_lost)
+
+
+async def test_a_deleted_session_is_forgotten_and_the_others_go_on(tmp_path: Path) -> None:
+    async with linked(tmp_path) as here:
+        first = await opened(here, tmp_path)
+        second = await here.client.new(tmp_path)
+        await here.server.cut(stay=True)
+        await here.place.hub.delete(here.hub_session)
+        here.server.is_up.set()
+        here.place.agent.say(second, "x")
+        await until(lambda: here.client.texts == ["x"])
+        assert (
+            "no session"
+            in (await here.client.refused("session/set_mode", {"sessionId": first, "modeId": "m"}))["message"]
+        )
+
+
+async def test_paths_are_mapped_both_ways_and_a_directory_elsewhere_is_refused(tmp_path: Path) -> None:
+    async with linked(tmp_path, (("/home/me/p", str(tmp_path)),)) as here:
+        await here.client.initialize()
+        session = (await here.client.request("session/new", {"cwd": "/home/me/p", "mcpServers": []}))["sessionId"]
+        assert (await here.place.agent.got("session/new"))["params"]["cwd"] == str(tmp_path)
+        update = {
+            "sessionUpdate": "tool_call",
+            "toolCallId": "1",
+            "title": "x",
+            "locations": [{"path": f"{tmp_path}/a"}],
+        }
+        here.place.agent.send(
+            msgspec.json.encode(
+                {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": session, "update": update}}
+            )
+        )
+        await until(lambda: here.client.messages[-1].get("method") == "session/update")
+        assert here.client.messages[-1]["params"]["update"]["locations"] == [{"path": "/home/me/p/a"}]
+        listed = await here.client.request("session/list", {})
+        assert [each["cwd"] for each in listed["sessions"]] == ["/home/me/p"]
+        error = await here.client.refused("session/new", {"cwd": "/home/me/q", "mcpServers": []})
+        assert f"`{tmp_path}`" in error["message"] and f"--map /home/me/q={tmp_path}" in error["data"]["hint"]
+
+
+async def test_without_a_map_a_directory_outside_of_the_roots_is_refused_with_the_roots(tmp_path: Path) -> None:
+    async with linked(tmp_path) as here:
+        await here.client.initialize()
+        error = await here.client.refused("session/new", {"cwd": "/home/me/q", "mcpServers": []})
+        assert f"it has `{tmp_path}`" in error["message"] and f"--map /home/me/q={tmp_path}" in error["data"]["hint"]
