@@ -1,8 +1,11 @@
 """The file of a gateway: rows, what is deleted with them, how long they are kept, and copies."""
 
 import asyncio
+import fcntl
+import os
 import sqlite3
 import stat
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -13,8 +16,11 @@ import pytest
 from msgspec.structs import replace
 
 from antiphon.errors import sentence_and_hint
+from antiphon.gateway.access.audit import AccessEntry
 from antiphon.gateway.data import DAY, FILE_NAME, GatewayData, Retention
 from antiphon.store.errors import DirectoryInUse, StoreError
+from tests.limits import limit
+from tests.waits import idle
 
 
 @pytest.fixture
@@ -73,8 +79,8 @@ async def test_a_deleted_session_leaves_no_text_on_the_disk(data: GatewayData) -
     lease, other_lease = await data.journal.claim(row.key), await data.journal.claim(other.key)
     await asyncio.gather(data.journal.append(lease, [b"very private"]), data.journal.append(other_lease, [b"stays"]))
     data.audit.add("permission", session=row.key, detail="rm -rf very private")
-    await data.delete(row.key)
-    await data.database.close()  # what is in the write-ahead log goes into the file
+    await data.database.flush()
+    await data.delete(row.key)  # it may run for months from here on
     left = b"".join(path.read_bytes() for path in data.directory.iterdir())
     assert b"very private" not in left and b"stays" in left
 
@@ -149,6 +155,50 @@ async def test_a_backup_is_whole_while_work_goes_on(data: GatewayData, tmp_path:
         assert opened.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert b"stored" in opened.execute("SELECT data FROM event ORDER BY first").fetchone()[0]
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600 and [path.name for path in copy.parent.iterdir()] == [copy.name]
+
+
+async def test_a_session_that_is_deleted_during_a_backup_leaves_no_text_after_it(data: GatewayData) -> None:
+    row = await data.create("demo", "a1", "/w")
+    await data.journal.append(await data.journal.claim(row.key), [b"very private"])
+    with closing(sqlite3.connect(f"{data.database.path.as_uri()}?mode=ro", uri=True, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM session").fetchall()
+        await data.delete(row.key)
+    await data.create("demo", "a2", "/w")
+    assert b"very private" not in b"".join(path.read_bytes() for path in data.directory.iterdir())
+
+
+async def test_a_backup_that_was_killed_is_not_in_the_way_of_the_next(data: GatewayData, tmp_path: Path) -> None:
+    half = tmp_path / "copies" / "copy.half"
+    half.parent.mkdir()
+    half.write_bytes(b"half of a copy")
+    target = half.with_suffix("")
+    held = os.open(half, os.O_WRONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    with pytest.raises(StoreError, match="another process"):
+        await data.backup(target)
+    os.close(held)
+    await data.backup(target)
+    assert target.read_bytes().startswith(b"SQLite format 3") and not half.exists()
+
+
+async def test_what_is_stored_does_not_wait_for_a_check_of_the_audit_log(
+    data: GatewayData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data.audit.add("prompt")
+    await data.database.flush()
+    expected, stored = AccessEntry.expected, threading.Event()
+
+    def slow(entry: AccessEntry, before: bytes) -> bytes:
+        assert stored.wait(limit()), "the thread that stores is busy with the check"
+        return expected(entry, before)
+
+    monkeypatch.setattr(AccessEntry, "expected", slow)
+    checking = asyncio.ensure_future(data.audit.broken())
+    await idle()
+    await data.create("demo", "a1", "/w")
+    stored.set()
+    assert await checking is None
 
 
 async def test_a_backup_replaces_no_file(data: GatewayData, tmp_path: Path) -> None:

@@ -41,33 +41,57 @@ class BusyAgent(ScriptedAgent):
         self.result(prompt, {"stopReason": "end_turn"})
 
 
+class Arrivals(RawClient):
+    """A client that says when something has arrived, or its connection has ended."""
+
+    def __init__(self, hub: Hub, principal: Principal, arrived: asyncio.Event) -> None:
+        self._arrived = arrived
+        super().__init__(hub, principal)
+
+    def block_received(self, block: object) -> None:
+        super().block_received(block)
+        self._arrived.set()
+
+    def connection_lost(self, error: Exception) -> None:
+        super().connection_lost(error)
+        self._arrived.set()
+
+
 class User:
     """A person who connects again after each cut, says where the last connection stopped, and answers what is asked."""
 
-    def __init__(self, name: str, hub: Hub, world: World) -> None:
+    def __init__(self, name: str, hub: Hub, arrived: asyncio.Event) -> None:
         self.name = name
         self.events: dict[int, object] = {}
         self.order: list[int] = []
         self.client: RawClient | None = None
         self._hub = hub
-        self._world = world
+        self._arrived = arrived
         self._taken = 0
+
+    @property
+    def last(self) -> int:
+        """The number of the last event that was seen."""
+        return max(self.events, default=0)
 
     async def connect(self, session: str) -> RawClient:
         self.take()
-        self.client = client = RawClient(self._hub, Principal(self.name, AccessRole.DRIVE))
+        self.client = client = Arrivals(self._hub, Principal(self.name, AccessRole.DRIVE), self._arrived)
         self._taken = 0
         client.begin("initialize", {"protocolVersion": 1, "_meta": {"antiphon": {"numbers": True}}})
         await self.turns(lambda: client.frames)
         if session:
-            client.begin("_antiphon/session/attach", {"sessionId": session, "after": max(self.events, default=0)})
+            client.begin("_antiphon/session/attach", {"sessionId": session, "after": self.last})
         return client
 
     async def turns(self, condition: Any) -> None:
         """Wait, and answer what is asked; until the condition holds or the connection is cut."""
-        while self.client is not None and not self.client.is_lost and not condition():
+        while True:
             self.take()
-            await asyncio.sleep(0.01)
+            self._arrived.clear()
+            if self.client is None or self.client.is_lost or condition():
+                return
+            await self._arrived.wait()
 
     def take(self) -> None:
         """Look at what has arrived."""
@@ -95,7 +119,8 @@ async def scenario(world: World) -> None:
     journal, agent = MemoryJournal(), BusyAgent(world)
     rows = MemoryRows(journal)
     async with Hub({"demo": agent.start}, rows, journal, roots=[str(Path("/tmp"))], limits=LIMITS) as hub:
-        users = [User(name, hub, world) for name in ("alice", "bob")]
+        arrived = asyncio.Event()
+        users = [User(name, hub, arrived) for name in ("alice", "bob")]
         client = await users[0].connect("")
         client.begin("session/new", {"cwd": "/tmp", "mcpServers": []})
         await users[0].turns(lambda: len(client.frames) > 1)
@@ -121,30 +146,28 @@ async def scenario(world: World) -> None:
         world.offer("kill", agent.crash)
         if not client.is_lost and agent.sessions:
             await asyncio.gather(*(world.start(work(user)) for user in users))
-            await _settle(hub, users, session, journal)
+            await _see_all(hub, users, session, arrived)
         for user in users:
             if user.client is not None:
                 await user.client.leave()
         _compare(users, journal, agent)
 
 
-async def _settle(hub: Hub, users: list[User], session: str, journal: MemoryJournal) -> None:
+async def _see_all(hub: Hub, users: list[User], session: str, arrived: asyncio.Event) -> None:
     """Let every user come back until all have seen all."""
-    for user in users:
-        if user.client is None or user.client.is_lost:
-            await user.connect(session)
-    here = hub.agents["demo"].sessions.get(session.encode())
-    for _ in range(2):
+    while True:
         for user in users:
-            while here is not None and (
-                here.turns.running or here.turns.queued or max(user.events, default=0) < here.last
-            ):
-                if user.client is None or user.client.is_lost:
-                    await user.connect(session)
-                for each in users:
-                    each.take()
-                await asyncio.sleep(0.01)
-                here = hub.agents["demo"].sessions.get(session.encode())
+            if user.client is None or user.client.is_lost:
+                await user.connect(session)
+            user.take()
+        here = hub.agents["demo"].sessions.get(session.encode())
+        arrived.clear()
+        if here is None or not (
+            here.turns.running or here.turns.queued or any(user.last < here.recorded for user in users)
+        ):
+            return
+        if not any(user.client is None or user.client.is_lost for user in users):
+            await arrived.wait()
 
 
 def _compare(users: list[User], journal: MemoryJournal, agent: ScriptedAgent) -> None:

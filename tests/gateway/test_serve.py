@@ -242,6 +242,30 @@ def test_a_signal_lets_the_turn_end_and_closes_every_connection(gateway: Gateway
     assert gateway.process.wait(limit()) == 0
 
 
+def test_a_second_signal_ends_the_turn_and_its_client_gets_the_response(gateway: Gateway) -> None:
+    with gateway.open_socket() as opened:
+        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        root = str(gateway.directory / "root")
+        session = call(opened, 1, "session/new", cwd=root, mcpServers=[])["result"]["sessionId"]
+        params = {"sessionId": session, "prompt": [{"type": "text", "text": "/slow 1000"}]}
+        opened.send(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": params}))
+        while "agent_message_chunk" not in opened.recv(timeout=limit()):
+            pass
+        gateway.process.send_signal(signal.SIGTERM)
+        assert any(gateway.ask("/healthz").status == 503 for _ in range(1000)), "it drains"
+        gateway.process.send_signal(signal.SIGTERM)
+        while (message := json.loads(opened.recv(timeout=limit()))).get("id") != 2:
+            pass
+        assert message["error"]["data"]["antiphon"] == {"interrupted": True}
+    assert gateway.process.wait(limit()) == 0
+
+
+def test_a_signal_while_it_starts_ends_it_in_order(tmp_path: Path) -> None:
+    with running(tmp_path, without="signal while starting") as gateway:
+        assert gateway.process.wait(limit()) == 0
+    assert not (tmp_path / "data" / "address.json").exists()
+
+
 def test_the_agent_gets_no_secret_of_the_gateway(tmp_path: Path) -> None:
     secrets = {"MY_API_TOKEN": "s3cret", "LD_PRELOAD": "", "AWS_SECRET_ACCESS_KEY": "s3cret"}
     with running(tmp_path, env=secrets) as gateway, gateway.open_socket() as opened:

@@ -3,6 +3,8 @@
 The attacks of `test_attacks.py` get in here and nowhere else; so each of them is stopped by the check that is named.
 """
 
+import os
+import signal
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -13,6 +15,7 @@ from antiphon.gateway import requests
 from antiphon.gateway.access import checks, login, tokens
 from antiphon.gateway.agents import host
 from antiphon.gateway.base import AccessRole
+from antiphon.gateway.hub import Hub
 from antiphon.gateway.server import app, program
 from antiphon.local.roots import Roots
 from antiphon.permission.gate import PermissionGate, Question
@@ -64,6 +67,17 @@ def set_on(owner: object, name: str, new: object) -> Callable[[], None]:
     return lambda: setattr(owner, name, new)
 
 
+def signal_while_starting() -> None:
+    """Let a gateway get SIGTERM before it can be reached."""
+    start = Hub.start
+
+    async def signalled(self: Hub) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await start(self)
+
+    Hub.start = signalled  # type: ignore[method-assign]
+
+
 SWITCHES: Final[dict[str, Callable[[], None]]] = {
     "check_headers": off(checks, "check_headers"),
     "check_host": off(checks, "check_host"),
@@ -89,6 +103,7 @@ SWITCHES: Final[dict[str, Callable[[], None]]] = {
     "policy of the user": set_on(host.UserPolicy, "gate", ask_about_all),
     "what people are shown": lambda: replace(requests, "_call_asked", as_the_agent_says),
     "environment": lambda: replace(host, "gateway_environment", lambda ours, *_: dict(ours)),
+    "signal while starting": signal_while_starting,
     "roots": set_on(Roots, "resolve", lambda self, path: path),
 }
 

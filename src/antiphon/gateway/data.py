@@ -5,11 +5,12 @@ under its own key. Nothing here knows what the events of a session mean.
 """
 
 import asyncio
+import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
@@ -164,7 +165,7 @@ class GatewayData:
 
     async def delete(self, key: str) -> None:
         """Delete a session with its events, and the text about it in the audit log."""
-        await self.database.run(lambda connection: _delete(connection, key))
+        await self.database.run(lambda connection: _delete(connection, key), empties_log=True)
 
     async def _rows(self, where: str, *values: object) -> Rows:
         await self.journal.flush()  # a row that was saved and waits for its commit
@@ -198,7 +199,7 @@ class GatewayData:
                     deleted.append(key)
             return deleted
 
-        return await self.database.run(prune)
+        return await self.database.run(prune, empties_log=True)
 
     # Copies.
 
@@ -219,25 +220,44 @@ def copy_file(source: Path, target: Path) -> None:
     Raises:
         StoreError: there is a file of this name, or it cannot be written.
     """
-    half = target.with_name(f"{target.name}.half")  # a copy that was cut short never has the name of a whole one
     try:
         if target.exists():
             raise StoreError(f"`{target}` is there already", hint="choose another name, or move it away")
         make_private_directory(target.parent)
-        os.close(os.open(half, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-        try:
+        with _unfinished(target) as half:
             # Read only: this connection can neither write nor move pages from the log into the file.
             uri = f"{source.absolute().as_uri()}?mode=ro"
             with closing(sqlite3.connect(uri, uri=True)) as opened, closing(sqlite3.connect(half)) as copy:
                 opened.backup(copy)
             os.link(half, target)
-        finally:
-            half.unlink()
     except (OSError, sqlite3.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise StoreError(
             f"`{target}` cannot be written: {reason}", hint="check the disk and the permissions there"
         ) from error
+
+
+@contextmanager
+def _unfinished(target: Path) -> Iterator[Path]:
+    """An empty file for a copy: one that was cut short never has the name of a whole one. One that was left by a process that was killed
+    is used again; it has no lock."""
+    half = target.with_name(f"{target.name}.half")
+    descriptor = os.open(half, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            mine = os.path.samestat(os.fstat(descriptor), os.stat(half))
+        except (BlockingIOError, FileNotFoundError):
+            mine = False
+        if not mine:
+            raise StoreError(f"`{target}` is being written by another process", hint="choose another name")
+        os.ftruncate(descriptor, 0)
+        try:
+            yield half
+        finally:
+            half.unlink()
+    finally:
+        os.close(descriptor)
 
 
 def _stored(row: GatewaySession) -> "list[object]":

@@ -292,6 +292,7 @@ class _Job(msgspec.Struct, eq=False):
     future: "asyncio.Future[Any] | None" = None
     """Gets the result; None: nothing waits for it."""
     writes: bool = False
+    empties_log: bool = False
     last: bool = False
     result: Any = None
     error: Exception | None = None
@@ -312,6 +313,7 @@ class Database:
         self._thread: threading.Thread | None = None
         self._connection: Connection | None = None  # the thread's alone
         self._lost: Exception | None = None  # the first failure of a posted job that was not raised yet
+        self._log_is_to_be_emptied = False
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -327,18 +329,20 @@ class Database:
     ) -> None:
         await self.close()
 
-    async def run(self, job: Callable[[Connection], T]) -> T:
+    async def run(self, job: Callable[[Connection], T], *, empties_log: bool = False) -> T:
         """Do a job that writes. It is on the disk when this returns; a caller that stops waiting does not undo it.
+
+        `empties_log`: a write-ahead log is emptied then, so that what the job deleted is not in it any more.
 
         Raises:
             StoreError: the file cannot be used, with a hint; or whatever the job raised.
         """
-        return await self.submit(job)
+        return await self.submit(job, empties_log=empties_log)
 
-    def submit(self, job: Callable[[Connection], T]) -> "asyncio.Future[T]":
+    def submit(self, job: Callable[[Connection], T], *, empties_log: bool = False) -> "asyncio.Future[T]":
         """Do a job that writes, like `run`. The future is done after the commit."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._put(_Job(job, future, writes=True))
+        self._put(_Job(job, future, writes=True, empties_log=empties_log))
         return future
 
     async def read(self, job: Callable[[Connection], T]) -> T:
@@ -425,6 +429,8 @@ class Database:
                 raise _newer(self.path, found, len(self._migrations))
             if all(self._do(connection, job) for job in jobs):
                 _retry_while_locked(connection, "COMMIT")  # on the disk then; readers may hold it up for a moment
+                self._log_is_to_be_emptied |= any(job.empties_log for job in jobs)
+                self._empty_log(connection)
                 return
         except Exception as error:  # the error belongs to the callers that wait, and the thread goes on
             self._let_go()
@@ -452,6 +458,14 @@ class Database:
             connection.execute("ROLLBACK TO job")
         connection.execute("RELEASE job")
         return True
+
+    def _empty_log(self, connection: Connection) -> None:
+        """Empty the write-ahead log, if it is to be. If a reader is in the way it is done after a later commit."""
+        if self._log_is_to_be_emptied:
+            try:
+                self._log_is_to_be_emptied = bool(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
+            except sqlite3.Error as error:  # what was stored stays stored
+                _log.warning("the log of `%s` could not be emptied: %s", self.path, error)
 
     def _let_go(self) -> None:
         """After a failure of the file start afresh: closing undoes what was begun and frees every lock."""

@@ -4,15 +4,20 @@ The hash of an entry covers the hash of the one before it and a digest of its te
 removed, and the chain can still be checked.
 """
 
+import asyncio
 import hashlib
+import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from datetime import datetime
+from pathlib import Path
 from sqlite3 import Connection
 from typing import Final
 
 import msgspec
 
 from antiphon.store.database import Database, Migration, stamp, utc_now
+from antiphon.store.errors import explained
 
 __all__ = ["AUDIT", "AccessEntry", "AccessLog", "remove_text"]
 
@@ -40,6 +45,9 @@ START: Final = bytes(32)
 
 DETAIL_LIMIT: Final = 4096
 """Characters of the text of an entry. A command or a path fits; a whole file does not belong here."""
+
+CHECKED: Final = 1000
+"""Entries that are read at once when the chain is checked: a reader that is in the file for long keeps its log from being emptied."""
 
 _COLUMNS: Final = "id, at, actor, token, address, action, session, detail, digest, hash"
 
@@ -110,9 +118,20 @@ class AccessLog:
         The oldest entries may have been removed by retention: the chain is checked from the first that is there.
         """
 
-        def broken(connection: Connection) -> int | None:
-            before: AccessEntry | None = None
-            for entry in _entries(connection, f"SELECT {_COLUMNS} FROM audit ORDER BY id", ()):  # noqa: S608
+        await self._database.read(lambda _: None)  # what was added before is stored then
+        try:
+            return await asyncio.to_thread(_first_broken, self._database.path)
+        except sqlite3.Error as error:
+            raise explained(error, self._database.path) from error
+
+
+def _first_broken(path: Path) -> int | None:
+    """Check the chain page by page, over a connection of its own: nothing that is to be stored waits for it."""
+    before: AccessEntry | None = None
+    query = f"SELECT {_COLUMNS} FROM audit WHERE id > ? ORDER BY id LIMIT {CHECKED}"  # noqa: S608
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        while page := [*_entries(connection, query, (0 if before is None else before.id,))]:
+            for entry in page:
                 text = entry.detail
                 if text is not None and hashlib.sha256(text.encode(errors="replace")).digest() != entry.digest:
                     return entry.id
@@ -121,9 +140,7 @@ class AccessLog:
                 if before is None and entry.id == 1 and entry.hash != entry.expected(START):
                     return entry.id
                 before = entry
-            return None
-
-        return await self._database.read(broken)
+    return None
 
 
 def remove_text(connection: Connection, session: str) -> None:

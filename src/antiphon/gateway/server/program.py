@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import stat
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -145,6 +146,7 @@ async def serve(
     check_exposure(options)
     rules = _rules(options)
     async with AsyncExitStack() as stack:
+        asked, again = stack.enter_context(_signals())  # first: a signal while we start ends us in order, too
         data = await stack.enter_async_context(GatewayData.open(options.data))
         tokens = TokenStore(data.database, data.directory)
         await tokens.load()
@@ -165,7 +167,7 @@ async def serve(
             audit=audit,
             traces=traces,
         )
-        await stack.enter_async_context(hub)
+        await hub.start()
         access = Access(tokens, data.audit, rules)
         limits = EndpointLimits(message=options.message_limit, connections=options.limits.connections)
         names = tuple(agents)
@@ -174,12 +176,12 @@ async def serve(
         listening = stack.enter_context(_bound(options))
         await stack.enter_async_context(_serving(app, listening, options))
         stack.push_async_callback(app.close)
+        stack.push_async_callback(hub.close)  # before the connections: clients get the ends of their turns
         address = _address_of(listening, options)
         stack.enter_context(_address_file(data.directory, address))
         pruning = asyncio.ensure_future(_prune(data, options.retention))
         stack.push_async_callback(_cancel, pruning)
         data.audit.add("start")
-        asked, again = stack.enter_context(_signals())
         announce(address, tokens.launch_code())
         await asked.wait()
         app.is_draining = True
@@ -215,10 +217,16 @@ async def _drain(drain: Callable[[], Awaitable[None]], again: asyncio.Event) -> 
 
 
 async def _prune(data: GatewayData, retention: Retention) -> None:
+    began = time.time() - time.monotonic()
     while True:
-        running = [row.key for row in await data.all() if row.turn]
-        for key in await data.prune(retention, [*running, *data.journal.claimed]):
-            data.audit.add("delete old session", detail=key)
+        try:
+            running = [row.key for row in await data.all() if row.turn]
+            # As the clock was at the start: one that is set forward while we run makes nothing old.
+            now = began + time.monotonic()
+            for key in await data.prune(retention, [*running, *data.journal.claimed], now=now):
+                data.audit.add("delete old session", detail=key)
+        except AcpError as error:
+            _log.error("old sessions could not be deleted, it is tried again later: %s", error)
         await asyncio.sleep(PRUNE_INTERVAL)
 
 
