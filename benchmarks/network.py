@@ -49,7 +49,7 @@ def free_port() -> int:
 def started(words: list[str], **options: object) -> "Iterator[subprocess.Popen[bytes]]":
     env = {**os.environ, REPORT: os.devnull}
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process: subprocess.Popen[bytes] = subprocess.Popen(words, env=env, **{**quiet, **options})  # type: ignore[call-overload]
+    process: subprocess.Popen[bytes] = subprocess.Popen(words, **{"env": env, **quiet, **options})  # type: ignore[call-overload]
     try:
         yield process
     finally:
@@ -65,9 +65,9 @@ class Socket:
     """A WebSocket that is read as bytes: frames are found by what is in them."""
 
     def __init__(self, port: int) -> None:
-        self._socket = self._opened(port)
+        self.raw = self._opened(port)
         key = base64.b64encode(os.urandom(16)).decode()
-        self._socket.sendall(
+        self.raw.sendall(
             f"GET /acp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
         )
@@ -87,19 +87,19 @@ class Socket:
         text = json.dumps(message).encode()
         mask = b"\0\0\0\0"  # allowed, and costs nothing to apply
         size = bytes((0x80 | len(text),)) if len(text) < 126 else b"\xfe" + len(text).to_bytes(2, "big")
-        self._socket.sendall(b"\x81" + size + mask + text)
+        self.raw.sendall(b"\x81" + size + mask + text)
 
     def read_until(self, mark: bytes) -> bytes:
         tail = b""
         while mark not in tail:
-            chunk = self._socket.recv(1 << 20)
+            chunk = self.raw.recv(1 << 20)
             if not chunk:
                 raise ConnectionError("the relay has closed the socket")
             tail = tail[-len(mark) :] + chunk
         return tail
 
     def close(self) -> None:
-        self._socket.close()
+        self.raw.close()
 
 
 def prompt(session: str) -> dict[str, object]:
