@@ -14,7 +14,7 @@ from antiphon.gateway.hub import Hub
 from antiphon.protocol import v1
 from antiphon.transcript.entries import Message
 from antiphon.transports.asgi.endpoint import AcpEndpoint
-from tests.gateway.peers import DRIVER, QUICK, RawClient, demo
+from tests.gateway.peers import DRIVER, QUICK, RawClient, Stage, chunk, demo, stage
 from tests.limits import limit
 from tests.transports.serving import served
 from tests.transports.test_asgi import RawClient as HttpClient
@@ -112,6 +112,65 @@ async def test_a_permission_request_that_was_lost_with_its_stream_is_sent_again(
             answer = {"outcome": {"outcome": "selected", "optionId": option}}
             await raw.post({"jsonrpc": "2.0", "id": message["id"], "result": answer}, session)
             assert (await events.response(2))["result"]["stopReason"] == "end_turn"
+
+
+@asynccontextmanager
+async def scripted(tmp_path: Path) -> AsyncIterator[tuple[Stage, HttpClient, str]]:
+    """A hub on a socket with a scripted agent, and a client over HTTP that has a session."""
+    async with (
+        stage(tmp_path) as place,
+        served(AcpEndpoint(lambda transport: place.hub.serve(transport, DRIVER, "demo"))) as host,
+        httpx.AsyncClient(base_url=f"http://{host}", timeout=limit(20)) as http,
+    ):
+        raw = HttpClient(http)
+        await raw.open()
+        async with raw.stream() as events:
+            await raw.post(new(1, tmp_path))
+            yield place, raw, (await events.response(1))["result"]["sessionId"]
+
+
+async def test_what_has_no_number_takes_none_and_is_sent_again_where_it_was(tmp_path: Path) -> None:
+    async with scripted(tmp_path) as (place, raw, session):
+        place.agent.answers["_vendor/ask"] = lambda _: {"said": 1}
+        async with raw.stream(session) as events:
+            place.agent.say(session, "a")
+            first, message = await events.next()
+            assert _text(message) == ["a"]
+            ask = {"jsonrpc": "2.0", "id": 2, "method": "_vendor/ask", "params": {"sessionId": session}}
+            await raw.post(ask, session)
+            second, message = await events.next()
+            assert message["id"] == 2 and second != str(int(first) + 1), "the number belongs to the next event"
+            place.agent.say(session, "b")
+            third, message = await events.next()
+            assert int(third) == int(first) + 1
+        async with raw.stream(session, second) as events:
+            assert _text((await events.next())[1]) == ["b"]
+            place.agent.say(session, "c")
+            assert _text((await events.next())[1]) == ["c"]
+        async with raw.stream(session, first) as events:
+            assert (await events.next())[1]["id"] == 2, "it was on its way"
+            assert [_text((await events.next())[1]) for _ in "bc"] == [["b"], ["c"]]
+
+
+async def test_the_response_to_load_comes_after_its_history_also_on_the_next_stream(tmp_path: Path) -> None:
+    async with scripted(tmp_path) as (place, raw, session):
+        async with raw.stream(session) as events:
+            place.agent.say(session, "a", "b", "c")
+            seen = [await events.next() for _ in "abc"]
+            params = {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []}
+            await raw.post({"jsonrpc": "2.0", "id": 2, "method": "session/load", "params": params}, session)
+            await events.response(2)
+        async with raw.stream(session, seen[0][0]) as events:
+            assert [_text((await events.next())[1]) for _ in "bc"] == [["b"], ["c"]]
+            assert (await events.next())[1]["id"] == 2
+
+
+async def test_carriage_returns_of_an_agent_end_no_event_and_no_message(tmp_path: Path) -> None:
+    async with scripted(tmp_path) as (place, raw, session), raw.stream(session) as events:
+        place.agent.send(chunk(session, "a") + b"\r")
+        place.agent.send(chunk(session, "b").replace(b'"update":', b'"update":\r'))
+        place.agent.say(session, "c")
+        assert [_text((await events.next())[1]) for _ in "abc"] == [["a"], ["b"], ["c"]]
 
 
 async def test_a_session_is_there_after_the_gateway_was_started_again(tmp_path: Path) -> None:

@@ -14,11 +14,13 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from antiphon.transports.asgi import AcpEndpoint, EndpointLimits
+from antiphon.transports.asgi.connections import HttpConnection
 from antiphon.transports.base import Transport
 from antiphon.transports.remote import on_lines
 from antiphon.transports.sse import EventParser
 from tests.limits import limit
 from tests.transports.serving import serve_demo, served, served_by_uvicorn
+from tests.waits import until
 
 INITIALIZE = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}}
 Json = dict[str, Any]
@@ -122,6 +124,9 @@ async def test_what_makes_no_sense_gets_a_status_and_a_sentence() -> None:
             (await post("/acp", json=new(1), headers={"Acp-Connection-Id": "another"}), 404),
             (await post("/acp", json=prompt(1, "a", "x"), headers={**ours, "Acp-Session-Id": "b"}), 400),
             (await post("/acp", json=INITIALIZE, headers={"Origin": "https://elsewhere.example"}), 403),
+            (await post("/acp", json=new("x" * 1025), headers=ours), 400),
+            (await post("/acp", json={**INITIALIZE, "id": "x" * 1025}), 400),
+            (await post("/acp", json=prompt(1, "x" * 1025, "x"), headers=ours), 400),
             (await raw.client.get("/acp", headers={**ours, "Accept": "text/html"}), 406),
             (await raw.client.get("/acp", headers=listen), 400),
             (await raw.client.get("/acp", headers={**listen, "Acp-Connection-Id": "another"}), 404),
@@ -269,3 +274,67 @@ def test_no_message_reaches_an_agent_with_an_end_of_line_inside(noise: bytes) ->
     """A program that takes a lone carriage return for the end of a line would see a message that was never checked."""
     text = b'{"a":\r{"method":"session/new"}\r}\n{"b":1}\r\n' + noise
     assert b"\r" not in on_lines(text) and b"" not in on_lines(text).split(b"\n")
+
+
+class Kept:
+    """A sink that keeps what it is handed."""
+
+    def __init__(self) -> None:
+        self.blocks: list[bytes] = []
+
+    def block_received(self, block: Any) -> None:
+        self.blocks.append(bytes(block))
+
+    def connection_lost(self, error: Exception) -> None:
+        pass
+
+
+async def test_a_connection_that_is_being_closed_takes_nothing_more_and_adds_nothing() -> None:
+    kept, transports = Kept(), list[Transport]()
+    closing = asyncio.Event()
+
+    async def serve(transport: Transport) -> None:
+        transport.attach(kept)
+        transports.append(transport)
+        transport.out += b'"%b"\n' % (b"x" * 30_000_000)
+        transport.flush()
+        closed = asyncio.ensure_future(transport.close())
+        await asyncio.sleep(0)
+        closing.set()
+        await closed
+
+    async with (
+        asyncio.timeout(limit(60)),
+        served(AcpEndpoint(serve)) as host,
+        connect(f"ws://{host}/acp", max_size=None, proxy=None) as socket,
+    ):
+        await closing.wait()
+        await socket.send("{}")
+        transports[0].out += b"{}\n"
+        transports[0].flush_soon()
+        assert len(await socket.recv()) == 30_000_002
+        with pytest.raises(ConnectionClosed):
+            await socket.recv()
+    assert not kept.blocks
+
+
+async def test_a_stream_that_was_opened_for_nothing_is_forgotten() -> None:
+    connections: list[HttpConnection] = []
+
+    async def serve(transport: Transport) -> None:
+        assert isinstance(transport, HttpConnection)
+        connections.append(transport)
+        await serve_demo(transport)
+
+    async with (
+        asyncio.timeout(limit(60)),
+        served(AcpEndpoint(serve)) as host,
+        httpx.AsyncClient(base_url=f"http://{host}", timeout=limit(20)) as client,
+    ):
+        raw = RawClient(client)
+        await raw.open()
+        for number in range(5):
+            async with raw.stream(f"session{number}"):
+                pass
+        await until(lambda: not connections[0].open_streams)
+        assert list(connections[0]._streams) == [None]

@@ -1,6 +1,7 @@
 """The endpoint on another ASGI server, with TLS and HTTP/2: a client by hand goes through a whole conversation on one connection."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +13,7 @@ import pytest
 from antiphon.transports.asgi import AcpEndpoint
 from tests.limits import limit
 from tests.transports.serving import serve_demo
-from tests.transports.test_asgi import Events, Json, RawClient, new, prompt
+from tests.transports.test_asgi import INITIALIZE, Events, Json, RawClient, new, prompt
 from tests.transports.test_network import TLS
 
 pytestmark = [pytest.mark.slow, pytest.mark.prove]
@@ -90,3 +91,32 @@ async def _opened(raw: RawClient, connection: Events, id: int, cwd: Any) -> str:
     await raw.post(new(id, cwd))
     session: str = (await connection.response(id))["result"]["sessionId"]
     return session
+
+
+async def test_a_certificate_that_cannot_be_used_is_an_error_at_once(tmp_path: Any) -> None:
+    from antiphon.transports.asgi.http2 import listen_http2
+
+    bad = tmp_path / "bad.pem"
+    bad.write_text("no certificate", encoding="utf-8")
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        with pytest.raises(OSError, match="PEM"):
+            async with listen_http2(AcpEndpoint(serve_demo), listening, certificate=str(bad), key=str(bad)):
+                raise AssertionError("it said that it serves")
+
+
+async def test_a_server_that_says_it_serves_can_be_reached() -> None:
+    from antiphon.transports.asgi.http2 import listen_http2
+
+    context = ssl.create_default_context(cafile=str(TLS / "authority.pem"))
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        host = f"127.0.0.1:{listening.getsockname()[1]}"
+        async with (
+            asyncio.timeout(limit(60)),
+            listen_http2(
+                AcpEndpoint(serve_demo), listening, certificate=str(TLS / "server.pem"), key=str(TLS / "server.key")
+            ),
+            httpx.AsyncClient(base_url=f"https://{host}", http2=True, verify=context, timeout=limit(30)) as client,
+        ):
+            assert (await client.post("/acp", json=INITIALIZE)).status_code == 200

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import antiphon
+from antiphon.transcript.entries import Message
 from antiphon.transports import http
 from antiphon.transports.asgi import AcpEndpoint, Admission, Refusal
 from antiphon.transports.asgi.endpoint import header_of, respond
@@ -203,3 +204,71 @@ async def test_a_proxy_that_refuses_is_named_and_so_is_a_server_that_speaks_some
         assert refused.value.hint and "407" in str(refused.value)
     server.close()
     await server.wait_closed()
+
+
+def _cutting(app: Any, session: bool, cuts: int) -> Any:
+    """Cut the stream of the connection, or those of sessions, after the first message on it, so many times."""
+    left = cuts
+
+    async def cutting(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal left
+        if scope["type"] != "http" or scope["method"] != "GET" or bool(header_of(scope, b"acp-session-id")) != session:
+            await app(scope, receive, send)
+            return
+        cut = asyncio.Event()
+
+        async def sent(message: Any) -> None:
+            await send(message)
+            if left and b"data:" in message.get("body", b""):
+                cut.set()
+                await asyncio.Event().wait()
+
+        serving = asyncio.ensure_future(app(scope, receive, sent))
+        waiting = asyncio.ensure_future(cut.wait())
+        await asyncio.wait([serving, waiting], return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if cut.is_set():
+            left -= 1
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+            await send({"type": "http.response.body", "body": b""})
+
+    return cutting
+
+
+@pytest.mark.parametrize("session", [False, True])
+async def test_a_stream_that_is_cut_is_opened_again_after_the_last_event(session: bool, tmp_path: Path) -> None:
+    async with (
+        asyncio.timeout(limit()),
+        served(_cutting(AcpEndpoint(serve_demo), session, 3)) as host,
+        antiphon.connect(f"http://{host}/acp") as agent,
+    ):
+        sessions = [await agent.new_session(tmp_path) for _ in range(3)]
+        for each in sessions:
+            await each.prompt("/many 20")
+            said = [entry.text for entry in each.transcript.entries if isinstance(entry, Message)]
+            assert said[-1] == "".join(f"{number} " for number in range(20))
+
+
+async def test_a_stream_that_cannot_be_opened_any_more_ends_the_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "STREAM_RETRIES", (0.0, 0.0))
+    endpoint = AcpEndpoint(serve_demo)
+    broken = asyncio.Event()
+
+    async def breaking(scope: Any, receive: Any, send: Any) -> None:
+        if broken.is_set() and scope["type"] == "http" and scope["method"] == "GET":
+            await respond(send, 503, "the server fails")
+        else:
+            await endpoint(scope, receive, send)
+
+    async with (
+        asyncio.timeout(limit()),
+        served(_cutting(breaking, True, 1)) as host,
+        antiphon.connect(f"http://{host}/acp") as agent,
+    ):
+        session = await agent.new_session(tmp_path)
+        broken.set()
+        with pytest.raises(antiphon.AcpError):
+            await session.prompt("/many 20")

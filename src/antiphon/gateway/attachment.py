@@ -185,6 +185,7 @@ class SessionAttachment:
 
     def _go_live(self) -> None:
         self.is_live = True
+        self.client.caught_up(self.session.id)
         self._after()
         if self._replay and self.is_live:
             self._replay = 0

@@ -35,7 +35,7 @@ from antiphon.rpc.envelope import (
 )
 from antiphon.rpc.peer import CANCEL_REQUEST, FIRST_ID, id_key
 from antiphon.rpc.spans import Unreadable, replaced, session_in, values_of, with_value
-from antiphon.transports.asgi.connections import HttpConnection
+from antiphon.transports.asgi.connections import HttpConnection, event_place
 from antiphon.transports.base import Transport
 
 if TYPE_CHECKING:
@@ -141,15 +141,16 @@ class RemoteClient:
 
     def _stream_opened(self, session_id: str, last_id: str) -> None:
         """Send what comes after the event that the client of a stream has seen last, from the journal."""
-        if not last_id.isascii() or not last_id.isdecimal():
+        seen = event_place(last_id)
+        if seen is None:
             return
-        after = int(last_id[:18])
+        after = seen[0]
 
         def found(session: "HubSession | None") -> None:
             if session is None or not self.may(AccessRole.WATCH, session.key) or after > session.last:
                 return
             if isinstance(self.transport, HttpConnection):
-                self.transport.discard(session_id)
+                self.transport.rewind(session_id, last_id)
             for id, waiting in (*self._asked.items(),):
                 if waiting.session is session and waiting.number > after:  # it was on its way: asked again
                     del self._asked[id]
@@ -165,6 +166,11 @@ class RemoteClient:
                 del self.turns[next(iter(self.turns))]
             return self.turns.get(turn)
         return self.turns.pop(turn, None)
+
+    def caught_up(self, session_id: str) -> None:
+        """Send what waited for events of a session that this client does not get again: it has all of them."""
+        if isinstance(self.transport, HttpConnection):
+            self.transport.caught_up(session_id)
 
     # What leaves.
 

@@ -25,6 +25,7 @@ from antiphon.transports.remote import (
     CLOSE_TIMEOUT,
     CONNECTION_ID,
     OPEN_TIMEOUT,
+    PASSING,
     REPLAYS,
     SESSION_ID,
     ConnectionRefused,
@@ -44,7 +45,10 @@ STREAM_TIMEOUT: Final = 120.0
 """Seconds without a byte after which a stream is taken for dead. Servers send a comment every 15."""
 
 STREAM_RETRIES: Final = (0.1, 0.5, 1.0, 2.0, 4.0)
-"""Seconds before each further try to open the stream of a session."""
+"""Seconds before each further try to open a stream. After the last one the connection counts as lost."""
+
+STREAM_HEALTHY: Final = 10.0
+"""Seconds that a stream without a message has to have been open for its end to be the first failure again."""
 
 ERROR_BODY: Final = 8 * 1024
 """Bytes of a refusal's body that are kept as the reason."""
@@ -102,7 +106,7 @@ class HttpTransport(Transport):
     def flush(self) -> None:
         if self.out and not self.deaf:
             lines, self.out = bytes(self.out), bytearray()
-            self._queue += lines.splitlines()
+            self._queue += lines[:-1].split(b"\n")
             self._queued += len(lines)
             self._work.set()
 
@@ -312,7 +316,10 @@ class _NoStream(Exception):
 
 
 class _Stream:
-    """The stream of a session, or of the connection. That of a session is opened again when it ends; that of the connection never."""
+    """The stream of a session, or of the connection. When it ends it is opened again after the last event that arrived.
+
+    That of the connection is opened again only if the server numbers its events: without numbers what was on its way is lost.
+    """
 
     def __init__(self, transport: HttpTransport, session: str | None) -> None:
         self._task: asyncio.Task[object] | None = None
@@ -350,38 +357,56 @@ class _Stream:
             self._task.cancel()
 
     async def run(self) -> None:
+        """Receive until the stream cannot be opened any more."""
         self._task = asyncio.current_task()
-        failures = 0
+        failures, first = 0, None
         while True:
-            try:
-                async with aclosing(self._transport.events(self._session, self._last_id)) as events:
-                    async for message, id in events:
-                        failures, self._last_id = 0, id
-                        self._tried.set()
-                        if message:
-                            self._received.set()
-                            self._transport.received(message, self._session)
-                        if self._over:
-                            return
-                reason: AcpError = ConnectionClosed("the server ended the connection")
-            except _NoStream as refused:
-                reason = ConnectionClosed(f"the server opened no stream: HTTP status {refused.status}")
-            except RemoteProtocolError as error:
-                self._transport.stream_failed(error)
+            opened = self._transport.loop.time()
+            refused, reason, arrived = await self._receive_all()
+            if reason is None:
                 return
-            except (httpx.HTTPError, OSError) as error:
-                reason = ConnectionClosed(f"the connection was lost: {str(error) or type(error).__name__}")
+            first = first or reason
             self._tried.set()
-            if self._session is None:
-                self._transport.stream_failed(reason)
+            if arrived or self._transport.loop.time() - opened >= STREAM_HEALTHY:
+                failures, first = 0, reason
+            if refused and self._session is not None:
+                if failures == len(STREAM_RETRIES):
+                    return  # the server has no such stream: its messages may come on that of the connection
+            elif refused or not (self._session or self._last_id) or failures == len(STREAM_RETRIES):
+                self._transport.stream_failed(first)
                 return
-            if failures == len(STREAM_RETRIES):
-                return  # its messages may come on the stream of the connection
             with suppress(TimeoutError):
                 async with asyncio.timeout(STREAM_RETRIES[failures]):
                     self._again.clear()
                     await self._again.wait()
             failures += 1
+
+    async def _receive_all(self) -> tuple[bool, AcpError | None, bool]:
+        """Open the stream and receive until it ends. Return whether the server refused it, why it ended, and whether a message arrived.
+
+        Without a reason there is nothing more to receive: the connection has failed already, or the stream was ended by us.
+        """
+        arrived = False
+        try:
+            async with aclosing(self._transport.events(self._session, self._last_id)) as events:
+                async for message, id in events:
+                    self._last_id = id
+                    self._tried.set()
+                    if message:
+                        arrived = True
+                        self._received.set()
+                        self._transport.received(message, self._session)
+                    if self._over:
+                        return False, None, arrived
+        except _NoStream as refused:
+            reason = ConnectionClosed(f"the server opened no stream: HTTP status {refused.status}")
+            return refused.status not in PASSING, reason, arrived
+        except RemoteProtocolError as error:
+            self._transport.stream_failed(error)
+            return False, None, arrived
+        except (httpx.HTTPError, OSError) as error:
+            return False, ConnectionClosed(f"the connection was lost: {str(error) or type(error).__name__}"), arrived
+        return False, ConnectionClosed("the server ended the connection"), arrived
 
 
 def _refusal(id: bytes, status: int, body: bytes) -> bytes:

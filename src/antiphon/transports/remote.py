@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from antiphon.transports.base import Transport
 
 __all__ = [
-    "CLOSE_TIMEOUT", "CONNECTION_ID", "OPEN_TIMEOUT", "REPLAYS", "SCHEMES", "SESSION_ID", "ConnectionRefused", "CookieJar",
+    "CLOSE_TIMEOUT", "CONNECTION_ID", "OPEN_TIMEOUT", "PASSING", "REPLAYS", "SCHEMES", "SESSION_ID", "ConnectionRefused", "CookieJar",
     "MessageHead", "RemoteAddress", "head_of", "not_reached", "on_lines", "refused_by_status", "shown_address",
 ]  # fmt: skip
 
@@ -108,7 +108,7 @@ def on_lines(text: bytes) -> bytes:
     return flat
 
 
-_PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 """HTTP statuses that pass: of a server that starts, restarts or is busy, and of the proxy before it."""
 
 
@@ -123,7 +123,7 @@ class ConnectionRefused(ConnectionClosed):
     @property
     def recoverable(self) -> bool:
         """Whether another try can succeed: the server may start soon, or has too much to do."""
-        return self.status is None or self.status in _PASSING
+        return self.status is None or self.status in PASSING
 
 
 class CookieJar:

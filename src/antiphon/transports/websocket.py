@@ -170,7 +170,7 @@ class WebSocketTransport(Transport):
             return
         lines, self.out = bytes(self.out), bytearray()
         protocol = self._socket.protocol
-        for line in lines.splitlines():
+        for line in lines[:-1].split(b"\n"):
             protocol.send_text(line)
         self._socket.transport.write(b"".join(protocol.data_to_send()))
 

@@ -162,7 +162,7 @@ class LoginTransport(Transport):
     def flush(self) -> None:
         lines, self.out = bytes(self.out), bytearray()
         if self._unanswered is not None and lines:
-            lines = b"".join(line + b"\n" for line in lines.splitlines() if not self._answered(line))
+            lines = b"".join(line + b"\n" for line in lines[:-1].split(b"\n") if not self._answered(line))
         self._inner.out += lines
         self._inner.flush_soon()
 

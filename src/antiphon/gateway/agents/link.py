@@ -261,7 +261,7 @@ class AgentLink:
 
 def _only_updates(block: bytes | bytearray, lines: int) -> bool:
     """Whether every line is an update that names its session once: no line can hold an id, as it is or escaped."""
-    if block.find(b'"id"') >= 0 or block.find(b"\\u00") >= 0 or block.count(b'"sessionId"') != lines:
+    if any(block.find(text) >= 0 for text in (b"\r", b'"id"', b"\\u00")) or block.count(b'"sessionId"') != lines:
         return False
     if not block.isascii():
         try:

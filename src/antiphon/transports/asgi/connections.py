@@ -14,7 +14,7 @@ from antiphon.transports.base import OUTPUT_HIGH, Transport
 from antiphon.transports.remote import CLOSE_TIMEOUT, REPLAYS, MessageHead, head_of, on_lines
 from antiphon.transports.sse import KEEP_ALIVE, encode_event
 
-__all__ = ["LINES", "HttpConnection", "LineSocket", "Receive", "Scope", "Send", "SocketConnection"]
+__all__ = ["LINES", "HttpConnection", "LineSocket", "Receive", "Scope", "Send", "SocketConnection", "event_place"]
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -31,6 +31,9 @@ REPLAY_LIMIT: Final = 1024 * 1024
 
 BUFFER_LIMIT: Final = 64 * 1024 * 1024
 """Bytes that wait for streams which no client reads, in one connection. More ends it: the client is not coming."""
+
+MAX_SESSIONS: Final = 1024
+"""Sessions without a stream of their own that a connection remembers."""
 
 CHUNK: Final = 256 * 1024
 """Bytes of events that leave in one piece."""
@@ -68,6 +71,8 @@ class ServerTransport(Transport):
         self._room = asyncio.Event()
         self._queued = 0
         """Bytes of frames that have not left yet."""
+        self._is_closing = False
+        """Whether it is being closed: what arrives or is added now is dropped, what was sent before still leaves."""
 
     @property
     def unsent(self) -> int:
@@ -89,7 +94,7 @@ class ServerTransport(Transport):
     async def _take(self, frames: bytes) -> None:
         """Hand frames over, when the connection reads."""
         await self._reading.wait()
-        if self.sink is not None and self.lost is None:
+        if self.sink is not None and self.lost is None and not self._is_closing:
             self.sink.block_received(frames)
 
     def pause(self) -> None:
@@ -119,6 +124,8 @@ class SocketConnection(ServerTransport):
         self._frames: deque[bytes] = deque()
         self._work = asyncio.Event()
         self._writer: asyncio.Task[None] | None = None
+        self._kept = 0
+        """How much of `out` may still leave while it is being closed."""
         if self._lines is None:
             self._writer = asyncio.get_running_loop().create_task(self._write())
         else:
@@ -131,12 +138,14 @@ class SocketConnection(ServerTransport):
         return len(self.out) + (self._queued if self._lines is None else self._lines.unsent)
 
     def flush(self) -> None:
+        if self._is_closing:
+            del self.out[self._kept :]
         if not self.out or self.lost is not None:
             return
         if self._lines is None:
             lines, self.out = bytes(self.out), bytearray()
             self._queued += len(lines)
-            self._frames += lines.splitlines()
+            self._frames += lines[:-1].split(b"\n")
             self._work.set()
         elif not self._lines.paused:
             lines, self.out = bytes(self.out), bytearray()
@@ -185,6 +194,8 @@ class SocketConnection(ServerTransport):
 
     def deliver(self) -> None:
         """Hand over what has arrived, in one piece."""
+        if self._is_closing:
+            self._arrived.clear()
         if self._arrived and self._reading.is_set() and self.sink is not None and self.lost is None:
             block, self._arrived = bytes(self._arrived), bytearray()
             self.sink.block_received(block)
@@ -208,6 +219,8 @@ class SocketConnection(ServerTransport):
 
     async def close(self) -> None:
         if self.lost is None:
+            if not self._is_closing:
+                self._is_closing, self._kept = True, len(self.out)
             with suppress(TimeoutError):
                 async with asyncio.timeout(CLOSE_TIMEOUT):
                     self.flush()
@@ -223,45 +236,116 @@ class SocketConnection(ServerTransport):
 
 
 class _EventStream:
-    """The events of a session or of the connection: those that wait, and those that were sent last."""
+    """The events of a session or of the connection: those that wait, and those that were sent last.
 
-    def __init__(self) -> None:
-        self.waiting: deque[tuple[bytes, int]] = deque()
+    The `id:` of an event is the number that its sender gave it. What has no number of its own comes after the event before it: `7.1`
+    and `7.2` are the first two after event 7. A stream without numbers of its sender counts its events.
+    """
+
+    def __init__(self, *, numbered: bool = False) -> None:
         self.changed = asyncio.Event()
         self.reader: object | None = None
         """The request that reads it; another one takes its place."""
-        self._sent: deque[tuple[int, bytes]] = deque()
+        self._numbered = numbered
+        self._waiting: deque[tuple[bytes, int]] = deque()
+        self._again: deque[tuple[int, bytes]] = deque()
+        """Frames without a number that a client has missed, each with the number of the event that it comes after."""
+        self._has_caught_up = False
+        self._sent: deque[tuple[int, int, bytes]] = deque()
+        """Number, place after it, and frame."""
         self._sent_size = 0
         self._number = 0
+        self._place = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits, and nothing was ever sent."""
+        return not (self._waiting or self._again or self._sent)
 
     def put(self, frame: bytes, number: int = 0) -> None:
-        """Add a frame; `number` is that of its event, the next one without it."""
-        self.waiting.append((frame, number))
+        """Add a frame; `number` is that of its event, 0 if it has none."""
+        self._waiting.append((frame.replace(b"\r", b" ") if b"\r" in frame else frame, number))
         self.changed.set()
 
     def take(self) -> tuple[bytes, int]:
         """Return some of what waits as events in one piece, and the bytes of their frames."""
         parts, size = [], 0
-        while self.waiting and size < CHUNK:
-            frame, number = self.waiting.popleft()
-            self._number = number or self._number + 1
-            event = encode_event(frame, str(self._number))
-            self._remember(event)
-            parts.append(event)
+        while size < CHUNK:
+            if self._is_due():
+                frame, number = self._again.popleft()[1], 0
+            elif self._waiting:
+                frame, number = self._waiting.popleft()
+            else:
+                break
+            if number:
+                self._number, self._place = number, 0
+            elif self._numbered:
+                self._place += 1
+            else:
+                self._number += 1
+            parts.append(self._event(self._number, self._place, frame))
+            self._remember(frame)
             size += len(frame) + 1
         return b"".join(parts), size
 
-    def _remember(self, event: bytes) -> None:
-        self._sent.append((self._number, event))
-        self._sent_size += len(event)
+    def _is_due(self) -> bool:
+        """Whether a frame that was missed comes next: its event was sent, or is not sent again."""
+        if not self._again:
+            return False
+        at = self._again[0][0]
+        return at <= self._number or (self._waiting[0][1] > at if self._waiting else self._has_caught_up)
+
+    @staticmethod
+    def _event(number: int, place: int, frame: bytes) -> bytes:
+        return encode_event(frame, f"{number}.{place}" if place else str(number))
+
+    def _remember(self, frame: bytes) -> None:
+        self._sent.append((self._number, self._place, frame))
+        self._sent_size += len(frame)
         while self._sent_size > REPLAY_LIMIT and len(self._sent) > 1:
-            self._sent_size -= len(self._sent.popleft()[1])
+            self._sent_size -= len(self._sent.popleft()[2])
 
     def after(self, last_id: str) -> bytes:
         """Return what was sent after the event that a client has seen last; nothing for a client that names none."""
-        if not last_id.isascii() or not last_id.isdecimal():
+        seen = event_place(last_id)
+        if seen is None:
             return b""
-        return b"".join(event for number, event in self._sent if number > int(last_id[:18]))
+        return b"".join(self._event(*event) for event in self._sent if event[:2] > seen)
+
+    def rewind(self, last_id: str) -> int:
+        """Go back to an event: what has a number will be put again by its sender, the rest follows where it belongs.
+
+        Return how many bytes more wait now.
+        """
+        number, place = event_place(last_id) or (0, 0)
+        before = sum(len(frame) + 1 for frame, _ in self._waiting) + sum(len(frame) + 1 for _, frame in self._again)
+        again = [(at, frame) for at, after, frame in self._sent if after and (at, after) > (number, place)]
+        again += self._again
+        at = self._number
+        for frame, its in self._waiting:
+            at = its or at
+            if not its:
+                again.append((at, frame))
+        self._waiting.clear()
+        self._has_caught_up = False
+        self._again = deque(sorted(again, key=lambda each: each[0]))
+        self._number, self._place = number, place
+        self._sent = deque(event for event in self._sent if event[:2] <= (number, place))
+        self._sent_size = sum(len(frame) for _, _, frame in self._sent)
+        return sum(len(frame) + 1 for _, frame in self._again) - before
+
+    def caught_up(self) -> None:
+        """Send what was missed behind all that waits: the event before it is not sent again, as a request that was answered."""
+        self._has_caught_up = True
+        self.changed.set()
+
+
+def event_place(last_id: str) -> tuple[int, int] | None:
+    """Return what a `Last-Event-ID` names: the number of an event, and how many without a number came after it."""
+    number, dot, place = last_id[:40].partition(".")
+    if not (number.isascii() and number.isdecimal() and (not dot or (place.isascii() and place.isdecimal()))):
+        return None
+    return int(number[:18]), int(place[:18] or 0)
 
 
 class HttpConnection(ServerTransport):
@@ -297,11 +381,19 @@ class HttpConnection(ServerTransport):
     # What arrives.
 
     async def posted(self, body: bytes, head: MessageHead, session: str | None) -> None:
-        """Take a message of the client."""
+        """Take a message of the client.
+
+        Raises:
+            ConnectionClosed: the connection has ended, and nothing takes it.
+        """
+        if self.lost is not None or self._is_closing:
+            raise ConnectionClosed("there is no such connection: it has ended")
         self._live()
         if head.name and (id := head.request_id) is not None:
             self._asked[type(id), id] = session
         if head.name in REPLAYS and session is not None and session not in self._streams:
+            if len(self._sessions_without_stream) >= MAX_SESSIONS:
+                self._sessions_without_stream.clear()
             self._sessions_without_stream.add(session)
         await self._take(on_lines(body) + b"\n")
 
@@ -311,7 +403,7 @@ class HttpConnection(ServerTransport):
         """Send frames whose way has to be read from them, as those that were written into `out`."""
         if self.out:
             lines, self.out = bytes(self.out), bytearray()
-            for line in lines.splitlines():
+            for line in lines[:-1].split(b"\n"):
                 head = head_of(line)
                 if head is None or not head.name:
                     self.route(line, None, UNSET if head is None else head.request_id)
@@ -332,27 +424,36 @@ class HttpConnection(ServerTransport):
 
     def put(self, frame: bytes, session_id: str | None, number: int = 0) -> None:
         """Send a frame on the stream of a session, None for that of the connection, as the event of that number."""
-        if self.lost is not None:
+        if self.lost is not None or self._is_closing:
             return
         if session_id in self._sessions_without_stream:
             session_id, number = None, 0
-        stream = self._streams.get(session_id)
-        if stream is None:
-            stream = self._streams[session_id] = _EventStream()
+        stream = self._stream(session_id)
         self._queued += len(frame) + 1
         stream.put(frame, number)
         if self._queued > BUFFER_LIMIT:
             self._lose(ConnectionClosed("the client does not read what is sent to it"))
 
-    def discard(self, session_id: str | None) -> None:
-        """Forget the numbered events that wait for the stream of a session: they will be sent again."""
+    def _stream(self, session_id: str | None) -> _EventStream:
+        stream = self._streams.get(session_id)
+        if stream is None:
+            numbered = session_id is not None and self.stream_opened is not None
+            stream = self._streams[session_id] = _EventStream(numbered=numbered)
+        return stream
+
+    def rewind(self, session_id: str | None, last_id: str) -> None:
+        """Go back to an event of a session: those after it will be sent again, and what has no number follows where it belongs."""
         if (stream := self._streams.get(session_id)) is not None:
-            self._left(sum(len(frame) + 1 for frame, number in stream.waiting if number))
-            stream.waiting = deque(each for each in stream.waiting if not each[1])
+            self._left(-stream.rewind(last_id))
+
+    def caught_up(self, session_id: str) -> None:
+        """Send what still waits for events that are not sent again: all there are have been sent."""
+        if (stream := self._streams.get(session_id)) is not None:
+            stream.caught_up()
 
     async def send_events(self, session: str | None, last_id: str, receive: Receive, send: Send) -> None:
         """Send the events of a session, or of the connection, until the client leaves or another reader takes over."""
-        stream = self._streams.setdefault(session, _EventStream())
+        stream = self._stream(session)
         self._sessions_without_stream.discard(session or "")
         again = b""
         if self.stream_opened is not None and session is not None:
@@ -372,8 +473,10 @@ class HttpConnection(ServerTransport):
             while stream.reader is reader and self.lost is None and not leaving.done():
                 chunk, size = stream.take()
                 if chunk:
-                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
-                    self._left(size)
+                    try:
+                        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                    finally:
+                        self._left(size)
                 else:
                     await self._wait(stream, leaving, send)
             await send({"type": "http.response.body", "body": b""})
@@ -384,6 +487,8 @@ class HttpConnection(ServerTransport):
             self._busy -= 1
             if stream.reader is reader:
                 stream.reader = None
+                if session is not None and stream.is_empty:
+                    del self._streams[session]
             self._live()
 
     async def _wait(self, stream: _EventStream, leaving: "asyncio.Future[None]", send: Send) -> None:
@@ -423,6 +528,7 @@ class HttpConnection(ServerTransport):
 
     async def close(self) -> None:
         self.flush()
+        self._is_closing = True
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_TIMEOUT):
                 while self._busy and self._queued and self.lost is None:

@@ -46,7 +46,10 @@ BODY_TIMEOUT: Final = 60.0
 """Seconds in which the whole body of a post has to arrive."""
 
 MAX_ID: Final = 1024
-"""Characters of a connection or session id in a header."""
+"""Characters of a connection or session id."""
+
+MAX_KEY: Final = MAX_ID + 2
+"""Bytes of the id of a message, as it is written: with quotation marks."""
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 Serve: TypeAlias = Callable[[Transport], Awaitable[None]]
@@ -221,12 +224,16 @@ class AcpEndpoint:
         if connection is None:
             await respond(send, 404, "there is no such connection: it may have ended")
             return
-        await connection.posted(body, head, session or named or None)
+        try:
+            await connection.posted(body, head, session or named or None)
+        except ConnectionClosed as error:
+            await respond(send, 404, str(error))
+            return
         await respond(send, 202)
 
     async def _initialize(self, body: bytes, head: MessageHead, send: Send, admission: Admission) -> None:
-        if head.request_id is None:
-            await respond(send, 400, "`initialize` needs an id")
+        if head.request_id is None or len(head.key) > MAX_KEY:
+            await respond(send, 400, "`initialize` needs an id, and a short one")
             return
         if self.is_full:
             await respond(send, _FULL.status, _FULL.sentence)
@@ -318,7 +325,7 @@ def _admit_same_origin(serve: Serve, origins: Collection[str]) -> Admit:
 
 def _mistake(head: MessageHead, id: str, named: str, session: str | None) -> str:
     """Return what is wrong with the headers of a post; empty if nothing is."""
-    if not id or len(id) > MAX_ID or len(named) > MAX_ID:
+    if not id or len(id) > MAX_ID or len(named) > MAX_ID or len(session or "") > MAX_ID or len(head.key) > MAX_KEY:
         return f"`{CONNECTION_ID}` is missing, or an id is too long"
     if head.name == "initialize":
         return "this connection has been initialized"

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -20,6 +21,9 @@ HEADER_LIMIT: Final = 64 * 1024
 HEADER_TIMEOUT: Final = 10.0
 """Seconds in which the next piece of a request has to arrive before it is whole."""
 
+BACKLOG: Final = 100
+"""Connections that may wait to be accepted."""
+
 SHUTDOWN_TIMEOUT: Final = 10.0
 """Seconds that requests have to end when the server does."""
 
@@ -28,7 +32,14 @@ SHUTDOWN_TIMEOUT: Final = 10.0
 async def listen_http2(
     app: Any, listening: socket.socket, *, certificate: str, key: str, limit: int = MAX_FRAME
 ) -> AsyncIterator[None]:
-    """Serve an application on a socket that is bound, until the block is left: then all connections are closed."""
+    """Serve an application on a socket that is bound, until the block is left: then all connections are closed.
+
+    Raises:
+        OSError: the certificate or its key cannot be used.
+    """
+    ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(
+        certificate, key
+    )  # the server would say so much later
     config = Config()
     config.bind = [f"fd://{os.dup(listening.fileno())}"]
     config.certfile, config.keyfile = certificate, key
@@ -39,10 +50,22 @@ async def listen_http2(
     config.h11_max_incomplete_size = config.h2_max_header_list_size = HEADER_LIMIT
     config.keep_alive_timeout = HEADER_TIMEOUT
     config.graceful_timeout = SHUTDOWN_TIMEOUT
-    over = asyncio.Event()
-    task = asyncio.ensure_future(serve(app, config, shutdown_trigger=over.wait))
+    over, started = asyncio.Event(), asyncio.Event()
+
+    async def watched(scope: Any, receive: Any, send: Any) -> None:
+        async def sent(message: Any) -> None:
+            await send(message)
+            if message["type"] == "lifespan.startup.complete":
+                started.set()
+
+        await app(scope, receive, sent if scope["type"] == "lifespan" else send)
+
+    listening.listen(BACKLOG)  # what connects before the server accepts has to wait, and is not refused
+    task = asyncio.ensure_future(serve(watched, config, shutdown_trigger=over.wait))
+    starting = asyncio.ensure_future(started.wait())
     try:
-        await asyncio.sleep(0)
+        await asyncio.wait([task, starting], return_when=asyncio.FIRST_COMPLETED)
+        starting.cancel()
         if task.done():
             task.result()
         yield
