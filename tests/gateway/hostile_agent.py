@@ -1,6 +1,7 @@
-"""An agent that does what its prompt says: a prompt `{"method": …, "params": …}` is sent to the client as a request of the agent.
+"""An agent that does what its prompt says: a prompt `[{"method": …, "params": …}]` is sent to the client as requests of the agent.
 
-The response of the client comes back as the text of a message. The prompt `environment` returns the agent's own.
+The responses of the client come back as the text of a message. The prompt `environment` returns the agent's own, `opened` the params of
+the last `session/new`, and `flood` more than a client reads at once.
 """
 
 import json
@@ -31,7 +32,16 @@ def ask(session: str, wanted: dict[str, Any]) -> dict[str, Any]:
             return message
 
 
+def show(session: str, text: str) -> None:
+    update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}
+    send({"method": "session/update", "params": {"sessionId": session, "update": update}})
+
+
 def prompted(session: str, text: str) -> str:
+    if text == "flood":
+        for _ in range(200):
+            show(session, "x" * 100_000)
+        return ""
     if text == "environment":
         return json.dumps(dict(os.environ))
     results = []
@@ -59,9 +69,7 @@ def main() -> None:
                 session = params["sessionId"]
                 text = params["prompt"][0]["text"]
                 text = json.dumps(opened[-1]) if text == "opened" else prompted(session, text)
-                content = {"type": "text", "text": text}
-                update = {"sessionUpdate": "agent_message_chunk", "content": content}
-                send({"method": "session/update", "params": {"sessionId": session, "update": update}})
+                show(session, text)
                 send({"id": message["id"], "result": {"stopReason": "end_turn"}})
             case _ if "id" in message and "method" in message:
                 send({"id": message["id"], "error": {"code": -32601, "message": "Method not found"}})

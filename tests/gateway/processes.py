@@ -1,5 +1,6 @@
 """A gateway as people start it: a process of its own, reached over sockets."""
 
+import asyncio
 import http.client
 import json
 import os
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 from websockets.sync.client import ClientConnection, connect
 
 from tests.limits import limit
+from tests.waits import until
 
 __all__ = ["DEMO", "HOSTILE", "Answer", "Gateway", "Turn", "call", "prompt", "running"]
 
@@ -90,6 +92,10 @@ class Gateway:
         wanted = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
                   "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}  # fmt: skip
         return self.ask(path, {**wanted, **headers}).status
+
+    def until_turn_ends(self) -> None:
+        """Wait until a turn that was begun has ended."""
+        asyncio.run(until(lambda: self.admin(action="status")["turns"] == 0))
 
     def sign_in(self) -> dict[str, str]:
         """Sign in as a browser does, and return the cookie that it sends from then on."""

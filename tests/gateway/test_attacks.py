@@ -6,7 +6,7 @@ Then it is tried with its check switched off, and gets in: so it is that check w
 import json
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -166,6 +166,82 @@ def large_body(gateway: Gateway) -> bool:
     return gateway.ask("/api/login", method="POST", body={"code": "x" * 1_000_000}).status != 413
 
 
+def large_message_before_the_sign_in(gateway: Gateway) -> bool:
+    """Whether a megabyte is read from a socket that has shown no token."""
+    with gateway.open_socket({}) as opened:
+        opened.send("x" * 1_000_000)
+        try:
+            return bool(opened.recv(timeout=limit()))
+        except ConnectionClosed:
+            return False
+
+
+def many_messages_before_the_sign_in(gateway: Gateway) -> bool:
+    with gateway.open_socket({}) as opened:
+        try:
+            for each in range(40):
+                call(opened, each, "x" * 4000)
+        except ConnectionClosed:
+            return False
+    return True
+
+
+def sockets_that_never_sign_in(gateway: Gateway) -> bool:
+    """Whether one address gets any number of sockets without a token."""
+    with ExitStack() as stack:
+        for _ in range(8):
+            stack.enter_context(gateway.open_socket({}))
+        return gateway.upgrade({}) == 101
+
+
+def connections_of_a_token_that_is_sent_later(gateway: Gateway) -> bool:
+    made = gateway.admin(action="create token", name="greedy", role="drive")
+    with ExitStack() as stack:
+        for _ in range(32):
+            stack.enter_context(gateway.open_socket({"Authorization": f"Bearer {made['secret']}"}))
+        one_more = stack.enter_context(gateway.open_socket({}))
+        return "result" in call(one_more, 0, "authenticate", method="oauth", token=made["secret"])
+
+
+def revoked_token_that_goes_on(gateway: Gateway) -> bool:
+    """Whether a client that does not read is still listened to after its token was revoked, because more waits for it."""
+    made = gateway.admin(action="create token", name="slow reader", role="drive")
+    before = len(gateway.admin(action="sessions")["sessions"])
+    with gateway.open_socket({"Authorization": f"Bearer {made['secret']}"}) as opened:
+        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        session = call(opened, 1, "session/new", cwd=str(gateway.directory / "root"), mcpServers=[])["result"]
+        params = {"sessionId": session["sessionId"], "prompt": [{"type": "text", "text": "flood"}]}
+        opened.send(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": params}))
+        opened.recv(timeout=limit())  # and no more: the rest waits in the gateway
+        gateway.until_turn_ends()
+        gateway.admin(action="revoke", id=made["id"])
+        with suppress(ConnectionClosed, OSError):
+            new = {"cwd": str(gateway.directory / "root"), "mcpServers": []}
+            opened.send(json.dumps({"jsonrpc": "2.0", "id": 3, "method": "session/new", "params": new}))
+            while True:
+                opened.recv(timeout=limit())
+    return len(gateway.admin(action="sessions")["sessions"]) > before + 1
+
+
+# Cookies.
+
+
+def cookie_that_is_the_token(gateway: Gateway) -> bool:
+    """Whether what a browser keeps is good after it signed out."""
+    answer = gateway.ask("/api/login", gateway.origin, method="POST", body={"token": gateway.token})
+    cookie = answer.headers["set-cookie"].partition(";")[0]
+    gateway.ask("/api/login", {**gateway.origin, "Cookie": cookie}, method="DELETE")
+    return gateway.ask("/metrics", {"Authorization": f"Bearer {cookie.partition('=')[2]}"}).status == 200
+
+
+def browser_that_outlives_its_token(gateway: Gateway) -> bool:
+    made = gateway.admin(action="create token", name="guest", role="watch")
+    answer = gateway.ask("/api/login", gateway.origin, method="POST", body={"token": made["secret"]})
+    gateway.admin(action="revoke", id=made["id"])
+    cookie = answer.headers["set-cookie"].partition(";")[0]
+    return gateway.ask("/metrics", {"Cookie": cookie}).status == 200
+
+
 # Ids and paths.
 
 
@@ -312,6 +388,13 @@ ATTACKS: Final = [
     Attack("is_over", fourth_try_to_sign_in),
     Attack("check_headers", large_headers),
     Attack("BODY_LIMIT", large_body),
+    Attack("HELD", large_message_before_the_sign_in),
+    Attack("HELD", many_messages_before_the_sign_in),
+    Attack("has_too_many_unsigned", sockets_that_never_sign_in),
+    Attack("has_too_many", connections_of_a_token_that_is_sent_later),
+    Attack("abort", revoked_token_that_goes_on),
+    Attack("token of a browser", cookie_that_is_the_token),
+    Attack("parent of a token", browser_that_outlives_its_token),
     Attack("principal of a connection", connection_of_another_principal),
     Attack("roots", directory_behind_a_link),
     Attack("why_closed", agent_reads_the_token),

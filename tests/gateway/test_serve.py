@@ -87,6 +87,14 @@ def test_what_is_sent_right_behind_the_token_is_answered(gateway: Gateway) -> No
         assert [answer["id"] for answer in answers] == [1, 2, 3] and all("result" in answer for answer in answers)
 
 
+def test_a_client_that_signed_in_learns_that_the_agent_does_not_start(tmp_path: Path) -> None:
+    with running(tmp_path, agent=("false",)) as gateway, gateway.open_socket({}) as opened:
+        assert "result" in call(opened, 1, "initialize", protocolVersion=1, clientCapabilities={})
+        assert call(opened, 2, "authenticate", method="oauth", token=gateway.token)["result"] == {}
+        with pytest.raises(ConnectionClosed):
+            opened.recv(timeout=limit())
+
+
 # Roles and shares.
 
 

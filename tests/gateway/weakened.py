@@ -20,7 +20,7 @@ from antiphon.gateway.server import app, program
 from antiphon.local.roots import Roots
 from antiphon.permission.gate import PermissionGate, Question
 from antiphon.protocol import v1
-from antiphon.transports.asgi import endpoint, server
+from antiphon.transports.asgi import connections, endpoint, server
 
 
 def replace(module: ModuleType, name: str, new: object) -> None:
@@ -49,6 +49,18 @@ def any_token(store: tokens.TokenStore, secret: str) -> object:
 def any_connection(self: Any, scope: Any, admission: object) -> object:
     """Find a connection by its id alone."""
     return self._connections.get(endpoint.header_of(scope, b"acp-connection-id"))
+
+
+async def token_as_cookie(self: Any, given: Any, address: str) -> object:
+    """Give a browser the very token that it signed in with."""
+    if not given.token:
+        return await self._access.tokens.redeem(given.code)
+    return self._access.check_secret(given.token, address), given.token
+
+
+async def orphan(self: tokens.TokenStore, token: tokens.AccessToken) -> object:
+    """Make a token for a browser that knows nothing of the one it came from."""
+    return await self.create("browser", token.name, token.role)
 
 
 async def ask_about_all(self: object, agent: str, cwd: str, ask: Any) -> PermissionGate:
@@ -99,6 +111,12 @@ SWITCHES: Final[dict[str, Callable[[], None]]] = {
     "short HEAD_TIMEOUT": set_on(server, "HEAD_TIMEOUT", 0.3),
     "short BODY_TIMEOUT": set_on(app, "BODY_TIMEOUT", 0.3),
     "principal of a connection": set_on(endpoint.AcpEndpoint, "_connection", any_connection),
+    "HELD": lambda: replace(login, "HELD", 1 << 30),
+    "has_too_many_unsigned": off(app, "has_too_many_unsigned", False),
+    "has_too_many": off(app, "has_too_many", ""),
+    "abort": set_on(connections.SocketConnection, "abort", lambda self, reason: self.close()),
+    "token of a browser": set_on(app.GatewayApp, "_sign_in", token_as_cookie),
+    "parent of a token": set_on(tokens.TokenStore, "create_for_browser", orphan),
     "why_closed": lambda: replace(host, "why_closed", lambda *_, write: ""),
     "policy of the user": set_on(host.UserPolicy, "gate", ask_about_all),
     "what people are shown": lambda: replace(requests, "_call_asked", as_the_agent_says),

@@ -69,7 +69,9 @@ _TOKENS: Final[Migration] = (
     """,
 )
 
-MIGRATIONS: Final[tuple[Migration, ...]] = ((*_SESSIONS, *EVENTS, *_TOKENS, *AUDIT),)
+_PARENTS: Final[Migration] = ("ALTER TABLE token ADD COLUMN parent INTEGER",)
+
+MIGRATIONS: Final[tuple[Migration, ...]] = ((*_SESSIONS, *EVENTS, *_TOKENS, *AUDIT), _PARENTS)
 """Version by version. A migration that was released is never changed: files out there have seen it."""
 
 Rows: TypeAlias = list[GatewaySession]

@@ -100,6 +100,11 @@ class Transport(ABC):
         self.flushing_soon = False
         self.flush()
 
+    async def abort(self, reason: str) -> None:
+        """Close at once: from now on nothing is handed over or sent, whatever waits."""
+        self._lose(ConnectionClosed(reason))
+        await self.close()
+
     def route(self, frame: bytes, session_id: str | None, answers: RequestId | UnsetType) -> None:
         """Take one frame, without its line end, to send it where it belongs; for transports with `routed = True`.
 

@@ -6,8 +6,9 @@ a browser is never let in like this: it has no need to, and another site's page 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias
+import logging
+from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
@@ -27,9 +28,10 @@ LOGIN_TIMEOUT: Final = 10.0
 """Seconds until the right token has to be there."""
 
 HELD: Final = 64 * 1024
-"""Bytes that a client may send before it is let in."""
+"""Bytes that a client may send before it is let in, in one message and in all."""
 
-ServeToken: TypeAlias = Callable[[Transport, AccessToken], Awaitable[None]]
+
+_log = logging.getLogger(__name__)
 
 
 class _Params(msgspec.Struct):
@@ -44,36 +46,44 @@ class _Message(msgspec.Struct):
     id: int | str | None = None
     method: str = ""
     params: msgspec.Raw = msgspec.Raw(b"{}")
+    error: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-async def serve_login(transport: Transport, access: Access, address: str, serve: ServeToken) -> None:
-    """Let a client sign in, then serve it; close the connection if it does not."""
-    login = LoginTransport(transport, access, address)
+async def serve_login(
+    transport: Transport, access: Access, address: str, may_go_on: Callable[[AccessToken], str]
+) -> "tuple[LoginTransport, AccessToken] | None":
+    """Let a client sign in, and return its token and the transport to serve it with; None: it did not, and the connection is closed.
+
+    `may_go_on` returns why a token may open no further connection; empty if it may.
+    """
+    login = LoginTransport(transport, access, address, may_go_on)
     transport.attach(login)
     try:
         async with asyncio.timeout(LOGIN_TIMEOUT):
-            token = await login.signed_in
+            return login, await login.signed_in
     except (TimeoutError, ConnectionClosed):
         await transport.close()
-        return
-    await serve(login, token)
+        return None
 
 
 class LoginTransport(Transport):
     """A transport in front of another: it answers by itself until the client has signed in, and then stands aside."""
 
-    def __init__(self, inner: Transport, access: Access, address: str) -> None:
+    def __init__(self, inner: Transport, access: Access, address: str, may_go_on: Callable[[AccessToken], str]) -> None:
         super().__init__()
         self.signed_in: asyncio.Future[AccessToken] = asyncio.get_running_loop().create_future()
         self._inner = inner
         self._access = access
         self._address = address
+        self._may_go_on = may_go_on
         self._tries = 0
+        self._received = 0
         self._initialize: bytes | None = None
         self._unanswered: int | str | None = None
         """The id of `initialize`, which was answered here: the second response is dropped."""
         self._held = bytearray()
         self._passing = False
+        self._failing: asyncio.Future[None] | None = None
 
     # What arrives.
 
@@ -81,12 +91,15 @@ class LoginTransport(Transport):
         """Take what the client sent."""
         if self._passing and self.sink is not None:
             self.sink.block_received(block)
-        elif self.signed_in.done():
-            if isinstance(block, Overlong) or len(self._held) + len(block) > HELD:
-                self._refuse("too much was sent before the sign-in")
-            else:
-                self._held += block
-        elif isinstance(block, Overlong):
+            return
+        if self.signed_in.done() and not isinstance(block, Overlong):
+            self._held += block
+            if len(self._held) > HELD:
+                self.pause()  # until it is served
+            return
+        self._received += 0 if isinstance(block, Overlong) else len(block)
+        if isinstance(block, Overlong) or self._received > HELD:
+            self.pause()
             self._refuse("too much was sent before the sign-in")
         else:
             for line in lines_of(block):
@@ -120,13 +133,15 @@ class LoginTransport(Transport):
             given = _Params()
         secret = {"password": given.password, "oauth": given.token}.get(given.method, "")
         found = self._access.check_secret(secret, self._address) if secret else Refusal(401, "the token is missing")
+        if isinstance(found, AccessToken) and (why := self._may_go_on(found)):
+            found = Refusal(429, why)
         if isinstance(found, AccessToken):
             self._reply(id, {"result": {}})
             self.signed_in.set_result(found)
             return
         self._answer(id, Code.AUTH_REQUIRED, found.sentence)
         if is_over(self._tries) or found.status == 429:
-            self._refuse("too many wrong tokens")
+            self._refuse("too many wrong tokens, or too many connections")
 
     def _answer(self, id: int | str | None, code: int, sentence: str) -> None:
         self._reply(id, {"error": {"code": code, "message": sentence}})
@@ -150,6 +165,7 @@ class LoginTransport(Transport):
         self._passing = True
         first = b"" if self._initialize is None else self._initialize + b"\n"
         held, self._held = first + bytes(self._held), bytearray()
+        self.resume()
         if held and self.sink is not None:
             self.sink.block_received(held)
 
@@ -172,11 +188,14 @@ class LoginTransport(Transport):
             message = msgspec.json.decode(line, type=_Message)
         except msgspec.DecodeError:
             return False
-        same = not message.method and message.id == self._unanswered
-        if same and type(message.id) is type(self._unanswered):
-            self._unanswered = None
-            return True
-        return False
+        if message.method or message.id != self._unanswered or type(message.id) is not type(self._unanswered):
+            return False
+        self._unanswered = None
+        if not isinstance(message.error, msgspec.UnsetType):
+            # The client has a result. A lost connection shows it that the agent has failed, and is tried again.
+            _log.warning("`initialize` failed after the sign-in: %s", bytes(message.error).decode(errors="replace"))
+            self._failing = asyncio.ensure_future(self.abort("the agent could not be initialized"))
+        return True
 
     async def drain(self) -> None:
         self.flush()
@@ -192,6 +211,9 @@ class LoginTransport(Transport):
         if self.lost is None:
             self.flush()
         await self._inner.close()
+
+    async def abort(self, reason: str) -> None:
+        await self._inner.abort(reason)
 
 
 def is_over(tries: int) -> bool:

@@ -53,6 +53,8 @@ class AccessToken(msgspec.Struct, frozen=True):
     """The keys of the sessions that it is for; None: all of them."""
     created: float
     expires: float | None
+    parent: int | None = None
+    """The token that a browser signed in with: it ends with that."""
 
     @property
     def principal(self) -> Principal:
@@ -90,7 +92,9 @@ class TokenStore:
 
     async def load(self) -> None:
         """Read what is stored, and make the token file if there is none that is good."""
-        query = "SELECT id, kind, name, role, digest, sessions, created, expires FROM token WHERE revoked IS NULL"
+        query = (
+            "SELECT id, kind, name, role, digest, sessions, created, expires, parent FROM token WHERE revoked IS NULL"
+        )
         rows = await self._database.read(lambda connection: connection.execute(query).fetchall())
         self._tokens = {row[4]: _token(row) for row in rows}
         await self._keep_file()
@@ -120,6 +124,7 @@ class TokenStore:
         *,
         sessions: Collection[str] | None = None,
         lifetime: float | None = None,
+        parent: int | None = None,
     ) -> tuple[AccessToken, str]:
         """Make a token, and return it with its secret, which is shown this once."""
         secret = secrets.token_urlsafe(32)
@@ -129,17 +134,29 @@ class TokenStore:
         stored = None if keys is None else msgspec.json.encode(sorted(keys)).decode()
 
         def create(connection: Connection) -> int:
-            places = "kind, name, role, digest, sessions, created, expires"
-            statement = f"INSERT INTO token ({places}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
-            values = (kind, name, int(role), digest, stored, now, expires)
+            places = "kind, name, role, digest, sessions, created, expires, parent"
+            statement = f"INSERT INTO token ({places}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+            values = (kind, name, int(role), digest, stored, now, expires, parent)
             return int(connection.execute(statement, values).lastrowid or 0)
 
         id = await self._database.run(create)
-        token = self._tokens[digest] = AccessToken(id, kind, name, role, digest, keys, now, expires)
+        token = self._tokens[digest] = AccessToken(id, kind, name, role, digest, keys, now, expires, parent)
         return token, secret
 
+    async def create_for_browser(self, token: AccessToken) -> tuple[AccessToken, str]:
+        """Make a token for a browser that has shown this one: as much as that may do, and no longer than that is good.
+
+        The cookie of a browser is sent to every port of its host; so the token of the user never becomes one.
+        """
+        left = BROWSER_LIFETIME if token.expires is None else min(BROWSER_LIFETIME, token.expires - self._clock())
+        return await self.create(
+            "browser", token.name, token.role, sessions=token.sessions, lifetime=left, parent=token.id
+        )
+
     async def revoke(self, id: int) -> AccessToken | None:
-        """End a token for ever, and return it; None if there is none of this number."""
+        """End a token for ever, with those of browsers that signed in with it, and return it; None if there is none of this number."""
+        for child in [each for each in self._tokens.values() if each.parent == id]:
+            await self.revoke(child.id)
         token = next((each for each in self._tokens.values() if each.id == id), None)
         if token is None:
             return None
@@ -204,7 +221,7 @@ def _digest(secret: str) -> bytes:
 
 
 def _token(row: Sequence[object]) -> AccessToken:
-    id, kind, name, role, digest, sessions, created, expires = row
+    id, kind, name, role, digest, sessions, created, expires, parent = row
     values = {
         "id": id,
         "kind": kind,
@@ -214,6 +231,7 @@ def _token(row: Sequence[object]) -> AccessToken:
         "sessions": None if sessions is None else msgspec.json.decode(str(sessions)),
         "created": created,
         "expires": expires,
+        "parent": parent,
     }
     return msgspec.convert(values, AccessToken)
 

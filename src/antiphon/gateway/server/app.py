@@ -13,7 +13,7 @@ import hashlib
 import logging
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Final
 
@@ -30,11 +30,11 @@ from antiphon.gateway.access.checks import (
     client_address,
     secret_of,
 )
-from antiphon.gateway.access.login import serve_login
+from antiphon.gateway.access.login import HELD, serve_login
 from antiphon.gateway.access.tokens import BROWSER_LIFETIME, AccessToken
 from antiphon.gateway.base import AccessRole, Principal
 from antiphon.gateway.server.admin import Admin, AdminRequest, ServedHub
-from antiphon.transports.asgi.connections import Receive, Scope, Send
+from antiphon.transports.asgi.connections import Receive, Scope, Send, SocketConnection
 from antiphon.transports.asgi.endpoint import AcpEndpoint, Admission, EndpointLimits, Refusal, header_of, respond
 from antiphon.transports.base import Transport
 from antiphon.transports.remote import CONNECTION_ID
@@ -49,6 +49,12 @@ BODY_TIMEOUT: Final = 10.0
 
 TOKEN_CONNECTIONS: Final = 32
 """Connections that are open with one token at a time."""
+
+ADDRESS_UNSIGNED: Final = 8
+"""Sockets of one address that have shown no token yet. Each has ten seconds."""
+
+UNSIGNED: Final = 64
+"""The same for all addresses: so few that those with a token always find room."""
 
 _JSON: Final = (b"content-type", b"application/json")
 _log = logging.getLogger(__name__)
@@ -109,8 +115,11 @@ class GatewayApp:
         self._open: dict[str, set[Transport]] = {}
         """The connections by the number of the token that opened them."""
         self._closing: set[asyncio.Task[None]] = set()
+        self._unsigned: Counter[str] = Counter()
+        """The sockets that have shown no token yet, by their addresses."""
+        self._limits = limits or EndpointLimits()
         self._counters: Counter[tuple[str, str]] = Counter()
-        endpoints = {name: AcpEndpoint(admit=partial(self._admit, name), limits=limits) for name in agents}
+        endpoints = {name: AcpEndpoint(admit=partial(self._admit, name), limits=self._limits) for name in agents}
         self._endpoints = {f"/agents/{name}/acp": endpoint for name, endpoint in endpoints.items()}
         self._endpoints["/acp"] = endpoints[default]
         self._routes: dict[str, Callable[[Scope, Receive, Send], Awaitable[None]]] = {
@@ -150,7 +159,7 @@ class GatewayApp:
     def token_revoked(self, token: AccessToken) -> None:
         """End the connections that a token has opened."""
         for transport in [*self._open.get(str(token.id), ())]:
-            task = asyncio.ensure_future(transport.close())
+            task = asyncio.ensure_future(transport.abort("the token was revoked"))
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
@@ -183,16 +192,26 @@ class GatewayApp:
             if scope["type"] != "websocket" or not may_sign_in_later(self._access, scope):
                 return UNKNOWN
 
-            async def serve(transport: Transport) -> None:
-                later = partial(self._serve, address=visitor.address, agent=agent)
-                await serve_login(transport, self._access, visitor.address, later)
-
-            return Admission(serve)
-        token_id = visitor.principal.token_id
-        if opens and visitor.token is not None and len(self._open.get(token_id, ())) >= TOKEN_CONNECTIONS:
-            return Refusal(429, "this token has too many connections", ((b"retry-after", b"10"),))
+            if has_too_many_unsigned(self._unsigned, visitor.address):
+                return Refusal(429, "too many connections have not signed in", ((b"retry-after", b"10"),))
+            return Admission(partial(self._serve_unsigned, visitor.address, agent), limit=HELD)
+        if opens and visitor.token is not None and (why := has_too_many(self._open, visitor.token)):
+            return Refusal(429, why, ((b"retry-after", b"10"),))
         serving = partial(self._serve, token=visitor.token, address=visitor.address, agent=agent)
         return Admission(serving, visitor.principal, visitor.subprotocol)
+
+    async def _serve_unsigned(self, address: str, agent: str, transport: Transport) -> None:
+        """Serve a socket that has shown no token yet."""
+        self._unsigned[address] += 1
+        try:
+            found = await serve_login(transport, self._access, address, partial(has_too_many, self._open))
+        finally:
+            self._unsigned[address] -= 1
+            self._unsigned += Counter()  # without those that are 0
+        if found is not None:
+            if isinstance(transport, SocketConnection):
+                transport.set_limit(self._limits.message)
+            await self._serve(*found, address=address, agent=agent)
 
     async def _serve(self, transport: Transport, token: AccessToken | None, address: str, agent: str) -> None:
         principal = _ANYONE if token is None else token.principal
@@ -205,6 +224,7 @@ class GatewayApp:
                 await self._hub.serve(transport, principal, agent)
         except TimeoutError:
             _log.info("the token %s has expired: its connection is closed", principal.token_id)
+            await transport.abort("the token has expired")
         finally:
             connections.discard(transport)
             if not connections:
@@ -263,7 +283,7 @@ class GatewayApp:
     async def _sign_in(self, given: _Login, address: str) -> tuple[AccessToken, str] | Refusal:
         if given.token:
             found = self._access.check_secret(given.token, address)
-            return found if isinstance(found, Refusal) else (found, given.token)
+            return found if isinstance(found, Refusal) else await self._access.tokens.create_for_browser(found)
         if (wait := check_failures(self._access.failures, address)) > 0:
             return Refusal(429, "too many wrong codes: wait", ((b"retry-after", str(int(wait) + 1).encode()),))
         redeemed = await self._access.tokens.redeem(given.code)
@@ -321,6 +341,17 @@ class GatewayApp:
 _ANYONE: Final = Principal("anyone", AccessRole.ADMIN)
 _CONNECTION: Final = CONNECTION_ID.lower().encode()
 _PROMETHEUS: Final = b"text/plain; version=0.0.4; charset=utf-8"
+
+
+def has_too_many(connections: Mapping[str, Collection[Transport]], token: AccessToken) -> str:
+    """Return why a token may open no further connection; empty if it may."""
+    many = len(connections.get(str(token.id), ())) >= TOKEN_CONNECTIONS
+    return "this token has too many connections" if many else ""
+
+
+def has_too_many_unsigned(unsigned: Counter[str], address: str) -> bool:
+    """Whether no further socket of an address is let in without a token."""
+    return unsigned[address] >= ADDRESS_UNSIGNED or unsigned.total() >= UNSIGNED
 
 
 def may_sign_in_later(access: Access, scope: Scope) -> bool:

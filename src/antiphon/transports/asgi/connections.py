@@ -131,6 +131,12 @@ class SocketConnection(ServerTransport):
         else:
             self._lines.attach(self, limit)
 
+    def set_limit(self, limit: int) -> None:
+        """Set the bytes of a message: a longer one closes the connection."""
+        self._limit = limit
+        if self._lines is not None:
+            self._lines.attach(self, limit)
+
     # What leaves.
 
     @property
@@ -233,6 +239,14 @@ class SocketConnection(ServerTransport):
         if self.lost is None:
             await self._close_socket(1000, "")
         self._lose(ConnectionClosed("the connection is closed"))
+
+    async def abort(self, reason: str) -> None:
+        if self.lost is None:
+            self.out.clear()
+            self._frames.clear()
+            self._lose(ConnectionClosed(reason))
+            await self._close_socket(1008, reason)
+        await self.close()
 
 
 class _EventStream:

@@ -69,6 +69,8 @@ class Admission:
     """The one of the offered WebSocket subprotocols that is accepted."""
     headers: Headers = ()
     """Headers of the response that opens a connection, such as a cookie."""
+    limit: int | None = None
+    """Bytes of a message on the WebSocket, until another limit is set there; None: that of the endpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,7 @@ class AcpEndpoint:
         id = token_hex(16)
         headers = [(_CONNECTION, id.encode()), *admission.headers]
         await send({"type": "websocket.accept", "subprotocol": admission.subprotocol, "headers": headers})
-        transport = SocketConnection(scope, send, self._limits.message)
+        transport = SocketConnection(scope, send, admission.limit or self._limits.message)
         self._sockets.add(transport)
         serving = asyncio.ensure_future(admission.serve(transport))
         listening = asyncio.ensure_future(transport.listen(receive))

@@ -35,6 +35,9 @@ HEADER_LIMIT: Final = 64 * 1024
 """Bytes of the head of a request."""
 
 
+EARLY_LIMIT: Final = 64 * 1024
+"""Bytes of a WebSocket message before the connection is accepted. A client that keeps to the rules sends none yet."""
+
 HEAD_TIMEOUT: Final = 10.0
 """Seconds in which the head of a request has to arrive, from the first byte of a connection on. Many slow ones are an attack."""
 
@@ -99,6 +102,7 @@ class LineProtocol(WebSocketsSansIOProtocol):
 
     def handle_connect(self, event: "Request") -> None:
         super().handle_connect(event)
+        self.conn.max_message_size = EARLY_LIMIT
         if hasattr(self, "scope"):  # not for a handshake that was refused
             extensions: dict[str, Any] = self.scope["extensions"]
             extensions[LINES] = self
@@ -106,7 +110,7 @@ class LineProtocol(WebSocketsSansIOProtocol):
     def attach(self, connection: "SocketConnection", limit: int) -> None:
         """Hand what arrives to `connection`, from now on; a message over the limit closes the socket."""
         self._connection = connection
-        self._limit = limit
+        self._limit = self.conn.max_message_size = limit
         self.transport.set_write_buffer_limits(OUTPUT_HIGH)
 
     # What leaves.
