@@ -167,3 +167,34 @@ async def test_an_agent_is_not_read_while_too_much_waits_for_the_disk(tmp_path: 
         await until(lambda: len(client.texts) == 100)
         assert client.texts == [f"{number}" * 500 for number in range(100)]
         assert place.hub.agents["demo"].uncommitted == 0
+
+
+@pytest.mark.parametrize("line", [b'{"jsonrpc":"2.0","id":%d,"method":"session/list","params":{}}', b"not JSON %d"])
+async def test_a_client_that_does_not_read_its_responses_is_not_read_on(tmp_path: Path, line: bytes) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client()
+        for _ in range(100):
+            await client.new(tmp_path)
+        before = len(client.frames)
+        theirs = next(iter(place.hub._clients))
+        client.transport.pause()
+        for part in range(50):
+            client.send(b"\n".join(line % number for number in range(1000 + 100 * part, 1100 + 100 * part)))
+            await idle()
+        assert theirs.transport.unsent < 200_000
+        client.transport.resume()
+        await until(lambda: len(client.frames) - before == 5000)
+
+
+async def test_a_client_that_reads_no_events_can_still_cancel(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client()
+        session = await client.new(tmp_path)
+        client.prompt(session, "work")
+        await place.agent.got("session/prompt")
+        client.transport.pause()
+        for number in range(300):
+            place.agent.say(session, f"{number} " + "x" * 1000)
+        await idle()
+        client.notify("session/cancel", {"sessionId": session})
+        await place.agent.got("session/cancel")

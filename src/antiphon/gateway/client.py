@@ -5,7 +5,9 @@ A client that leaves ends nothing: its attachments end, its prompts go on.
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
@@ -36,7 +38,7 @@ from antiphon.rpc.envelope import (
 from antiphon.rpc.peer import CANCEL_REQUEST, FIRST_ID, id_key
 from antiphon.rpc.spans import Unreadable, replaced, session_in, values_of, with_value
 from antiphon.transports.asgi.connections import HttpConnection, event_place
-from antiphon.transports.base import Transport
+from antiphon.transports.base import OUTPUT_HIGH, Transport
 
 if TYPE_CHECKING:
     from antiphon.gateway.agents.process import AgentProcess
@@ -47,6 +49,9 @@ __all__ = ["RemoteClient"]
 
 MAX_OPEN: Final = 1000
 """Requests of one connection that may wait for their responses."""
+
+MAX_OWED: Final = 64 * 1024 * 1024
+"""Bytes that wait for a client which does not read, beside events. More ends its connection."""
 
 SHARED_METHODS: Final = frozenset(
     {
@@ -105,6 +110,12 @@ class RemoteClient:
         self._open: dict[object, tuple[AgentLink, bytes] | None] = {}
         """Requests of the client without a response; those that were forwarded, with the id at the agent."""
         self._asked: dict[int, WaitingRequest] = {}
+        self._unread: deque[bytes] = deque()
+        """Lines that arrived and are not handled yet."""
+        self._is_held = False
+        """Whether handling them waits for the client or the agent to read."""
+        self._owed = 0
+        """Bytes that were sent and are no events, since the client was last seen to read."""
         self._last_id = FIRST_ID - 1
 
     def may(self, role: AccessRole, key: str | None = None) -> bool:
@@ -191,8 +202,13 @@ class RemoteClient:
         if not isinstance(answers, UnsetType):
             self._open.pop(id_key(answers), None)
         transport = self.transport
-        if transport.lost is not None:
+        if transport.lost is not None or self.closed.is_set():
             return
+        if not number:
+            self._owed += len(frame)
+            if self._owed > MAX_OWED and transport.unsent > MAX_OWED:
+                self.close_soon("it does not read what is sent to it")
+                return
         if isinstance(transport, HttpConnection):
             transport.route(frame, session_id, answers, number or 0)
             return
@@ -244,9 +260,39 @@ class RemoteClient:
         if isinstance(block, Overlong):
             self._message(decode(block), b"")
             return
-        for line in bytes(block).split(b"\n"):
+        self._unread.extend(bytes(block).split(b"\n"))
+        if not self._is_held:
+            self._read_on()
+
+    def _read_on(self) -> None:
+        """Handle what has arrived, as long as the client reads its responses and the agent reads what it is sent."""
+        was_held, self._is_held = self._is_held, False
+        while self._unread and not self.closed.is_set():
+            if (slow := self._slow_reader()) is not None:
+                self._is_held = True
+                self.transport.pause()
+                slow.when_drained(self._read_on)
+                return
+            line = self._unread.popleft()
             if line and not line.isspace():
                 self._message(decode(line), line)
+        if was_held:
+            self.transport.resume()
+
+    def _slow_reader(self) -> Transport | None:
+        """Return the transport that has to be waited for before more is handled. Events do not count: a cancellation must get through."""
+        if self._owed > OUTPUT_HIGH:
+            if self.transport.unsent >= OUTPUT_HIGH:
+                return self.transport
+            self._owed = 0
+        link = self.process.link
+        return link.transport if link is not None and link.transport.unsent > self.process.hub.limits.unsent else None
+
+    async def room(self) -> None:
+        """Wait until the client has read enough of its responses for another large one."""
+        if self.transport.unsent >= OUTPUT_HIGH:
+            with suppress(ConnectionClosed):
+                await self.transport.drain()
 
     def _message(self, message: object, line: bytes) -> None:
         try:

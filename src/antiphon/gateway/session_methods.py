@@ -3,6 +3,7 @@
 The gateway answers for the sessions that it has, from its own store; the agent is asked for those that only it has.
 """
 
+import asyncio
 import logging
 import os
 from contextlib import suppress
@@ -62,6 +63,7 @@ class SessionMethods:
 
     def __init__(self, client: "RemoteClient") -> None:
         self._client = client
+        self._listing = asyncio.Lock()
         self._handlers: dict[str, Callable[[Request, bytes, _Params], None]] = {
             "session/new": self._new,
             "session/fork": self._fork,
@@ -296,6 +298,12 @@ class SessionMethods:
         self._start(self._send_list(request, params), request)
 
     async def _send_list(self, request: Request, params: _Params) -> None:
+        """Send a list when those before it were sent, and read: a list may be long."""
+        async with self._listing:
+            await self._client.room()
+            await self._put_list(request, params)
+
+    async def _put_list(self, request: Request, params: _Params) -> None:
         """Send the sessions of the gateway, then those that only the agent has; each of them once."""
         client, process = self._client, self._client.process
         rows = await process.hub.rows.list(process.name)
