@@ -212,6 +212,42 @@ async def test_a_row_is_stored_with_its_events_when_there_is_space_again(tmp_pat
         assert row is not None and row.title == "named"
 
 
+async def test_a_prompt_that_cannot_be_stored_is_refused_and_not_sent(tmp_path: Path) -> None:
+    async with stored_stage(tmp_path) as place:
+        client = await place.client(numbers=True)
+        session = await client.new(tmp_path)
+        await place.data.journal.flush()
+        await place.fill_disk()
+        for _ in range(2):
+            error = (await client.response(client.prompt(session, "work " + "x" * 100_000)))["error"]
+            assert "disk is full" in error["message"] and error["data"]["hint"]
+        assert numbers(client) == [] and not place.agent.received("session/prompt")
+        await place.free_disk()
+        asked = client.prompt(session, "more")
+        await end(place)
+        await client.response(asked)
+        assert numbers(client) == [1, 2, 3] and client.texts == ["more"]
+        row = await place.data.find("demo", session)
+        assert row is not None and not row.turn
+
+
+async def test_clients_see_that_a_turn_waits_for_the_disk(tmp_path: Path) -> None:
+    async with stored_stage(tmp_path) as place:
+        client = await place.client(numbers=True)
+        session = await client.new(tmp_path)
+        asked = client.prompt(session, "work")
+        await place.agent.got("session/prompt")
+        await place.fill_disk()
+        place.agent.say(session, "x" * 100_000)
+        await until(lambda: b"cannot store this session" in client.frames[-1])
+        await end(place)
+        await idle()
+        assert numbers(client) == [1, 2]
+        await place.free_disk()
+        assert (await client.response(asked))["result"]["stopReason"] == "end_turn"
+        assert numbers(client) == [1, 2, 3, 4]
+
+
 async def test_a_session_without_a_prompt_is_not_lost_with_the_file_of_a_gateway_either(tmp_path: Path) -> None:
     async with stored_stage(tmp_path, msgspec.structs.replace(QUICK, idle=0.02)) as place:
         client = await place.client()

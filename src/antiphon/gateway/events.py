@@ -22,8 +22,8 @@ from antiphon.rpc.envelope import ErrorObject, RequestId, head_of_answer
 from antiphon.rpc.spans import Unreadable, members_of, params_values_of, replaced, values_of, with_value
 
 __all__ = [
-    "ANSWER", "END", "PROMPT", "REQUEST", "TURN", "UPDATE", "EventHeader", "HubEvent", "member", "notification", "numbered", "parse_event",
-    "prompt_name", "stored_event", "user_messages", "with_id", "with_session", "written_id",
+    "ANSWER", "END", "PROMPT", "REQUEST", "TURN", "UPDATE", "EventHeader", "HubEvent", "member", "notice", "notification", "numbered",
+    "parse_event", "prompt_name", "stored_event", "user_messages", "with_id", "with_session", "written_id",
 ]  # fmt: skip
 
 NUMBER: Final = ("params", "_meta", "antiphon", "number")
@@ -101,6 +101,12 @@ def with_session(data: bytes, session_id: str) -> bytes:
 def notification(method: str, params: dict[str, object]) -> bytes:
     """Return a notification of the gateway's own."""
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_encode(method), _encode(params))
+
+
+def notice(session_id: str, title: str, description: str) -> bytes:
+    """Return an update with a warning of the gateway's own. It is no event, and has no number."""
+    update = {"sessionUpdate": "notice", "title": title, "description": description, "severity": "warning"}
+    return notification("session/update", {"sessionId": session_id, "update": update})
 
 
 def user_messages(session_id: str, params: Raw, header: EventHeader) -> Iterator[bytes]:

@@ -18,6 +18,7 @@ from antiphon.errors import AcpError, Code, RequestError
 from antiphon.gateway.agents.link import UPDATE_HEAD, AgentLink
 from antiphon.gateway.attachment import EventRun, SessionAttachment
 from antiphon.gateway.base import GatewaySession
+from antiphon.gateway.events import notice
 from antiphon.gateway.requests import WaitingRequests
 from antiphon.gateway.settings import SETTINGS_KINDS, HubSettings
 from antiphon.gateway.turns import HubTurns
@@ -35,6 +36,10 @@ __all__ = ["HubSession"]
 RETRY: Final = 1.0
 """Seconds until events that could not be stored are tried again, as when the disk is full. The agent is not read on meanwhile."""
 
+_NOT_STORED: Final = (
+    "The gateway cannot store this session now",
+    "Look at its disk. Nothing is lost: the agent waits, and the session goes on when there is space.",
+)
 _KIND: Final = b',"update":{"sessionUpdate":"'
 _log = logging.getLogger(__name__)
 
@@ -67,6 +72,8 @@ class HubSession:
         """Whether updates are a replay that the journal has already."""
         self._reopening: asyncio.Future[Response] | None = None
         """The response of the agent that opens it again, until it has come."""
+        self._is_failing = False
+        """Whether what was recorded last could not be stored."""
         self._row_changed = False
         """Whether the row is to be stored with the next events."""
 
@@ -183,13 +190,13 @@ class HubSession:
         """Call `then` once all that was recorded is stored and shown."""
         self._thens.append((self.recorded, then))
 
-    def record(self, event: bytes, then: Callable[[], None] | None = None) -> int:
-        """Store an event and show it. `then` is called once both are done. Return its number."""
+    def record(self, *events: bytes, then: Callable[[], None] | None = None) -> int:
+        """Store events in one commit and show them. `then` is called once both are done. Return the number of the last one."""
         if self.is_over:
             if then is not None:
                 then()
             return self.recorded
-        self._record([event])
+        self._record([*events])
         if then is not None:
             self._thens.append((self.recorded, then))
         return self.recorded
@@ -197,7 +204,7 @@ class HubSession:
     async def stored(self, event: bytes) -> None:
         """Record an event, and wait until it is stored and shown."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.record(event, lambda: None if done.done() else done.set_result(None))
+        self.record(event, then=lambda: None if done.done() else done.set_result(None))
         await done
 
     def _record(self, events: list[bytes]) -> None:
@@ -229,6 +236,7 @@ class HubSession:
         if error is not None:
             self._not_stored(batch, error)
             return
+        self._is_failing = False
         run = EventRun(self.last + 1, batch)
         self.last = run.last
         for attachment in tuple(self.attachments):
@@ -248,7 +256,19 @@ class HubSession:
         _log.error("events of session `%s` cannot be stored, they are tried again: %s", self.id, error)
         self._waiting = batch + self._waiting
         self._row_changed = True  # a row that was to be stored in the same commit was not
+        self.turns.not_stored(error)
+        if not self._is_failing and self._waiting:
+            self._is_failing = True
+            for attachment in self.attachments:
+                attachment.client.put(notice(self.id, *_NOT_STORED), self.id)
         asyncio.get_running_loop().call_later(RETRY, self._commit)
+
+    def drop_last(self, count: int) -> None:
+        """Forget the last events. None of them is stored or being stored."""
+        self.agent.stored(sum(map(len, self._waiting[-count:])))
+        del self._waiting[-count:]
+        while self._thens and self._thens[-1][0] > self.recorded:
+            self._thens.pop()
 
     # Clients.
 

@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from antiphon.errors import AcpError, Code, RequestError, RequestRefused
 from antiphon.gateway.base import AccessRole, GatewaySession
-from antiphon.gateway.events import notification, numbered
+from antiphon.gateway.events import notice, numbered
 from antiphon.gateway.session import HubSession
 from antiphon.gateway.turns import error_object
 from antiphon.rpc.envelope import Request, Response, error_frame, head_of_answer
@@ -449,13 +449,8 @@ def _without_programs(line: bytes, params: _Params) -> tuple[bytes, bytes, list[
 
 def _notice(session_id: str, left_out: list[str]) -> bytes:
     names = ", ".join(f"`{name}`" for name in left_out)
-    update = {
-        "sessionUpdate": "notice",
-        "title": "MCP servers were left out",
-        "description": f"The gateway starts no programs for clients: {names}. Configure them at the gateway.",
-        "severity": "warning",
-    }
-    return notification("session/update", {"sessionId": session_id, "update": update})
+    text = f"The gateway starts no programs for clients: {names}. Configure them at the gateway."
+    return notice(session_id, "MCP servers were left out", text)
 
 
 def _info(row: GatewaySession) -> dict[str, object]:

@@ -43,7 +43,8 @@ class HubTurn:
     """A prompt: it waits, then it runs, then it has its response."""
 
     __slots__ = (
-        "agent_id", "client", "header", "id", "is_cancelled", "is_ended", "line", "link", "messages", "request", "span", "spans", "timer",
+        "agent_id", "client", "header", "id", "is_cancelled", "is_ended", "line", "link", "messages", "number", "request", "span", "spans",
+        "timer",
     )  # fmt: skip
 
     def __init__(self, client: "RemoteClient", session_id: str, request: Request, line: bytes) -> None:
@@ -54,6 +55,8 @@ class HubTurn:
         self.link: AgentLink | None = None
         self.agent_id = b""
         """Its id at the agent, once it was sent."""
+        self.number = 0
+        """The number of the last event of its beginning, once that is recorded."""
         self.is_cancelled = False
         self.is_ended = False
         """Whether its end is recorded."""
@@ -145,14 +148,28 @@ class HubTurns:
             return
         turn.link = link
         turn.client.turns[turn.id] = turn.request.id, turn.line[slice(*turn.spans[-1])]
-        self._session.row = msgspec.structs.replace(
-            self._session.row, turn=turn.id, turn_after=self._session.recorded, updated=time.time()
-        )
+        self._session.row = msgspec.structs.replace(self._session.row, turn=turn.id, turn_after=self._session.recorded)
         self._session.save()
-        self._session.record(stored_event(TURN, turn.header))
-        for message in turn.messages:
-            self._session.record(stored_event(PROMPT, turn.header, message))
-        self._session.when_recorded(lambda: self._send(turn))
+        messages = (stored_event(PROMPT, turn.header, message) for message in turn.messages)
+        begun = stored_event(TURN, turn.header)
+        turn.number = self._session.record(begun, *messages, then=lambda: self._send(turn))
+
+    def not_stored(self, error: BaseException) -> None:
+        """Refuse the prompt whose beginning cannot be stored. It was not sent; unless more was recorded behind it, then it waits."""
+        turn = self.running
+        if turn is None or turn.number <= self._session.last or turn.number != self._session.recorded:
+            return
+        self._session.drop_last(1 + len(turn.messages))
+        self._session.row = msgspec.structs.replace(self._session.row, turn="")
+        turn.client.turns.pop(turn.id, None)
+        problem = error_object(error) if isinstance(error, AcpError) else ErrorObject(Code.INTERNAL_ERROR, str(error))
+        frame = error_frame(turn.request.id, problem)
+        turn.over(frame)
+        turn.client.put(
+            frame, self._session.id, turn.request.id
+        )  # at once: events before it may wait for the disk for long
+        self.running = None
+        self._next()
 
     def _send(self, turn: HubTurn) -> None:
         """Send the prompt to the agent: it is stored that it runs."""
@@ -161,6 +178,7 @@ class HubTurns:
         if turn.is_cancelled:
             self._end(turn, cancelled_frame(turn.request.id))
             return
+        self._session.row = msgspec.structs.replace(self._session.row, updated=time.time())
         turn.agent_id = turn.link.forward(
             lambda id: replaced(turn.line, [(span, id) for span in turn.spans]),
             lambda response, line: self._ended(turn, response, line),
@@ -198,7 +216,7 @@ class HubTurns:
         turn.over(frame, interrupted=interrupted)
         self._session.requests.cancel_all()
         header = msgspec.structs.replace(turn.header, interrupted=interrupted)
-        self._session.record(stored_event(END, header, frame), self._finish)
+        self._session.record(stored_event(END, header, frame), then=self._finish)
 
     def _finish(self) -> None:
         """Go on after a turn, when it is stored that it ended: a kill of the gateway before that finds it running."""
