@@ -127,6 +127,23 @@ async def test_a_request_that_the_agent_cancels_is_cancelled_at_the_clients(tmp_
         await until(lambda: cancelled in client.messages)
 
 
+async def test_a_question_that_no_attached_client_can_show_is_cancelled_and_without_a_client_it_waits(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path) as place:
+        plain = await place.client()
+        session = await plain.new(tmp_path)
+        question = {"sessionId": session, "mode": "form", "message": "?", "requestedSchema": {}}
+        place.agent.request(1, "elicitation/create", question)
+        await until(lambda: b'{"jsonrpc":"2.0","id":1,"result":{"action":"cancel"}}' in place.agent.lines)
+        await plain.leave()
+        place.agent.request(2, "elicitation/create", question)
+        forms = await place.client(elicitation={"form": {}})
+        await attach(forms, session)
+        forms.answer((await forms.asked("elicitation/create"))["id"], {"action": "decline"})
+        await until(lambda: b'{"jsonrpc":"2.0","id":2,"result":{"action":"decline"}}' in place.agent.lines)
+
+
 async def test_a_form_is_shown_to_clients_that_show_forms(tmp_path: Path) -> None:
     async with stage(tmp_path) as place:
         plain, forms = await place.client(), await place.client(BOB, elicitation={"form": {}})

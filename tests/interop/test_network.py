@@ -3,6 +3,7 @@
 Each plays the whole scenario: prompts, permissions, files, terminals, cancellation, loading, and a second session.
 """
 
+import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,6 +62,17 @@ def our_server(on: Environment) -> Iterator[str]:
 
 
 @contextmanager
+def our_gateway(on: Environment) -> Iterator[list[str]]:
+    """`antiphon serve` with our demo agent behind a tap, and the command by which an editor uses it: files are the editor's."""
+    who = all_programs()["antiphon"]
+    options = ["--json", "--port", "0", "--no-auth", "--files", "client", "--root", str(on.folder)]
+    with running(on, [who.agent[0], "-m", "antiphon", "serve", *options, "--", *on.tapped(who.agent)]) as process:
+        assert process.stdout is not None
+        url = json.loads(process.stdout.readline())["url"].replace("http", "ws", 1)
+        yield [who.agent[0], "-m", "antiphon", "agent", "--connect", f"{url}/acp"]
+
+
+@contextmanager
 def their_server(on: Environment, name: str) -> Iterator[str]:
     with running(on, [*all_programs()[name].agent, "serve"]) as process:
         assert process.stdout is not None
@@ -110,3 +122,11 @@ def test_our_client_plays_the_scenario_with_our_server(profile: str, tmp_path: P
     with environment(tmp_path) as on, our_server(on) as address:
         done = on.run([*all_programs()["antiphon"].client, str(on.folder), f"{profile}:{address}"])
         judge(scenario.read(done.stdout), on, ("antiphon", "antiphon"), profile)
+
+
+@pytest.mark.parametrize("client", ["antiphon", *OFFICIAL])
+def test_a_client_plays_the_scenario_with_our_gateway_through_a_command(client: str, tmp_path: Path) -> None:
+    installed(client)
+    with environment(tmp_path) as on, our_gateway(on) as command:
+        done = on.run([*all_programs()[client].client, str(on.folder), *command])
+        judge(scenario.read(done.stdout), on, (client, "antiphon"), "gateway")

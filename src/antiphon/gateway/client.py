@@ -20,6 +20,7 @@ from antiphon.gateway.base import EXTENSION, AccessRole, Principal
 from antiphon.gateway.requests import WaitingRequest
 from antiphon.gateway.session_methods import SessionMethods
 from antiphon.gateway.turns import error_object
+from antiphon.protocol.v1 import methods as m
 from antiphon.rpc.envelope import (
     EMPTY,
     ErrorObject,
@@ -83,6 +84,16 @@ class _Elicits(msgspec.Struct):
 
 class _Abilities(msgspec.Struct):
     elicitation: _Elicits | None = None
+    fs: object = None
+    terminal: object = None
+
+    @property
+    def methods(self) -> frozenset[str]:
+        """The methods of files and terminals that the client serves."""
+        files = self.fs if isinstance(self.fs, dict) else {}
+        named = {"readTextFile": m.READ_TEXT_FILE.name, "writeTextFile": m.WRITE_TEXT_FILE.name}
+        found = {method for name, method in named.items() if files.get(name) is True}
+        return frozenset(found | ({m.CREATE_TERMINAL.name} if self.terminal is True else set()))
 
 
 class _Hello(msgspec.Struct, rename={"abilities": "clientCapabilities", "meta": "_meta"}):
@@ -107,6 +118,7 @@ class RemoteClient:
         self._methods = SessionMethods(self)
         self._initialized = False
         self._forms: frozenset[str] = frozenset()
+        self._served: frozenset[str] = frozenset()
         self._open: dict[object, tuple[AgentLink, bytes] | None] = {}
         """Requests of the client without a response; those that were forwarded, with the id at the agent."""
         self._asked: dict[int, WaitingRequest] = {}
@@ -121,6 +133,14 @@ class RemoteClient:
     def may(self, role: AccessRole, key: str | None = None) -> bool:
         """Whether it may do what needs this role."""
         return self.principal.may(role, key)
+
+    def serves(self, method: str) -> bool:
+        """Whether it offers to serve files or terminals in this way."""
+        return method in self._served
+
+    def shows(self, form: str) -> bool:
+        """Whether it can ask a person in this form: `form` or `url`; empty for what every client can."""
+        return not form or form in self._forms
 
     async def serve(self) -> None:
         """Talk with the client until it leaves."""
@@ -231,7 +251,7 @@ class RemoteClient:
         """Send a request of the agent under an id of this connection. False: this client cannot or may not answer it."""
         if self in pending.shown:
             return True
-        if not self.may(AccessRole.DRIVE, pending.session.key) or (pending.form and pending.form not in self._forms):
+        if not self.may(AccessRole.DRIVE, pending.session.key) or not self.shows(pending.form):
             return False
         self._last_id += 1
         id = pending.shown[self] = self._last_id
@@ -436,6 +456,7 @@ class RemoteClient:
             self.put(error_frame(request.id, error_object(error)), None, request.id)
             return
         self.numbers = hello.meta is not None and hello.meta.antiphon.numbers
+        self._served = hello.abilities.methods if hello.abilities is not None else frozenset()
         elicits = hello.abilities.elicitation if hello.abilities is not None else None
         if elicits is not None:
             offered = {"form": elicits.form, "url": elicits.url}

@@ -78,6 +78,7 @@ class Hub:
         gates: Gates = _ask_people,
         audit: HubAudit | None = None,
         traces: HubTraces | None = None,
+        client_files: bool = False,
     ) -> None:
         self.rows = rows
         self.journal = journal
@@ -90,6 +91,8 @@ class Hub:
         self.is_draining = False
         self.audit = audit
         self.traces = traces
+        self.client_files = client_files
+        """Whether files and terminals are those of the attached client, where it offers them."""
         self._prompts: dict[str, deque[float]] = {}
         self._clients: set[RemoteClient] = set()
         self._to_the_end: set[asyncio.Task[object]] = set()

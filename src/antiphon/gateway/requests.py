@@ -11,7 +11,7 @@ Rules:
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextvars import ContextVar
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -82,6 +82,8 @@ class WaitingRequest:
         """What the client must be able to show: `form` or `url`; empty if every client can."""
         self.number = 0
         """The number of its event."""
+        self.outlives_turn = HostServices.serves(method)
+        """Whether it goes on when its turn is cancelled: a terminal that a client makes has to be released by the agent."""
         self.shown: dict[RemoteClient, int] = {}
         """The clients that were asked, with the id that the request has there."""
         self.answer: asyncio.Future[tuple[RemoteClient, Response, bytes] | None] = (
@@ -100,7 +102,7 @@ class WaitingRequest:
 class WaitingRequests:
     """The requests of the agent in one session that have no response yet."""
 
-    __slots__ = ("_epoch", "_gate", "_host", "_pending", "_session", "_tasks")
+    __slots__ = ("_epoch", "_gate", "_host", "_pending", "_session", "_tasks", "_terminals")
 
     def __init__(self, session: "HubSession") -> None:
         self._session = session
@@ -108,6 +110,8 @@ class WaitingRequests:
         self._tasks: dict[object, asyncio.Task[None]] = {}
         self._gate: PermissionGate | None = None
         self._host: HostServices | None = None
+        self._terminals: dict[bytes, RemoteClient] = {}
+        """The terminals that clients have, by their ids as they are written."""
         self._epoch = 0
         """How often all that waited was cancelled."""
 
@@ -130,10 +134,9 @@ class WaitingRequests:
             elif request.method == m.CREATE_ELICITATION.name:
                 frame = await self._elicitation(request, line)
             elif HostServices.serves(request.method):
-                result = await (await self._served_here()).serve(request.method, request.params)
-                frame = b"%b%b}" % (head_of_answer(request.id), msgspec.json.encode(result))
+                frame = await self._file_or_terminal(request, line)
             else:
-                frame = await self._by_driver(request, line)
+                frame = await self._by_driver(request, line, [each.client for each in self._session.attachments])
         except asyncio.CancelledError:
             link.respond(request.id, error_frame(request.id, ErrorObject(Code.REQUEST_CANCELLED, "Request cancelled")))
             raise
@@ -225,6 +228,10 @@ class WaitingRequests:
     async def _elicitation(self, request: Request, line: bytes) -> bytes:
         mode = member(bytes(request.params), "mode")
         pending = WaitingRequest(self._session, request.method, line, form="url" if mode == b'"url"' else "form")
+        drivers = self._clients()
+        if drivers and not any(each.shows(pending.form) for each in drivers):
+            # The person who is there would wait for a question that no screen shows. Without a client it waits for one.
+            return b"%b%b}" % (head_of_answer(request.id), _CANCELLED[request.method])
         found = await self._wait(pending)
         if found is None:
             frame = b"%b%b}" % (head_of_answer(request.id), _CANCELLED[request.method])
@@ -233,16 +240,44 @@ class WaitingRequests:
         await self._resolved(pending, found, _without_content(frame))
         return frame
 
-    async def _by_driver(self, request: Request, line: bytes) -> bytes:
+    async def _file_or_terminal(self, request: Request, line: bytes) -> bytes:
+        """Have the client serve a file or a terminal that is to be one of its machine, else serve it here."""
+        terminal = member(bytes(request.params), "terminalId") or b""
+        owner = self._terminals.get(terminal)
+        if owner is not None:
+            if request.method == m.RELEASE_TERMINAL.name:
+                del self._terminals[terminal]
+            same = [each for each in self._clients() if each is owner] or self._clients()
+            return await self._by_driver(request, line, [each for each in same if each.principal == owner.principal])
+        ours = [each for each in self._clients() if each.serves(request.method)]
+        if terminal or not ours or not self._session.hub.client_files:
+            result = await (await self._served_here()).serve(request.method, request.params)
+            return b"%b%b}" % (head_of_answer(request.id), msgspec.json.encode(result))
+        frame = await self._by_driver(request, line, ours[:1])
+        made = member(member(frame, "result") or b"{}", "terminalId")
+        if request.method == m.CREATE_TERMINAL.name and made is not None:
+            self._terminals[made] = ours[0]
+        return frame
+
+    def _clients(self) -> "list[RemoteClient]":
+        """The clients that may drive the session, the one whose prompt runs first."""
+        turn = self._session.turns.running
+        drivers = [each.client for each in self._session.attachments]
+        drivers = [each for each in drivers if each.may(AccessRole.DRIVE, self._session.key)]
+        return sorted(drivers, key=lambda client: turn is None or client is not turn.client)
+
+    async def _by_driver(self, request: Request, line: bytes, clients: "Sequence[RemoteClient]") -> bytes:
+        """Send a request to the first of these clients that may answer it, and return its answer."""
         pending = WaitingRequest(self._session, request.method, line)
         self._pending[pending.id] = pending
         try:
-            drivers = (each.client for each in self._session.attachments)
-            if not any(client.ask(pending, 0) for client in drivers if client.may(AccessRole.DRIVE, self._session.key)):
+            if not any(each.ask(pending, 0) for each in clients if each.may(AccessRole.DRIVE, self._session.key)):
                 raise RequestError(Code.METHOD_NOT_FOUND, f"no client is attached that could answer `{request.method}`")
             found = await pending.answer
         finally:
             del self._pending[pending.id]
+            for client in (*pending.shown,):
+                client.cancel_request(pending.id)
         if found is None:
             raise RequestError(Code.REQUEST_CANCELLED, "Request cancelled")
         return with_id(found[2], written_id(request.id))
@@ -301,7 +336,7 @@ class WaitingRequests:
     def cancel_all(self) -> None:
         """Answer all that waits as cancelled: the turn is cancelled or over."""
         self._epoch += 1
-        for pending in (*self._pending.values(),):
+        for pending in [each for each in self._pending.values() if not each.outlives_turn]:
             pending.settle(None)
 
     def client_left(self, client: "RemoteClient") -> None:
@@ -315,6 +350,7 @@ class WaitingRequests:
         self._epoch += 1
         for task in (*self._tasks.values(),):
             task.cancel()
+        self._terminals.clear()
         if self._host is not None:
             self._session.hub.run(self._host.close(), to_the_end=True)
             self._host = None

@@ -89,6 +89,11 @@ def _add_options(top: argparse.ArgumentParser) -> None:
     top.add_argument(
         "--root", metavar="DIR", action="append", help="sessions may work in here (default: this directory)"
     )
+    top.add_argument(
+        "--files",
+        choices=("gateway", "client"),
+        help="whose files and terminals agents use: this machine's (default), or those of the attached client where it offers them",
+    )
     top.add_argument("--agent", metavar="NAME", help="the agent at /acp")
     top.add_argument("--no-auth", action="store_true", help="need no token; on 127.0.0.1 alone")
     top.add_argument("--tls-cert", metavar="FILE", help="serve TLS with this certificate")
@@ -167,6 +172,7 @@ def _serve_options(options: Any) -> "ServeOptions":
         proxies=tuple(proxies),
         public_urls=tuple(options.public_url or ()),
         roots=tuple(_root(root) for root in options.root or (".",)),
+        client_files=options.files == "client",
     )
     return with_limits(chosen, options.limit or ())
 

@@ -60,6 +60,8 @@ class ServeOptions(msgspec.Struct, frozen=True):
     public_urls: tuple[str, ...] = ()
     """Addresses under which others reach it, such as `https://example.org`."""
     roots: tuple[str, ...] = ()
+    client_files: bool = False
+    """Whether agents use the files and terminals of the attached client, where it offers them."""
     message_limit: int = MESSAGE_LIMIT
     limits: HubLimits = HubLimits()
     retention: Retention = Retention()
@@ -166,6 +168,7 @@ async def serve(
             gates=policy.gate,
             audit=audit,
             traces=traces,
+            client_files=options.client_files,
         )
         await hub.start()
         access = Access(tokens, data.audit, rules)
