@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from antiphon.gateway.access.messages import ClientRules
 from antiphon.gateway.base import AccessRole, GatewaySession, HubLimits, Principal
 from antiphon.gateway.data import GatewayData
 from antiphon.gateway.hub import Hub
@@ -374,7 +375,14 @@ async def stage(
     journal = MemoryJournal() if earlier is None else earlier.journal
     rows = MemoryRows(journal) if earlier is None else earlier.rows
     agent = ScriptedAgent() if earlier is None else earlier.agent
-    hub = Hub({"demo": source or agent.start}, rows, journal, roots=[str(tmp_path)], limits=limits)
+    hub = Hub(
+        {"demo": source or agent.start},
+        rows,
+        journal,
+        roots=[str(tmp_path)],
+        limits=limits,
+        client_rules=ClientRules(frozenset({"x"})),
+    )
     found = Stage(hub, rows, journal, agent)
     async with asyncio.timeout(limit()), hub:
         try:

@@ -265,6 +265,60 @@ def directory_behind_a_link(gateway: Gateway) -> bool:
         return "result" in call(opened, 1, "session/new", cwd=str(link), mcpServers=[])
 
 
+# Messages that a client writes for the agent, past the gateway.
+
+
+def opened_with(gateway: Gateway, params: str) -> str:
+    """Open a session with params as they are written, and return those that the agent got; empty if it got none."""
+    with gateway.open_socket() as opened:
+        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        cwd = json.dumps(str(gateway.directory / "root"))
+        opened.send(f'{{"jsonrpc":"2.0","id":1,"method":"session/new","params":{{"cwd":{cwd},{params}}}}}')
+        made = json.loads(opened.recv(timeout=limit()))
+        if "result" not in made:
+            return ""
+        prompt = {"sessionId": made["result"]["sessionId"], "prompt": [{"type": "text", "text": "opened"}]}
+        opened.send(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": prompt}))
+        while True:
+            message = json.loads(opened.recv(timeout=limit()))
+            content = message.get("params", {}).get("update", {}).get("content")
+            if content:
+                return str(content["text"])
+
+
+PROGRAM: Final = '[{"name":"x","command":"/bin/evil","args":[],"env":[]}]'
+
+
+def program_of_a_client(gateway: Gateway) -> bool:
+    return "/bin/evil" in opened_with(gateway, f'"mcpServers":{PROGRAM}')
+
+
+def key_with_other_letters(gateway: Gateway) -> bool:
+    return "/bin/evil" in opened_with(gateway, f'"mcpServers":[],"MCPservers":{PROGRAM}')
+
+
+def key_with_other_letters_in_a_server(gateway: Gateway) -> bool:
+    return "/bin/evil" in opened_with(gateway, f'"mcpServers":{PROGRAM.replace("command", "Command")}')
+
+
+def key_with_letters_that_fold(gateway: Gateway) -> bool:
+    return "/bin/evil" in opened_with(gateway, f'"mcpServers":[],"mcp\u017fervers":{PROGRAM}')
+
+
+def key_that_is_repeated(gateway: Gateway) -> bool:
+    return bool(opened_with(gateway, '"mcpServers":[],"x":{"y":1,"y":2}'))
+
+
+def server_of_a_client_inside_our_network(gateway: Gateway) -> bool:
+    server = '[{"type":"http","name":"x","url":"http://169.254.169.254/latest","headers":[]}]'
+    return "169.254.169.254" in opened_with(gateway, f'"mcpServers":{server}')
+
+
+def settings_of_the_agent_in_meta(gateway: Gateway) -> bool:
+    meta = '{"claudeCode":{"options":{"extraArgs":{"settings":"evil"}}},"traceparent":"00-a-b-01"}'
+    return "evil" in opened_with(gateway, f'"mcpServers":[],"_meta":{meta}')
+
+
 # An agent that uses what the gateway does for it.
 
 
@@ -397,6 +451,13 @@ ATTACKS: Final = [
     Attack("parent of a token", browser_that_outlives_its_token),
     Attack("principal of a connection", connection_of_another_principal),
     Attack("roots", directory_behind_a_link),
+    Attack("reduced_opening", program_of_a_client),
+    Attack("reduced_opening", server_of_a_client_inside_our_network),
+    Attack("reduced_opening", settings_of_the_agent_in_meta),
+    Attack("check_spelling", key_with_other_letters),
+    Attack("check_spelling", key_with_other_letters_in_a_server),
+    Attack("check_spelling", key_with_letters_that_fold),
+    Attack("check_spelling", key_that_is_repeated),
     Attack("why_closed", agent_reads_the_token),
     Attack("why_closed", agent_reads_the_token_behind_a_link),
     Attack("why_closed", agent_writes_our_config),

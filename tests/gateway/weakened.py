@@ -10,9 +10,11 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
+import msgspec
+
 from antiphon.cli.main import main
 from antiphon.gateway import requests
-from antiphon.gateway.access import checks, login, tokens
+from antiphon.gateway.access import checks, login, messages, tokens
 from antiphon.gateway.agents import host
 from antiphon.gateway.base import AccessRole
 from antiphon.gateway.hub import Hub
@@ -61,6 +63,11 @@ async def token_as_cookie(self: Any, given: Any, address: str) -> object:
 async def orphan(self: tokens.TokenStore, token: tokens.AccessToken) -> object:
     """Make a token for a browser that knows nothing of the one it came from."""
     return await self.create("browser", token.name, token.role)
+
+
+def whole_opening(line: bytes, servers: Any, rules: object) -> messages.Opening:
+    """Leave nothing out of a request that opens a session."""
+    return messages.Opening(line, msgspec.json.encode(servers), [])
 
 
 async def ask_about_all(self: object, agent: str, cwd: str, ask: Any) -> PermissionGate:
@@ -117,6 +124,8 @@ SWITCHES: Final[dict[str, Callable[[], None]]] = {
     "abort": set_on(connections.SocketConnection, "abort", lambda self, reason: self.close()),
     "token of a browser": set_on(app.GatewayApp, "_sign_in", token_as_cookie),
     "parent of a token": set_on(tokens.TokenStore, "create_for_browser", orphan),
+    "reduced_opening": lambda: replace(messages, "reduced_opening", whole_opening),
+    "check_spelling": off(messages, "check_spelling", ""),
     "why_closed": lambda: replace(host, "why_closed", lambda *_, write: ""),
     "policy of the user": set_on(host.UserPolicy, "gate", ask_about_all),
     "what people are shown": lambda: replace(requests, "_call_asked", as_the_agent_says),

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from antiphon.errors import AcpError, Code, ConnectionClosed
+from antiphon.gateway.access.messages import check_spelling
 from antiphon.gateway.agents.link import AgentLink, cancel_frame
 from antiphon.gateway.base import EXTENSION, AccessRole, Principal
 from antiphon.gateway.requests import WaitingRequest
@@ -315,6 +316,10 @@ class RemoteClient:
                 await self.transport.drain()
 
     def _message(self, message: object, line: bytes) -> None:
+        if isinstance(message, Request | Notification | Response) and (why := check_spelling(line)):
+            if isinstance(message, Request):
+                self.refuse(message, Code.INVALID_REQUEST, why)
+            return
         try:
             match message:
                 case Request():

@@ -14,6 +14,7 @@ from typing import Final, Self
 import msgspec
 
 from antiphon.errors import AcpError, Code, RequestError
+from antiphon.gateway.access.messages import ClientRules
 from antiphon.gateway.agents.host import GatewayRoots
 from antiphon.gateway.agents.process import AgentProcess
 from antiphon.gateway.base import (
@@ -77,6 +78,7 @@ class Hub:
         limits: HubLimits | None = None,
         gates: Gates = _ask_people,
         audit: HubAudit | None = None,
+        client_rules: ClientRules | None = None,
         traces: HubTraces | None = None,
         client_files: bool = False,
     ) -> None:
@@ -90,6 +92,7 @@ class Hub:
         self.agents = {name: AgentProcess(self, name, source) for name, source in agents.items()}
         self.is_draining = False
         self.audit = audit
+        self.client_rules = client_rules or ClientRules()
         self.traces = traces
         self.client_files = client_files
         """Whether files and terminals are those of the attached client, where it offers them."""

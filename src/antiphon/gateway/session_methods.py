@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from antiphon.errors import AcpError, Code, RequestError, RequestRefused
+from antiphon.gateway.access.messages import reduced_opening
 from antiphon.gateway.base import AccessRole, GatewaySession
 from antiphon.gateway.events import notice, numbered
 from antiphon.gateway.session import HubSession
@@ -40,11 +41,6 @@ class _Params(msgspec.Struct, rename="camel"):
     mcp_servers: list[Raw] | None = None
     cursor: str | None = None
     after: int | UnsetType = UNSET
-
-
-class _McpServer(msgspec.Struct):
-    name: str = "?"
-    command: Raw | UnsetType = UNSET
 
 
 class _Opened(msgspec.Struct, rename="camel"):
@@ -107,7 +103,7 @@ class SessionMethods:
         client, hub = self._client, self._client.process.hub
         if not client.may(AccessRole.DRIVE):
             raise RequestError(Code.INVALID_REQUEST, "this token may open no session")
-        line, servers, left_out = _without_programs(self._inside_roots(line, params), params)
+        line, servers, left_out = self._reduced(line, params)
         link = await client.process.ready()
         self._forward_opening(link, request, line, params, servers, left_out)
         hub.note(client.principal, "new", "", params.cwd)
@@ -179,7 +175,7 @@ class SessionMethods:
         client = self._client
         if not client.may(AccessRole.DRIVE):
             raise RequestError(Code.INVALID_REQUEST, "this token may open no session")
-        line, servers, left_out = _without_programs(self._inside_roots(line, params), params)
+        line, servers, left_out = self._reduced(line, params)
         link = await source.reopen()
         await source.settled()
         self._forward_opening(link, request, line, params, servers, left_out, source.key)
@@ -215,7 +211,7 @@ class SessionMethods:
                 self._unknown(request, params.session_id)
                 process.opened(params.session_id, None)
                 return
-            line, servers, left_out = _without_programs(self._inside_roots(line, params), params)
+            line, servers, left_out = self._reduced(line, params)
             session = process.hub.begin(process, params.session_id, params.cwd)
             session.settings.mcp_servers = servers
             await process.hub.store_new(session, tuple(params.additional_directories or ()))
@@ -406,6 +402,16 @@ class SessionMethods:
             session_id=session_id,
         )
 
+    def _reduced(self, line: bytes, params: _Params) -> tuple[bytes, bytes, list[str]]:
+        """Return the request as the agent gets it, the MCP servers that are left in it, and the names of what is not.
+
+        Raises:
+            RequestError: a directory is outside of the roots, or the params make no sense.
+        """
+        line = self._inside_roots(line, params)
+        opening = reduced_opening(line, params.mcp_servers or (), self._client.process.hub.client_rules)
+        return opening.line, opening.servers, opening.left_out
+
     def _inside_roots(self, line: bytes, params: _Params) -> bytes:
         """Put the real paths of directories into a request and its params: the agent uses what was checked.
 
@@ -432,25 +438,10 @@ def _real(directory: str) -> list[str]:
         return []
 
 
-def _without_programs(line: bytes, params: _Params) -> tuple[bytes, bytes, list[str]]:
-    """Leave out MCP servers that are programs: a client must not start any here. Return the names of those left out."""
-    kept, left_out = [], []
-    for raw in params.mcp_servers or ():
-        server = msgspec.json.decode(raw, type=_McpServer)
-        if isinstance(server.command, UnsetType):
-            kept.append(raw)
-        else:
-            left_out.append(server.name)
-    servers = msgspec.json.encode(kept)
-    if left_out:
-        line = replaced(line, [(span, servers) for span in params_values_of(line, "mcpServers")])
-    return line, servers, left_out
-
-
 def _notice(session_id: str, left_out: list[str]) -> bytes:
     names = ", ".join(f"`{name}`" for name in left_out)
-    text = f"The gateway starts no programs for clients: {names}. Configure them at the gateway."
-    return notice(session_id, "MCP servers were left out", text)
+    text = f"The gateway starts no programs and reaches no servers for clients: {names}. Configure it at the gateway."
+    return notice(session_id, "A part of the request was left out", text)
 
 
 def _info(row: GatewaySession) -> dict[str, object]:

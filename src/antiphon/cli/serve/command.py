@@ -111,6 +111,15 @@ def _add_options(top: argparse.ArgumentParser) -> None:
         action="append",
         help="a limit, such as memory=4G or turn=2h (below)",
     )
+    top.add_argument(
+        "--mcp-host",
+        metavar="HOST",
+        action="append",
+        help="pass MCP servers of clients on that are at this host; `*`: all",
+    )
+    top.add_argument(
+        "--client-meta", metavar="KEY", action="append", help="pass this key on in the `_meta` of a new session"
+    )
     top.add_argument("--log", choices=("text", "json"), help="write the log to stderr too, in this form")
     top.add_argument("--json", action="store_true", help="print where it is as JSON")
 
@@ -154,6 +163,7 @@ def _serve(options: Any, program: list[str] | None) -> int:
 
 
 def _serve_options(options: Any) -> "ServeOptions":
+    from antiphon.gateway.access.messages import ClientRules
     from antiphon.gateway.server.program import ServeOptions
 
     for url in options.public_url or ():
@@ -173,6 +183,9 @@ def _serve_options(options: Any) -> "ServeOptions":
         public_urls=tuple(options.public_url or ()),
         roots=tuple(_root(root) for root in options.root or (".",)),
         client_files=options.files == "client",
+        client_rules=ClientRules(
+            frozenset(host.lower() for host in options.mcp_host or ()), frozenset(options.client_meta or ())
+        ),
     )
     return with_limits(chosen, options.limit or ())
 

@@ -1,9 +1,10 @@
-"""Who is let into the gateway, and what is written down about it.
+"""Who is let into the gateway, what of their messages reaches an agent, and what is written down about it.
 
 Files in reading order:
 
-    checks.py   the checks of every request: host, origin, secret, failures
-    tokens.py   tokens, shares and launch codes
-    login.py    a client over a WebSocket that sends its token with `authenticate`
-    audit.py    the audit log, whose entries form a chain of hashes
+    checks.py     the checks of every request: host, origin, secret, failures
+    tokens.py     tokens, shares and launch codes
+    login.py      a client over a WebSocket that sends its token with `authenticate`
+    messages.py   what of a client's messages reaches an agent
+    audit.py      the audit log, whose entries form a chain of hashes
 """

@@ -20,6 +20,7 @@ from antiphon.client.launch import user_database
 from antiphon.config.directories import config_dir, private_opener, state_dir
 from antiphon.errors import AcpError, ExtraMissing
 from antiphon.gateway.access.checks import LOOPBACK, Access, AccessRules, Network, host_name
+from antiphon.gateway.access.messages import ClientRules
 from antiphon.gateway.access.tokens import TokenStore
 from antiphon.gateway.agents.host import GatewayRoots, UserPolicy
 from antiphon.gateway.base import AgentSource, HubLimits, Principal
@@ -62,6 +63,7 @@ class ServeOptions(msgspec.Struct, frozen=True):
     roots: tuple[str, ...] = ()
     client_files: bool = False
     """Whether agents use the files and terminals of the attached client, where it offers them."""
+    client_rules: ClientRules = ClientRules()
     message_limit: int = MESSAGE_LIMIT
     limits: HubLimits = HubLimits()
     retention: Retention = Retention()
@@ -167,6 +169,7 @@ async def serve(
             limits=options.limits,
             gates=policy.gate,
             audit=audit,
+            client_rules=options.client_rules,
             traces=traces,
             client_files=options.client_files,
         )

@@ -1,0 +1,120 @@
+"""What of a client's messages reaches an agent.
+
+A message is checked here and forwarded as it was written, so both sides have to read the same in it: a key that is repeated, or spelled
+with other letters than ours, is read by some agents and not by us (`encoding/json` of Go takes `MCPSERVERS` for `mcpServers`).
+
+What opens a session is reduced: an agent would run the programs, and connect to the servers, that a client names there.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Raw, UnsetType
+
+from antiphon.errors import Code, RequestError
+from antiphon.rpc.spans import params_values_of, replaced
+
+__all__ = ["ClientRules", "Opening", "check_spelling", "reduced_opening"]
+
+ALL_HOSTS: Final = "*"
+
+_ENVELOPE: Final = ("jsonrpc", "id", "method", "params", "result", "error")
+_PARAMS: Final = ("sessionId", "cwd", "additionalDirectories", "mcpServers", "requestId", "_meta")
+_SERVER: Final = ("type", "name", "command", "args", "env", "url", "headers")
+_HARMLESS_META: Final = frozenset({"antiphon", "baggage", "traceparent", "tracestate"})
+"""Keys of `_meta` that are passed on: ours, and those of traces. Others are settings of agents, as `claudeCode` with options of its CLI."""
+
+
+class ClientRules(msgspec.Struct, frozen=True):
+    """What clients may add to a session."""
+
+    mcp_hosts: frozenset[str] = frozenset()
+    """Hosts of MCP servers that clients may name; `*` for all. Programs are never started for clients."""
+    meta: frozenset[str] = frozenset()
+    """Keys in the `_meta` of a request that opens a session, besides those that are harmless."""
+
+
+class _Repeated(ValueError):
+    pass
+
+
+def check_spelling(line: bytes) -> str:
+    """Return why a message can be read in two ways; empty if it cannot."""
+    try:
+        message = json.loads(line, object_pairs_hook=_without_repetition)
+    except _Repeated as error:
+        return f"the key `{error}` is repeated"
+    except (ValueError, RecursionError):
+        return "the message cannot be read"
+    if not isinstance(message, dict):
+        return ""
+    params = message.get("params")
+    servers = params.get("mcpServers") if isinstance(params, dict) else None
+    looked_at: list[tuple[object, tuple[str, ...]]] = [(message, _ENVELOPE), (params, _PARAMS)]
+    looked_at += [(each, _SERVER) for each in servers] if isinstance(servers, list) else []
+    for found, names in looked_at:
+        for key in found if isinstance(found, dict) else ():
+            if key not in names and (right := _SPELLINGS[names].get(key.casefold())):
+                return f"the key `{key}` is to be spelled `{right}`"
+    return ""
+
+
+_SPELLINGS: Final[Mapping[tuple[str, ...], Mapping[str, str]]] = {
+    names: {name.casefold(): name for name in names} for names in (_ENVELOPE, _PARAMS, _SERVER)
+}
+
+
+def _without_repetition(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _Repeated(key[:100])
+        found[key] = value
+    return found
+
+
+class _McpServer(msgspec.Struct):
+    name: str = "?"
+    command: Raw | UnsetType = msgspec.UNSET
+    url: str = ""
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """A request that opens a session, without what clients may not add."""
+
+    line: bytes
+    servers: bytes
+    """The MCP servers that were kept, as JSON."""
+    left_out: list[str]
+    """The names of what was left out."""
+
+
+def reduced_opening(line: bytes, servers: Sequence[Raw], rules: ClientRules) -> Opening:
+    """Leave out the MCP servers and the `_meta` that a client may not add to a session.
+
+    Raises:
+        RequestError: they make no sense.
+    """
+    try:
+        kept = [raw for raw in servers if _is_allowed(msgspec.json.decode(raw, type=_McpServer), rules)]
+        left_out = [msgspec.json.decode(raw, type=_McpServer).name for raw in servers if raw not in kept]
+        written = msgspec.json.encode(kept)
+        changes = [(span, written) for span in params_values_of(line, "mcpServers")] if left_out else []
+        for begin, end in params_values_of(line, "_meta"):
+            meta = msgspec.json.decode(line[begin:end], type=dict[str, Raw] | None) or {}
+            harmless = {key: value for key, value in meta.items() if key in _HARMLESS_META | rules.meta}
+            if len(harmless) < len(meta):
+                changes.append(((begin, end), msgspec.json.encode(harmless)))
+                left_out += [f"_meta.{key}" for key in meta if key not in harmless]
+    except (msgspec.DecodeError, ValueError) as error:
+        raise RequestError(Code.INVALID_PARAMS, f"`mcpServers` or `_meta` cannot be read: {error}") from error
+    return Opening(replaced(line, changes), written, left_out)
+
+
+def _is_allowed(server: _McpServer, rules: ClientRules) -> bool:
+    if not isinstance(server.command, UnsetType):
+        return False
+    return not server.url or ALL_HOSTS in rules.mcp_hosts or (urlsplit(server.url).hostname or "") in rules.mcp_hosts
