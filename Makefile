@@ -1,6 +1,6 @@
 # The menu. Every command makes the environment it needs, from the locks in requirements/, and does so only once.
 #
-#   make run      a chat with the demo agent; without a terminal, a short session with it
+#   make run      the gateway, with the demo agent and the installed ones; without a terminal, a short session through it
 #   make test     all tests of this project, fast ones first            (make test ARGS="-k framing")
 #   make prove    what the programs of others can break: second versions of the CLIs, third-party agents, official SDKs
 #   make evidence the same, and write what was seen into the evidence pages
@@ -87,8 +87,8 @@ $(foreach place,$(wildcard .venv*/.place),$(shell \
 $(VENV)/.locked: $(LOCK)
 	$(call new_environment,$(VENV),$(LOCK))
 
-.venv-run/.locked: requirements/run.txt requirements/build.txt
-	$(call new_environment,.venv-run,requirements/run.txt requirements/build.txt)
+.venv-run/.locked: requirements/serve.txt requirements/build.txt
+	$(call new_environment,.venv-run,requirements/serve.txt requirements/build.txt)
 
 .venv-bench/.locked: requirements/bench.txt
 	$(call new_environment,.venv-bench,requirements/bench.txt)
@@ -117,8 +117,8 @@ env: $(VENV)/.ready
 # --- what people type -----------------------------------------------------------------------------------------------
 
 run: .venv-run/.ready
-	@if [ -t 0 ] && [ -t 1 ] && [ -z "$(ARGS)" ]; then .venv-run/bin/antiphon chat demo; \
-	else .venv-run/bin/python examples/tour.py $(ARGS); fi
+	@if [ -t 0 ] && [ -t 1 ] && [ -z "$(ARGS)" ]; then .venv-run/bin/antiphon serve; \
+	else .venv-run/bin/python examples/tour.py --serve $(ARGS); fi
 
 # The peers written in JavaScript: the locks have no addresses, and npm comes with the environment. Without a registry
 # the tests that need them skip and say so.
@@ -239,7 +239,7 @@ bench: .venv-bench/.ready benchmarks/node_modules/.package-lock.json
 # Names, versions and hashes; never an address, so that everybody fetches from where they are used to fetch.
 lock:
 	@command -v uv >/dev/null 2>&1 || { echo "error: make lock needs uv" >&2; echo "hint: pip install uv" >&2; exit 1; }
-	@for name in run build test dev peers peers-fast-agent bench; do \
+	@for name in run serve build test dev peers peers-fast-agent bench; do \
 		case $$name in peers-fast-agent) oldest=3.13 ;; *) oldest=3.11 ;; esac; \
 		uv pip compile --quiet --universal --python-version $$oldest --generate-hashes --no-header --no-emit-index-url \
 			$(LOCK_ARGS) requirements/$$name.in --output-file requirements/$$name.txt || exit 1; \

@@ -1,12 +1,17 @@
-"""A tour: a short session with the demo agent, in a temporary directory. `python examples/tour.py [prompt …]`
+"""A tour: a short session with the demo agent, in a temporary directory. `python examples/tour.py [--serve] [prompt …]`
+
+With `--serve` the agent is behind a gateway that is started for it, at the other end of a WebSocket.
 
 Nobody is asked: what the agent wants to do happens in that directory, which is gone afterwards, and is allowed.
 """
 
 import asyncio
+import json
 import os
 import sys
 import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from antiphon import AcpError, ResponseError, connect, v1
@@ -82,13 +87,45 @@ async def run_turn(session: ClientSession, prompt: str) -> None:
     print()
 
 
-async def main(prompts: list[str]) -> None:
-    """Start the demo agent and send it prompts."""
+@asynccontextmanager
+async def gateway(directory: str, env: dict[str, str]) -> AsyncIterator[tuple[str, str]]:
+    """Start `antiphon serve`, and give the address of its demo agent and the token for it."""
+    options = ("--json", "--port", "0", "--data", f"{directory}/.gateway", "--root", directory)
+    serve = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "antiphon", "serve", *options, env=env, stdout=asyncio.subprocess.PIPE
+    )
+    assert serve.stdout is not None
+    try:
+        first = await serve.stdout.readline()
+        if not first:  # it has written why
+            sys.exit(await serve.wait())
+        found = json.loads(first)
+        address = f"{found['url'].replace('http', 'ws', 1)}/agents/demo/acp"
+        line("gateway", f"{address}\nagents: {', '.join(found['agents'])}\n")
+        print()
+        yield address, Path(found["token_file"]).read_text(encoding="utf-8").strip()
+    finally:
+        if serve.returncode is None:
+            serve.terminate()
+        ended = await serve.wait()
+    line("gateway", "ended" if ended == 0 else f"failed with status {ended}")
+    if ended:
+        sys.exit(1)
+
+
+async def main(prompts: list[str], *, serve: bool = False) -> None:
+    """Start the demo agent, or a gateway with it, and send it prompts."""
     with tempfile.TemporaryDirectory(prefix="antiphon-tour-") as directory:
         (Path(directory) / "README.md").write_text("# A place to sing\n", encoding="utf-8")
         env = {**os.environ, "ANTIPHON_STATE_DIR": f"{directory}/.state"}
         files, terminals = Files(write=True), Terminals()
-        async with connect("demo", env=env, permission=permission, files=files, terminals=terminals) as agent:
+        async with AsyncExitStack() as stack:
+            if serve:
+                address, token = await stack.enter_async_context(gateway(directory, env))
+                connecting = connect(address, token=token, permission=permission)
+            else:
+                connecting = connect("demo", env=env, permission=permission, files=files, terminals=terminals)
+            agent = await stack.enter_async_context(connecting)
             session = await agent.new_session(directory)
             for prompt in prompts or TOUR:
                 await run_turn(session, prompt)
@@ -96,7 +133,8 @@ async def main(prompts: list[str]) -> None:
 
 if __name__ == "__main__":
     try:
-        asyncio.run(main(sys.argv[1:]))
+        words = [word for word in sys.argv[1:] if word != "--serve"]
+        asyncio.run(main(words, serve="--serve" in sys.argv[1:]))
     except KeyboardInterrupt:
         sys.exit(130)
     except AcpError as error:

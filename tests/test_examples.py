@@ -93,6 +93,14 @@ def test_the_tour_shows_text_plan_tool_diff_and_permission(tmp_path: Path) -> No
         assert part in shown
 
 
+@pytest.mark.slow
+def test_the_tour_through_a_gateway_is_the_same(tmp_path: Path) -> None:
+    shown = example("tour.py", "--serve", state=tmp_path)
+    assert "ws://127.0.0.1:" in shown and "demo" in shown and shown.endswith("gateway  ended\n")
+    for part in ("You are in", "asks  Edit notes.txt?", "+ Sing the second voice", "`ls -l` ended with 0."):
+        assert part in shown
+
+
 def test_the_notes_agent_notes_saves_and_loads(tmp_path: Path) -> None:
     async def exchange() -> None:
         command = [sys.executable, str(ROOT / "examples" / "notes_agent.py")]

@@ -251,6 +251,10 @@ def _announce(
             "token   none is needed: every program of this machine may use it"
             if options.no_auth
             else f"token   {token_file}",
+            f"chat    antiphon chat --agent {socket}/acp"
+            + ("" if options.no_auth else f" --token-file {shlex.quote(str(token_file))}")
+            if base
+            else f"chat    antiphon chat --agent unix://{socket}",
         ]
         sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
