@@ -103,7 +103,7 @@ async def gateway(directory: str, env: dict[str, str]) -> AsyncIterator[tuple[st
         address = f"{found['url'].replace('http', 'ws', 1)}/agents/demo/acp"
         line("gateway", f"{address}\nagents: {', '.join(found['agents'])}\n")
         print()
-        yield address, Path(found["token_file"]).read_text(encoding="utf-8").strip()
+        yield address, await asyncio.to_thread(Path(found["token_file"]).read_text, encoding="utf-8")
     finally:
         if serve.returncode is None:
             serve.terminate()
@@ -122,7 +122,7 @@ async def main(prompts: list[str], *, serve: bool = False) -> None:
         async with AsyncExitStack() as stack:
             if serve:
                 address, token = await stack.enter_async_context(gateway(directory, env))
-                connecting = connect(address, token=token, permission=permission)
+                connecting = connect(address, token=token.strip(), permission=permission)
             else:
                 connecting = connect("demo", env=env, permission=permission, files=files, terminals=terminals)
             agent = await stack.enter_async_context(connecting)
