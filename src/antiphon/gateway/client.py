@@ -18,6 +18,8 @@ from antiphon.errors import AcpError, Code, ConnectionClosed
 from antiphon.gateway.access.messages import check_spelling
 from antiphon.gateway.agents.link import AgentLink, cancel_frame
 from antiphon.gateway.base import EXTENSION, AccessRole, Principal
+from antiphon.gateway.dialect import OpenCodeDialect
+from antiphon.gateway.events import notification
 from antiphon.gateway.requests import WaitingRequest
 from antiphon.gateway.session_methods import SessionMethods
 from antiphon.gateway.turns import error_object
@@ -123,6 +125,7 @@ class RemoteClient:
         self._open: dict[object, tuple[AgentLink, bytes] | None] = {}
         """Requests of the client without a response; those that were forwarded, with the id at the agent."""
         self._asked: dict[int, WaitingRequest] = {}
+        self._dialect: OpenCodeDialect | None = None
         self._unread: deque[bytes] = deque()
         """Lines that arrived and are not handled yet."""
         self._is_held = False
@@ -209,7 +212,7 @@ class RemoteClient:
     @property
     def takes_blocks(self) -> bool:
         """Whether whole blocks of updates can be sent as they are."""
-        return not self.numbers and not self.transport.routed
+        return not self.numbers and not self.transport.routed and self._dialect is None
 
     def put(
         self,
@@ -225,6 +228,8 @@ class RemoteClient:
         transport = self.transport
         if transport.lost is not None or self.closed.is_set():
             return
+        if self._dialect is not None:
+            frame = self._dialect.sent(frame, session_id, answers, number or 0)
         if not number:
             self._owed += len(frame)
             if self._owed > MAX_OWED and transport.unsent > MAX_OWED:
@@ -321,6 +326,7 @@ class RemoteClient:
                 self.refuse(message, Code.INVALID_REQUEST, why)
             return
         try:
+            message, line = self._in_the_schema(message, line)
             match message:
                 case Request():
                     self._request(message, line)
@@ -337,6 +343,12 @@ class RemoteClient:
         except (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             if isinstance(message, Request):
                 self.refuse(message, Code.INVALID_REQUEST, f"the message cannot be read: {error}")
+
+    def _in_the_schema(self, message: object, line: bytes) -> tuple[object, bytes]:
+        """Return a message in the schema's words. The first one says whether the client uses others."""
+        if isinstance(message, Request) and message.method == "initialize" and not self._initialized:
+            self._dialect = OpenCodeDialect() if OpenCodeDialect.is_spoken(bytes(message.params)) else None
+        return (message, line) if self._dialect is None else self._dialect.received(message, line)
 
     def _request(self, request: Request, line: bytes) -> None:
         key = id_key(request.id)
@@ -410,6 +422,9 @@ class RemoteClient:
                     hint="try again in a minute",
                     session_id=session.id,
                 )
+        elif request.method == "session/cancel":  # a notification in the schema; one page does not say that it is
+            session.turns.cancel(self, notification(request.method, {"sessionId": session.id}))
+            self.put(b"%bnull}" % head_of_answer(request.id), session.id, request.id)
         else:
             self.process.hub.run(self._forward(request, line, session))
 

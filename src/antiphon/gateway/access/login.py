@@ -16,6 +16,7 @@ from antiphon import __version__
 from antiphon.errors import Code, ConnectionClosed
 from antiphon.gateway.access.checks import Access
 from antiphon.gateway.access.tokens import AccessToken
+from antiphon.gateway.dialect import OpenCodeDialect
 from antiphon.rpc.envelope import Frame, Overlong
 from antiphon.transports.asgi.endpoint import Refusal
 from antiphon.transports.base import Transport
@@ -117,7 +118,8 @@ class LoginTransport(Transport):
         match message.method:
             case "initialize" if message.id is not None and self._initialize is None and len(line) <= HELD:
                 self._initialize, self._unanswered = line, message.id
-                self._reply(message.id, {"result": _INITIALIZED})
+                words = OpenCodeDialect.is_spoken(bytes(message.params))
+                self._reply(message.id, {"result": _IN_WORDS if words else _INITIALIZED})
             case "authenticate" if message.id is not None:
                 self._authenticate(message.id, bytes(message.params))
             case _ if message.id is not None and message.method:
@@ -231,3 +233,6 @@ _INITIALIZED: Final = {
     ],
 }
 """What a client gets that has not signed in: nothing about the agents here."""
+
+_IN_WORDS: Final = {**_INITIALIZED, "authMethods": ["password", "oauth"]}
+"""The same for a client that knows the page alone."""

@@ -28,7 +28,7 @@ from antiphon.protocol.dialects import (
 )
 from antiphon.protocol.v1.dialects import BANJO_NOTES, BANJO_WIRE, GO_CLIENT, OPENCODE, OWN_DIRECTORY
 
-__all__ = ["MCP_RULES", "SESSION_RULES"]
+__all__ = ["MCP_RULES", "SESSION_RULES", "with_flat_modes"]
 
 
 def _model_and_mode(fields: Fields) -> Fields | None:
@@ -43,7 +43,7 @@ def _without_cwd(fields: Fields) -> Fields | None:
     return with_meta({**fields, "cwd": packed("")}, OWN_DIRECTORY, True) if is_null(fields.get("cwd")) else None
 
 
-def _with_flat_modes(question: Fields, answer: bytes) -> bytes:
+def with_flat_modes(question: Fields, answer: bytes) -> bytes:
     """`modes` as a list with `currentModeId` beside it, and always a `sessionId`."""
     fields = fields_of(answer)
     if fields is None:
@@ -81,10 +81,10 @@ def _opening() -> Iterator[DialectRule]:
     answer: Answer | None
     yield DialectRule(
         "session with model or mode", OPENCODE, "session/new", "params", _model_and_mode,
-        hints=(b'"modeId"', b'"providerID"'), answer=_with_flat_modes,
+        hints=(b'"modeId"', b'"providerID"'), answer=with_flat_modes,
     )  # fmt: skip
     for method, source, answer in (
-        ("session/load", OPENCODE, _with_flat_modes),
+        ("session/load", OPENCODE, with_flat_modes),
         ("session/resume", BANJO_NOTES, None),
     ):
         yield DialectRule("session without cwd", source, method, "params", _without_cwd, answer=answer)
