@@ -399,9 +399,8 @@ async def _try_directory(run: AgentRun) -> None:
     with suppress(ScenarioStopped):  # what else can go wrong is the subject of scenarios
         response = await run.new_session()
         if response.error is not None:
-            why = one_line(
-                ": ".join(str(response.error[key]) for key in ("message", "data") if response.error.get(key))
-            )
+            texts = [response.error.get(key) for key in ("message", "data")]
+            why = one_line(": ".join(text for text in texts if isinstance(text, str)))
             raise AcpError(f"the agent opens no session in `{run.cwd}`: {why}", hint=DIRECTORY)
 
 

@@ -93,6 +93,8 @@ class Suite(Generic[S]):
     """Requirements that the runner itself judges, whatever is run."""
     follows: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """What fails when something else does, where `needs` cannot express it: rules of all traffic have no `needs`."""
+    judges_traffic: bool = True
+    """Whether the rules of all traffic are among its requirements."""
 
     def scenario(
         self,
@@ -144,7 +146,7 @@ class Suite(Generic[S]):
         return [
             Requirement(one.id, one.level, one.text, one.link, one.fix)
             for one in rules().values()
-            if one.side in (self.side, Side.BOTH)
+            if self.judges_traffic and one.side in (self.side, Side.BOTH)
         ]
 
 

@@ -1,5 +1,6 @@
 """The tables of `docs/evidence/conformance.md`: the checks put their results in, and a test compares them with the page or writes it."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final
 
@@ -12,7 +13,7 @@ from tests.interop.table import REWRITE, on_page, put, row
 
 PAGE: Final = ROOT / "docs" / "evidence" / "conformance.md"
 
-RESULTS: dict[str, dict[str, ReportDocument]] = {"agents": {}, "clients": {}}
+RESULTS: dict[str, dict[str, ReportDocument]] = defaultdict(dict)
 """Side → who was checked, by title → what was found."""
 
 CELLS: Final = {"passed": "✓", "failed": "**✗**", "noted": "i"}

@@ -108,7 +108,8 @@ def run(arguments: list[str]) -> int:
     if options.show_prompts:
         return doing.show_prompts()
     if options.list:
-        return doing.show_requirements(SUITE, as_json=options.json)
+        suite = SUITE if options.url is None else doing.suite_with_server(options.url)
+        return doing.show_requirements(suite, as_json=options.json)
     _check_url(options, words)
     from antiphon.conformance.agent_check import check_agent
     from antiphon.conformance.agent_run import LIMIT, START, CheckOptions

@@ -45,6 +45,7 @@ __all__ = [
     "show_prompts",
     "show_requirements",
     "split",
+    "suite_with_server",
     "write",
     "write_reports",
 ]
@@ -103,6 +104,14 @@ def agent_command(words: Sequence[str], *, named: bool) -> "AgentCommand":
     return AgentCommand(found.command, found.environment())
 
 
+def suite_with_server(url: str) -> "Suite[Any]":
+    """Return the suite for an agent at an address: that for agents, and that for servers of its profile."""
+    from antiphon.conformance.remote.server_check import joined_suite, suite_of
+    from antiphon.conformance.suites.agent import SUITE
+
+    return joined_suite(SUITE, suite_of(url))
+
+
 def remote_check(options: argparse.Namespace, settings: "CheckOptions") -> int:
     """Check the agent at an address, and return the exit status."""
     from dataclasses import replace
@@ -111,6 +120,7 @@ def remote_check(options: argparse.Namespace, settings: "CheckOptions") -> int:
     from antiphon.config.environment import TOKEN
     from antiphon.conformance.agent_check import check_agent
     from antiphon.conformance.remote.agents import RemoteAgents, RemoteDirectory, left_out
+    from antiphon.conformance.remote.server_check import check_server, joined_report, suite_of
     from antiphon.conformance.suites.agent import SUITE
 
     given = os.environ.pop(TOKEN, "") or None  # commands that the check runs do not get it
@@ -119,14 +129,28 @@ def remote_check(options: argparse.Namespace, settings: "CheckOptions") -> int:
     settings = replace(settings, directory=directory.path, shared=directory.shared, remote=True)
     without = left_out(SUITE, options.url, shared=directory.shared)
 
-    def check(
-        only: Sequence[str], progress: "Callable[[ScenarioRecord], None]", waits: "Waits"
-    ) -> "Coroutine[None, None, ConformanceReport]":
-        return check_agent(
-            place, settings, only=only, left_out=without, jobs=options.jobs, progress=progress, waits=waits
-        )
+    server = suite_of(options.url)
 
-    return reported(check, SUITE, options, [options.url])
+    async def check(
+        only: Sequence[str], progress: "Callable[[ScenarioRecord], None]", waits: "Waits"
+    ) -> "ConformanceReport":
+        of_agent, of_server = ([name for name in only if name in suite.scenarios] for suite in (SUITE, server))
+        agent = await check_agent(
+            place, settings, only=of_agent or (only and [NOTHING]), left_out=without, jobs=options.jobs,
+            progress=progress, waits=waits,
+        )  # fmt: skip
+        if only and not of_server:
+            return agent
+        found = await check_server(
+            options.url, settings, token=token, only=of_server, jobs=options.jobs, progress=progress
+        )
+        return joined_report(agent, found)
+
+    return reported(check, suite_with_server(options.url), options, [options.url])
+
+
+NOTHING: Final = "no scenario"
+"""A name that selects nothing."""
 
 
 def prompts_of(options: argparse.Namespace, words: Sequence[str]) -> tuple[Prompts, str | None]:
@@ -350,6 +374,8 @@ PARTS: Final = {
         "junk", "utf8", "nonsense", "scalar", "blank", "batch", "id-null", "nameless", "nesting", "line", "lines", "noise", "stderr", "errors",
     ),
     "process": ("process", "ends"),
+    "streamable HTTP": ("http",),
+    "WebSocket": ("ws",),
 }  # fmt: skip
 """A row of the table → what the ids in it begin with; whatever else there is has a row of its own."""
 

@@ -4,4 +4,5 @@ Modules in reading order:
 
     agent/    scenarios for agents
     client/   scenarios for clients
+    server/   scenarios for servers of the remote profiles
 """

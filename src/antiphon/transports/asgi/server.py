@@ -157,7 +157,11 @@ class LineProtocol(WebSocketsSansIOProtocol):
             self.conn.fail(1009, "a message is too large")
             self.handle_parser_exception()
         elif self.curr_msg_data_type == "text" and not self.close_sent:  # the proposal says to ignore binary messages
-            self._connection.text_received(text)
+            if text.isascii() or _is_utf8(text):
+                self._connection.text_received(text)
+            else:
+                self.conn.fail(1007, "a text frame is not UTF-8")
+                self.handle_parser_exception()
 
     def read(self, wanted: bool) -> None:
         """Read, or read no more until it is wanted again."""
@@ -166,6 +170,14 @@ class LineProtocol(WebSocketsSansIOProtocol):
                 self.transport.resume_reading()
             else:
                 self.transport.pause_reading()
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class _Headers(dict[int, bytes]):
