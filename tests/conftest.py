@@ -6,10 +6,13 @@ import re
 import signal
 from collections.abc import Generator
 from functools import cache
+from itertools import count
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.rows import FEW, first_and_last
 
 ALLOWED_SKIPS = Path(__file__).with_name("allowed_skips.txt")
 TABLES = ("interop", "thirdparty", "conformance/peers")
@@ -25,11 +28,11 @@ ONLY_MARKED = os.environ.get("ANTIPHON_TESTS") == "marked"
 
 # No deadline: a busy machine is not a failing property. In CI the same examples every time, so red means a change.
 # In CI examples are the same every time, so the other Pythons need not see all of those that the first has seen.
-FEW = os.environ.get("ANTIPHON_EXAMPLES") == "few"
 EXAMPLES = 20 if FEW else 100
 
-ROWS = 2
-"""Rows of a table that a test has on the other Pythons, its first and its last: rows differ in what our code does with them."""
+FROZEN_EVERY = 25
+"""Tests after which what they left alive is frozen (reports, caches, modules): unfrozen, it made a quarter of the processor time."""
+NUMBERS = count(1)
 
 settings.register_profile("house", deadline=None, derandomize=IN_CI, max_examples=EXAMPLES)
 settings.load_profile("house")
@@ -82,6 +85,8 @@ def pytest_configure() -> None:
 def pytest_runtest_setup() -> None:
     """Give every test Ctrl-C back: a test that runs the program in this process leaves it ignored, as the program does at its end."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if next(NUMBERS) % FROZEN_EVERY == 0:
+        freeze()
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:
@@ -127,12 +132,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     rows: dict[str, list[pytest.Item]] = {}
     for item in items:
         rows.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    kept = {each[(len(each) - 1) * row // (ROWS - 1)] for each in rows.values() for row in range(ROWS)}
+    kept = {row for each in rows.values() for row in first_and_last(each)}
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of collected tests stay alive to the end. Frozen, they are not looked at by every test that collects garbage."""
+    """Thousands of collected tests stay alive to the end."""
+    freeze()
+
+
+def freeze() -> None:
+    """Leave what is alive now out of later collections of garbage: many tests collect it, and are to look only at their own."""
     gc.collect()
     gc.freeze()

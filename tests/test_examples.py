@@ -12,6 +12,7 @@ import antiphon
 from antiphon import v1
 from antiphon.client import Files, Terminals, allow_once
 from tests.limits import limit
+from tests.rows import each_row
 
 ROOT = Path(__file__).parents[1]
 
@@ -40,7 +41,7 @@ SHOWN = {
 """Document → the examples that it shows whole."""
 
 
-@pytest.mark.parametrize(("document", "name"), [(page, name) for page, names in SHOWN.items() for name in names])
+@each_row(("document", "name"), [(page, name) for page, names in SHOWN.items() for name in names])
 def test_a_document_shows_the_example_as_it_is(document: str, name: str) -> None:
     code = (ROOT / "examples" / name).read_text(encoding="utf-8")
     assert f"```python\n{code}```" in (ROOT / document).read_text(encoding="utf-8")

@@ -6,6 +6,7 @@ import pytest
 
 from antiphon.errors import LocalProtocolError
 from antiphon.life import Life
+from tests.rows import each_row
 from tools import life_diagrams
 
 
@@ -70,7 +71,7 @@ def test_the_page_with_the_diagrams_is_up_to_date() -> None:
     assert page == life_diagrams.page(), "run python tools/life_diagrams.py"
 
 
-@pytest.mark.parametrize("address", life_diagrams.LIVES)
+@each_row("address", life_diagrams.LIVES)
 def test_every_listed_life_can_end(address: str) -> None:
     life = life_diagrams.load(address)
     assert any(life.ended(state) for state in life.transitions)

@@ -16,6 +16,7 @@ import pytest
 import antiphon
 from antiphon.protocol.v1.methods import BY_NAME
 from tests.limits import limit
+from tests.rows import each_row
 
 ROOT = Path(__file__).resolve().parent.parent
 HEAVY = {"argparse", "asyncio", "json", "logging", "msgspec", "re", "subprocess", "typing"}
@@ -168,7 +169,7 @@ def code_in(document: str) -> list[str]:
     return lines + re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@each_row("document", DOCUMENTS)
 def test_every_make_target_that_a_document_names_exists(document: str) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z][a-z-]*):(?!=)", makefile, re.MULTILINE))
@@ -178,7 +179,7 @@ def test_every_make_target_that_a_document_names_exists(document: str) -> None:
             assert next(word for word in words[1:] if "=" not in word) in targets, f"{document}: {code}"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@each_row("document", DOCUMENTS)
 def test_every_path_that_a_document_names_exists(document: str) -> None:
     text = (ROOT / document).read_text(encoding="utf-8")
     folder = (ROOT / document).parent
@@ -226,10 +227,11 @@ def skipping(folder: Path, in_ci: str, *allowed: str, source: str = SKIPPING) ->
     """Run our own conftest over a file of tests that skip."""
     tests = folder / "tests"
     tests.mkdir()
-    shutil.copy(ROOT / "tests" / "conftest.py", tests)
+    for file in ("conftest.py", "rows.py"):
+        shutil.copy(ROOT / "tests" / file, tests)
     (tests / "allowed_skips.txt").write_text("# none but these\n" + "\n".join(allowed), encoding="utf-8")
     (tests / "test_band.py").write_text(source, encoding="utf-8")
-    (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    (folder / "pytest.ini").write_text("[pytest]\npythonpath = .\n", encoding="utf-8")
     return run(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", cwd=folder, ANTIPHON_CI=in_ci)
 
 

@@ -12,6 +12,7 @@ from antiphon.export.html import safe
 from antiphon.text import exact, prose
 from antiphon.tui.painter import clean
 from antiphon.tui.painter import exact as exact_on_screen
+from tests.rows import each_row
 
 IGNORABLE: Final = frozenset(
     [0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), *range(0x200B, 0x2010), *range(0x202A, 0x202F),
@@ -99,13 +100,13 @@ KEPT: Final = {
 }
 
 
-@pytest.mark.parametrize("what", KEPT)
+@each_row("what", KEPT)
 def test_what_is_needed_to_write_something_is_kept(what: str) -> None:
     text = f"See {KEPT[what]}."
     assert prose(text) == prose(text) == clean(text) == text
 
 
-@pytest.mark.parametrize("what", KEPT)
+@each_row("what", KEPT)
 def test_words_that_come_in_pieces_are_kept_too(what: str) -> None:
     text = KEPT[what]
     if "flag of England" in what:

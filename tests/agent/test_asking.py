@@ -14,6 +14,7 @@ from antiphon.errors import NotSupported, RemoteProtocolError, RequestError, Req
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, only_prompt, playing
+from tests.rows import each_row
 
 Question = v1.FormElicitation | v1.UrlElicitation | v1.Unknown
 
@@ -121,8 +122,8 @@ async def test_a_client_that_cannot_show_it_is_not_asked(
 CHOICES: "list[Any]" = [["a", "b"], {"a": "The A", "b": "The B"}]
 
 
-@pytest.mark.parametrize("choices", CHOICES, ids=["words", "titles"])
-@pytest.mark.parametrize(
+@each_row("choices", CHOICES, ids=["words", "titles"])
+@each_row(
     ("answer", "picked"),
     [
         (v1.Accepted({"choice": "b"}), "b"),
@@ -188,8 +189,8 @@ async def test_a_page_may_be_done_after_the_turn() -> None:
     assert len(user.completed) == 1
 
 
-@pytest.mark.parametrize("end", ["cancelled", "withdrawn", "refused", "in vain", "unanswered"])
-@pytest.mark.parametrize("verb", ["choose", "permitted"])
+@each_row("end", ["cancelled", "withdrawn", "refused", "in vain", "unanswered"])
+@each_row("verb", ["choose", "permitted"])
 async def test_a_call_that_a_question_is_about_ends_however_the_question_ends(verb: str, end: str) -> None:
     asked = asyncio.Event()
 

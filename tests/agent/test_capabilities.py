@@ -14,6 +14,7 @@ from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import playing
+from tests.rows import each_row
 
 HELLO = Path(__file__).parents[2] / "examples" / "hello.py"
 
@@ -50,8 +51,8 @@ def filled(hook: str, form: str) -> Agent:
 FORMS = ["class, def", "class, async", "decorated, def", "decorated, async"]
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("hook", ADVERTISED)
+@each_row("form", FORMS)
+@each_row("hook", ADVERTISED)
 async def test_a_hook_that_is_filled_in_is_advertised_and_answers(hook: str, form: str) -> None:
     agent = filled(hook, form)
     async with playing(agent) as editor:
@@ -70,8 +71,8 @@ async def test_a_hook_that_is_not_filled_in_is_an_unknown_method(hook: str) -> N
         assert refusal.value.code == Code.METHOD_NOT_FOUND
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("hook", sorted(set(_HOOKS) - set(ADVERTISED)))
+@each_row("form", FORMS)
+@each_row("hook", sorted(set(_HOOKS) - set(ADVERTISED)))
 async def test_hooks_that_every_agent_has_change_nothing_that_is_advertised(hook: str, form: str) -> None:
     assert filled(hook, form).capabilities == Agent("bare").capabilities
 

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import pytest
-
 from antiphon.agent.questions import misfits
 from antiphon.engines.demo.features import FORM
 from antiphon.protocol import v1
+from tests.rows import each_row
 
 GOOD: dict[str, v1.ContentValue] = {
     "name": "Ada",
@@ -23,7 +22,7 @@ def test_answers_that_fit_are_fine() -> None:
     assert list(misfits({"name": "Ada"}, FORM)) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "value", "wrong"),
     [
         ("name", 5, "not text"),

@@ -12,6 +12,7 @@ from antiphon.errors import Code, LocalProtocolError, RequestError, RequestRefus
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, Editor, playing
+from tests.rows import each_row
 
 Hook = Callable[[AgentSession], Awaitable[None]]
 
@@ -79,8 +80,8 @@ WAYS: dict[str, Hook] = {
 }
 
 
-@pytest.mark.parametrize("method", OPENING)
-@pytest.mark.parametrize("way", WAYS)
+@each_row("method", OPENING)
+@each_row("way", WAYS)
 async def test_no_update_precedes_the_answer_that_opens_a_session(method: str, way: str) -> None:
     async with playing(opened_by(WAYS[way])) as editor:
         await OPENING[method](editor)

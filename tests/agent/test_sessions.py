@@ -17,6 +17,7 @@ from antiphon.protocol import v1
 from antiphon.protocol.methods import Notice
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import Editor, playing
+from tests.rows import each_row
 
 
 class KeepingAgent(Agent):
@@ -75,7 +76,7 @@ ASKING: dict[str, Callable[[Editor], Awaitable[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("method", ASKING)
+@each_row("method", ASKING)
 async def test_nothing_of_sessions_works_before_initialize(method: str) -> None:
     agent = KeepingAgent()
     async with playing(agent, introduced=False) as editor:

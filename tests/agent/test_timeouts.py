@@ -17,6 +17,7 @@ from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, only_prompt, playing
+from tests.rows import each_row
 
 SOON = 0.02
 CALL = v1.ToolCallPatch("call", title="Call")
@@ -65,7 +66,7 @@ def _silent(call: Call[Any, Any]) -> Router:
     return router
 
 
-@pytest.mark.parametrize("name", VERBS)
+@each_row("name", VERBS)
 async def test_a_verb_fails_in_time_and_the_turn_goes_on(name: str) -> None:
     call, verb = VERBS[name]
 

@@ -14,12 +14,13 @@ from antiphon.errors import Code, RequestError, RequestRefused, TurnOver
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, only_prompt, playing
+from tests.rows import each_row
 
 if TYPE_CHECKING:
     from antiphon.agent.agent import Outcome
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("returned", "expected"),
     [
         (None, v1.PromptResult(v1.StopReason.END_TURN)),
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
         (v1.PromptResult(v1.StopReason.MAX_TURN_REQUESTS), v1.PromptResult(v1.StopReason.MAX_TURN_REQUESTS)),
     ],
 )
-@pytest.mark.parametrize("form", ["def", "async def"])
+@each_row("form", ["def", "async def"])
 async def test_what_the_handler_returns_is_why_the_turn_ended(returned: "Outcome", expected: object, form: str) -> None:
     async def later(_: AgentTurn) -> "Outcome":
         return returned
@@ -161,8 +162,8 @@ VERBS: dict[str, Callable[[AgentTurn], Any]] = {
 }
 
 
-@pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("capable", [True, False], ids=["able", "plain"])
+@each_row("verb", VERBS)
+@each_row("capable", [True, False], ids=["able", "plain"])
 async def test_no_verb_works_after_the_answer(verb: str, capable: bool) -> None:
     if not capable and verb in ("ask", "visit"):
         capable = True  # without the capability they say so first

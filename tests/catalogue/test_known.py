@@ -8,11 +8,12 @@ from antiphon.catalogue.agents import find
 from antiphon.catalogue.known import KNOWN, OURS, keys_for
 from antiphon.config.environment import OWNERS, owner_of
 from antiphon.config.shapes import OwnAgent, Settings
+from tests.rows import each_row
 
 EVERY_KEY = {f"{words[0]}API_KEY": "secret" for words in OWNERS.values()}
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@each_row("name", KNOWN)
 def test_an_agent_gets_the_keys_of_its_login_methods(name: str) -> None:
     agent = KNOWN[name]
     for variable in re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", agent.login):

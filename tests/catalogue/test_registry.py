@@ -9,6 +9,7 @@ import pytest
 from antiphon.catalogue.agents import FoundAgent, MissingAgent, find, names
 from antiphon.catalogue.registry import RegistryProblem, launch, read
 from tests.catalogue.programs import program
+from tests.rows import each_row
 
 LINUX = "linux-x86_64"
 
@@ -87,7 +88,7 @@ def test_what_cannot_be_started_comes_with_what_to_do() -> None:
     assert "linux-x86_64" in started(binary(other))[2] and "darwin-aarch64" in started(binary(other))[2]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "bad",
     [
         "text",
@@ -117,7 +118,7 @@ def test_what_is_unknown_in_an_entry_does_no_harm() -> None:
     assert list(read(registry(newer)).agents) == ["lute"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "data",
     [
         b"",

@@ -14,6 +14,7 @@ from antiphon.catalogue.agents import find, kept_registry
 from antiphon.catalogue.registry import RegistryProblem
 from antiphon.catalogue.registry_copy import cache_file, fetch, forget, keep, kept
 from tests.catalogue.test_registry import agent, registry
+from tests.rows import each_row
 
 GOOD = registry(agent("lute"))
 
@@ -91,7 +92,7 @@ def test_a_server_that_does_not_end_is_not_waited_for(server: str, monkeypatch: 
         fetch(f"{server}/slow")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "url",
     [
         "http://example.org/registry.json",

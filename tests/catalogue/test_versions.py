@@ -4,10 +4,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-import pytest
-
 from antiphon.catalogue.agents import FoundAgent, version_in, with_versions
 from tests.catalogue.programs import program
+from tests.rows import each_row
 
 
 def shell(folder: Path, name: str, line: str) -> FoundAgent:
@@ -15,7 +14,7 @@ def shell(folder: Path, name: str, line: str) -> FoundAgent:
     return FoundAgent(name, name, (str(path), "--acp"), "own")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("output", "version"),
     [
         ("1.2.3\n", "1.2.3"),

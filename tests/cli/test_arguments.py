@@ -19,6 +19,7 @@ import antiphon
 from antiphon.cli.arguments import Parser, duration
 from antiphon.cli.main import COMMANDS, load, main
 from antiphon.cli.outcome import KINDS, STATUSES, Misused, did_you_mean
+from tests.rows import each_row
 
 Run = Callable[..., tuple[int, str, str]]
 Actions = list[argparse.Action]
@@ -39,8 +40,8 @@ def parsers() -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
 
 ALL = dict(parsers())
 SPOKEN = {path: parser for path, parser in ALL.items() if path != ("help",)}  # `help` shows, whatever else is said
-every = pytest.mark.parametrize("path", ALL, ids=" ".join)
-spoken = pytest.mark.parametrize("path", SPOKEN, ids=" ".join)
+every = each_row("path", ALL, ids=" ".join)
+spoken = each_row("path", SPOKEN, ids=" ".join)
 
 
 def options_of(path: tuple[str, ...]) -> Actions:
@@ -129,7 +130,7 @@ def test_every_choice_is_suggested_to_those_who_mistype_it(path: tuple[str, ...]
             assert status == 2 and wrong in sentence and any(f"did you mean `{each}`?" in hint for each in meant)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each_row("name", COMMANDS)
 def test_every_command_is_suggested_to_those_who_mistype_it(name: str, run: Run) -> None:
     for words in ((swapped(name),), ("help", swapped(name))):
         status, out, err = run(*words)
@@ -245,7 +246,7 @@ def test_with_json_an_error_is_also_one_object_on_stdout(path: tuple[str, ...], 
     assert found["error"] == {"kind": "usage", "message": sentence, "hint": hint, "retryable": False}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     [("agents",), ("sessions",), ("sessions", "list"), ("sessions", "search", "x"), ("policy", "list"), ("policy", "log"),
      ("policy", "explain", "Read", "x"), ("check", "--list"), ("check-client", "--list")],
@@ -257,8 +258,8 @@ def test_with_json_stdout_has_one_object_per_line_and_nothing_else(words: tuple[
     assert all(isinstance(json.loads(line), dict) for line in out.splitlines())
 
 
-@pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
-@pytest.mark.parametrize(
+@each_row("form", [(), ("--json",)], ids=["text", "json"])
+@each_row(
     "words",
     [("sessions",), ("sessions", "list"), ("sessions", "search", "x"), ("policy", "list"), ("policy", "log"), ("policy", "trust", "--list")],
     ids=" ".join,
@@ -335,7 +336,7 @@ def test_the_help_of_all_names_every_command_and_every_common_status(run: Run) -
     assert all(f"{number} {what}" in flat for number, what in STATUSES.items())
 
 
-@pytest.mark.parametrize(("name", "what"), COMMANDS.items())
+@each_row(("name", "what"), COMMANDS.items())
 def test_a_command_is_described_in_one_plain_line(name: str, what: str) -> None:
     assert re.fullmatch(r"[A-Z][a-z]+,? [^.:;]{5,50}", what), name
 

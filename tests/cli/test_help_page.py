@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.cli.main import COMMANDS
+from tests.rows import each_row
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
@@ -16,7 +17,7 @@ def flat(text: str) -> str:
     return " ".join(text.split())
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each_row("name", COMMANDS)
 def test_the_page_has_what_the_command_prints(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     from help_page import help_of  # type: ignore[import-not-found,unused-ignore] # a script beside the package

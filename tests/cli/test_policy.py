@@ -17,6 +17,7 @@ from antiphon.store.decisions import AuditEntry, AuditStore, DecisionStore, Scop
 from antiphon.store.schema import FILE_NAME, open_database
 from tests.cli.program import Place
 from tests.limits import limit
+from tests.rows import each_row
 
 Policy = Callable[..., tuple[int, str, str]]
 
@@ -70,7 +71,7 @@ def write_config(folder: Path, text: str) -> None:
 # explain
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "verdict"),
     [
         (("--allow", "Bash(git *)", "Bash", "git status"), "allow"),
@@ -148,7 +149,7 @@ def test_a_store_that_cannot_be_used_means_ask(policy: Policy, home: Path) -> No
     assert (status, data.splitlines()[0]) == (0, "ask")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     [
         (),

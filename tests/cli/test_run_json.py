@@ -19,6 +19,7 @@ from antiphon.errors import (
 )
 from tests.cli import agents
 from tests.cli.program import ROOT, Done, Place
+from tests.rows import each_row
 
 SCHEMA = json.loads((ROOT / "docs" / "run-events.schema.json").read_text(encoding="utf-8"))
 
@@ -153,7 +154,7 @@ def test_an_error_is_in_the_result_too(place: Place) -> None:
     assert "`browser`" in done.result["error"]["hint"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "retryable"),
     [
         (ConnectionClosed("gone"), True),

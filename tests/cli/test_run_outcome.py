@@ -17,6 +17,7 @@ from tests.cli import agents
 from tests.cli.program import Place
 from tests.protocol.strategies import messages as messages_of
 from tests.protocol.strategies import values
+from tests.rows import each_row
 
 TITLES = {"claude": "Claude Code", "codex": "Codex", "goose": "Goose"}
 
@@ -25,9 +26,7 @@ TITLES = {"claude": "Claude Code", "codex": "Codex", "goose": "Goose"}
 ENDS = {"end_turn": 0, "refusal": 3, "max_tokens": 4, "max_turn_requests": 4, "cancelled": 130}
 
 
-@pytest.mark.parametrize(
-    ("reason", "denied", "half"), [*product(ENDS, (False, True), (False, True))], ids=lambda each: str(each)
-)
+@each_row(("reason", "denied", "half"), [*product(ENDS, (False, True), (False, True))], ids=lambda each: str(each))
 def test_a_denial_counts_before_the_stop_reason_and_half_a_failure_is_never_a_success(
     reason: str, denied: bool, half: bool
 ) -> None:

@@ -6,6 +6,7 @@ from antiphon.protocol import v1
 from antiphon.redaction import Redactor
 from antiphon.text import cut, exact, prose
 from antiphon.transcript.forms import Field, Wrong, fields_of
+from tests.rows import each_row
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def one(field: v1.Property, *, required: bool = False) -> Field:
 VOICES = v1.StringProperty(one_of=[v1.EnumOption("high", "High"), v1.EnumOption("low", "Low")])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("field", "line", "value"),
     [
         (v1.StringProperty(), "Ada", "Ada"),
@@ -84,7 +85,7 @@ def test_a_typed_line_is_a_value(field: v1.Property, line: str, value: object) -
     assert one(field).read(line) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("field", "line"),
     [
         (v1.StringProperty(min_length=2), "A"),

@@ -8,6 +8,7 @@ import pytest
 from antiphon.client import attachments
 from antiphon.client.attachments import AttachmentError, attached, mentioned, prompt_blocks
 from antiphon.protocol import v1
+from tests.rows import each_row
 
 ALL = v1.PromptCapabilities(image=True, audio=True, embedded_context=True)
 NONE = v1.PromptCapabilities()
@@ -61,7 +62,7 @@ def test_text_goes_along_whole_where_it_is_taken_and_as_a_link_where_not(place: 
     assert link == v1.ResourceLink("README.md", uri, mime_type="text/markdown", size=7)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         ("@README.md", ["README.md"]),
@@ -131,7 +132,7 @@ def test_lines_that_are_none_are_refused(word: str, why: str, place: Path) -> No
         blocks("see", place, ALL, word)
 
 
-@pytest.mark.parametrize(("name", "mime"), [(name, mime) for name, (_, mime) in MEDIA.items()])
+@each_row(("name", "mime"), [(name, mime) for name, (_, mime) in MEDIA.items()])
 def test_pictures_and_sounds_are_sent_as_such_or_refused(name: str, mime: str, place: Path) -> None:
     [block] = blocks(f"see @{name}", place)
     assert isinstance(block, v1.ImageBlock if mime.startswith("image/") else v1.AudioBlock)

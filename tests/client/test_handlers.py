@@ -11,6 +11,7 @@ from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.permission import PermissionOptionKind as Kind
 from tests.client.talker import END, Talker
+from tests.rows import each_row
 
 FORM = v1.FormElicitation(message="Name?", requested_schema=v1.Form(), session_id="s")
 PAGE = v1.UrlElicitation(message="Sign in", elicitation_id="e", url="https://example.com", session_id="s")
@@ -26,7 +27,7 @@ ALL = question(("A", "allow_always"), ("N", "reject_always"), ("n", "reject_once
 TRAP = question(("reject_once", "allow_once"), ("allow_once", "reject_once"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "asked", "chosen"),
     [
         (True, ALL, "a"),

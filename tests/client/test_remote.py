@@ -18,6 +18,7 @@ from antiphon.transports.asgi.server import listen
 from antiphon.transports.base import Transport
 from antiphon.transports.remote import ConnectionRefused
 from tests.limits import limit
+from tests.rows import each_row
 from tests.transports.serving import serve_demo, served
 
 PROFILES = ("http", "ws")
@@ -162,7 +163,7 @@ async def test_delays_before_a_remote_agent_differ_and_grow_by_no_more_than_the_
     assert all(delay <= found <= delay * (1 + JITTER) for delay, found in zip([1, 2, 4, 8] * 10, waited, strict=True))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "recoverable", "action"),
     [
         (RequestRefused(-32700, "Parse error"), False, "fix the JSON"),

@@ -20,6 +20,7 @@ from antiphon.protocol.methods import Call, extension_call
 from antiphon.protocol.v1 import methods as m
 from tests.client import troubles as t
 from tests.client.agents import ROOT, Scripted, connected
+from tests.rows import each_row
 
 SOON = 0.02
 CAPABLE = v1.AgentCapabilities(
@@ -103,7 +104,7 @@ def _silent(*silent: Call[Any, Any]) -> Router:
     return router
 
 
-@pytest.mark.parametrize("name", [*VERBS, *WITHOUT])
+@each_row("name", [*VERBS, *WITHOUT])
 async def test_a_verb_fails_in_time_and_the_connection_can_still_be_used(name: str) -> None:
     call, verb = (VERBS | WITHOUT)[name]
     router, opened = _silent(call), iter([OFFER])

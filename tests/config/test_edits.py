@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from antiphon.config.edits import EditRefused, with_agent, without_agent
 from antiphon.config.reader import read
 from antiphon.config.settings import agents_of
+from tests.rows import each_row
 
 FILE = """\
 # My settings.
@@ -70,7 +71,7 @@ def test_line_ends_stay_what_they_are() -> None:
     assert without_agent(added, "mine") == "# x\r\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name", "command"),
     [
         ("a = \n", "x", ["x"]),

@@ -1,12 +1,12 @@
 """The user's file and the project's: what counts before trust, and after it."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.config.reader import read
 from antiphon.config.settings import STRICTER, merge, waiting
 from antiphon.config.shapes import MODES, ON_ASK, DuetConfig, Settings
+from tests.rows import each_row
 
 USER = 'agent = "gemini"\n[policy]\nallow = ["Read"]\ndeny = ["Bash"]\n[agents.mine]\ncommand = ["mine"]\n'
 PROJECT = (
@@ -68,8 +68,8 @@ def test_false_of_a_trusted_project_counts_as_much_as_true() -> None:
     assert settle(mine, theirs, trusted=True).duet.nudge is False
 
 
-@pytest.mark.parametrize("mine", MODES)
-@pytest.mark.parametrize("theirs", MODES)
+@each_row("mine", MODES)
+@each_row("theirs", MODES)
 def test_an_untrusted_mode_counts_only_where_it_is_stricter(mine: str, theirs: str) -> None:
     settings = settle(f'[policy]\nmode = "{mine}"\n', f'[policy]\nmode = "{theirs}"\n', trusted=False)
     assert settings.permission_mode == (theirs if theirs in STRICTER[mine] else mine)
@@ -79,9 +79,9 @@ def test_neither_plan_nor_dont_ask_is_stricter_than_the_other() -> None:
     assert "plan" not in STRICTER["dontAsk"] and "dontAsk" not in STRICTER["plan"]
 
 
-@pytest.mark.parametrize("trusted", [False, True])
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("on_ask", ON_ASK)
+@each_row("trusted", [False, True])
+@each_row("mode", MODES)
+@each_row("on_ask", ON_ASK)
 def test_a_broken_policy_allows_nothing(trusted: bool, mode: str, on_ask: str) -> None:
     user = f'[policy]\nmode = "{mode}"\non_ask = "{on_ask}"\nallow = ["Read"]\ndeny = ["Bash"]\n'
     settings = settle(user, PROJECT, trusted=trusted, broken=True)

@@ -7,6 +7,7 @@ import pytest
 
 from antiphon.config.reader import KEYS, MAX_PROBLEMS, read
 from antiphon.config.shapes import MODES, ON_ASK, REVIEWS
+from tests.rows import each_row
 
 PAGE = Path(__file__).parents[2] / "docs" / "config.md"
 
@@ -59,7 +60,7 @@ def test_the_example_of_the_page_is_right() -> None:
     assert read(example[1]).problems == () and read(example[1]).text("agent") == "gemini"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "line", "words"),
     [
         ("agent = 'x'\n\nagnet = 'y'\n", 3, "`agnet`"),
@@ -116,7 +117,7 @@ def test_a_misspelt_key_gets_the_right_one_as_a_hint() -> None:
     assert read("[polic]\ndeny = []\n").problems[0].hint == "did you mean `policy`?"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "broken"),
     [
         ("[policy]\ndney = ['Bash']\n", True),

@@ -2,11 +2,11 @@
 
 import tomllib
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.config.reader import line_of, statement_of, statements
+from tests.rows import each_row
 
 TEXT = '''\
 # a comment = "with an equals sign"
@@ -44,7 +44,7 @@ def test_statements_have_whole_paths_and_their_first_line() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "value", "line"),
     [
         (("policy", "allow"), None, 5),

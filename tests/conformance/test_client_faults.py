@@ -4,7 +4,6 @@ import asyncio
 from functools import cache
 
 import msgspec
-import pytest
 
 from antiphon.conformance.client_check import check_client
 from antiphon.conformance.requirements import EVERY, RequirementStatus
@@ -14,6 +13,7 @@ from antiphon.traffic.entries import NO_JSON, Entry
 from tests.conformance.client_faults import handshake, messages, rules, services
 from tests.conformance.client_memory import OPTIONS, Broken, InMemory
 from tests.conformance.memory import under_load
+from tests.rows import each_row
 
 FAULTS = {**handshake.FAULTS, **messages.FAULTS, **services.FAULTS, **rules.FAULTS}
 WITH_A_PROCESS = {"stderr.flood", "ends.input", "ends.no-orphan"}
@@ -71,7 +71,7 @@ def changes(broken: Broken, trace: list[Entry]) -> bool:
     return fault.status is not None or fault.stays_open
 
 
-@pytest.mark.parametrize("id", FAULTS)
+@each_row("id", FAULTS)
 async def test_a_fault_fails_its_requirement_and_no_other(id: str) -> None:
     broken = FAULTS[id]
     played = await asyncio.to_thread(concerned, id, broken)

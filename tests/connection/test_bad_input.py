@@ -16,6 +16,7 @@ from antiphon.errors import Code
 from antiphon.rpc.envelope import NOISE_KEPT as LINE_KEPT
 from antiphon.transports.process import ProcessTransport, spawn
 from tests.connection.ends import against_raw
+from tests.rows import each_row
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 100_000
@@ -136,7 +137,7 @@ async def a_good_request_works(mirror: ProcessTransport) -> None:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("name", ROWS)
+@each_row("name", ROWS)
 async def test_bad_input_gets_a_clear_error_and_a_good_request_follows(mirror: ProcessTransport, name: str) -> None:
     line, code, id = ROWS[name]
     async with asyncio.timeout(10):
@@ -148,7 +149,7 @@ async def test_bad_input_gets_a_clear_error_and_a_good_request_follows(mirror: P
 
 
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("name", SILENT)
+@each_row("name", SILENT)
 async def test_a_message_that_needs_no_response_gets_none(mirror: ProcessTransport, name: str) -> None:
     async with asyncio.timeout(10):
         await mirror.send(SILENT[name])
@@ -166,7 +167,7 @@ async def test_half_a_surrogate_pair_in_a_notification_arrives_repaired(mirror: 
         await a_good_request_works(mirror)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         b"[INFO] %b",

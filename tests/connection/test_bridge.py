@@ -26,6 +26,7 @@ from antiphon.transports.pipes import PipeTransport
 from tests.connection.ends import chunk
 from tests.connection.test_random_ends import converse, pipe_pair
 from tests.limits import limit
+from tests.rows import each_row
 from tests.schedules import World, check
 from tests.waits import idle, turns
 
@@ -116,7 +117,7 @@ async def test_a_request_gets_another_id_and_its_response_the_first_one() -> Non
         assert await end.client.receive() == response(b"1", b'"prompt"')
 
 
-@pytest.mark.parametrize(
+@each_row(
     "id",
     [b"0", b"-7", b"1.0", b"1e3", b"null", b'"1"', b'""', b'"\\u0061\\/b"', '"für"'.encode(), b"9007199254740993", b'"%b"' % (b"x" * 1000)],
 )  # fmt: skip
@@ -195,8 +196,8 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("line", ODD.values(), ids=ODD)
-@pytest.mark.parametrize("id", [b"12", b'"12"', b"null", b"1.50"])
+@each_row("line", ODD.values(), ids=ODD)
+@each_row("id", [b"12", b'"12"', b"null", b"1.50"])
 async def test_nothing_is_changed_but_the_id(line: bytes, id: bytes) -> None:
     async with across() as end:
         end.client.send(line.replace(b"ID", id))
@@ -336,7 +337,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("line", "code"), REFUSED.values(), ids=REFUSED)
+@each_row(("line", "code"), REFUSED.values(), ids=REFUSED)
 async def test_what_has_an_id_and_is_not_a_message_is_refused_and_not_forwarded(line: bytes, code: int) -> None:
     async with across() as end:
         end.client.send(line)

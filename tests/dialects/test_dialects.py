@@ -16,6 +16,7 @@ from antiphon.transports.process import ProcessTransport, spawn
 from tests.dialects.mirror import RESULTS
 from tests.dialects.row import GOOD
 from tests.dialects.rows import ROWS, Row
+from tests.rows import each_row
 
 MIRROR = Path(__file__).with_name("mirror.py")
 
@@ -71,7 +72,7 @@ async def send(far: RemoteAgent, row: Row) -> None:
         await far.say(method=method, params=sent)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@each_row("row", ROWS, ids=lambda row: row.name)
 async def test_what_a_peer_means_arrives(far: RemoteAgent, row: Row) -> None:
     names = {rule.name for rule in RULES}
     async with asyncio.timeout(10):

@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from antiphon.protocol.v1.dialects import HINTS
 from antiphon.protocol.v1.dialects.table import repair
 from tests.dialects.rows import ROWS, Row
 from tests.protocol.strategies import values
+from tests.rows import each_row
 
 PLACES: list[tuple[str, Half]] = [
     *((method.name, "params") for method in m.BY_NAME.values()),
@@ -133,7 +133,7 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize("raw", BROKEN, ids=range(len(BROKEN)))
+@each_row("raw", BROKEN, ids=range(len(BROKEN)))
 def test_broken_text_makes_no_rule_raise(raw: bytes) -> None:
     for place in PLACES:
         repair(*place, raw)
@@ -143,8 +143,8 @@ UNOPENED = [DEEP, LONE_SURROGATE, b"1e999", b'{"type":"\\ud800"}', b'{"\\ud800":
 AROUND = [b"%s", b'{"update":%s}', b'{"toolCall":%s}', b'{"prompt":[%s]}', b'{"mcpServers":[%s]}']
 
 
-@pytest.mark.parametrize("part", UNOPENED, ids=range(len(UNOPENED)))
-@pytest.mark.parametrize("outer", AROUND, ids=bytes.decode)
+@each_row("part", UNOPENED, ids=range(len(UNOPENED)))
+@each_row("outer", AROUND, ids=bytes.decode)
 def test_a_part_that_cannot_be_opened_makes_no_rule_raise(outer: bytes, part: bytes) -> None:
     for key in sorted(KEYS):
         for place in PLACES:

@@ -20,6 +20,7 @@ from antiphon.protocol.v1.updates import Update
 from antiphon.protocol.words import Word
 from tests.dialects.rows import ROWS, Row
 from tests.dialects.rows_content import BLOCKS
+from tests.rows import each_row
 
 for module in pkgutil.iter_modules(v1.__path__, "antiphon.protocol.v1."):
     importlib.import_module(module.name)
@@ -70,15 +71,15 @@ def test_every_rule_that_answers_in_other_words_has_a_row_that_receives_them() -
     assert answering <= {(name, row.method) for row in ROWS if row.received != row.says for name in row.rules}
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name}, {rule.method} {rule.half}")
-def test_without_its_rule_a_row_is_not_understood(rule: DialectRule, monkeypatch: pytest.MonkeyPatch) -> None:
+@each_row("rule", RULES, ids=lambda rule: f"{rule.name}, {rule.method} {rule.half}")
+def test_without_its_rule_a_row_is_not_understood(rule: DialectRule) -> None:
     place = (rule.method, rule.half)
     rows = [row for row in ROWS if (row.method, row.half) == place and rule.name in row.rules]
     assert all(map(is_understood, rows))
-    monkeypatch.setitem(
-        table.TABLE._places, place, tuple(other for other in RULES if other is not rule and is_at(other, place))
-    )
-    assert not all(map(is_understood, rows))
+    others = tuple(other for other in RULES if other is not rule and is_at(other, place))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(table.TABLE._places, place, others)
+        assert not all(map(is_understood, rows))
 
 
 def is_at(rule: DialectRule, place: tuple[str, Half]) -> bool:
@@ -133,7 +134,7 @@ def test_the_stream_of_updates_has_no_hints() -> None:
     assert ("session/update", "params") not in HINTS
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.rules], ids=lambda row: row.name)
+@each_row("row", [row for row in ROWS if row.rules], ids=lambda row: row.name)
 def test_a_dialect_that_the_strict_decoder_would_lose_has_a_hint(row: Row) -> None:
     assert hints_in(row) or not is_strict(row)
 
@@ -188,8 +189,8 @@ def may_be_empty(kind: Any) -> bool:
 # --- what rows cannot show ---
 
 
-@pytest.mark.parametrize(("_name", "_source", "rules", "sent", "seen"), BLOCKS)
-@pytest.mark.parametrize(
+@each_row(("rules", "sent", "seen"), [block[2:] for block in BLOCKS], ids=[block[0] for block in BLOCKS])
+@each_row(
     "place",
     [
         '{"sessionUpdate":"user_message_chunk","content":BLOCK}',
@@ -203,7 +204,7 @@ def may_be_empty(kind: Any) -> bool:
     ],
 )
 def test_blocks_are_understood_in_every_kind_of_update(
-    place: str, _name: str, _source: str, rules: tuple[str, ...], sent: dict[str, Any], seen: dict[str, Any]
+    place: str, rules: tuple[str, ...], sent: dict[str, Any], seen: dict[str, Any]
 ) -> None:
     def params(block: dict[str, Any]) -> bytes:
         return f'{{"sessionId":"s","update":{place.replace("BLOCK", msgspec.json.encode(block).decode())}}}'.encode()
@@ -227,7 +228,7 @@ def test_an_unknown_update_stays_as_it_came(update: bytes) -> None:
     assert repair("session/update", "params", params) == (params, (), None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("method", "half", "raw"),
     [
         ("session/request_permission", "result", b'{"decision":"maybe"}'),

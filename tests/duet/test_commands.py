@@ -1,6 +1,5 @@
 """Our own commands: what is ours, what is meant, and what goes to the engines."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,11 +16,12 @@ from antiphon.duet.commands import (
     parse,
     reserved,
 )
+from tests.rows import each_row
 
 ENGINES = ["claude", "codex", "my_agent"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "asked"),
     [
         ("/claude", RouteCommand("claude")),
@@ -56,7 +56,7 @@ def test_what_is_ours_is_understood(text: str, asked: OwnAction) -> None:
     assert text.strip().startswith(f"/{command.name}")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "", "/", "/ claude", "claude", "say /claude", "//claude", "/compact", "/gemini hi", "/gemini:compact", "/claude:", "/:review",

@@ -1,6 +1,5 @@
 """The prompts of a review and of an explanation."""
 
-import pytest
 from hypothesis import given as over
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from antiphon.duet.review import (
     review_prompt,
 )
 from antiphon.protocol import v1
+from tests.rows import each_row
 
 
 def test_a_reviewer_gets_the_prompt_the_transcript_and_the_diff() -> None:
@@ -35,7 +35,7 @@ def test_nothing_in_a_review_can_pass_for_the_prompt() -> None:
     assert "`````diff\n" in prompt and "\n`````\n" in prompt
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "No findings.", "no findings", "**No findings.**", "`No findings.`", "No findings!", "\n\nNo findings.\n",
@@ -47,7 +47,7 @@ def test_a_reviewer_that_found_nothing_is_understood(text: str) -> None:
     assert no_findings(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "", "la la la", "1. `song.py:3` is wrong.", "No findings.\n\n- song.py: the key is wrong", "No findings, but the test fails.",
@@ -68,7 +68,7 @@ def test_findings_are_handed_back() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "meant"),
     [
         ("src/a.py", Reference("src/a.py")),

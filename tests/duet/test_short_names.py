@@ -2,14 +2,14 @@
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.duet.commands import LONGEST, handles, is_command_line, prefixes, reserved, slug
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("engine", "word"),
     [
         ("claude", "claude"),

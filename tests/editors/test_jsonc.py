@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from antiphon.config.edits import EditRefused
 from antiphon.editors.jsonc import DEEPEST, NotJsonc, has_entry, parse, put_entry, take_entry
 from tests.config.documents import ENTRY, GROUP, NAME, documents
+from tests.rows import each_row
 
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|(//[^\n]*|/\*.*?\*/)', re.DOTALL)
 
@@ -48,7 +49,7 @@ def test_a_text_without_a_value_has_none(text: str) -> None:
     assert parse(text) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["{", "{]", '{"a"}', '{"a": }', '{"a": 1 "b": 2}', "{a: 1}", "[1 2]", '{"a": 1},', '"', "{,}", "[,]", "/* open", '{"a": nul}'],
 )  # fmt: skip

@@ -27,6 +27,7 @@ from antiphon.errors import RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, only_prompt, playing
+from tests.rows import each_row
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n and more").decode()
 PDF = base64.b64encode(b"%PDF-1.7 and more").decode()
@@ -112,7 +113,7 @@ async def test_a_command_comes_first_whatever_stood_before_it() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "is_one"),
     [("/review", True), (" /review a", True), ("/mcp__a__b c", True), ("/a:b (MCP)", True), ("/etc/hosts is", False), ("/ x", False), ("a /b", False), ("", False)],
 )  # fmt: skip

@@ -1,12 +1,11 @@
 """What is shown says what is there, on one line, for every client."""
 
-import pytest
-
 from antiphon.engines.labels import line_number, one_line, sentence, title
 from antiphon.text import exact, size_in_words
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "line"),
     [
         ("rm -rf \u202e/ ohce", "rm -rf <U+202E>/ ohce"),

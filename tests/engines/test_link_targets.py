@@ -3,9 +3,10 @@
 import pytest
 
 from antiphon.engines.content import LinkTarget, link_target
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("uri", "place"),
     [
         ("file:///w/a.py", LinkTarget("/w/a.py")),
@@ -23,7 +24,7 @@ def test_paths_are_absolute_and_decoded(uri: str, place: LinkTarget) -> None:
     assert link_target(uri, "/cwd") == place
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ending", "first", "last"),
     [
         ("#L42", 42, 42),

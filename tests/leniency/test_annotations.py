@@ -17,14 +17,13 @@ from antiphon.protocol.words import Word
 from tests.leniency.samples import CASES, DEFINITIONS, FIELDS, Case, message, packed, sample, wrong_values
 from tests.protocol import names
 from tests.protocol.parity import is_kind, split, wire_names
+from tests.rows import Test, each_row
 
 DIALECTS = {rule.name for rule in RULES}
 
 
-def each(cases: Iterable[Case]) -> pytest.MarkDecorator:
-    listed = list(cases)
-    assert listed
-    return pytest.mark.parametrize("case", listed, ids=str)
+def each(cases: Iterable[Case]) -> Callable[[Test], Test]:
+    return each_row("case", cases, ids=str)
 
 
 def marked(*marks: str) -> list[Case]:
@@ -63,7 +62,7 @@ def test_every_annotation_of_the_schema_is_tested() -> None:
     assert {case.spec.get("marks", "") for case in CASES} == {"", "E", "ES", "N"}
 
 
-@pytest.mark.parametrize("kind", FIELDS, ids=lambda kind: kind.__name__)
+@each_row("kind", FIELDS, ids=lambda kind: kind.__name__)
 def test_a_whole_message_is_read_strictly(kind: Any) -> None:
     for seed in (1, 2):
         given = message(kind, seed)
@@ -192,7 +191,7 @@ def test_an_unknown_word_is_kept_and_reads_as_the_default_of_its_list(case: Case
 # extensions
 
 
-@pytest.mark.parametrize("kind", FIELDS, ids=lambda kind: kind.__name__)
+@each_row("kind", FIELDS, ids=lambda kind: kind.__name__)
 def test_meta_survives_a_second_reading_and_overrides_nothing(kind: Any) -> None:
     good = message(kind)
     meta = {**dict.fromkeys(good, "not this one"), "vendor/key": [1, {"deep": None}]}

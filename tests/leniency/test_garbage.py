@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from antiphon.protocol.salvage import salvage
 from antiphon.protocol.v1 import methods
 from tests.protocol.parity import default_of, hints_of, marks_of, our_types, wire_names
 from tests.protocol.strategies import messages, values
+from tests.rows import each_row
 
 Reader = Callable[[bytes], Reading[Any]]
 
@@ -46,7 +46,7 @@ def test_every_type_has_a_lenient_field() -> None:
     assert all("_meta" in lenient(kind) for kind in STRUCTS)
 
 
-@pytest.mark.parametrize("kind", STRUCTS, ids=lambda kind: kind.__name__)
+@each_row("kind", STRUCTS, ids=lambda kind: kind.__name__)
 @few
 @given(data=st.data())
 def test_a_wrong_optional_field_leaves_the_others_alone(kind: Any, data: st.DataObject) -> None:
@@ -104,13 +104,13 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("raw", HOSTILE.values(), ids=HOSTILE)
+@each_row("raw", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_bytes_are_read_or_refused(raw: bytes) -> None:
     for read, _ in READERS.values():
         survives(read, raw)
 
 
-@pytest.mark.parametrize("name", READERS)
+@each_row("name", READERS)
 @few
 @given(raw=st.binary(max_size=40) | st.text(max_size=20).map(str.encode))
 def test_arbitrary_bytes_are_read_or_refused(name: str, raw: bytes) -> None:
@@ -133,7 +133,7 @@ def mutated(draw: st.DrawFn, kind: Any) -> bytes:
     return raw
 
 
-@pytest.mark.parametrize("name", READERS)
+@each_row("name", READERS)
 @some
 @given(data=st.data())
 def test_a_mutated_message_is_read_or_refused(name: str, data: st.DataObject) -> None:
@@ -155,7 +155,7 @@ def transplanted(draw: st.DrawFn, kind: Any) -> bytes:
     return msgspec.json.encode(message)
 
 
-@pytest.mark.parametrize("name", READERS)
+@each_row("name", READERS)
 @some
 @given(data=st.data())
 def test_a_part_of_another_type_is_forgiven_or_refused(name: str, data: st.DataObject) -> None:
@@ -163,7 +163,7 @@ def test_a_part_of_another_type_is_forgiven_or_refused(name: str, data: st.DataO
     survives(read, data.draw(transplanted(kind)))
 
 
-@pytest.mark.parametrize("kind", STRUCTS, ids=lambda kind: kind.__name__)
+@each_row("kind", STRUCTS, ids=lambda kind: kind.__name__)
 @few
 @given(data=st.data())
 def test_salvage_agrees_with_the_strict_decoder_on_good_messages(kind: Any, data: st.DataObject) -> None:

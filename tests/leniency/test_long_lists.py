@@ -23,6 +23,7 @@ from antiphon.protocol.v1.updates import Plan
 from tests.leniency.test_garbage import READERS
 from tests.protocol.parity import wire_names
 from tests.protocol.strategies import messages
+from tests.rows import each_row
 
 VALUES: Final = 2_000
 READS: Final = 200
@@ -112,7 +113,7 @@ def lowered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(salvage, "MAX_READS", READS)
 
 
-@pytest.mark.parametrize("name", READERS)
+@each_row("name", READERS)
 @several
 @given(data=st.data())
 def test_a_long_list_of_wrong_items_costs_no_more_than_the_limits(name: str, data: st.DataObject) -> None:

@@ -17,6 +17,7 @@ from antiphon.protocol.v1.updates import AgentMessageChunk, Plan
 from tests.leniency.samples import CASES, Case, message, open_unions, packed, sample, tag_field
 from tests.protocol import names
 from tests.protocol.parity import split
+from tests.rows import each_row
 
 UNIONS = list(open_unions())
 
@@ -58,8 +59,8 @@ def test_every_union_that_can_grow_is_tested() -> None:
     assert {place[1] for place in places()} == set(UNIONS) - nowhere
 
 
-@pytest.mark.parametrize("oddity", ODDITIES)
-@pytest.mark.parametrize("place", places(), ids=str)
+@each_row("oddity", ODDITIES)
+@each_row("place", places(), ids=str)
 def test_an_unknown_member_is_kept_where_it_stands(place: Place, oddity: str) -> None:
     case, union = place
     raw, good = unknown(union, oddity), sample(f"#{union}")
@@ -75,8 +76,8 @@ def test_an_unknown_member_is_kept_where_it_stands(place: Place, oddity: str) ->
     assert msgspec.structs.replace(read, **{case.name: getattr(known, case.name)}) == known
 
 
-@pytest.mark.parametrize("oddity", ODDITIES)
-@pytest.mark.parametrize("union", UNIONS)
+@each_row("oddity", ODDITIES)
+@each_row("union", UNIONS)
 def test_an_unknown_member_alone_is_kept(union: str, oddity: str) -> None:
     raw = unknown(union, oddity)
     read: Any = salvage(raw, names.TYPES[union])
@@ -84,7 +85,7 @@ def test_an_unknown_member_alone_is_kept(union: str, oddity: str) -> None:
     assert encode(read) == raw
 
 
-@pytest.mark.parametrize("union", UNIONS)
+@each_row("union", UNIONS)
 def test_a_member_without_a_word_for_its_kind_is_refused(union: str) -> None:
     for wrong in (b"{}", b'{"%b":7}' % tag_field(union).encode(), b'{"%b":null}' % tag_field(union).encode(), b"[]"):
         with pytest.raises(msgspec.ValidationError, match=r"at `\$`"):

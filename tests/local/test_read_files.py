@@ -23,6 +23,7 @@ from antiphon.local.files import (
     write_text,
 )
 from tests.local.places import as_unknown_user
+from tests.rows import each_row
 
 
 def test_a_file_is_read_whole(tmp_path: Path) -> None:
@@ -30,7 +31,7 @@ def test_a_file_is_read_whole(tmp_path: Path) -> None:
     assert read_text(tmp_path / "f") == read_text(str(tmp_path / "f")) == "eins\nzwei\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "limit", "expected"),
     [
         (None, None, "1\n2\n3\n4"), (1, None, "1\n2\n3\n4"), (0, None, "1\n2\n3\n4"), (2, None, "2\n3\n4"),
@@ -65,7 +66,7 @@ def test_a_part_of_a_file_is_the_same_lines_whatever_the_size_of_a_read(
     assert lines_of(text, line, limit) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content", ["a\r\nb\r\n", "a\rb\r", "a\r\nb\nc\r", "", "\n", "no end", "\x0c\x1c\u2028x\n", "日本\n", "\x1b[0m"]
 )
 def test_text_comes_as_it_stands(tmp_path: Path, content: str) -> None:

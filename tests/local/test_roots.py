@@ -16,6 +16,7 @@ from antiphon.errors import LocalProtocolError
 from antiphon.local.files import FileProblem, NotAFile, NotPermitted, OutsideRoots, Roots, read_text, write_text
 from antiphon.local.roots import EVERYWHERE
 from tests.local.places import SECRET, as_unknown_user, trapped
+from tests.rows import each_row
 
 PARTS = [
     "a.txt", "sub", "b.txt", "in", "in_file", "up", "out", "out_file", "sideways", "dangling_out", "dangling_in", "chain",
@@ -101,7 +102,7 @@ def test_any_text_at_all_is_a_path_inside_or_a_clear_error(root: Path, path: str
     assert place == root or root in place.parents
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "end"),
     [
         ("a.txt", "a.txt"), ("sub/../a.txt", "a.txt"), ("in/b.txt", "sub/b.txt"), ("in_file", "sub/b.txt"),
@@ -113,7 +114,7 @@ def test_what_leads_back_inside_is_fine(root: Path, path: str, end: str) -> None
     assert Roots([root]).resolve(f"{root}/{path}") == root / end
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     ["..", "../secret", "out/secret", "out_file", "sideways/secret", "dangling_out", "chain/secret", "sub/deep/out/secret",
      "../root2/secret", "up/secret", "slash/etc/passwd", "sub/back/secret", "new/../../secret", "out/new/file"],
@@ -136,7 +137,7 @@ def test_a_folder_whose_name_only_begins_like_a_root_is_outside(root: Path) -> N
         Roots([root]).resolve(f"{root}2/secret")
 
 
-@pytest.mark.parametrize("path", ["a.txt", "./a.txt", "../x", "", "~/x", "~root/x", "file:///etc/passwd", "C:\\x"])
+@each_row("path", ["a.txt", "./a.txt", "../x", "", "~/x", "~root/x", "file:///etc/passwd", "C:\\x"])
 def test_a_relative_path_is_refused_with_a_hint(root: Path, path: str) -> None:
     with pytest.raises(NotAFile, match="relative path\nhint: "):
         Roots([root]).resolve(path)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from antiphon.local import files as writing
 from antiphon.local.files import FileProblem, NotAFile, NotPermitted, NotText, Roots, read_text, write_text
 from tests.local.places import UNKNOWN_USER, as_unknown_user
+from tests.rows import each_row
 
 
 def test_a_new_file_is_written_with_the_folders_on_its_way(tmp_path: Path) -> None:
@@ -77,7 +78,7 @@ def test_a_file_keeps_its_extended_attributes(tmp_path: Path) -> None:
     assert os.getxattr(path, "user.note") == b"keep me"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "text", "new"),
     [
         (b"a\r\nb\r\n", "a\nc\n", b"a\r\nc\r\n"),

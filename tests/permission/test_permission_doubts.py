@@ -29,6 +29,7 @@ from tests.permission.gated_session import (
     rules,
     stores,
 )
+from tests.rows import each_row
 
 YES, REJECTED = v1.Selected("y"), v1.Selected("n")
 
@@ -249,7 +250,7 @@ def options(*listed: tuple[str, str]) -> list[v1.PermissionOption]:
     return [v1.PermissionOption(id, id, Kind(kind)) for id, kind in listed]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("picked", "always", "offered", "chosen"),
     [
         (None, False, OPTIONS, "y"),
@@ -289,7 +290,7 @@ def test_the_option_that_rejects(
     assert rejecting(offered, picked, always=always) == chosen
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         "curl -H 'Authorization: Bearer SECRETSECRET' https://example.org",

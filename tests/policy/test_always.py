@@ -1,6 +1,5 @@
 """ "Always" is offered and honoured only for commands whose words say what runs."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +8,7 @@ from antiphon.policy.arguments import INTERPRETERS
 from antiphon.policy.patterns import quoted
 from antiphon.policy.programs import SCRIPT_RUNNERS
 from tests.policy.short import CWD, line, words
+from tests.rows import each_row
 
 FED = [
     "sh", "bash -c 'ls'", "bash build.sh", "/bin/zsh", "python", "python3.12 -c 1", "python x.py", "python -m code", "node -e 1", "perl -e 1",
@@ -23,14 +23,14 @@ EXACT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", FED)
+@each_row("text", FED)
 def test_always_is_neither_offered_nor_honoured_for_what_runs_what_it_is_fed(text: str) -> None:
     assert suggest(line(text)) == ()
     reason = closed_reason(Rule.parse(f"Bash({text})", "remembered"))
     assert reason and not reason.endswith(".") and "`" in reason
 
 
-@pytest.mark.parametrize("text", EXACT)
+@each_row("text", EXACT)
 def test_always_is_offered_and_honoured_for_a_command_that_names_what_runs(text: str) -> None:
     assert [rule.text for rule in suggest(line(text))] == [f"Bash({text})"]
     assert closed_reason(Rule.parse(f"Bash({text})", "remembered")) is None

@@ -9,6 +9,7 @@ from antiphon.protocol.v1.client_services import CreateTerminal, EnvVariable, Re
 from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.tools import ContentItem, Diff, ToolCall, ToolCallPatch, ToolKind, ToolLocation
 from tests.policy.short import CWD, files, line, ruling, verdict, words
+from tests.rows import each_row
 
 ALLOW, DENY, ASK = Verdict.ALLOW, Verdict.DENY, Verdict.ASK
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
@@ -23,15 +24,15 @@ TABLE: dict[PolicyMode, dict[str, Verdict]] = {
 }
 
 
-@pytest.mark.parametrize("mode", PolicyMode)
-@pytest.mark.parametrize("kind", KINDS)
+@each_row("mode", PolicyMode)
+@each_row("kind", KINDS)
 def test_a_mode_decides_where_no_rule_does(mode: PolicyMode, kind: str) -> None:
     action = Action(kind=kind, paths=(f"{CWD}/a",), cwd=CWD, roots=(CWD,))
     assert decide(action, Rules(), mode).verdict is TABLE[mode][kind]
     assert decide(action, Rules(), mode.value).verdict is TABLE[mode][kind]  # type: ignore[arg-type]  # a plain string
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("mkdir -p src/new", ALLOW), ("rm -rf build", ALLOW), ("mv a b", ALLOW), ("mkdir a && rm b; mv c d", ALLOW), ("rm -- -x", ALLOW),
@@ -135,7 +136,7 @@ def test_a_title_never_allows_anything() -> None:
         assert verdict(of(title=title), allow=["Bash(git *)", "Read", "Bash"]) is ASK
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "kind"),
     [
         ({}, "other"),
@@ -216,7 +217,7 @@ def terminal(command: str, *args: str, **env: str) -> Action:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("action", "expected"),
     [
         (terminal("git", "log"), ALLOW),
@@ -243,7 +244,7 @@ def test_a_terminal_is_decided_like_a_command(action: Action, expected: Verdict)
 # --- suggestions ---
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("action", "rules"),
     [
         (line("git status"), ["Bash(git status)"]),

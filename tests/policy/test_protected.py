@@ -19,6 +19,7 @@ from antiphon.policy import Action, PolicyMode, Rule, Rules, Verdict, decide, su
 from antiphon.policy.protected import NAMES, protected
 from antiphon.protocol import v1
 from tests.policy.short import CWD, files, line, ruling, verdict
+from tests.rows import each_row
 
 ALLOW, ASK = Verdict.ALLOW, Verdict.ASK
 EDITS = PolicyMode.ACCEPT_EDITS
@@ -41,7 +42,7 @@ ORDINARY = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("path", [*PROTECTED, *(f"deep/er/{path}" for path in PROTECTED), *NAMES])
+@each_row("path", [*PROTECTED, *(f"deep/er/{path}" for path in PROTECTED), *NAMES])
 def test_modes_and_rules_for_all_edits_stop_at_files_that_name_programs(path: str) -> None:
     action = files(path)
     assert ruling(action, mode=EDITS).verdict is ASK
@@ -63,7 +64,7 @@ def test_modes_and_rules_for_all_edits_stop_at_files_that_name_programs(path: st
     assert ruling(action, mode=PolicyMode.BYPASS).verdict is ALLOW
 
 
-@pytest.mark.parametrize("path", ORDINARY)
+@each_row("path", ORDINARY)
 def test_other_files_are_edited_as_before(path: str) -> None:
     assert ruling(files(path), mode=EDITS).verdict is ALLOW
     assert verdict(files(path), allow=["Edit(**)"]) is ALLOW
@@ -93,7 +94,7 @@ def test_a_patch_of_many_files_is_as_protected_as_its_worst(tmp_path: Path) -> N
     assert verdict(action, allow=["Edit(src/**)", "Edit(.envrc)"]) is ALLOW
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "rules", "expected"),
     [
         ("cat .github/workflows/ci.yml", ["Bash(cat *)"], ALLOW),

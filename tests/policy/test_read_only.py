@@ -1,15 +1,14 @@
 """What a reviewer may do, which may only read."""
 
-import pytest
-
 from antiphon.policy import Action, Rules, Verdict
 from antiphon.policy.decision import decide_read_only
 from antiphon.policy.rules import KINDS, QUIET_KINDS
+from tests.rows import each_row
 
 EVERYTHING = [f"kind:{kind}" for kind in KINDS]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_row("kind", KINDS)
 def test_nothing_but_looking_whatever_is_allowed(kind: str) -> None:
     ruling = decide_read_only(Action(kind=kind, claimed=(kind,)), Rules.parse(allow=EVERYTHING))
     assert (ruling.verdict is Verdict.ALLOW) == (kind in QUIET_KINDS)

@@ -6,9 +6,10 @@ from antiphon.errors import AcpError
 from antiphon.policy import Action, Rule, RuleError, Rules, Verdict
 from antiphon.protocol.v1.tools import ToolCall, ToolKind
 from tests.policy.short import CWD, files, line, ruling, verdict
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "word"),
     [
         ("", "form"), ("Bash(git *", "form"), ("Bash git", "form"), ("(x)", "form"), ("*", "form"), ("kind:paint", "kind"),
@@ -42,7 +43,7 @@ def named(name: str, kind: ToolKind = ToolKind.OTHER) -> Action:
     return Action.of_tool_call(ToolCall(tool_call_id="t", title="x", name=name, kind=kind), CWD, [CWD])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "name", "allowed", "denied"),
     [
         ("mcp__a__b", "mcp__a__b", True, True),
@@ -73,7 +74,7 @@ def test_agents_own_names_for_the_shell_are_known() -> None:
         assert verdict(Action.of_tool_call(call, CWD, [CWD]), allow=["Bash(git *)"]) is Verdict.ALLOW
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "allowed", "denied"),
     [
         ("https://example.org/x?y#z", Verdict.ALLOW, Verdict.DENY),

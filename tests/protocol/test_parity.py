@@ -17,6 +17,7 @@ from tests.protocol.parity import (
     problems,
     wire_names,
 )
+from tests.rows import each_row
 from tools.schema_facts import PACKAGE, as_text, facts_in
 
 HERE = Path(__file__).parent
@@ -91,7 +92,7 @@ def strings_in(value: Any) -> list[str]:
             return []
 
 
-@pytest.mark.parametrize("kind", list(names.LEGACY_FIELDS))
+@each_row("kind", list(names.LEGACY_FIELDS))
 def test_a_listed_legacy_field_exists_and_is_marked(kind: type) -> None:
     assert names.LEGACY_FIELDS[kind] <= marked_legacy(kind)
 

@@ -24,6 +24,7 @@ from antiphon.protocol.words import Word
 from tests.protocol import names
 from tests.protocol.parity import our_types
 from tests.protocol.strategies import json_objects, messages
+from tests.rows import each_row
 
 STRUCTS: list[Any] = sorted(
     (kind for kind in our_types() if issubclass(kind, Model)), key=lambda kind: (kind.__module__, kind.__name__)
@@ -52,7 +53,7 @@ def as_object(message: object) -> dict[str, Any]:
     return msgspec.json.decode(encode(message), type=dict[str, Any])
 
 
-@pytest.mark.parametrize("kind", STRUCTS, ids=name_of)
+@each_row("kind", STRUCTS, ids=name_of)
 @few
 @given(data=st.data())
 def test_every_message_survives_the_wire(kind: Any, data: st.DataObject) -> None:
@@ -63,7 +64,7 @@ def test_every_message_survives_the_wire(kind: Any, data: st.DataObject) -> None
     assert encode(read) == wire  # equality reads unknown words by meaning; the bytes show whether they were kept
 
 
-@pytest.mark.parametrize("kind", STRUCTS, ids=name_of)
+@each_row("kind", STRUCTS, ids=name_of)
 @few
 @given(data=st.data())
 def test_meta_survives_and_never_overrides_a_field(kind: Any, data: st.DataObject) -> None:
@@ -75,7 +76,7 @@ def test_meta_survives_and_never_overrides_a_field(kind: Any, data: st.DataObjec
     assert decoder(kind).decode(encode(carrying)) == carrying
 
 
-@pytest.mark.parametrize(("kind", "field"), PATCHED)
+@each_row(("kind", "field"), PATCHED)
 def test_absent_and_null_stay_different_in_a_patch(kind: Any, field: str) -> None:
     absent = smallest(kind)
     if kind is CompactionUpdate:
@@ -101,7 +102,7 @@ def test_raw_input_distinguishes_null_from_absent() -> None:
     assert encode(null) == start + b',"rawInput":null}'
 
 
-@pytest.mark.parametrize("words", WORDS, ids=name_of)
+@each_row("words", WORDS, ids=name_of)
 def test_an_unknown_word_is_kept_and_reads_as_the_default(words: Any) -> None:
     read = decoder(words).decode(b'"a word from tomorrow"')
     assert encode(read) == b'"a word from tomorrow"'
@@ -165,7 +166,7 @@ def test_every_model_with_secrets_is_tested() -> None:
     assert gates == {type(message) for message in SECRETS}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("union", "wire", "member"),
     [
         (ResourceContents, b'{"uri":"u","text":"t"}', "TextResource"),

@@ -1,12 +1,12 @@
 """What a recording says: its turns, calls, questions, errors, sizes and slow spots."""
 
 import msgspec
-import pytest
 
 from antiphon.recorder.analysis import ByteCount, RecordedFailure, SlowSpan
 from antiphon.recorder.analysis_builder import AnalysisBuilder, analyse
 from antiphon.traffic.entries import entries_of
 from tests.recorder.recordings import Tape
+from tests.rows import each_row
 
 
 def test_client_agent_and_their_bytes_are_named() -> None:
@@ -155,7 +155,7 @@ def test_lines_of_other_kinds_noise_and_a_torn_last_line_are_counted() -> None:
     assert (shown[-1].kind, shown[-1].label) == ("noise", "Traceback (most recent")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "msg",
     [
         None, 1, "x", [], [{"method": "initialize", "id": 1}], {}, {"id": 1}, {"method": 1, "id": []}, {"error": 1}, {"result": 1, "id": {}},
@@ -168,7 +168,7 @@ def test_lines_of_other_kinds_noise_and_a_torn_last_line_are_counted() -> None:
         {"id": 2, "result": {"stopReason": {}}}, {"id": 2, "error": {"code": True, "message": [], "data": {"message": 1}}},
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("dir", ["c2a", "a2c"])
+@each_row("dir", ["c2a", "a2c"])
 def test_nothing_that_peers_send_breaks_the_analysis(msg: object, dir: str) -> None:
     tape = Tape().meet().prompt(2).line(t=1, dir=dir, msg=msg).say("la").answer(2, {"stopReason": "end_turn"})
     analysis, shown = tape.read_back()

@@ -13,6 +13,7 @@ from antiphon.cli.debug.inspect import parser
 from antiphon.cli.main import main
 from antiphon.recorder.views.style import many
 from tests.recorder.recordings import Tape
+from tests.rows import each_row
 from tools.inspect_page import page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,7 +111,7 @@ def test_nothing_that_a_terminal_would_obey_is_written(inspection: Inspection) -
         assert shown and not set(shown) & set(bad) - set("[2J31m")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "messages"),
     [
         (("--turn", "2"), [16, 17]),
@@ -176,7 +177,7 @@ def test_a_file_that_is_not_a_recording_is_reported(inspection: Inspection, text
     assert why in inspection.json(str(path))["error"]["message"] and inspection.status == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "status", "text"),
     [
         (("nowhere.jsonl",), 2, "no such file"),

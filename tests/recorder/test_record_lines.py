@@ -7,12 +7,12 @@ from itertools import pairwise
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.recorder.lines import DirectionRecorder
 from antiphon.traffic.entries import RecordingReader, entries_of
+from tests.rows import each_row
 
 JSON_LINES = st.sampled_from([
     b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}', b'{ "b" : 1.0, "a" : 1e2 }', b'{"text":"\\u00e9 \\n"}',
@@ -95,7 +95,7 @@ def test_words_for_people_are_never_messages() -> None:
     assert json.loads(wire.feed(0, b"{}\n")) == {"t": 0, "dir": "stderr", "raw": "{}"}
 
 
-@pytest.mark.parametrize("cut", range(1, 16))
+@each_row("cut", range(1, 16))
 def test_a_line_that_is_too_long_is_recorded_by_its_size_and_the_next_one_is_whole(cut: int) -> None:
     wire = DirectionRecorder("c2a", longest=4)
     sent = b"0123456789\n{}\n["

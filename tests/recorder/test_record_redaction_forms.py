@@ -4,13 +4,13 @@ import json
 import string
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.recorder.redaction import RecordingRedactor
 from antiphon.redaction import Secrets
 from antiphon.traffic.schema import look
+from tests.rows import each_row
 
 LETTERS = string.ascii_letters + string.digits
 SECRET = st.text(LETTERS, min_size=8, max_size=24).filter(
@@ -68,7 +68,7 @@ def test_a_number_that_is_a_secret_becomes_another_number(number: int, name: str
     assert cleared({"params": {"_meta": {name: number, "a": number}}}) == {"params": {"_meta": {name: 0, "a": number}}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "message",
     [
         {"maxTokens": 4096, "usage": {"tokens": 123456, "inputTokens": 5000, "total_tokens": 99999, "costPerToken": 0.0003}},

@@ -9,6 +9,7 @@ from antiphon.recorder.replay.comparison import differences
 from antiphon.recorder.replay.script import BadRecording, ReplayNames, conversations, with_id, written_id
 from antiphon.traffic.entries import Direction
 from tests.recorder.replay_recordings import INITIALIZE, TURN, answer, ask, asked, entries, raw
+from tests.rows import each_row
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8),
@@ -36,7 +37,7 @@ def test_an_id_whose_name_is_escaped_is_replaced_too() -> None:
     assert msgspec.json.decode(with_id(line, b"7")) == {"id": 7, "result": {"id": 2}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "moved"),
     [
         ("/old/songs", "/new"),

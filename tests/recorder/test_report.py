@@ -18,6 +18,7 @@ from antiphon.recorder.views.style import ViewStyle
 from antiphon.traffic.entries import entries_of
 from tests.recorder.recordings import Tape
 from tests.recorder.report_recordings import HOSTILE, hostile_tape, page, working_tape
+from tests.rows import each_row
 
 
 class Elements(HTMLParser):
@@ -219,7 +220,7 @@ def test_words_can_be_read_in_light_and_in_dark() -> None:
                 assert (high + 0.05) / (low + 0.05) >= 4.5, f"{ink} on {ground}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words"),
     [
         (seconds(None), "\u2013"), (seconds(0.0123), "12 ms"), (seconds(1.25), "1.25 s"), (seconds(33.33), "33.3 s"),

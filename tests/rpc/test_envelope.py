@@ -23,11 +23,12 @@ from antiphon.rpc.envelope import (
     head_of_answer,
     replace_surrogates,
 )
+from tests.rows import each_row
 
 DEEP = b"[" * 10_000 + b"]" * 10_000
 
 
-@pytest.mark.parametrize(
+@each_row(
     "written",
     [b"0", b"1", b'"1"', b"1.5", b"1.0", b"1e2", b"-0.50", b"-7", b"null", b'""', b"123456789012345678901234567890"],
 )
@@ -57,7 +58,7 @@ def test_a_null_error_beside_a_result_is_a_result() -> None:
     assert isinstance(message, Response) and message.error is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "code", "id"),
     [
         (b'{"jsonrpc":"2.0","id":6,"method":"x","par', Code.PARSE_ERROR, 6),

@@ -1,15 +1,15 @@
 """Error codes and their meanings."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon import errors
 from antiphon.errors import Code, ProcessDied, RequestError, RequestRefused, ResponseError, SpawnFailed, meaning_of
 from antiphon.rpc.envelope import ErrorObject, error_frame
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("code", "message", "meaning"),
     [
         (-32000, "Authentication required", "authentication required"),
@@ -96,7 +96,7 @@ def test_a_refusal_of_ours_is_distinguished_from_one_of_the_peer() -> None:
     assert issubclass(RequestRefused, ResponseError) and issubclass(RequestError, ResponseError)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "code", "sentence"),
     [
         (RequestError.parse_error("no JSON"), Code.PARSE_ERROR, "Parse error: no JSON"),

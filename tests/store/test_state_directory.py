@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-import pytest
-
 from antiphon.config.directories import state_dir
+from tests.rows import each_row
 
 HOME = Path.home()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("environment", "platform", "expected"),
     [
         ({}, "linux", HOME / ".local/state/antiphon"),

@@ -11,6 +11,7 @@ from antiphon.recorder.lines import DirectionRecorder
 from antiphon.recorder.redaction import RecordingRedactor
 from antiphon.traffic.checker import TrafficChecker
 from antiphon.traffic.entries import LATEST, Direction, Entry, RecordingReader, entries_of, parse
+from tests.rows import each_row
 
 
 def entry_of(raw: bytes) -> Entry:
@@ -72,7 +73,7 @@ def test_whatever_base64_holds_stops_nothing(exact: bytes | str) -> None:
     assert entry.raw == (exact or b"words") if isinstance(exact, bytes) else isinstance(entry.raw, bytes)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("t", "seconds"),
     [
         ("1" + "0" * 400, LATEST), ("-1" + "0" * 400, -LATEST), ("1.5", 1.5), ("1e300", LATEST), ("-3", -3.0),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from antiphon.conformance.suites.agent import SUITE
+from tests.rows import each_row
 from tests.traffic.messages import (
     Line,
     agent,
@@ -90,7 +91,7 @@ ASKED_FOR = {
 }
 
 
-@pytest.mark.parametrize(("talk", "rule"), [row[1:] for row in FOUND], ids=[row[0] for row in FOUND])
+@each_row(("talk", "rule"), [row[1:] for row in FOUND], ids=[row[0] for row in FOUND])
 def test_a_deviation_that_was_seen_is_found(talk: list[Line], rule: str) -> None:
     assert rule in {one.rule for one in judged(talk).deviations}
 

@@ -1,10 +1,9 @@
 """Every link to the specification leads to a heading that is really there."""
 
-import pytest
-
 from antiphon.conformance.suites.agent import SUITE as AGENTS
 from antiphon.conformance.suites.client import SUITE as CLIENTS
 from antiphon.traffic.checker import SPEC, rules
+from tests.rows import each_row
 from tests.traffic.anchors import ANCHORS
 
 LINKS = {
@@ -14,7 +13,7 @@ LINKS = {
 }
 
 
-@pytest.mark.parametrize("whose", LINKS)
+@each_row("whose", LINKS)
 def test_a_link_leads_to_a_page_and_a_heading_that_are_known(whose: str) -> None:
     page, _, anchor = LINKS[whose].removeprefix(SPEC).partition("#")
     assert page in ANCHORS

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.traffic.checker import SPEC, rules
 from antiphon.traffic.entries import Direction
+from tests.rows import each_row
 from tests.traffic.messages import (
     Line,
     agent,
@@ -34,7 +34,7 @@ def broken(talk: list[Line]) -> list[str]:
     return [one.rule for one in judged(talk).deviations]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.rule)
+@each_row("row", ROWS, ids=lambda row: row.rule)
 def test_a_rule_is_kept_and_broken(row: Row) -> None:
     checker = judged(row.kept)
     assert [(one.rule, one.text) for one in checker.deviations if one.rule not in row.also] == []
@@ -55,7 +55,7 @@ def test_every_rule_has_a_row() -> None:
     assert sorted(row.rule for row in ROWS) == sorted(rules())
 
 
-@pytest.mark.parametrize("one", rules().values(), ids=lambda one: one.id)
+@each_row("one", rules().values(), ids=lambda one: one.id)
 def test_every_rule_has_a_sentence_and_a_fix(one: Any) -> None:
     assert one.text.endswith(".") and one.text[0].isupper() | (one.text[0] == "`")
     assert one.fix.endswith(".")
@@ -83,7 +83,7 @@ JUNK: list[tuple[Line, list[Line]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("junk", "answers"), JUNK)
+@each_row(("junk", "answers"), JUNK)
 def test_the_answer_to_junk_is_not_held_against_the_agent(junk: Line, answers: list[Line]) -> None:
     checker = judged([*BEGIN, junk, *answers, *turn()])
     assert [one.rule for one in checker.deviations if one.entry.dir is Direction.A2C] == []

@@ -8,6 +8,7 @@ import pytest
 
 from antiphon.traffic.schema import look, methods
 from tests.protocol.test_parity import INSTALLED
+from tests.rows import each_row
 from tests.traffic.samples import changed, samples
 
 NAMES = sorted({name for method in methods().values() for name in (method.params, method.result) if name})
@@ -57,7 +58,7 @@ def test_fields_that_no_schema_knows_are_reported_with_their_path() -> None:
     assert (found.faults, found.unknown_fields) == ([], ["type"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "value", "text"),
     [
         ("StopReason", "done", 'p is "done", which is not one of "end_turn", "max_tokens", "max_turn_requests", "refusal" or "cancelled"'),

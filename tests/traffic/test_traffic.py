@@ -13,6 +13,7 @@ from antiphon.protocol.v1.session import SessionUpdate
 from antiphon.protocol.v1.tools import ToolCallUpdate
 from antiphon.rpc.envelope import Notification, Request, Response, decode
 from tests.protocol.parity import tag_of, wire_names
+from tests.rows import each_row
 from tests.traffic.shapes import ANSWERED, ASKED, EXTENSIONS, FAILED, NOTIFICATIONS, STRAY, Answer, Failed, Message
 
 Json = Any
@@ -67,7 +68,7 @@ def check(shape: Message | Answer, reading: Reading[Any], again: Reading[Any], s
     assert again.rules == tuple(rule for rule in shape.rules if "unknown" in rule)  # we repeat what we do not know
 
 
-@pytest.mark.parametrize("shape", [*ASKED, *NOTIFICATIONS], ids=name_of)
+@each_row("shape", [*ASKED, *NOTIFICATIONS], ids=name_of)
 def test_every_message_is_understood_and_loses_nothing(shape: Message) -> None:
     message = decode(shape.line)
     assert isinstance(message, Request if shape in ASKED else Notification)
@@ -78,7 +79,7 @@ def test_every_message_is_understood_and_loses_nothing(shape: Message) -> None:
     check(shape, reading, method.read_params(encode(reading.value)), msgspec.json.decode(message.params))
 
 
-@pytest.mark.parametrize("shape", ANSWERED, ids=name_of)
+@each_row("shape", ANSWERED, ids=name_of)
 def test_an_answer_is_understood_and_loses_nothing(shape: Answer) -> None:
     message = decode(shape.line)
     assert isinstance(message, Response)
@@ -88,7 +89,7 @@ def test_an_answer_is_understood_and_loses_nothing(shape: Answer) -> None:
     check(shape, reading, method.read_result(encode(reading.value)), msgspec.json.decode(message.result))
 
 
-@pytest.mark.parametrize("shape", FAILED, ids=lambda shape: f"{shape.code} {shape.data.__name__}")
+@each_row("shape", FAILED, ids=lambda shape: f"{shape.code} {shape.data.__name__}")
 def test_an_error_keeps_its_code_and_its_data(shape: Failed) -> None:
     message = decode(shape.line)
     assert isinstance(message, Response)

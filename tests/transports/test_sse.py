@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from antiphon.errors import RemoteProtocolError
 from antiphon.transports.sse import KEEP_ALIVE, EventParser, ServerEvent, encode_event
+from tests.rows import each_row
 
 messages = st.dictionaries(st.text(max_size=5), st.text(max_size=10)).map(lambda one: json.dumps(one).encode())
 ids = st.text(st.characters(exclude_characters="\n\r\0", exclude_categories=["Cs"]), max_size=8)
@@ -43,7 +44,7 @@ def test_no_bytes_make_the_parser_fail(pieces: list[bytes]) -> None:
     assert found == whole.feed(b"".join(pieces))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("stream", "events"),
     [
         (b"data: one\ndata: two\n\n", [ServerEvent(b"one\ntwo")]),

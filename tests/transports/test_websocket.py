@@ -15,6 +15,7 @@ from antiphon.transports.base import OUTPUT_HIGH
 from antiphon.transports.remote import ConnectionRefused, CookieJar
 from antiphon.transports.websocket import open_websocket
 from tests.limits import limit
+from tests.rows import each_row
 
 Handler = Callable[[ServerConnection], Awaitable[None]]
 
@@ -53,7 +54,7 @@ async def test_a_message_is_a_frame_in_both_directions() -> None:
     assert kinds == [str] * 500
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sent", "received"),
     [
         (['{"a":1}\n{"b":2}\n'], [b'{"a":1}', b'{"b":2}']),

@@ -10,6 +10,7 @@ from antiphon.tui.form_panel import FieldProblem, FormPanel, read_field
 from antiphon.tui.painter import Painter
 from antiphon.tui.panels import ALONE, PAUSE, CommandPanel, MenuPanel, PagePanel, Panel
 from antiphon.tui.questions import PermissionAnswer, PermissionPanel, PermissionSubject, Scope, choose_login, subject_of
+from tests.rows import each_row
 
 PAINTER = Painter(80, colour=False)
 ONCE = [
@@ -40,7 +41,7 @@ def pressed(keys: str, subject: PermissionSubject = RULED, gap: float = ALONE) -
     return panel.answer if panel.done else None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("keys", "answer"),
     [
         ("y", PermissionAnswer(True)),
@@ -166,7 +167,7 @@ def test_input_of_an_unknown_tool_is_shown_as_it_is() -> None:
 # --- forms ---
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("field", "typed", "value"),
     [
         (v1.StringProperty(), "a b", "a b"),
@@ -184,7 +185,7 @@ def test_what_is_typed_becomes_the_value_of_the_field(field: v1.Property, typed:
     assert read_field(field, typed) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("field", "typed"),
     [
         (v1.StringProperty(min_length=3), "ab"),

@@ -4,11 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from antiphon.agent.session import AgentSession
 from antiphon.engines.claude.rules import before_tool, settings_for
 from antiphon.policy import Rules
+from tests.rows import each_row
 
 
 def session(cwd: str, *, deny: list[str] | None = None, ask: list[str] | None = None, also: str | None = None) -> Any:
@@ -23,7 +22,7 @@ def written(rule: str, cwd: str = "/nowhere/w", also: str | None = None) -> list
     return found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ours", "theirs"),
     [
         ("Bash", ["Bash"]),
@@ -48,7 +47,7 @@ def test_a_rule_is_given_as_the_same_or_a_stricter_one(ours: str, theirs: list[s
     assert written(ours) == theirs
 
 
-@pytest.mark.parametrize(
+@each_row(
     "rule",
     [
         "Bash(npm run test*)", "Bash(* --force)", "Bash('a b' c)", "Edit(a[b]/**)", "Edit(a\\*b)", "Write(a)", "Delete(a)", "Delete",

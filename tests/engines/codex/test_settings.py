@@ -11,6 +11,7 @@ from antiphon.engines.codex.settings import CodexSettings
 from antiphon.engines.process import CliRefused
 from antiphon.errors import AcpError, ConnectionClosed
 from tests.agent.editor import FULL, only_prompt, playing
+from tests.rows import each_row
 
 WIDE = {
     "sandbox_workspace_write": {
@@ -85,7 +86,7 @@ WORKSPACE = {"type": "workspaceWrite", "writableRoots": ["/songs"]}
 GRANULAR = {"granular": {"sandbox_approval": True}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("approval", "sandbox", "mode", "sent"),
     [
         ("on-request", WORKSPACE, "acceptEdits", ("on-request", {"type": "readOnly"})),

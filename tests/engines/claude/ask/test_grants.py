@@ -6,6 +6,7 @@ import pytest
 
 from antiphon.engines.claude.grants import grants
 from tests.engines.claude.ask.user import may
+from tests.rows import each_row
 
 ROOTS = ("/w", "/also here")
 
@@ -52,7 +53,7 @@ def test_nothing_is_allowed_for_longer_where_the_user_wants_to_be_asked_each_tim
     assert names(rules("a *")) != []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "suggestion",
     [
         rules("a *", behavior="deny"),

@@ -11,6 +11,7 @@ from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from tests.agent.editor import FULL
 from tests.engines.claude.ask.user import CALL, NO_FORMS, User, answer, answer_to, may, text_of
+from tests.rows import each_row
 
 INPUT = {"command": "git init x"}
 RULE = {"toolName": "Bash", "ruleContent": "git init *"}
@@ -28,7 +29,7 @@ def added(destination: str) -> dict[str, Any]:
 ALWAYS = {"behavior": "allow", "updatedInput": INPUT}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("chosen", "sent"),
     [
         ("allow", ALWAYS),

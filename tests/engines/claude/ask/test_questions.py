@@ -11,6 +11,7 @@ from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from tests.agent.editor import FULL
 from tests.engines.claude.ask.user import NO_FORMS, User, answer, answer_to, may, text_of
+from tests.rows import each_row
 
 COLOUR = {
     "question": "Which colour?",
@@ -61,7 +62,7 @@ async def test_a_question_alone_is_the_message_of_the_form() -> None:
     assert asked.requested_schema.properties["question_1"].description is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "given"),
     [
         ({"question_1": "Blue"}, {"Which colour?": "Blue"}),

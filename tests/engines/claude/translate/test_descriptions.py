@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from antiphon.engines.claude.translate.descriptions import describe, early_title
 from antiphon.engines.labels import LONGEST_TITLE
 from antiphon.protocol import v1
+from tests.rows import each_row
 
 CWD = "/song/project"
 
@@ -68,16 +69,14 @@ TITLES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "given", "title", "kind"), TITLES)
+@each_row(("name", "given", "title", "kind"), TITLES)
 def test_a_title_names_what_the_call_is_about(name: str, given: dict[str, Any], title: str, kind: str) -> None:
     described = describe(name, given, CWD)
     assert (described.title, described.kind.value) == (title, kind)
 
 
-@pytest.mark.parametrize("name", sorted({name for name, *_ in TITLES}))
-@pytest.mark.parametrize(
-    "values", [None, [], {}, {"file_path": 3, "command": None, "questions": 4, "edits": "no", "todos": [3]}]
-)
+@each_row("name", sorted({name for name, *_ in TITLES}))
+@each_row("values", [None, [], {}, {"file_path": 3, "command": None, "questions": 4, "edits": "no", "todos": [3]}])
 def test_an_input_that_is_not_as_we_know_it_is_harmless(name: str, values: object) -> None:
     described = describe(name, values, CWD)
     assert described.title
@@ -134,7 +133,7 @@ def test_an_edit_shows_the_change_that_it_would_make() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "values", "shown"),
     [
         ("ExitPlanMode", {"plan": "# Plan"}, ["# Plan"]),
@@ -188,7 +187,7 @@ def test_a_title_that_comes_early_is_not_wrong(
     assert early_title(name, whole, CWD) == describe(name, dict(members), CWD).title
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("partial", "title"),
     [
         ('{"command":"ls', None),

@@ -16,6 +16,7 @@ from antiphon.engines.claude.wire import (
 )
 from antiphon.errors import Code
 from antiphon.protocol import v1
+from tests.rows import each_row
 
 NOON = 1_760_011_200.0  # 2025-10-09 12:00 UTC
 LIMIT = "You've hit your 5-hour limit · resets 5:07am (UTC)"
@@ -56,7 +57,7 @@ REASONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("case", "line", "reason"), REASONS, ids=[case for case, *_ in REASONS])
+@each_row(("case", "line", "reason"), REASONS, ids=[case for case, *_ in REASONS])
 def test_a_turn_ends_with_a_reason_of_the_protocol(case: str, line: ResultLine, reason: str) -> None:
     end = end_of(line)
     assert end.stop_reason == v1.StopReason(reason) and end.error is None
@@ -95,7 +96,7 @@ ERRORS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("case", "line", "last", "kind"), ERRORS, ids=[case for case, *_ in ERRORS])
+@each_row(("case", "line", "last", "kind"), ERRORS, ids=[case for case, *_ in ERRORS])
 def test_an_error_has_a_kind_and_a_hint(case: str, line: ResultLine, last: Assistant | None, kind: str) -> None:
     end = end_of(line, last)
     assert end.stop_reason is None and end.error is not None
@@ -162,7 +163,7 @@ def test_the_trouble_of_a_sub_agent_is_not_that_of_the_turn() -> None:
     assert end.stop_reason == v1.StopReason.END_TURN
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "seconds"),
     [
         ("limit reached|1760000000", 1_760_000_000),

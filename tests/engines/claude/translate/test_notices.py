@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import pytest
-
 from antiphon.engines.claude import wire
 from antiphon.engines.claude.translate.events import EngineNotice, SignInNeeded
 from antiphon.engines.claude.translate.notices import notices_of
 from antiphon.protocol import v1
+from tests.rows import each_row
 
 INFO, WARNING, ERROR = v1.NoticeSeverity.INFO, v1.NoticeSeverity.WARNING, v1.NoticeSeverity.ERROR
 
@@ -77,12 +76,12 @@ QUIET = [
 ]
 
 
-@pytest.mark.parametrize(("line", "notice"), NOTICES, ids=[type(line).__name__ for line, _ in NOTICES])
+@each_row(("line", "notice"), NOTICES, ids=[type(line).__name__ for line, _ in NOTICES])
 def test_the_user_gets_a_notice(line: object, notice: object) -> None:
     assert list(notices_of(line)) == [notice]
 
 
-@pytest.mark.parametrize("line", QUIET, ids=[type(line).__name__ for line in QUIET])
+@each_row("line", QUIET, ids=[type(line).__name__ for line in QUIET])
 def test_the_user_is_left_in_peace(line: object) -> None:
     assert list(notices_of(line)) == []
 

@@ -3,11 +3,10 @@
 from itertools import product
 from typing import Any
 
-import pytest
-
 from antiphon.engines.claude.translate.results import CallResult, result_of
 from antiphon.engines.claude.wire import ToolResultBlock
 from antiphon.protocol import v1
+from tests.rows import each_row
 
 CWD = "/song"
 PIXEL = "iVBORw0KGgo="
@@ -56,9 +55,7 @@ COMMANDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("case", "content", "structured", "error", "expected"), COMMANDS, ids=[case for case, *_ in COMMANDS]
-)
+@each_row(("case", "content", "structured", "error", "expected"), COMMANDS, ids=[case for case, *_ in COMMANDS])
 def test_a_command_shows_what_it_printed_and_how_it_ended(
     case: str, content: Any, structured: Any, error: bool | None, expected: tuple[list[str], int | None, str]
 ) -> None:
@@ -85,7 +82,7 @@ REFUSED = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("<tool_use_error>String not found.\nString: x</tool_use_error>", "String not found.\nString: x"),
@@ -101,7 +98,7 @@ REFUSED = (
         ("no\n<system-reminder>psst</system-reminder>", "no"),
     ],
 )
-@pytest.mark.parametrize("name", ["Edit", "mcp__s__t", "Bash"])
+@each_row("name", ["Edit", "mcp__s__t", "Bash"])
 def test_a_failure_has_a_reason_in_words_for_the_user(name: str, text: str, shown: str) -> None:
     result = call_result(name, text, "Error: something else", error=True)
     assert result.failed and texts(result) == [f"```\n{shown}\n```"]
@@ -144,7 +141,7 @@ def file(**fields: Any) -> dict[str, Any]:
     return {"type": "text", "file": {"filePath": "/song/a.py", **fields}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "structured", "shown"),
     [
         ("1\tx = 1\n2\t", file(content="x = 1\n", numLines=2, startLine=1, totalLines=2), ["```py\nx = 1\n```"]),
@@ -245,7 +242,7 @@ def test_a_failing_server_keeps_its_pictures() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "content", "structured", "shown"),
     [
         ("WebSearch", "for the model", {"results": [
@@ -312,7 +309,7 @@ STRUCTURED: tuple[Any, ...] = (
 )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_a_result_that_is_not_as_we_know_it_is_harmless(name: str) -> None:
     for content, structured, error in product(CONTENTS, STRUCTURED, (None, True)):
         result = call_result(name, content, structured, error=error)

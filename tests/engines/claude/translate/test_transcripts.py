@@ -2,15 +2,14 @@
 
 from pathlib import Path
 
-import pytest
-
 from antiphon.engines.claude import wire
 from antiphon.engines.claude.translate.events import ClaudeTurnEnded
 from antiphon.protocol import v1
 from antiphon.protocol.base import encode
 from tests.engines.claude.translate.recorded import FILES, Session, play
+from tests.rows import each_row
 
-sessions = pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+sessions = each_row("path", FILES, ids=[path.stem for path in FILES])
 
 
 @sessions

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from antiphon.engines.claude import wire
 from antiphon.engines.claude.wire.codec import HEAD
 from antiphon.engines.claude.wire.lines import SUBTYPES
+from tests.rows import each_row
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
@@ -56,9 +57,7 @@ def test_an_unknown_sort_of_line_is_named() -> None:
     assert read({"type": "telepathy", "subtype": 7}) == wire.UnknownLine(type="telepathy")
 
 
-@pytest.mark.parametrize(
-    "line", [b"", b"no", b"[]", b"{}", b'{"type":3}', b'{"type":"result"}', b"[" * 100_000, b"\xff\xfe"]
-)
+@each_row("line", [b"", b"no", b"[]", b"{}", b'{"type":3}', b'{"type":"result"}', b"[" * 100_000, b"\xff\xfe"])
 def test_what_cannot_be_read_is_garbled_and_not_raised(line: bytes) -> None:
     garbled = wire.decode(line)
     assert isinstance(garbled, wire.GarbledLine) and len(garbled.text_head) <= HEAD and garbled.error
@@ -141,7 +140,7 @@ def test_answers_are_taken_out_of_their_wrapping() -> None:
     assert bad == wire.ControlResponse(request_id="1", ok=False, error="no", error_code="c")
 
 
-@pytest.mark.parametrize("subtype", SUBTYPES)
+@each_row("subtype", SUBTYPES)
 def test_every_known_subtype_is_read_even_with_few_fields(subtype: str) -> None:
     line = read({"type": "system", "subtype": subtype, "task_id": "t"})
     assert type(line) is SUBTYPES[subtype]

@@ -9,6 +9,7 @@ from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
 from tests.agent.editor import FULL
 from tests.engines.codex.approvals.user import CALL, COMMAND, NO_FORMS, OLD_COMMAND, User, answer, asks
+from tests.rows import each_row
 
 PREFIX = {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["touch", "x"]}}
 PLAIN = asks(
@@ -25,7 +26,7 @@ NETWORK: dict[str, Any] = {"networkApprovalContext": {"host": "x.example", "prot
 HOST_RULES = [{"host": "x.example", "action": "allow"}, {"host": "x.example", "action": "deny"}]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("chosen", "decision"),
     [
         ("allow", "accept"),

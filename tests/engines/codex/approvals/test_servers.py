@@ -14,6 +14,7 @@ from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, only_prompt, playing
 from tests.engines.codex.approvals.user import NO_FORMS, SERVER, User, answer, asks
+from tests.rows import each_row
 
 EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
 SCHEMA: dict[str, Any] = {
@@ -46,7 +47,7 @@ def accepted(persist: str | None) -> dict[str, Any]:
     return {"action": "accept", "content": None, "_meta": None if persist is None else {"persist": persist}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "body"),
     [
         (v1.Selected("allow"), accepted(None)),

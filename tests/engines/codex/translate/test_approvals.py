@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from antiphon.protocol import v1
 from tests.engines.codex.translate.harness import CWD, TranslatedThread, update
+from tests.rows import each_row
 
 SERVER = "mcpServer/elicitation/request"
 
@@ -136,7 +135,7 @@ def test_questions_about_two_tools_find_each_its_own_in_whatever_order() -> None
         assert [about(thread, tool, {"path": "a"}) for tool in order] == list(order)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "arguments", "more"),
     [
         ("destroy", {"path": "a"}, {}),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from antiphon.engines.codex.translate.commands import TAIL, command_line, shell_line
 from antiphon.protocol import v1
 from tests.engines.codex.translate.harness import CWD, TranslatedThread
+from tests.rows import each_row
 
 CLEAR = "\x1b[2J\x1b[3J\x1b[H"
 
@@ -26,7 +27,7 @@ def screen(thread: TranslatedThread) -> str:
     return text.rpartition(CLEAR)[2]
 
 
-@pytest.mark.parametrize(("written", "line"), [
+@each_row(("written", "line"), [
     ("/bin/bash -lc 'ls -l'", "ls -l"),
     ("/usr/bin/zsh -c ls", "ls"),
     ("""bash -lc 'echo '"'"'a'"'"' b'""", "echo 'a' b"),

@@ -9,6 +9,7 @@ from antiphon.engines.events import TurnEnded, TurnFailure
 from antiphon.errors import Code
 from antiphon.protocol import v1
 from tests.engines.codex.translate.harness import VERSIONS, TranslatedThread, failure
+from tests.rows import each_row
 
 NAMES = {
     "contextWindowExceeded": "prompt_too_long", "usageLimitExceeded": "usage_limit", "rateLimitExceeded": "rate_limit",
@@ -40,15 +41,15 @@ def error_in(info: Any, message: str = "It went wrong") -> TurnFailure:
     return error
 
 
-@pytest.mark.parametrize(("name", "kind"), NAMES.items())
+@each_row(("name", "kind"), NAMES.items())
 def test_each_name_of_an_error_is_a_kind_with_a_hint(name: str, kind: str) -> None:
     error = error_in(name)
     assert (error.kind, error.message) == (kind, "It went wrong") and error.hint
     assert error.code == (Code.AUTH_REQUIRED if kind == "auth" else Code.INTERNAL_ERROR)
 
 
-@pytest.mark.parametrize("name", HTTP)
-@pytest.mark.parametrize(("status", "kind"), STATUSES.items())
+@each_row("name", HTTP)
+@each_row(("status", "kind"), STATUSES.items())
 def test_a_status_gives_the_kind(name: str, status: int | None, kind: str) -> None:
     error = error_in({name: {"httpStatusCode": status}})
     assert (error.kind, error.status) == (kind, status)

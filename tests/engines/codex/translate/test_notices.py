@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from tests.engines.codex.translate.harness import TranslatedThread
+from tests.rows import each_row
 
 NOTICES: list[tuple[str, dict[str, Any], list[str]]] = [
     ("warning", {"message": "Careful"}, ["notice warning: Careful"]),
@@ -40,7 +39,7 @@ NOTICES: list[tuple[str, dict[str, Any], list[str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("method", "params", "outline"), NOTICES)
+@each_row(("method", "params", "outline"), NOTICES)
 def test_warnings_of_codex_are_notices(method: str, params: dict[str, Any], outline: list[str]) -> None:
     thread = TranslatedThread()
     thread.notify(method, **params)

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from antiphon.protocol import v1
 from tests.engines.codex.translate.harness import CWD, VERSIONS, TranslatedThread
+from tests.rows import each_row
 
 CALLS: dict[str, tuple[str, dict[str, Any], dict[str, Any], list[str]]] = {
     "a search on the web": (
@@ -65,8 +64,8 @@ CALLS: dict[str, tuple[str, dict[str, Any], dict[str, Any], list[str]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("spoken", VERSIONS)
-@pytest.mark.parametrize("name", CALLS)
+@each_row("spoken", VERSIONS)
+@each_row("name", CALLS)
 def test_each_kind_of_call_is_shown_from_start_to_end(name: str, spoken: str) -> None:
     type, start, end, outline = CALLS[name]
     thread = TranslatedThread(spoken)

@@ -10,6 +10,7 @@ from antiphon.engines.codex.wire.notifications import NOTIFICATIONS
 from antiphon.engines.codex.wire.requests import REQUESTS
 from antiphon.errors import RemoteProtocolError
 from antiphon.protocol.base import Unknown
+from tests.rows import each_row
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False) | st.text(max_size=5),
@@ -88,7 +89,7 @@ def test_a_request_of_the_older_protocol_names_a_thread() -> None:
     assert isinstance(asked, wire.ServerRequest) and asked.thread_id == "t"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "bad",
     [
         b"",
