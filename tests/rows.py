@@ -140,7 +140,8 @@ def _name(values: Sequence[Any], id: Callable[[Any], object] | None) -> str:
 
 
 def _shown(value: object) -> str:
-    text = value if isinstance(value, str) else str(getattr(value, "__name__", None) or repr(value))
+    plain = isinstance(value, str) and value.isprintable()
+    text = str(value) if plain else str(getattr(value, "__name__", None) or repr(value))
     return text if len(text) <= WIDTH else f"{text[:WIDTH]}…"
 
 
