@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -137,6 +138,32 @@ def test_what_was_set_up_is_the_joint_agent_and_starts(home: Home) -> None:
     assert (name, answer["agentInfo"]["title"], answer["agentInfo"]["name"]) == ("Antiphon", "Antiphon", "antiphon")
 
 
+def test_a_remote_agent_gets_the_entry_of_the_page(home: Home) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "remote.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^antiphon setup zed (.+)$", page, re.MULTILINE)
+    (entry,) = re.findall(r"^```json\n(.+?)^```", page, re.MULTILINE | re.DOTALL)
+    home.setup("zed", *command.replace("~", "/home/you").split(), "--yes")
+    expected = json.loads(entry)["agent_servers"]
+    ((name, found),) = settings_in(home.zed)["agent_servers"].items()
+    assert {name: found | {"command": "antiphon"}} == expected
+    done = home.setup("zed", "--undo", "--yes")
+    assert "127.0.0.1:8321" in done.stdout and not home.zed.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--map", "/a=/b"], "are for `--connect`"),
+        (["--connect", "nonsense"], "is not the address of an agent"),
+        (["--connect", "ws://h/acp", "--map", "a"], "pair of directories"),
+        (["--connect", "ws://h/acp", "--engine", "demo"], "in place of"),
+    ],
+)
+def test_a_remote_agent_that_makes_no_sense_is_refused(home: Home, words: list[str], said: str) -> None:
+    assert said in home.setup("zed", *words, "--yes", status=2).stderr
+    assert not home.zed.exists()
+
+
 def test_undo_gives_back_every_byte(home: Home) -> None:
     home.write(SETTINGS)
     home.zed.chmod(0o640)
@@ -244,9 +271,9 @@ def test_after_setup_and_undo_the_bytes_are_the_same(tmp_path: Path, document: t
     path = tmp_path / "settings.json"
     path.write_bytes(document[0].encode())
     with patch.dict(os.environ, {"ANTIPHON_STATE_DIR": str(tmp_path / "state")}):
-        set_up("zed", "Antiphon", None, path, yes=True)
+        set_up("zed", "Antiphon", (), path, yes=True)
         assert "Antiphon" in settings_in(path)["agent_servers"]
-        set_up("zed", "Other", "demo", path, yes=True)
+        set_up("zed", "Other", ("--engine", "demo"), path, yes=True)
         undo("zed", None, path, yes=True)
     assert path.read_bytes() == document[0].encode()
 

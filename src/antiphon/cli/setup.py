@@ -32,6 +32,7 @@ comments too.
 
   antiphon setup zed
   antiphon setup zed --engine claude
+  antiphon setup zed --connect wss://host/acp --token-file ~/host.token --map ~/project=/srv/project
   antiphon setup zed --undo
 """
 
@@ -66,6 +67,14 @@ def parser() -> argparse.ArgumentParser:
         choices=[*ENGINES],
         help="one engine alone (default: all that are installed, as one agent)",
     )
+    top.add_argument("--connect", metavar="URL", help="a remote agent, such as one behind `antiphon serve`")
+    top.add_argument("--token-file", metavar="FILE", help="the token for URL")
+    top.add_argument(
+        "--map",
+        metavar="LOCAL=REMOTE",
+        action="append",
+        help="a directory of this machine, and where it is on that of URL; repeat it for several",
+    )
     top.add_argument("--name", metavar="TEXT", help=f"the name in the editor (default: {NAME})")
     top.add_argument("--file", metavar="FILE", help="the settings file (default: the usual one)")
     top.add_argument("-y", "--yes", action="store_true", help="do not ask")
@@ -79,12 +88,38 @@ def run(arguments: list[str]) -> int:
     if options.editor is None:
         return _without_editor(arguments)
     _check_editor(options.editor)
-    name = _name(options.name, options.engine)
+    words, about = _words(options)
+    name = _name(options.name, about)
     path = None if options.file is None else Path(options.file).expanduser().absolute()
     if options.undo:
-        asked = None if options.name is None and options.engine is None else name
+        asked = None if options.name is None and about is None else name
         return undo(options.editor, asked, path, yes=options.yes)
-    return set_up(options.editor, name, options.engine, path, yes=options.yes)
+    return set_up(options.editor, name, words, path, yes=options.yes)
+
+
+def _words(options: argparse.Namespace) -> tuple[tuple[str, ...], str | None]:
+    """Return the options of `antiphon agent` for the entry, and what it is called after."""
+    if options.connect is None:
+        if options.map or options.token_file is not None:
+            raise Misused("`--map` and `--token-file` are for `--connect`")
+        return () if options.engine is None else ("--engine", options.engine), options.engine
+    from antiphon.errors import LocalProtocolError
+    from antiphon.remote.paths import PathMap
+    from antiphon.transports.remote import RemoteAddress
+
+    if options.engine is not None:
+        raise Misused("`--connect` is in place of `--engine`", hint="the server has its own agents")
+    try:
+        host = RemoteAddress(options.connect).name
+        maps = PathMap.parse(options.map or [])
+    except LocalProtocolError as error:
+        raise Misused(error.sentence, hint=error.hint) from error
+    words = ["--connect", options.connect]
+    if options.token_file is not None:  # the editor starts it in another directory
+        words += ["--token-file", os.path.abspath(os.path.expanduser(options.token_file))]
+    for local, remote in maps.pairs:
+        words += ["--map", f"{local}={remote}"]
+    return tuple(words), host
 
 
 def _without_editor(arguments: list[str]) -> int:
@@ -113,7 +148,7 @@ def _without_editor(arguments: list[str]) -> int:
     if not wanted:
         screen.note("nothing was written")
         return FAILED
-    return max([set_up(name, NAME, None, None, yes=False) for name in wanted])
+    return max([set_up(name, NAME, (), None, yes=False) for name in wanted])
 
 
 def _check_editor(word: str) -> None:
@@ -125,10 +160,10 @@ def _check_editor(word: str) -> None:
     check_choice(word, EDITORS, "editor")
 
 
-def _name(given: str | None, engine: str | None) -> str:
-    """Return the name of the entry. Entries for several engines can be in one file."""
+def _name(given: str | None, about: str | None) -> str:
+    """Return the name of the entry. Entries for several engines and hosts can be in one file."""
     if given is None:
-        return NAME if engine is None else f"{NAME} ({engine})"
+        return NAME if about is None else f"{NAME} ({about})"
     if not given.strip() or not given.isprintable() or len(given) > LONGEST_NAME:
         raise Misused(f"a name has 1 to {LONGEST_NAME} letters")
     return given.strip()
@@ -142,8 +177,8 @@ CONTEXT: Final = 3
 _STYLES: Final[dict[str, Style]] = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def set_up(name: str, called: str, engine: str | None, path: Path | None, *, yes: bool) -> int:
-    """Add Antiphon to the settings of an editor.
+def set_up(name: str, called: str, words: tuple[str, ...], path: Path | None, *, yes: bool) -> int:
+    """Add Antiphon to the settings of an editor. `words` are options of `antiphon agent`.
 
     Raises:
         AcpError: the file cannot be read, changed or written; it is as it was.
@@ -154,7 +189,7 @@ def set_up(name: str, called: str, engine: str | None, path: Path | None, *, yes
 
     editor = EDITORS[name]
     path = path or settings_path(name, called)
-    entry = EditorEntry(called, (*program(), "agent", *(() if engine is None else ("--engine", engine))))
+    entry = EditorEntry(called, (*program(), "agent", *words))
     screen = Screen()
     if passing(entry.command[0]):
         screen.note(
