@@ -2,10 +2,10 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, Final, TypeVar, cast
 
-__all__ = ["NO_WAIT", "NoWait", "background", "ignore_result", "maybe_await", "start_task"]
+__all__ = ["NO_WAIT", "NoWait", "background", "current_task", "ignore_result", "maybe_await", "start_task"]
 
 T = TypeVar("T")
 
@@ -54,6 +54,7 @@ def background(
 
 
 if sys.version_info >= (3, 12):
+    from asyncio import current_task as current_task
 
     def start_task(
         loop: asyncio.AbstractEventLoop, work: Coroutine[object, object, None], name: str
@@ -62,6 +63,9 @@ if sys.version_info >= (3, 12):
         return asyncio.Task(work, loop=loop, name=name, eager_start=True)
 
 else:
+    # There `asyncio.current_task` is a function in Python, which costs a microsecond where its code has left the cache.
+    current_task: "Callable[[asyncio.AbstractEventLoop], asyncio.Task[object] | None]"
+    current_task = vars(asyncio.tasks)["_current_tasks"].get
 
     def start_task(
         loop: asyncio.AbstractEventLoop, work: Coroutine[object, object, None], name: str

@@ -35,7 +35,10 @@ from antiphon.errors import (
 from antiphon.life import Life
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
-from antiphon.transcript.entries import Message
+from antiphon.protocol.v1.content import TextBlock
+from antiphon.protocol.v1.tools import ToolCallPatch
+from antiphon.protocol.v1.updates import AgentMessageChunk
+from antiphon.transcript.entries import Message, Thought
 
 if TYPE_CHECKING:
     from antiphon.client.session import ClientSession
@@ -58,7 +61,8 @@ AUTH_REQUIRED: Final = "auth_required"
 SETTLE_EVERY: Final = 32
 """Updates that are read before their bytes are taken off the connection's limit, while more wait."""
 
-_NO_ENTRY: Final = object()
+_NO_ENTRY: Final = Message(-1, "agent", None)
+"""A message that is in no transcript."""
 
 
 class ClientTurnState(Enum):
@@ -138,10 +142,12 @@ class ClientTurn:
         self._late: list[Update] = []
         self._held_back: tuple[Inbox, int] | None = None
         # What came of them.
-        self._entry: Entry | object | None = _NO_ENTRY
-        """The entry of the transcript that the last update changed, if the next one that changes it needs nothing else."""
-        self._messages: dict[int, tuple[Message, int, int | None]] = {}
-        """The messages of the agent, and the part of their text that belongs to this turn."""
+        self._entry: Message | Thought = _NO_ENTRY
+        """The last message of the transcript that an update of this turn was added to: the next piece of it needs nothing else."""
+        self._starts: dict[Message, int] = {}
+        """The messages of the agent, and where in their text this turn begins."""
+        self._ends: dict[Message, int] = {}
+        """Where it ends, once it is over: a later turn may go on with the same message."""
         self._timeout = timeout
         self._timed_out = False
         self._timer = None if timeout is None else self._loop.call_later(timeout, _expire, weakref.ref(self))
@@ -164,17 +170,28 @@ class ClientTurn:
 
     async def _updates(self) -> "AsyncGenerator[Update, None]":
         # A generator, and most of it in one place: this is what a client does for each of a hundred thousand updates.
-        ahead = self._ahead
-        while True:
+        ahead, more = self._ahead, True
+        while more:
             while ahead:
                 yield ahead.popleft()
             backlog = self._backlog
             if backlog is not None and (waiting := backlog.waiting):
-                take, apply = waiting.popleft, self._session.transcript.apply
+                take, transcript = waiting.popleft, self._session.transcript
+                entry, chunk = self._entry, transcript._open_chunk
                 for _ in repeat(None, SETTLE_EVERY):
                     update = take().update
-                    entry = apply(update)
-                    if entry is self._entry or self._follow(entry, update):
+                    # The next piece of plain text is added here, as `Transcript.apply` does it: a call would be a tenth of all.
+                    if (
+                        type(update) is chunk
+                        and transcript._open is entry
+                        and type(content := update.content) is TextBlock
+                        and content.annotations is entry.note
+                        and (update.message_id is None or update.message_id == entry.message_id)
+                    ):
+                        entry.tail.append(content.text)
+                        yield update
+                    elif self._follow(transcript.apply(update), update):
+                        entry, chunk = self._entry, transcript._open_chunk
                         yield update
                     if ahead or not waiting:
                         break
@@ -186,8 +203,8 @@ class ClientTurn:
                 except asyncio.CancelledError:
                     self._cancel()
                     raise
-            elif not await self._more():
-                return
+            else:
+                more = await self._more()
 
     async def __anext__(self) -> "Update":
         while True:
@@ -212,11 +229,11 @@ class ClientTurn:
         await self
         pieces: list[str] = []
         before: str | None = None
-        for message, start, end in self._messages.values():
+        for message, start in self._starts.items():
             if message.message_id is not None and before is not None and message.message_id != before:
                 pieces.append("\n\n")
             before = message.message_id or before
-            pieces.append(message.text[start:end])
+            pieces.append(message.text[start : self._ends.get(message)])
         return "".join(pieces)
 
     async def cancel(self) -> v1.PromptResult:
@@ -300,24 +317,21 @@ class ClientTurn:
     def _take(self, backlog: "Backlog[v1.SessionUpdate]") -> "Update | None":
         """Read the next update that waits. None: it was the mark of a permission request."""
         update: Update = backlog.pop().update
-        entry = self._session.transcript.apply(update)
-        return update if entry is self._entry or self._follow(entry, update) else None
+        return update if self._follow(self._session.transcript.apply(update), update) else None
 
     def _follow(self, entry: "Entry | None", update: "Update") -> bool:
         """Keep up with an update that the transcript has taken. False: it is not an update."""
-        kind = type(update)
         self._begun = True
-        self._entry = _NO_ENTRY
-        if kind is v1.ToolCallPatch:
-            return False
-        if entry is None:
+        if entry is self._entry:
+            return True
+        if type(entry) is Message or type(entry) is Thought:
+            self._entry = entry
+            if type(update) is AgentMessageChunk and type(entry) is Message and entry not in self._starts:
+                piece = len(update.content.text) if isinstance(update.content, TextBlock) else 0
+                self._starts[entry] = len(entry.text) - piece
+        elif entry is None:
             follow_settings(self._session, update)
-        elif kind is not v1.ToolCall and kind is not v1.ToolCallUpdate:
-            self._entry = entry  # the patch of a permission request belongs to a call, and is looked at each time
-            if isinstance(update, v1.AgentMessageChunk) and type(entry) is Message and id(entry) not in self._messages:
-                piece = len(update.content.text) if isinstance(update.content, v1.TextBlock) else 0
-                self._messages[id(entry)] = (entry, len(entry.text) - piece, None)
-        return True
+        return type(update) is not ToolCallPatch  # the mark of a permission request, which stands among the updates
 
     async def _more(self) -> bool:
         """Wait until there is something to read. False: the turn is over.
@@ -432,10 +446,7 @@ class ClientTurn:
             result, error = None, RequestTimeout(m.PROMPT.name, self._timeout, peer=self._session._link.name)
         self._does(_E.FINISH if error is None else _E.FAIL)
         self._result, self._error = result, error
-        # Where the text of this turn ends: a later one may go on with the same message.
-        self._messages = {
-            key: (message, start, len(message.text)) for key, (message, start, _) in self._messages.items()
-        }
+        self._ends = {message: len(message.text) for message in self._starts}
         self._session._inbox.over(self)
 
     def _cancel(self) -> "asyncio.Task[None] | None":

@@ -38,7 +38,7 @@ from antiphon.protocol.base import encode_into
 from antiphon.protocol.methods import AnyCall, AnyNotice, Call, Notice, StreamCall
 from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.version import SessionUpdates, Version
-from antiphon.rpc.envelope import Frame, Line, Noise, Notification, Overlong, RequestId, head_of_notification
+from antiphon.rpc.envelope import Line, Noise, Notification, Overlong, RequestId, head_of_notification
 from antiphon.rpc.peer import (
     FIRST_ID,
     ErrorReceived,
@@ -52,7 +52,6 @@ from antiphon.rpc.peer import (
     Stray,
 )
 from antiphon.transports.base import OUTPUT_HIGH, Transport
-from antiphon.transports.framing import lines_of
 
 __all__ = [
     "CONNECTION_LIFE", "EOF_GRACE", "Connection", "ConnectionEvent", "ConnectionState", "Direction", "Tap",
@@ -141,7 +140,9 @@ class Connection:
         self._outbox = (RoutedOutbox if transport.routed else Outbox)(transport, self.inbox, observer)
         self._peer = Peer(tolerant=transport.noisy if tolerant is None else tolerant, encode_into=encode_into)
         self._answers = Answers(self._peer, self._outbox, self.router, self.inbox)
-        self._updates = Updates(version, self.router, self.inbox, self._outbox)
+        self._updates = Updates(version, self.router, self.inbox, self._outbox, self._frame, self._overlong)
+        self.block_received = self._updates.block_received
+        """Takes lines from the transport."""
         self._pending: dict[RequestId, asyncio.Future[Raw]] = {}
         self._backlogs: dict[RequestId, AnyBacklog] = {}
         self._closing: asyncio.Task[None] | None = None
@@ -366,26 +367,8 @@ class Connection:
 
     # What the peer sends.
 
-    def block_received(self, block: Frame) -> None:
-        """Lines from the transport. Updates are read in blocks where that is possible; everything else line by line."""
-        if isinstance(block, Overlong):
-            self._updates.deliver_held()
-            if self._outbox.taps:
-                self._outbox.show("in", block.head)
-            self._event(self._peer.receive(block), 0)
-        elif self._outbox.taps:
-            self._updates.deliver_held()
-            for line in lines_of(block):
-                self._outbox.show("in", line)
-                if not self._updates.line(line):
-                    self._frame(line)
-        elif block.find(b"\n") + 1 < len(block):
-            self._updates.block(block, self._frame)
-        else:  # one line, not copied: it may be a file of 50 MiB
-            if self._updates.held:
-                self._updates.deliver_held()
-            if not self._updates.line(block, at_once=True):
-                self._frame(block)
+    def _overlong(self, line: Overlong) -> None:
+        self._event(self._peer.receive(line), 0)
 
     def _frame(self, frame: Line) -> None:
         if frame.isspace():

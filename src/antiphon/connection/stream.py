@@ -10,11 +10,12 @@ and the rest of its updates is discarded.
 """
 
 import asyncio
-from asyncio import Future, current_task
+from asyncio import Future
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
+from antiphon.aio import current_task
 from antiphon.errors import LocalProtocolError
 from antiphon.protocol.version import SessionUpdates
 
@@ -104,8 +105,8 @@ class Backlog(Generic[U]):
         if len(readers) != 1 or current_task(self._loop) is not None:
             return False
         reader = readers[0]
-        waiting = getattr(reader, "_callbacks", None)
-        if waiting is None or len(waiting) != 1 or reader.done():
+        waiting = getattr(reader, "_callbacks", None)  # none if it is done
+        if not waiting or len(waiting) != 1:
             return False
         readers.clear()
         step, context = waiting[0]

@@ -16,7 +16,7 @@ from antiphon.connection.reports import Unhandled
 from antiphon.connection.router import Router
 from antiphon.protocol.base import BAD_INPUT, Kind, decoder, encode
 from antiphon.protocol.version import SessionUpdates, Template, Version
-from antiphon.rpc.envelope import Line, Notification, head_of_notification
+from antiphon.rpc.envelope import Frame, Line, Notification, Overlong, head_of_notification
 from antiphon.transports.framing import lines_of
 
 if TYPE_CHECKING:
@@ -54,7 +54,15 @@ def _frame_decoder(version: Version) -> "Decoder[Kind]":
 class Updates:
     """Delivers session updates: to the stream of the session if there is one, else to the router's handler."""
 
-    def __init__(self, version: Version, router: Router, inbox: Inbox, outbox: Outbox) -> None:
+    def __init__(
+        self,
+        version: Version,
+        router: Router,
+        inbox: Inbox,
+        outbox: Outbox,
+        other: Callable[[Line], None],
+        overlong: Callable[[Overlong], None],
+    ) -> None:
         self._version = version
         self._name = version.update.name
         self._mark = b'"%b"' % self._name.encode()
@@ -62,6 +70,8 @@ class Updates:
         self._router = router
         self._inbox = inbox
         self._outbox = outbox
+        self._other = other
+        self._overlong = overlong
         self.held: list[Kind] = []
         """What `_hold` keeps."""
         self._held_size = 0
@@ -82,11 +92,56 @@ class Updates:
         self._decoder = _frame_decoder(self._version)
         return self._decoder
 
-    def block(self, block: Line, other: Callable[[bytes], None]) -> None:
-        """Take a block of several lines; those that are not well-formed updates go to `other`, all in wire order."""
+    def block_received(self, block: Frame) -> None:
+        """Take lines from the transport. Updates are read in blocks where that is possible; everything else line by line.
+
+        Lines that are not well-formed updates go to the connection, all in the order of the wire.
+        """
+        if (
+            type(block) is bytes
+            and block.find(b"\n") + 1 == len(block)
+            and block.find(self._mark, 0, _MARK_WITHIN) >= 0
+            and (streams := self._inbox.streams)
+            and not self._outbox.taps
+        ):
+            # One update, as `_line` takes it, with few calls: see `Backlog`.
+            if self.held:
+                self.deliver_held()
+            try:
+                update: SessionUpdates = (self._decoder or self._made()).decode(block).params
+            except BAD_INPUT:
+                self._other(block)
+                return
+            if backlogs := streams.get(update.session_id):
+                backlogs[0].push_alone(update, len(block))
+            else:
+                self.one(update, len(block))
+        elif isinstance(block, Overlong):
+            self.deliver_held()
+            if self._outbox.taps:
+                self._outbox.show("in", block.head)
+            self._overlong(block)
+        else:
+            self._lines(block)
+
+    def _lines(self, block: Line) -> None:
+        if self._outbox.taps:
+            self.deliver_held()
+            for line in lines_of(block):
+                self._outbox.show("in", line)
+                if not self._line(line):
+                    self._other(line)
+        elif block.find(b"\n") + 1 < len(block):
+            self._block(block)
+        else:  # one line, not copied: it may be a file of 50 MiB
+            self.deliver_held()
+            if not self._line(block):
+                self._other(block)
+
+    def _block(self, block: Line) -> None:
         if not self.wanted:
             for line in lines_of(block):
-                other(line)
+                self._other(line)
             return
         if not self._mixed and self._run(block):
             return
@@ -95,7 +150,9 @@ class Updates:
             if not self._run(piece):
                 self._mixed = True
                 self.deliver_held()
-                self._one_by_one(piece, other)
+                for line in lines_of(piece):
+                    if not self._line(line):
+                        self._other(line)
 
     def _run(self, lines: Line) -> bool:
         try:
@@ -105,27 +162,15 @@ class Updates:
         self._deliver(frames, len(lines))
         return True
 
-    def _one_by_one(self, lines: Line, other: Callable[[bytes], None]) -> None:
-        for line in lines_of(lines):
-            if not self.line(line):
-                other(line)
-
-    def line(self, line: Line, *, at_once: bool = False) -> bool:
-        """Take one line if it is a well-formed update; `at_once` if nothing comes with it. False: it was not taken."""
-        streams = self._inbox.streams
-        if line.find(self._mark, 0, _MARK_WITHIN) < 0 or not (streams or self._name in self._router.notices):
+    def _line(self, line: Line) -> bool:
+        """Take one line if it is a well-formed update. False: it was not taken."""
+        if line.find(self._mark, 0, _MARK_WITHIN) < 0 or not self.wanted:
             return False
         try:
             update: SessionUpdates = (self._decoder or self._made()).decode(line).params
         except BAD_INPUT:
             return False
-        if backlogs := streams.get(update.session_id):
-            if at_once:
-                backlogs[0].push_alone(update, len(line))
-            else:
-                backlogs[0].push((update,), len(line))
-        else:
-            self.one(update, len(line))
+        self.one(update, len(line))
         return True
 
     def _deliver(self, frames: list[Kind], size: int) -> None:

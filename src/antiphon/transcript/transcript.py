@@ -29,7 +29,7 @@ from antiphon.protocol.v1.settings import (
     CurrentModelUpdate,
     CurrentModeUpdate,
 )
-from antiphon.protocol.v1.tools import ToolCall, ToolCallPatch
+from antiphon.protocol.v1.tools import ToolCall, ToolCallPatch, ToolCallUpdate
 from antiphon.protocol.v1.updates import (
     AgentMessageChunk,
     AgentThoughtChunk,
@@ -117,7 +117,14 @@ class Transcript:
             ):
                 entry.tail.append(content.text)
                 return entry
-        return self._add_chunk(update) if isinstance(update, MessageChunk) else self._entered(update)
+        # By its own type: `isinstance` takes ten times as long where the type is another one, as it nearly always is here.
+        if type(update) is ToolCallUpdate:
+            return self._patched(update)
+        if type(update) is ToolCall:
+            return self._announced(update)
+        if type(update) is AgentMessageChunk or isinstance(update, MessageChunk):
+            return self._add_chunk(update)
+        return self._entered(update)
 
     def asked(self, patch: ToolCallPatch) -> CallEntry:
         """Take the call that a permission request is about; it may be the first message about it."""
@@ -179,7 +186,7 @@ class Transcript:
             del self._calls[call.id]
 
     def _add_chunk(self, chunk: MessageChunk) -> Entry:
-        if isinstance(chunk, UserMessageChunk) and (message := self._echoed(chunk)) is not None:
+        if type(chunk) is UserMessageChunk and (message := self._echoed(chunk)) is not None:
             return message
         kind, message_id = type(chunk), chunk.message_id
         if message_id is not None:
@@ -194,10 +201,10 @@ class Transcript:
     def _started(self, chunk: MessageChunk) -> _TextEntry:
         key, message_id = self._next_key, chunk.message_id
         entry: _TextEntry
-        if isinstance(chunk, AgentThoughtChunk):
+        if type(chunk) is AgentThoughtChunk:
             entry = Thought(key, message_id)
         else:
-            speaker: Speaker = "user" if isinstance(chunk, UserMessageChunk) else "agent"
+            speaker: Speaker = "agent" if type(chunk) is AgentMessageChunk else "user"
             entry = Message(key, speaker, message_id)
         self._enter(entry)
         if self.entries:  # else it was dropped at once
@@ -227,10 +234,8 @@ class Transcript:
 
     def _entered(self, update: "Update") -> Entry | None:
         match update:
-            case ToolCallPatch():  # of an update, or of a permission request
+            case ToolCallPatch():  # of a permission request
                 return self._patched(update)
-            case ToolCall():
-                return self._announced(update)
             case NoticeUpdate():
                 notice = NoticeEntry(self._next_key, update)
                 self._enter(notice)

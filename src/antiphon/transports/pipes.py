@@ -181,14 +181,9 @@ class PipeTransport(Transport):
 
     def _take(self, chunk: bytes) -> None:
         self._chunks += 1
-        sink, framer = self.sink, self._framer
-        if sink is None:
-            return
-        if chunk[-1] == NEWLINE and not framer.pending and len(chunk) <= framer.limit:
-            sink.block_received(chunk)  # as `blocks` would give it
-            return
-        for block in framer.blocks(chunk):
-            sink.block_received(block)
+        if self.sink is not None:
+            for block in self._framer.blocks(chunk):
+                self.sink.block_received(block)
 
     def pause(self) -> None:
         self._input_does(InputEvent.PAUSE)
@@ -209,21 +204,25 @@ class PipeTransport(Transport):
             if not chunk:
                 self._end_of_input()
                 return
-            self._take(chunk)
+            framer, sink = self._framer, self.sink
+            if chunk[-1] == NEWLINE and not framer.pending and len(chunk) <= framer.limit and sink is not None:
+                self._chunks += 1
+                sink.block_received(chunk)  # as `blocks` would give it
+            else:
+                self._take(chunk)
             if len(chunk) == READ_SIZE and reads < FULL_READS and self._input in _READS:
-                if not self._grown:
-                    self._grow()
+                self._grow()
                 continue  # a full pipe: the peer has more, and each look at the loop would cost as much as some updates
             # In the middle of a long line the rest is on its way: no need to ask the loop for each piece.
-            if self._framer.pending <= READ_SIZE or not self._soon_readable():
+            if framer.pending <= READ_SIZE or not self._soon_readable():
                 break
         if not self._pollable and self._input in _READS:
             self.loop.call_soon(self._readable)
 
     def _grow(self) -> None:
         """Let the pipe hold more: the peer writes faster than we are woken."""
-        self._grown = True
-        if _SET_PIPE_SIZE is not None:
+        if _SET_PIPE_SIZE is not None and not self._grown:
+            self._grown = True
             with suppress(OSError):  # a socket or a terminal, or the user has too many large pipes
                 fcntl.fcntl(self._read_fd, _SET_PIPE_SIZE, PIPE_SIZE)
 
