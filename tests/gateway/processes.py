@@ -18,7 +18,7 @@ from websockets.sync.client import ClientConnection, connect
 from tests.limits import limit
 from tests.waits import until
 
-__all__ = ["DEMO", "HOSTILE", "Answer", "Gateway", "Turn", "call", "prompt", "running"]
+__all__ = ["DEMO", "HOSTILE", "ROOT", "WEAKENED", "Answer", "Gateway", "Turn", "call", "prompt", "running"]
 
 WEAKENED = Path(__file__).with_name("weakened.py")
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,8 +41,12 @@ class Answer(NamedTuple):
 class Gateway:
     """One that runs."""
 
-    def __init__(self, process: "subprocess.Popen[str]", place: Mapping[str, Any], directory: Path) -> None:
+    def __init__(
+        self, process: "subprocess.Popen[str]", place: Mapping[str, Any], directory: Path, without: str = "nothing"
+    ) -> None:
         self.process = process
+        self.without = without
+        """The check that is switched off."""
         self.place = place
         self.directory = directory
         self.is_killed = False
@@ -185,7 +189,7 @@ def running(
         line = process.stdout.readline()
         if not line:
             raise AssertionError(process.stderr.read())
-        gateway = Gateway(process, json.loads(line), directory)
+        gateway = Gateway(process, json.loads(line), directory, without)
         yield gateway
         process.send_signal(signal.SIGTERM)
         assert gateway.is_killed or process.wait(limit()) == 0, process.stderr.read()

@@ -4,28 +4,26 @@ Then it is tried with its check switched off, and gets in: so it is that check w
 """
 
 import json
+import os
+import select
 import socket
-from collections.abc import Callable, Iterator, Mapping
+import subprocess
+import sys
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from tests.gateway.processes import HOSTILE, Gateway, Turn, call, prompt, running
+from antiphon.store.database import DirectoryLock
+from tests.gateway.inner_attacks import INNER, SECRETS, Attack
+from tests.gateway.processes import HOSTILE, ROOT, WEAKENED, Gateway, call, running
 from tests.limits import limit
 
 EVIL: Final = "http://evil.example"
 INITIALIZE: Final = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1, "clientCapabilities": {}}}  # fmt: skip
-
-
-class Attack(NamedTuple):
-    """Something that must not work."""
-
-    check: str
-    """What stops it: a name of `weakened.SWITCHES`."""
-    gets_in: Callable[[Gateway], bool]
 
 
 # Pages of other sites.
@@ -265,156 +263,50 @@ def directory_behind_a_link(gateway: Gateway) -> bool:
         return "result" in call(opened, 1, "session/new", cwd=str(link), mcpServers=[])
 
 
-# Messages that a client writes for the agent, past the gateway.
+# The way to the gateway.
 
 
-def opened_with(gateway: Gateway, params: str) -> str:
-    """Open a session with params as they are written, and return those that the agent got; empty if it got none."""
-    with gateway.open_socket() as opened:
-        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
-        cwd = json.dumps(str(gateway.directory / "root"))
-        opened.send(f'{{"jsonrpc":"2.0","id":1,"method":"session/new","params":{{"cwd":{cwd},{params}}}}}')
-        made = json.loads(opened.recv(timeout=limit()))
-        if "result" not in made:
-            return ""
-        prompt = {"sessionId": made["result"]["sessionId"], "prompt": [{"type": "text", "text": "opened"}]}
-        opened.send(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": prompt}))
-        while True:
-            message = json.loads(opened.recv(timeout=limit()))
-            content = message.get("params", {}).get("update", {}).get("content")
-            if content:
-                return str(content["text"])
+def past_the_proxy(gateway: Gateway) -> bool:
+    """Whether another machine that is no proxy is served without TLS."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.99", 9))  # nothing is sent
+        own = str(probe.getsockname()[0])
+    assert not own.startswith("127."), "this machine has no address of its own"
+    with (
+        running(
+            gateway.directory / "exposed",
+            "--host",
+            "0.0.0.0",
+            "--behind-proxy",
+            "198.51.100.1",
+            without=gateway.without,
+        ) as exposed,
+        socket.create_connection((own, exposed.port), timeout=limit()) as raw,
+    ):
+        raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+        return b" 200 " in _all_of(raw)[:20]
 
 
-PROGRAM: Final = '[{"name":"x","command":"/bin/evil","args":[],"env":[]}]'
-
-
-def program_of_a_client(gateway: Gateway) -> bool:
-    return "/bin/evil" in opened_with(gateway, f'"mcpServers":{PROGRAM}')
-
-
-def key_with_other_letters(gateway: Gateway) -> bool:
-    return "/bin/evil" in opened_with(gateway, f'"mcpServers":[],"MCPservers":{PROGRAM}')
-
-
-def key_with_other_letters_in_a_server(gateway: Gateway) -> bool:
-    return "/bin/evil" in opened_with(gateway, f'"mcpServers":{PROGRAM.replace("command", "Command")}')
-
-
-def key_with_letters_that_fold(gateway: Gateway) -> bool:
-    return "/bin/evil" in opened_with(gateway, f'"mcpServers":[],"mcp\u017fervers":{PROGRAM}')
-
-
-def key_that_is_repeated(gateway: Gateway) -> bool:
-    return bool(opened_with(gateway, '"mcpServers":[],"x":{"y":1,"y":2}'))
-
-
-def server_of_a_client_inside_our_network(gateway: Gateway) -> bool:
-    server = '[{"type":"http","name":"x","url":"http://169.254.169.254/latest","headers":[]}]'
-    return "169.254.169.254" in opened_with(gateway, f'"mcpServers":{server}')
-
-
-def settings_of_the_agent_in_meta(gateway: Gateway) -> bool:
-    meta = '{"claudeCode":{"options":{"extraArgs":{"settings":"evil"}}},"traceparent":"00-a-b-01"}'
-    return "evil" in opened_with(gateway, f'"mcpServers":[],"_meta":{meta}')
-
-
-# An agent that uses what the gateway does for it.
-
-
-def agent_does(gateway: Gateway, *wanted: tuple[str, Mapping[str, object]], option: str = "allow") -> Turn:
-    """Let the agent send these requests in the directory that has everything in it, and answer what people are asked."""
-    text = json.dumps([{"method": method, "params": params} for method, params in wanted])
-    with gateway.open_socket() as opened:
-        return prompt(opened, text, gateway.directory, option=option)
-
-
-def agent_reads_the_token(gateway: Gateway) -> bool:
-    path = str(gateway.directory / "data" / "token")
-    return "result" in agent_does(gateway, ("fs/read_text_file", {"path": path})).results[0]
-
-
-def agent_reads_the_token_behind_a_link(gateway: Gateway) -> bool:
-    link = gateway.directory / "root" / "harmless"
-    if not link.is_symlink():
-        link.symlink_to(gateway.directory / "data")
-    return "result" in agent_does(gateway, ("fs/read_text_file", {"path": str(link / "token")})).results[0]
-
-
-def agent_writes_our_config(gateway: Gateway) -> bool:
-    path = str(gateway.directory / "config" / "config.toml")
-    return "result" in agent_does(gateway, ("fs/write_text_file", {"path": path, "content": "x"})).results[0]
-
-
-def agent_reads_a_key(gateway: Gateway) -> bool:
-    key = gateway.directory / "root" / ".ssh" / "id_ed25519"
-    key.parent.mkdir(exist_ok=True)
-    key.write_text("key", encoding="utf-8")
-    return "result" in agent_does(gateway, ("fs/read_text_file", {"path": str(key)})).results[0]
-
-
-def agent_writes_a_hook(gateway: Gateway) -> bool:
-    path = str(gateway.directory / "root" / ".git" / "hooks" / "pre-commit")
-    return "result" in agent_does(gateway, ("fs/write_text_file", {"path": path, "content": "x"})).results[0]
-
-
-def agent_runs_in_our_data(gateway: Gateway) -> bool:
-    wanted = {"command": "pwd", "cwd": str(gateway.directory / "data")}
-    return "result" in agent_does(gateway, ("terminal/create", wanted)).results[0]
-
-
-def session_in_our_data(gateway: Gateway) -> bool:
-    with gateway.open_socket() as opened:
-        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
-        return "result" in call(opened, 1, "session/new", cwd=str(gateway.directory / "data"), mcpServers=[])
-
-
-def command_that_is_denied(gateway: Gateway) -> bool:
-    """Whether people are asked about, and so can be made to allow, what the policy of the user denies."""
-    turn = agent_does(gateway, ("terminal/create", {"command": "env", "args": []}))
-    return bool(turn.asked) or "result" in turn.results[0]
-
-
-def variable_that_is_not_shown(gateway: Gateway) -> bool:
-    """Whether a command gets a variable that decides what runs, and people who allow it do not see that."""
-    env = [{"name": "LD_PRELOAD", "value": "/tmp/evil.so"}]
-    wanted = {"command": "printf", "args": ["a b", "c"], "env": env, "cwd": str(gateway.directory / "root")}
-    turn = agent_does(gateway, ("terminal/create", wanted), option="reject")
-    return "/tmp/evil.so" not in turn.asked[0]["toolCall"]["title"]
-
-
-def text_that_is_not_shown(gateway: Gateway) -> bool:
-    path = str(gateway.directory / "root" / "setup.py")
-    turn = agent_does(gateway, ("fs/write_text_file", {"path": path, "content": "import evil"}), option="reject")
-    return "import evil" not in json.dumps(turn.asked)
-
-
-def words_that_look_like_others(gateway: Gateway) -> bool:
-    """Whether `rm 'a b'` looks like `rm a b`, and text that turns around like what it is not."""
-    wanted = {"command": "rm", "args": ["a b", "\u202etxt.exe"], "cwd": str(gateway.directory / "root")}
-    title = agent_does(gateway, ("terminal/create", wanted), option="reject").asked[0]["toolCall"]["title"]
-    return "'a b'" not in title or "\u202e" in title
-
-
-SECRETS: Final = {
-    "DATABASE_URL": "postgres://me:pw@host",
-    "MYSQL_PWD": "pw",
-    "AWS_ACCESS_KEY_ID": "id",
-    "GH_TOKEN": "t",
-}
-
-
-def secrets_in_a_command(gateway: Gateway) -> bool:
-    """Whether a command that the agent runs has variables of the gateway that no list of secrets has."""
-    wanted = {"command": "printenv", "args": [*SECRETS], "cwd": str(gateway.directory / "root")}
-    output = agent_does(gateway, ("terminal/create", wanted)).results[1]["result"]["output"]
-    return any(secret in output for secret in SECRETS.values())
-
-
-def secrets_in_the_agent(gateway: Gateway) -> bool:
-    with gateway.open_socket() as opened:
-        found = prompt(opened, "environment", gateway.directory / "root").results
-    return any(name in found for name in SECRETS)
+def token_for_the_program_that_has_the_old_port(gateway: Gateway) -> bool:
+    """Whether a command sends the token to the address of a gateway that was killed."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        data = gateway.directory / "killed"
+        with running(gateway.directory, "--data", str(data)):
+            kept = json.loads((data / "address.json").read_bytes())
+        ended = subprocess.Popen(["true"])
+        ended.wait()
+        kept |= {"pid": ended.pid, "url": f"http://127.0.0.1:{other.getsockname()[1]}"}
+        (data / "address.json").write_text(json.dumps(kept), encoding="utf-8")
+        with DirectoryLock(data):  # as a gateway has it that is being started
+            command = [sys.executable, str(WEAKENED), gateway.without, "serve", "status", "--data", str(data)]
+            asking = subprocess.Popen(command, stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(ROOT)})
+            while not select.select([other], [], [], 0.05)[0]:
+                if asking.poll() is not None:
+                    return False
+            with other.accept()[0] as caught:
+                found = caught.recv(65536)
+            asking.wait(limit())
+            return b"Bearer" in found
 
 
 ATTACKS: Final = [
@@ -451,26 +343,9 @@ ATTACKS: Final = [
     Attack("parent of a token", browser_that_outlives_its_token),
     Attack("principal of a connection", connection_of_another_principal),
     Attack("roots", directory_behind_a_link),
-    Attack("reduced_opening", program_of_a_client),
-    Attack("reduced_opening", server_of_a_client_inside_our_network),
-    Attack("reduced_opening", settings_of_the_agent_in_meta),
-    Attack("check_spelling", key_with_other_letters),
-    Attack("check_spelling", key_with_other_letters_in_a_server),
-    Attack("check_spelling", key_with_letters_that_fold),
-    Attack("check_spelling", key_that_is_repeated),
-    Attack("why_closed", agent_reads_the_token),
-    Attack("why_closed", agent_reads_the_token_behind_a_link),
-    Attack("why_closed", agent_writes_our_config),
-    Attack("why_closed", agent_reads_a_key),
-    Attack("why_closed", agent_writes_a_hook),
-    Attack("why_closed", agent_runs_in_our_data),
-    Attack("why_closed", session_in_our_data),
-    Attack("policy of the user", command_that_is_denied),
-    Attack("what people are shown", variable_that_is_not_shown),
-    Attack("what people are shown", text_that_is_not_shown),
-    Attack("what people are shown", words_that_look_like_others),
-    Attack("environment", secrets_in_a_command),
-    Attack("environment", secrets_in_the_agent),
+    *INNER,
+    Attack("check_peer", past_the_proxy),
+    Attack("is_alive", token_for_the_program_that_has_the_old_port),
 ]
 NAMES: Final = [attack.gets_in.__name__ for attack in ATTACKS]
 

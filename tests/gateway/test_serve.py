@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sqlite3
 import ssl
 import stat
 import subprocess
@@ -294,10 +295,48 @@ def test_a_backup_is_written_while_it_runs(gateway: Gateway, tmp_path: Path) -> 
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
-def test_the_unit_starts_this_gateway() -> None:
-    command = [sys.executable, "-m", "antiphon", "serve", "--port", "9000", "unit"]
+def test_the_unit_starts_this_gateway(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "antiphon", "serve", "--port", "9000", "--data", "data", "unit"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", timeout=limit(), check=True, cwd=tmp_path
+    )
+    where = tmp_path.resolve()
+    assert f"serve --port 9000 --data {where}/data --root {where}\n" in done.stdout, "a service starts elsewhere"
+    assert f"WorkingDirectory={where}\n" in done.stdout and "KillMode=mixed" in done.stdout
+
+
+def test_the_code_that_signs_a_browser_in_is_printed_to_a_terminal_alone(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "antiphon", "serve", "--port", "0", "--data", str(tmp_path / "data"), "--", "cat"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, encoding="utf-8", cwd=tmp_path)
+    assert process.stdout is not None
+    with process.stdout:
+        lines = [process.stdout.readline() for _ in range(4)]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(limit()) == 0
+    assert lines[0].startswith("page") and "code=" not in "".join(lines), "a service prints into a log"
+
+
+def test_the_audit_log_says_who_decided_what_and_from_where(tmp_path: Path) -> None:
+    asks = {"method": "terminal/create", "params": {"command": "true", "cwd": str(tmp_path / "root")}}
+    with running(tmp_path, agent=HOSTILE) as gateway:
+        with gateway.open_socket() as opened:
+            prompt(opened, json.dumps([asks]), tmp_path / "root")
+        log = gateway.admin(action="audit")
+        (answer,) = [entry for entry in log["entries"] if entry["action"] == "answer"]
+        assert (answer["actor"], answer["address"]) == ("owner", "127.0.0.1")
+        assert answer["detail"] == "session/request_permission: reject" and log["broken"] is None
+    with sqlite3.connect(tmp_path / "data" / "gateway.sqlite3") as database:
+        database.execute("DELETE FROM audit WHERE id > ?", (answer["id"],))
+    database.close()
+    command = [sys.executable, "-m", "antiphon", "serve", "status", "--data", str(tmp_path / "data"), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=limit(), check=True)
-    assert "ExecStart=" in done.stdout and "serve --port 9000\n" in done.stdout and "KillMode=mixed" in done.stdout
+    assert json.loads(done.stdout)["audit_is_whole"] is False, "its end was cut off"
+
+
+def test_a_gateway_with_a_certificate_of_an_authority_is_asked(tmp_path: Path) -> None:
+    tls = Path(__file__).parents[1] / "transports" / "tls"
+    with running(tmp_path, "--tls-cert", str(tls / "server.pem"), "--tls-key", str(tls / "server.key")) as gateway:
+        assert control(gateway, "status")["state"] == "running"
 
 
 def test_the_limits_can_be_changed(tmp_path: Path) -> None:

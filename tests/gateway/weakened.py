@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from antiphon.cli.main import main
+from antiphon.cli.serve import control
 from antiphon.gateway import requests
 from antiphon.gateway.access import checks, login, messages, tokens
 from antiphon.gateway.agents import host
@@ -118,6 +119,8 @@ SWITCHES: Final[dict[str, Callable[[], None]]] = {
     "short HEAD_TIMEOUT": set_on(server, "HEAD_TIMEOUT", 0.3),
     "short BODY_TIMEOUT": set_on(app, "BODY_TIMEOUT", 0.3),
     "principal of a connection": set_on(endpoint.AcpEndpoint, "_connection", any_connection),
+    "check_peer": off(checks, "check_peer"),
+    "is_alive": off(control, "is_alive", True),
     "HELD": lambda: replace(login, "HELD", 1 << 30),
     "has_too_many_unsigned": off(app, "has_too_many_unsigned", False),
     "has_too_many": off(app, "has_too_many", ""),

@@ -52,6 +52,8 @@ class Principal(msgspec.Struct, frozen=True):
     sessions: frozenset[str] | None = None
     """The keys of the sessions that a share is for; None: all of them."""
     token_id: str = ""
+    address: str = ""
+    """Where the connection comes from, for the audit log; empty in what is compared."""
 
     def may(self, role: AccessRole, key: str | None = None) -> bool:
         """Whether it may do what needs this role, with the session of this key if one is named."""

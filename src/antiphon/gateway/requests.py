@@ -315,7 +315,7 @@ class WaitingRequests:
         header = EventHeader(request=pending.id, method=pending.method, sender=sender)
         await self._session.stored(stored_event(ANSWER, header, frame))
         if found is not None:
-            self._session.hub.note(found[0].principal, "answer", self._session.key, pending.method)
+            self._session.hub.note(found[0].principal, "answer", self._session.key, _decided(pending, found[1]))
 
     def find(self, id: str) -> WaitingRequest | None:
         """Return a request that still waits."""
@@ -384,6 +384,19 @@ class _Outcome(msgspec.Struct, rename="camel"):
 
 class _Result(msgspec.Struct):
     outcome: _Outcome
+
+
+class _Action(msgspec.Struct):
+    action: str = ""
+
+
+def _decided(pending: WaitingRequest, response: Response) -> str:
+    """Return what was answered, for the audit log: the id of an option, or what became of a question. Not what people filled in."""
+    try:
+        action = msgspec.json.decode(response.result or Raw(b"null"), type=_Action).action
+    except msgspec.DecodeError:
+        action = ""
+    return f"{pending.method}: {_option(response) or action or 'an error'}"
 
 
 def _option(response: Response) -> str | None:

@@ -141,7 +141,7 @@ def run(arguments: list[str]) -> int:
     words, program = split_command(arguments)
     options = parser().parse_args(words)
     if options.command == "unit":
-        return _print_unit(words, program)
+        return _print_unit(options, words, program)
     if program is not None and (options.command or not program):
         raise Misused("PROGRAM belongs to `antiphon serve` itself", hint="antiphon serve [OPTIONS] -- PROGRAM …")
     if options.command:
@@ -232,7 +232,8 @@ def _announce(
 
     token_file = data_directory(options.data) / TOKEN_FILE
     base = address.public_url or address.url
-    page = f"{base}/#code={code}" if base and not options.no_auth else base
+    shows_code = bool(base) and not options.no_auth and (as_json or sys.stdout.isatty())
+    page = f"{base}/#code={code}" if shows_code else base
     if as_json:
         found = {"url": address.url, "unix": address.unix, "page": page, "token_file": str(token_file),
                  "agents": [*agents], "default": default, "pid": address.pid}  # fmt: skip
@@ -241,11 +242,8 @@ def _announce(
         socket = base.replace("http", "ws", 1) if base else address.unix
         lines = [
             f"page    {page}" if page else f"socket  {address.unix}",
-            *(
-                ["        good once, for ten minutes; `antiphon serve status --launch` makes another"]
-                if code and page
-                else []
-            ),
+            *(["        good once, for ten minutes"] if shows_code else []),
+            *(["        `antiphon serve status --launch` prints an address that signs a browser in"] if page else []),
             f"agent   {socket}/acp ({default})" if base else f"agent   /acp ({default})",
             *(f"        {socket}/agents/{name}/acp" for name in agents if name != default and base),
             "token   none is needed: every program of this machine may use it"
@@ -266,6 +264,7 @@ Description=Antiphon gateway
 After=network.target
 
 [Service]
+WorkingDirectory={directory}
 ExecStart={command}
 Restart=on-failure
 RestartSec=2
@@ -280,11 +279,35 @@ WantedBy=default.target
 """
 
 
-def _print_unit(words: Sequence[str], program: list[str] | None) -> int:
+_PATHS: Final = ("--root", "--data", "--unix", "--tls-cert", "--tls-key")
+
+
+def _with_whole_paths(words: Sequence[str]) -> list[str]:
+    """Return the words of a command line with absolute paths: a service starts in another directory."""
+    whole: list[str] = []
+    for word in words:
+        name, equals, value = word.partition("=")
+        if whole and whole[-1] in _PATHS:
+            whole.append(str(Path(word).expanduser().absolute()))
+        elif equals and name in _PATHS:
+            whole.append(f"{name}={Path(value).expanduser().absolute()}")
+        else:
+            whole.append(word)
+    return whole
+
+
+def _print_unit(options: Any, words: Sequence[str], program: list[str] | None) -> int:
     """Print a unit for systemd with the options of this command line."""
-    given = [word for word in words if word != "unit"]
+    from antiphon.gateway.data import data_directory
+
+    given = _with_whole_paths([word for word in words if word not in ("unit", "--json")])
+    if options.root is None:
+        given += ["--root", os.getcwd()]
+    if options.data is None:
+        given += ["--data", str(data_directory())]
     command = [sys.executable, "-m", "antiphon", "serve", *given, *(["--", *program] if program else [])]
-    sys.stdout.write(UNIT.format(command=shlex.join(command).replace("%", "%%")))
+    line = shlex.join(command).replace("%", "%%").replace("$", "$$")
+    sys.stdout.write(UNIT.format(directory=os.getcwd().replace("%", "%%"), command=line))
     hint = "save it as ~/.config/systemd/user/antiphon.service, then: systemctl --user enable --now antiphon"
     sys.stderr.write(f"{hint}\n")
     return 0

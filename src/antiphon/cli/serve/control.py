@@ -3,6 +3,7 @@
 import asyncio
 import http.client
 import json
+import os
 import socket
 import ssl
 import sys
@@ -89,11 +90,23 @@ async def _ask_data(directory: Path, request: AdminRequest) -> dict[str, Any]:
 
 def _address(directory: Path) -> GatewayAddress:
     try:
-        return msgspec.json.decode((directory / ADDRESS_FILE).read_bytes(), type=GatewayAddress)
+        address = msgspec.json.decode((directory / ADDRESS_FILE).read_bytes(), type=GatewayAddress)
+        if is_alive(address.pid):
+            return address
+        raise ProcessLookupError
     except (OSError, msgspec.DecodeError) as error:
         raise AcpError(
             f"no gateway runs with the data in `{directory}`", hint="start it with `antiphon serve`"
         ) from error
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process that wrote its address still runs. If not, another program may have its port, and must not get the token."""
+    try:
+        os.kill(pid, 0)
+    except (OSError, OverflowError):  # also one of another user
+        return False
+    return pid > 0
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -119,6 +132,7 @@ def _connection(address: GatewayAddress) -> http.client.HTTPConnection:
     # The certificate itself is what is trusted here; its name is that of another address of the same gateway.
     context = ssl.create_default_context(cafile=address.certificate)
     context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # also one that an authority has signed
     return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=ANSWER_TIMEOUT, context=context)
 
 

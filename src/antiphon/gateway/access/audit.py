@@ -140,7 +140,13 @@ def _first_broken(path: Path) -> int | None:
                 if before is None and entry.id == 1 and entry.hash != entry.expected(START):
                     return entry.id
                 before = entry
-    return None
+        return _cut_off(connection, 0 if before is None else before.id)
+
+
+def _cut_off(connection: sqlite3.Connection, last: int) -> int | None:
+    """Return the number of the first entry that is missing at the end. SQLite keeps the last number that it gave."""
+    given = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'audit'").fetchone()
+    return last + 1 if last and given is not None and given[0] > last else None
 
 
 def remove_text(connection: Connection, session: str) -> None:

@@ -56,6 +56,8 @@ class AccessRules(msgspec.Struct, frozen=True):
     """Origins of pages that may use this gateway besides its own."""
     proxies: tuple[Network, ...] = ()
     """Addresses of proxies whose `X-Forwarded-For` is believed."""
+    proxies_only: bool = False
+    """Whether other machines are let in by those proxies alone: they have TLS, and this gateway has not."""
     secure: bool = False
     """Whether browsers reach it over TLS."""
     no_auth: bool = False
@@ -96,7 +98,7 @@ class Access:
     def visit(self, scope: Scope) -> Visitor | Refusal:
         """Decide about a request: who it comes from, or why it is refused. Without a secret it comes from no one that is known."""
         address = client_address(scope, self.rules.proxies)
-        for check in (check_headers, check_host, check_fetch_site, check_origin, check_query):
+        for check in (check_peer, check_headers, check_host, check_fetch_site, check_origin, check_query):
             if (refusal := check(scope, self.rules)) is not None:
                 return refusal
         if self.rules.no_auth:
@@ -146,6 +148,17 @@ def _too_many(wait: float) -> Refusal:
 
 
 # The checks. Each returns why a request is refused, or None.
+
+
+def check_peer(scope: Scope, rules: AccessRules) -> Refusal | None:
+    """Refuse other machines that come without TLS, past the proxy: their tokens could be read on the way."""
+    peer = peer_address(scope)
+    if not rules.proxies_only or not _is_address(peer) or _is_among(peer, (*rules.proxies, *_THIS_MACHINE)):
+        return None
+    return Refusal(403, "this gateway is reached through its proxy")
+
+
+_THIS_MACHINE: Final = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128"))
 
 
 def check_headers(scope: Scope, rules: AccessRules) -> Refusal | None:
@@ -236,10 +249,19 @@ def _is_port(text: str) -> bool:
     return not text or (text.isascii() and text.isdecimal() and len(text) <= 5)
 
 
+def peer_address(scope: Scope) -> str:
+    """Return the address that a connection comes from; `local` for a Unix socket. One of IPv4 is written as such on any socket."""
+    client = scope.get("client")
+    if not client or not client[0]:
+        return "local"
+    text = str(client[0])
+    mapped = ipaddress.ip_address(text) if _is_address(text) else None
+    return str(getattr(mapped, "ipv4_mapped", None) or text)
+
+
 def client_address(scope: Scope, proxies: Sequence[Network]) -> str:
     """Return the address of the client. What proxies say of it is believed as far as they are ours."""
-    client = scope.get("client")
-    address = str(client[0]) if client and client[0] else "local"
+    address = peer_address(scope)
     if not _is_among(address, proxies):
         return address
     forwarded = [part.strip() for name, value in scope["headers"] if name == b"x-forwarded-for"

@@ -214,7 +214,7 @@ class GatewayApp:
             await self._serve(*found, address=address, agent=agent)
 
     async def _serve(self, transport: Transport, token: AccessToken | None, address: str, agent: str) -> None:
-        principal = _ANYONE if token is None else token.principal
+        principal = msgspec.structs.replace(_ANYONE if token is None else token.principal, address=address)
         connections = self._open.setdefault(principal.token_id, set())
         connections.add(transport)
         self._audit.add("connect", actor=principal.name, token=principal.token_id, address=address, detail=agent)

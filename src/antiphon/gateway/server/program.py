@@ -124,7 +124,15 @@ def _rules(options: ServeOptions) -> AccessRules:
         names.add(options.host.lower())
     origins = frozenset(url.rstrip("/").lower() for url in options.public_urls)
     secure = bool(options.certificate) or any(url.startswith("https:") for url in options.public_urls)
-    return AccessRules(LOOPBACK | names, origins, _networks(options.proxies), secure, options.no_auth)
+    exposed = options.unix is None and not is_loopback(options.host)
+    return AccessRules(
+        hosts=LOOPBACK | names,
+        origins=origins,
+        proxies=_networks(options.proxies),
+        proxies_only=exposed and not options.certificate,
+        secure=secure,
+        no_auth=options.no_auth,
+    )
 
 
 def _networks(texts: Sequence[str]) -> tuple[Network, ...]:
@@ -152,11 +160,15 @@ async def serve(
     async with AsyncExitStack() as stack:
         asked, again = stack.enter_context(_signals())  # first: a signal while we start ends us in order, too
         data = await stack.enter_async_context(GatewayData.open(options.data))
+        (data.directory / ADDRESS_FILE).unlink(
+            missing_ok=True
+        )  # of a gateway that was killed: its port may be another program's
         tokens = TokenStore(data.database, data.directory)
         await tokens.load()
 
         def audit(principal: Principal, action: str, key: str, detail: str) -> None:
-            data.audit.add(action, actor=principal.name, token=principal.token_id, session=key, detail=detail)
+            name, token, address = principal.name, principal.token_id, principal.address
+            data.audit.add(action, actor=name, token=token, address=address, session=key, detail=detail)
 
         policy = UserPolicy(await stack.enter_async_context(user_database()))
         roots = GatewayRoots(options.roots, (data.directory, state_dir(), config_dir()))
@@ -176,9 +188,8 @@ async def serve(
         await hub.start()
         access = Access(tokens, data.audit, rules)
         limits = EndpointLimits(message=options.message_limit, connections=options.limits.connections)
-        names = tuple(agents)
         admin = Admin(data, tokens, hub)
-        app = GatewayApp(access, hub, admin, data.audit, agents=names, default=default, limits=limits)
+        app = GatewayApp(access, hub, admin, data.audit, agents=tuple(agents), default=default, limits=limits)
         listening = stack.enter_context(_bound(options))
         await stack.enter_async_context(_serving(app, listening, options))
         stack.push_async_callback(app.close)
@@ -329,7 +340,6 @@ def _address_of(listening: socket.socket, options: ServeOptions) -> GatewayAddre
 def _address_file(directory: Path, address: GatewayAddress) -> Iterator[None]:
     """Say in a file where the gateway is, as long as it runs."""
     path = directory / ADDRESS_FILE
-    path.unlink(missing_ok=True)  # of a gateway that was killed
     with open(path, "wb", opener=private_opener) as file:
         file.write(msgspec.json.encode(address))
     try:
