@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.gateway.peers import QUICK, RawClient, chunk, stage
+from tests.gateway.peers import QUICK, RawClient, Stage, chunk, stage
 from tests.gateway.test_turns import attach, end
 from tests.waits import idle, until
 
@@ -249,3 +249,59 @@ async def test_directories_outside_of_the_roots_and_programs_of_clients_are_left
         await client.request("session/new", {"cwd": str(tmp_path), "mcpServers": servers})
         await until(lambda: b"evil" in client.frames[-1])
         assert b'"mcpServers":[{"type":"http","name":"good","url":"https://x","z":1.0}]' in place.agent.lines[-1]
+
+
+def thought(session: str, text: str) -> bytes:
+    return chunk(session, text).replace(b"agent_message_chunk", b"agent_thought_chunk")
+
+
+async def told(place: Stage, tmp_path: Path) -> str:
+    """A session with a history of pieces, of which some have fields that the schema does not know."""
+    client = await place.client()
+    session = await client.new(tmp_path)
+    place.agent.say(session, *(f"{number} " for number in range(600)))
+    place.agent.send(
+        *(thought(session, text) for text in "abc"),
+        chunk(session, "odd").replace(b'"update":', b'"future":1,"update":'),
+        *(chunk(session, text).replace(b'"content":', b'"messageId":"m","content":') for text in "de"),
+        *(chunk(session, text).replace(b'"content":', b'"messageId":"n","content":') for text in "fg"),
+    )
+    await until(lambda: len(client.texts) == 608)
+    await client.leave()
+    return session
+
+
+@pytest.mark.parametrize("when", ["initialize", "load", "attach"])
+async def test_history_is_merged_for_a_client_that_asks_for_it(tmp_path: Path, when: str) -> None:
+    async with stage(tmp_path) as place:
+        session = await told(place, tmp_path)
+        client = RawClient(place.hub)
+        place.clients.append(client)
+        wish = {"_meta": {"antiphon": {"merged": True, "numbers": True}}}
+        first = await client.request(
+            "initialize",
+            {"protocolVersion": 1, **(wish if when == "initialize" else {"_meta": {"antiphon": {"numbers": True}}})},
+        )
+        assert first["_meta"]["antiphon"]["merged"] is (when == "initialize")
+        params: dict[str, object] = {"sessionId": session, **(wish if when != "initialize" else {})}
+        if when == "attach":
+            await client.request("_antiphon/session/attach", {**params, "after": 0})
+        else:
+            await client.request("session/load", {**params, "cwd": str(tmp_path), "mcpServers": []})
+        await until(lambda: "".join(client.texts).endswith("fg"))
+        assert len(client.texts) < 20 and client.texts[-4:] == ["abc", "odd", "de", "fg"]
+        assert "".join(client.texts[:-4]) == "".join(f"{number} " for number in range(600))
+        updates = [each["params"] for each in client.messages if each.get("method") == "session/update"]
+        numbers = [params["_meta"]["antiphon"]["number"] for params in updates]
+        assert numbers[-4:] == [603, 604, 606, 608] and numbers == sorted(set(numbers))
+        assert updates[-3]["future"] == 1 and updates[-1]["update"]["messageId"] == "n"
+        place.agent.say(session, "x", "y")
+        await until(lambda: client.texts[-2:] == ["x", "y"])
+
+
+async def test_others_get_the_history_in_the_bytes_of_the_agent(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        session = await told(place, tmp_path)
+        client = await place.client()
+        await client.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        assert [frame for frame in client.frames if b"session/update" in frame] == place.journal.events["key0"]

@@ -20,6 +20,7 @@ from antiphon.gateway.events import (
     UPDATE,
     HubEvent,
     member,
+    merged,
     notification,
     numbered,
     parse_event,
@@ -65,7 +66,7 @@ class EventRun:
 class SessionAttachment:
     """One client on one session."""
 
-    __slots__ = ("_catching_up", "_deferred", "_replay", "client", "cursor", "is_live", "is_over", "session")
+    __slots__ = ("_catching_up", "_deferred", "_replay", "client", "cursor", "is_live", "is_over", "merged", "session")
 
     def __init__(
         self,
@@ -83,6 +84,8 @@ class SessionAttachment:
         """The number of the last event that the client was given, or that is not for it."""
         self.is_live = False
         self.is_over = False
+        self.merged = client.merged
+        """Whether pieces of one message are sent as one while the client catches up."""
         self._replay = session.last if replay else 0
         """Up to this number the client gets its own messages too, and requests that wait come after the response."""
         self._deferred: deque[tuple[int, bytes, RequestId]] = deque() if before is None else before.hand_over()
@@ -160,11 +163,12 @@ class SessionAttachment:
         try:
             while await self._has_room() and self.cursor < self.session.last:
                 page = await self.session.hub.journal.read(self.session.key, self.cursor, PAGE)
-                for entry in page:
+                events = merged(page) if self.merged else ((entry.number, entry.data) for entry in page)
+                for number, data in events:
                     if not await self._has_room():
                         break
-                    self.cursor = entry.number
-                    self._render(entry.number, entry.data)
+                    self.cursor = number
+                    self._render(number, data)
                 self._send_deferred()
         except ConnectionClosed:
             return

@@ -19,7 +19,7 @@ from antiphon.gateway.access.messages import check_spelling
 from antiphon.gateway.agents.link import AgentLink, cancel_frame
 from antiphon.gateway.base import EXTENSION, AccessRole, Principal
 from antiphon.gateway.dialect import OpenCodeDialect
-from antiphon.gateway.events import notification
+from antiphon.gateway.events import asks_for_merged, notification
 from antiphon.gateway.requests import WaitingRequest
 from antiphon.gateway.session_methods import SessionMethods
 from antiphon.gateway.turns import error_object
@@ -114,6 +114,8 @@ class RemoteClient:
         self.principal = principal
         self.numbers = False
         """Whether it asked for the numbers of events."""
+        self.merged = False
+        """Whether it asked for history with the pieces of a message merged."""
         self.attachments: dict[str, SessionAttachment] = {}
         self.turns: dict[str, tuple[RequestId, bytes]] = {}
         """The id of the request for each prompt of this connection that runs, and how it was written."""
@@ -476,13 +478,15 @@ class RemoteClient:
             self.put(error_frame(request.id, error_object(error)), None, request.id)
             return
         self.numbers = hello.meta is not None and hello.meta.antiphon.numbers
+        self.merged = asks_for_merged(request.params) is True
         self._served = hello.abilities.methods if hello.abilities is not None else frozenset()
         elicits = hello.abilities.elicitation if hello.abilities is not None else None
         if elicits is not None:
             offered = {"form": elicits.form, "url": elicits.url}
             self._forms = frozenset(name for name, value in offered.items() if value is not None)
         result = self._methods.offered(result)
-        about = {"extension": EXTENSION, "methods": list(SessionMethods.EXTENSIONS), "numbers": self.numbers}
+        about = {"extension": EXTENSION, "methods": list(SessionMethods.EXTENSIONS)}
+        about |= {"numbers": self.numbers, "merged": self.merged}
         if self.principal.sessions is None:  # a share opens no session
             about["roots"] = [str(folder) for folder in self.process.hub.roots.folders]
         result = with_value(result, ("_meta", "antiphon"), msgspec.json.encode(about))

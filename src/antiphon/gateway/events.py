@@ -11,13 +11,14 @@ letter, then a header of its own as JSON, a tab, and a frame. A tab is nowhere e
 """
 
 import time
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from antiphon.errors import Code
+from antiphon.journal.base import JournalEntry
 from antiphon.rpc.envelope import ErrorObject, RequestId, head_of_answer
 from antiphon.rpc.spans import Unreadable, members_of, params_values_of, replaced, values_of, with_value
 
@@ -172,3 +173,91 @@ def with_id(frame: bytes, written: bytes) -> bytes:
 def written_id(id: RequestId) -> bytes:
     """Return the bytes of an id."""
     return head_of_answer(id)[len(b'{"jsonrpc":"2.0","id":') : -len(b',"result":')]
+
+
+# History for slow links: pieces of one message in one frame.
+
+MERGED: Final = 64 * 1024
+"""Bytes of text after which a merged message goes on in another frame."""
+
+
+class _Text(msgspec.Struct, forbid_unknown_fields=True):
+    type: Literal["text"]
+    text: str
+
+
+class _Chunk(msgspec.Struct, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
+    session_update: Literal["agent_message_chunk", "agent_thought_chunk"]
+    content: _Text
+    message_id: str | UnsetType | None = UNSET
+
+    def continues(self, before: "_Chunk") -> bool:
+        """Whether it is the next piece of the same message."""
+        return (self.session_update, self.message_id) == (before.session_update, before.message_id)
+
+
+class _ChunkParams(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    session_id: str
+    update: _Chunk
+
+
+class _ChunkFrame(msgspec.Struct, forbid_unknown_fields=True):
+    """An update that is a piece of text and nothing more: with any other field it is not merged, because that field would be lost."""
+
+    jsonrpc: Literal["2.0"]
+    method: Literal["session/update"]
+    params: _ChunkParams
+
+
+_chunk = msgspec.json.Decoder(_ChunkFrame).decode
+
+
+def merged(entries: Iterable[JournalEntry]) -> Iterator[tuple[int, bytes]]:
+    """Yield events with their numbers, consecutive pieces of one message or thought as one, with the number of the last of them."""
+    run: list[_ChunkFrame] = []
+    size, last = 0, (0, b"")
+
+    def joined() -> Iterator[tuple[int, bytes]]:
+        if len(run) > 1:
+            run[0].params.update.content.text = "".join(each.params.update.content.text for each in run)
+            yield last[0], _encode(run[0])
+        elif run:
+            yield last
+        run.clear()
+
+    for entry in entries:
+        try:
+            frame = _chunk(entry.data) if entry.data[:1] == UPDATE else None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            frame = None
+        if frame is None or size > MERGED or (run and not frame.params.update.continues(run[0].params.update)):
+            yield from joined()
+            size = 0
+        if frame is None:
+            yield entry.number, entry.data
+        else:
+            run.append(frame)
+            size += len(entry.data)
+            last = entry.number, entry.data
+    yield from joined()
+
+
+class _Wish(msgspec.Struct):
+    merged: bool | UnsetType = UNSET
+
+
+class _WishMeta(msgspec.Struct):
+    antiphon: _Wish
+
+
+class _WishParams(msgspec.Struct, rename={"meta": "_meta"}):
+    meta: _WishMeta
+
+
+def asks_for_merged(params: Raw) -> bool | None:
+    """Whether a request asks for merged history, in its `_meta.antiphon.merged`; None if it says nothing about it."""
+    try:
+        wish = msgspec.json.decode(params, type=_WishParams).meta.antiphon.merged
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return None if isinstance(wish, UnsetType) else wish

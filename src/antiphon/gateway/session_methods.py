@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, UnsetType
 from antiphon.errors import AcpError, Code, RequestError, RequestRefused
 from antiphon.gateway.access.messages import reduced_opening
 from antiphon.gateway.base import AccessRole, GatewaySession
-from antiphon.gateway.events import notice, numbered
+from antiphon.gateway.events import asks_for_merged, notice, numbered
 from antiphon.gateway.session import HubSession
 from antiphon.gateway.turns import error_object
 from antiphon.rpc.envelope import Request, Response, error_frame, head_of_answer
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from antiphon.gateway.agents.link import AgentLink
+    from antiphon.gateway.attachment import SessionAttachment
     from antiphon.gateway.client import RemoteClient
 
 __all__ = ["SessionMethods"]
@@ -193,6 +194,7 @@ class SessionMethods:
                 self._unknown(request, params.session_id)
             else:
                 attachment = session.attach(self._client, 0, replay=True)
+                self._merge_if_wanted(attachment, request)
                 frame = b"%b%b}" % (head_of_answer(request.id), session.settings.result())
                 attachment.respond(frame, request.id, session.last)
                 attachment.start()
@@ -266,6 +268,7 @@ class SessionMethods:
                 )
                 return
             attachment = session.attach(self._client, after)
+            self._merge_if_wanted(attachment, request)
             state = {
                 "number": session.last,
                 "turn": session.row.turn or None,
@@ -279,6 +282,11 @@ class SessionMethods:
             attachment.start()
 
         self._client.with_session(request, params.session_id, AccessRole.WATCH, attached)
+
+    def _merge_if_wanted(self, attachment: "SessionAttachment", request: Request) -> None:
+        wish = asks_for_merged(request.params)
+        if wish is not None:
+            attachment.merged = wish
 
     def _detach(self, request: Request, line: bytes, params: _Params) -> None:
         def detached(session: HubSession) -> None:
