@@ -26,7 +26,9 @@ def leave(terminal: Terminal) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", ["kimi-code", "fast-agent"])
-def test_chat_shows_the_answer_of_a_real_agent_and_cancels_a_turn(name: str, tmp_path: Path) -> None:
+def test_chat_shows_the_answer_of_a_real_agent_asks_once_about_a_command_and_cancels_a_turn(
+    name: str, tmp_path: Path
+) -> None:
     with (
         place(name, tmp_path) as where,
         Terminal(where.ours("chat"), cwd=where.folder, env=where.environment) as terminal,
@@ -34,6 +36,11 @@ def test_chat_shows_the_answer_of_a_real_agent_and_cancels_a_turn(name: str, tmp
         terminal.wait_for(lambda text: "mode " in text)
         terminal.type(script(["say", "Sung by **two halves** of a choir."]) + "\r")
         terminal.wait_for("\nSung by two halves of a choir.")
+        terminal.type(script(where.run("echo sung aloud"), ["say", "It was sung."]) + "\r")
+        assert "$ echo sung aloud" in terminal.wait_for("y  yes")
+        terminal.type("y")
+        shown = terminal.wait_for(lambda text: "\nIt was sung." in text or ONCE in text)
+        assert ONCE not in shown and "sung aloud" in where.model.answers_of_tools()[-1]
         terminal.type(script(["hold", "This goes on and on."]) + "\r")
         terminal.wait_for("\nThis goes on")
         terminal.type("\x03")
@@ -41,23 +48,6 @@ def test_chat_shows_the_answer_of_a_real_agent_and_cancels_a_turn(name: str, tmp
         assert where.model.hung_up.wait(20)
         leave(terminal)
     table.note(name, f"{table.CHAT}an answer, a turn that is cancelled, and the way out")
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(120)
-@pytest.mark.parametrize("name", ["kimi-code", "fast-agent"])
-def test_chat_asks_once_and_shows_the_command_and_what_came_of_it(name: str, tmp_path: Path) -> None:
-    with (
-        place(name, tmp_path) as where,
-        Terminal(where.ours("chat"), cwd=where.folder, env=where.environment) as terminal,
-    ):
-        terminal.wait_for(lambda text: "mode " in text)
-        terminal.type(script(where.run("echo sung aloud"), ["say", "It was sung."]) + "\r")
-        assert "$ echo sung aloud" in terminal.wait_for("y  yes")
-        terminal.type("y")
-        shown = terminal.wait_for(lambda text: "\nIt was sung." in text or ONCE in text)
-        assert ONCE not in shown and "sung aloud" in where.model.answers_of_tools()[-1]
-        leave(terminal)
     table.note(name, f"{table.CHAT}one question that shows the command, then what came of it")
 
 

@@ -46,7 +46,7 @@ def named(where: Place) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("name", ["kimi-code", "fast-agent"])
+@pytest.mark.parametrize("name", BOTH)
 def test_run_lets_an_agent_do_what_the_rules_allow(name: str, tmp_path: Path) -> None:
     with place(name, tmp_path) as where:
         steps = [where.read("notes.txt"), where.write("poem.txt", "Sung by one.\n"), where.run("echo sung aloud")]
@@ -70,26 +70,18 @@ def test_run_lets_an_agent_do_what_the_rules_allow(name: str, tmp_path: Path) ->
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", BOTH)
-def test_run_allows_what_would_be_asked_and_continues_the_session_later(name: str, tmp_path: Path) -> None:
+def test_run_allows_what_would_be_asked_and_continues_later_where_the_exit_status_shows_what_was_denied(
+    name: str, tmp_path: Path
+) -> None:
     with place(name, tmp_path) as where:
         first = script(where.run("echo sung aloud"), ["say", "It was sung."])
         done = where.on.run(where.ours("run", "--quiet", "--on-ask", "allow", first), TIMEOUT)
         assert (done.returncode, done.stdout, done.stderr) == (0, "It was sung.\n", "")
         assert "sung aloud" in where.model.answers_of_tools()[-1]
-        done = where.on.run(where.ours("run", "--quiet", "--continue", script(["say", "And again."])), TIMEOUT)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "And again.\n", "")
-        assert any(first in words_of(each) for each in where.model.asked[-1]["messages"])
-    table.note(name, f"{table.RUN}`--continue` goes on with the session in another process")
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(120)
-@pytest.mark.parametrize("name", ["kimi-code", "fast-agent"])
-def test_run_shows_by_its_exit_status_that_something_was_denied(name: str, tmp_path: Path) -> None:
-    with place(name, tmp_path) as where:
-        words = script(where.write("poem.txt", "Sung by nobody.\n"), ["say", "So be it."])
-        done = where.on.run(where.ours("run", "--json", words), TIMEOUT)
+        then = script(where.write("poem.txt", "Sung by nobody.\n"), ["say", "So be it."])
+        done = where.on.run(where.ours("run", "--json", "--continue", then), TIMEOUT)
         result = events_of(done.stdout)[-1]
+        assert any(first in words_of(each) for each in where.model.asked[-1]["messages"]), "it is the same session"
         assert (done.returncode, result["exitCode"], result["stopReason"]) == (5, 5, "end_turn"), (
             done.stdout + done.stderr
         )
@@ -97,6 +89,7 @@ def test_run_shows_by_its_exit_status_that_something_was_denied(name: str, tmp_p
         assert result["denials"][0]["subject"] == str(where.folder / "poem.txt")
         assert result["text"] == "So be it."
         assert not (where.folder / "poem.txt").exists()
+    table.note(name, f"{table.RUN}`--continue` goes on with the session in another process")
     table.note(name, f"{table.RUN}exit status 5 and a list of what was denied")
 
 

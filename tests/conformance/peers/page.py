@@ -30,7 +30,8 @@ def summary(found: Mapping[str, ReportDocument]) -> str:
         for level in LEVELS:
             shown = [one.status for one in document.results if one.level == level and one.status in CELLS]
             cells.append(f"{shown.count('passed')} of {len(shown)}" if shown else "")
-        lines.append(row([title, "correct" if document.correct else "**not correct**", *cells]))
+        verdict = "correct" if document.correct else "**not correct**"
+        lines.append(row([title, verdict if document.complete else "", *cells]))
     return "\n".join(lines)
 
 
@@ -41,7 +42,7 @@ def matrix(found: Mapping[str, ReportDocument]) -> str:
     statuses = [{one.id: one.status for one in document.results} for document in found.values()]
     for one in first.results:
         name = f'[`{one.id}`]({one.link} "{one.requirement.replace(chr(34), chr(39)).replace("|", "/")}")'
-        lines.append(row([name, one.level, *(CELLS.get(each[one.id], "") for each in statuses)]))
+        lines.append(row([name, one.level, *(CELLS.get(each.get(one.id, ""), "") for each in statuses)]))
     columns = ", ".join(f"{number} {title}" for number, title in enumerate(found, 1))
     return f"Columns: {columns}.\n\n" + "\n".join(lines)
 
