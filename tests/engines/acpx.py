@@ -9,7 +9,7 @@ import pytest
 
 from tests.engines.model.steps import wait_limit
 from tests.engines.places import Ground
-from tests.interop.programs import all_programs
+from tests.interop.programs import COMPILED, all_programs
 
 __all__ = ["Acpx", "stop_of", "text_of", "updates_of"]
 
@@ -30,7 +30,7 @@ class Acpx:
     async def start(self, *words: str, permission: str = "--approve-all") -> asyncio.subprocess.Process:
         """Begin one of its commands."""
         return await asyncio.create_subprocess_exec(
-            *self.command, permission, *words, cwd=self.at.folder, env=self.at.environment, limit=2**26,
+            *self.command, permission, *words, cwd=self.at.folder, env=self.at.environment | COMPILED, limit=2**26,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from antiphon.transports import tree
 from tests.interop import scenario
-from tests.interop.programs import PROGRAMS, PeerProgram
+from tests.interop.programs import COMPILED, PROGRAMS, PeerProgram
 
 TIMEOUT = 50.0
 """Seconds for a whole scenario: it takes two or three, and a step gives up after twenty."""
@@ -28,7 +28,8 @@ class Environment:
         (self.folder / "notes.txt").write_text("first line\nsecond line\n", encoding="utf-8")
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "TERM") if name in os.environ}
         kept["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}"
-        self.environment = tree.marked(kept | {"HOME": str(self.home), "TMPDIR": str(place / "tmp")}, self.mark)
+        own = {"HOME": str(self.home), "TMPDIR": str(place / "tmp"), **COMPILED}
+        self.environment = tree.marked(kept | own, self.mark)
 
     def tapped(self, agent: tuple[str, ...]) -> list[str]:
         return [sys.executable, str(PROGRAMS / "tap.py"), str(self.log), *agent]

@@ -18,6 +18,7 @@ AGENT: Final = agent_command("claude")
 
 HERMETIC: Final = {
     "ANTHROPIC_API_KEY": "a-key-of-no-account",
+    "BUN_JSC_useGC": "0",  # its runtime collects garbage for a sixth of the start, and no session here lasts long enough to need it
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "CLAUDE_CODE_MAX_RETRIES": "2",
     "DISABLE_AUTOUPDATER": "1",

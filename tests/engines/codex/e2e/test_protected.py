@@ -12,7 +12,7 @@ from tests.engines.codex.bullets import on_versions, proves
 from tests.engines.codex.client import Client, connected
 from tests.engines.codex.model.steps import Call, Patch, command, patch
 from tests.engines.codex.place import Place
-from tests.engines.codex.versions import BOTH
+from tests.engines.codex.versions import BOTH, PYPI
 from tests.engines.guarded import guarded_command
 from tests.engines.model.steps import Text, wait_limit
 from tests.engines.places import agent_command
@@ -37,8 +37,8 @@ COMMANDS = {
     "script": "sh ./write.sh {}",
 }
 
-USUAL = {("acceptEdits", "add"), ("acceptEdits", "redirect"), ("acceptEdits", "script"), ("dontAsk", "link")}
-"""Combinations that `make test` tries; `make prove` tries all of them."""
+WAYS = (*PATCHES, *COMMANDS)
+MODES = ("acceptEdits", "dontAsk")
 
 
 def prepared(at: Place) -> Path:
@@ -53,12 +53,17 @@ def prepared(at: Place) -> Path:
     return at.write("plain.txt", "do\n")
 
 
-def tries(way: str) -> list[Call | Patch]:
-    """Every file, by one way: a command as it is, and as one that asks to run outside of the sandbox."""
+def tries(way: str, *names: str) -> list[Call | Patch]:
+    """Return steps that try these files by one way: a command as it is, and as one that asks to run outside of the sandbox."""
     if way in PATCHES:
-        return [PATCHES[way](name) for name in PROTECTED]
-    lines = [COMMANDS[way].format(name) for name in PROTECTED]
+        return [PATCHES[way](name) for name in names]
+    lines = [COMMANDS[way].format(name) for name in names]
     return [each for line in lines for each in (command(line), command(line, sandbox_permissions="require_escalated"))]
+
+
+def tries_of_all() -> list[Call | Patch]:
+    """Return steps with every file and every way in them: each file is tried by one."""
+    return [step for number, name in enumerate(PROTECTED) for step in tries(WAYS[number % len(WAYS)], name)]
 
 
 def written(at: Place) -> list[str]:
@@ -70,27 +75,32 @@ async def in_mode(client: Client, mode: str) -> None:
     await client.session.set_mode(mode)
 
 
-@pytest.mark.parametrize(
-    ("mode", "way"),
-    [
-        pytest.param(mode, way, marks=() if (mode, way) in USUAL else pytest.mark.prove)
-        for mode in ("acceptEdits", "dontAsk")
-        for way in (*PATCHES, *COMMANDS)
-    ],
-)
-@proves("modes.protected", on=BOTH)
-async def test_a_file_that_names_programs_is_written_only_if_the_user_allows_it(at: Place, mode: str, way: str) -> None:
+async def refused(at: Place, mode: str, steps: list[Call | Patch]) -> None:
+    """Play these steps and refuse all of them: no file is written, and the user is asked once for each file."""
     plain = prepared(at)
-    asks = tries(way)
-    for step in asks:
+    for step in steps:
         at.model.answers(step)
     async with connected(at) as client:
         await in_mode(client, mode)
-        client.decisions.extend(["reject"] * len(asks))
+        client.decisions.extend(["reject"] * len(steps))
         reply = await client.say("write")
     assert written(at) == [] and plain.read_text(encoding="utf-8") == "do\n" and reply.stop == "end_turn"
     assert len(client.asked) == (len(PROTECTED) if mode == "acceptEdits" else 0)
     assert not (at.folder / "linked").is_dir() or (at.folder / "linked").is_symlink()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@proves("modes.protected", on=BOTH)
+async def test_a_file_that_names_programs_is_written_only_if_the_user_allows_it(at: Place, mode: str) -> None:
+    await refused(at, mode, tries_of_all())
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("mode", MODES)
+@on_versions(PYPI)
+async def test_each_file_that_names_programs_is_refused_by_each_way(at: Place, mode: str, way: str) -> None:
+    await refused(at, mode, tries(way, *PROTECTED))
 
 
 @pytest.mark.parametrize(
@@ -105,14 +115,14 @@ async def test_a_file_that_names_programs_is_written_only_if_the_user_allows_it(
 async def test_the_guard_of_a_joint_session_asks_too_whatever_the_rules_make_of_the_mode(at: Place, rules: str) -> None:
     at.configure(f"[policy]\n{rules}\n")
     plain = prepared(at)
-    steps = [step for way in ("add", "cp", "redirect", "python") for step in tries(way)]
+    steps = tries_of_all()
     for step in steps:
         at.model.answers(step)
     async with connected(at, command=guarded_command("codex")) as client:
         await in_mode(client, "acceptEdits")
         client.decisions.extend(["reject_once"] * len(steps))
         await client.say("write")
-    assert written(at) == [] and plain.exists() and len(client.asked) >= 4 * len(PROTECTED)
+    assert written(at) == [] and plain.exists() and len(client.asked) >= len(PROTECTED)
 
 
 @pytest.mark.parametrize("agent", [agent_command("codex"), guarded_command("codex")], ids=["alone", "guarded"])
