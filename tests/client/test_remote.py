@@ -11,11 +11,11 @@ import pytest
 import antiphon
 from antiphon import v1
 from antiphon.client import sync
-from antiphon.client.link import JITTER, Retry, Tries
+from antiphon.client.link import Retry, Tries
 from antiphon.errors import AcpError, ConnectionClosed, RequestRefused, RequestTimeout, TurnLost
 from antiphon.transports.asgi import AcpEndpoint, Admission, Refusal
 from antiphon.transports.asgi.server import listen
-from antiphon.transports.base import Transport
+from antiphon.transports.base import JITTER, Transport
 from antiphon.transports.remote import ConnectionRefused
 from tests.limits import limit
 from tests.rows import each_row

@@ -138,6 +138,24 @@ async def test_a_socket_that_is_cut_in_a_turn_is_not_noticed(gateway: Gateway) -
         await whole.leave()
 
 
+async def test_a_run_whose_socket_is_cut_goes_on_and_says_so(gateway: Gateway) -> None:
+    async with Cable(gateway.port).laid() as cable:
+        process = await asyncio.create_subprocess_exec(
+            *[sys.executable, "-m", "antiphon", "run", "--agent", f"ws://127.0.0.1:{cable.port}/acp"],
+            *["--token-file", str(gateway.place["token_file"]), "/slow 100"],
+            cwd=gateway.directory / "root", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        assert process.stdout is not None and process.stderr is not None
+        async with asyncio.timeout(limit()):
+            begun = await process.stdout.readuntil(b"10 ")
+            cable.cut()
+            rest, said = await asyncio.gather(process.stdout.read(), process.stderr.read())
+        assert await process.wait() == 0, said
+        words = (begun + rest).decode().split()
+        assert [word for word in words if word.isdecimal()] == [str(number) for number in range(1, 101)]
+        assert "the connection was lost" in said.decode() and "again" in said.decode()
+
+
 async def test_a_permission_request_outlives_the_socket_and_its_answer_arrives(gateway: Gateway) -> None:
     async with Cable(gateway.port).laid() as cable, editor(words(gateway, port=cable.port)) as client:
         await client.initialize()

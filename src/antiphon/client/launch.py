@@ -259,7 +259,9 @@ async def launch(options: LaunchOptions, cwd: str, frontend: Frontend) -> AsyncI
         for problem in (*loaded.problems, *loaded.notes, *await forget_closed(DecisionStore(database))):
             frontend.warn(problem)
         settings = loaded.settings
-        start = _start_of(options, agent_name(options, settings), settings, cwd)
+        start = _start_of(
+            options, agent_name(options, settings), settings, cwd, lambda sentence: frontend.warn(Advice(sentence))
+        )
         name = start.name
         gate = gate_of(options, loaded, database, name, ask=frontend.ask, decided=frontend.decided)
         if start.reads_project:
@@ -388,16 +390,19 @@ class _Start:
         return bool(self.command) and self.command[: 1 + len(JOINT)] != [sys.executable, *JOINT]
 
 
-def _start_of(options: LaunchOptions, name: str, settings: "Settings", cwd: str) -> _Start:
-    """Return how an agent is started or reached.
+def _start_of(
+    options: LaunchOptions, name: str, settings: "Settings", cwd: str, report: Callable[[str], None]
+) -> _Start:
+    """Return how an agent is started or reached. `report` is called when a remote one is lost, and when it is back.
 
     Raises:
         AcpError: it is not known or not installed, or the address is none.
     """
     if "://" in name.partition(" ")[0] and name not in settings.agents:
-        from antiphon.transports.remote import RemoteAddress, shown_address
+        from antiphon.remote.address import LinkedAddress
+        from antiphon.transports.remote import shown_address
 
-        return _Start(shown_address(name), RemoteAddress(name, token=options.token))
+        return _Start(shown_address(name), LinkedAddress(name, token=options.token, report=report))
     if name not in settings.agents and (" " in name.strip() or "/" in name):
         try:
             words = shlex.split(name)

@@ -39,7 +39,7 @@ from antiphon.protocol.methods import Call
 from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.version import V1
-from antiphon.transports.base import Transport
+from antiphon.transports.base import JITTER, Transport
 from antiphon.transports.memory import memory_pair
 from antiphon.transports.process import ProcessTransport, spawn
 
@@ -202,10 +202,6 @@ class Retry:
     delays: Sequence[float] = (1, 2, 4, 8)
     start_over: bool = True
     """Whether a new session may take the place of one that the agent has forgotten. The user gets a notice; the history is lost."""
-
-
-JITTER: Final = 0.25
-"""The part of a delay that is added at random before a remote agent is tried again."""
 
 
 class Tries:

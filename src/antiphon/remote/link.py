@@ -23,7 +23,6 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from antiphon.client.link import JITTER
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError, sentence_and_hint
 from antiphon.remote.messages import OPENING, MessagePaths
 from antiphon.remote.paths import PathMap
@@ -45,7 +44,7 @@ from antiphon.remote.sessions import (
 )
 from antiphon.rpc.envelope import Frame, Overlong, RequestId
 from antiphon.rpc.spans import replaced, values_of, with_value
-from antiphon.transports.base import Transport
+from antiphon.transports.base import JITTER, Transport
 from antiphon.transports.remote import OPEN_TIMEOUT, MessageHead, RemoteAddress, head_of
 
 __all__ = ["AWAY_TIMEOUT", "WAIT_TIMEOUT", "RemoteLink"]
@@ -78,6 +77,7 @@ class RemoteLink(Transport):
         report: Callable[[str], None] = lambda _: None,
         delays: Sequence[float] = DELAYS,
         wait_timeout: float = WAIT_TIMEOUT,
+        first: Transport | None = None,
     ) -> None:
         super().__init__()
         self._address = address
@@ -86,11 +86,14 @@ class RemoteLink(Transport):
         self._report = report
         self._delays = delays
         self._wait_timeout = wait_timeout
+        self._first = first
+        self._passes_loss = first is not None
+        """Whether the end of a connection to a server that numbers no events ends the link: its client was opened for it."""
         self._connection: _Connection | None = None
         self._generation = 0
         self._is_live = False
         """Whether what the client sends can be forwarded."""
-        self._why: AcpError = ConnectionClosed("not connected yet")
+        self._why: ConnectionClosed = ConnectionClosed("not connected yet")
         self._hello: bytes | None = None
         self._wants_numbers = False
         """Whether the client itself asked for the numbers of events."""
@@ -122,7 +125,7 @@ class RemoteLink(Transport):
         tries = 0
         while self.lost is None:
             try:
-                transport = await self._address.open()
+                transport, self._first = self._first or await self._address.open(), None
                 tries = 0 if await self._use(transport) else tries
             except ConnectionClosed as error:
                 self._why = error
@@ -154,6 +157,8 @@ class RemoteLink(Transport):
                 await connection.ended.wait()
             self._why = transport.lost or ConnectionClosed(f"`{self._address.name}` did not open the sessions again")
         finally:
+            if self._passes_loss and not self._offer.numbers:
+                self._lose(transport.lost or self._why)
             connection.is_over = True
             self._connection = None
             self._is_live = False

@@ -18,10 +18,13 @@ from antiphon.errors import ConnectionClosed, LocalProtocolError
 from antiphon.rpc.envelope import Frame, Overlong, RequestId
 from antiphon.transports.framing import lines_of
 
-__all__ = ["OUTPUT_HIGH", "Frame", "Sink", "Transport"]
+__all__ = ["JITTER", "OUTPUT_HIGH", "Frame", "Sink", "Transport"]
 
 OUTPUT_HIGH: Final = 60 * 1024
 """Unsent bytes above which a sender waits: a little less than a pipe holds, so that what has gathered leaves in one piece."""
+
+JITTER: Final = 0.25
+"""The part of a delay that is added at random before a remote agent is tried again."""
 
 RECEIVE_HIGH: Final = 1024
 """Frames that wait for `receive` before reading pauses."""
