@@ -343,3 +343,53 @@ async def test_what_a_person_filled_into_a_form_is_not_stored_and_not_shown_to_o
         await until(lambda: watcher.messages[-1].get("method") == "_antiphon/session/resolved")
         assert watcher.messages[-1]["params"]["result"] == {"action": "accept"}
         assert not any(b"hunter2" in event for event in place.journal.events["key0"])
+
+
+FORM = {"mode": "form", "message": "?", "requestedSchema": {}}
+
+
+async def test_a_question_about_a_request_is_for_the_client_that_sent_it_under_its_own_id(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client, other = await place.client(elicitation={"form": {}}), await place.client(BOB, elicitation={"form": {}})
+        client.send(b'{"jsonrpc":"2.0","id":"mine","method":"_vendor/sign_in","params":{}}')
+        at_agent = (await place.agent.got("_vendor/sign_in"))["id"]
+        place.agent.request("q", "elicitation/create", {"requestId": at_agent, **FORM})
+        asked = await client.asked("elicitation/create")
+        assert asked["params"]["requestId"] == "mine"
+        client.answer(asked["id"], {"action": "accept", "content": {"code": "7"}})
+        await until(lambda: answers(place.agent))
+        assert answers(place.agent) == [
+            b'{"jsonrpc":"2.0","id":"q","result":{"action":"accept","content":{"code":"7"}}}'
+        ]
+        assert not other.requests("elicitation/create")
+
+
+async def test_a_question_about_nothing_is_for_every_driver_and_the_first_answer_wins(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        forms: dict[str, object] = {"form": {}}
+        client, other = await place.client(elicitation=forms), await place.client(BOB, elicitation=forms)
+        shared = await place.client(Principal("eve", AccessRole.DRIVE, frozenset({"key0"})), elicitation=forms)
+        plain = await place.client()
+        place.agent.request("q", "elicitation/create", FORM)
+        asked, too = await client.asked("elicitation/create"), await other.asked("elicitation/create")
+        other.answer(too["id"], {"action": "decline"})
+        await until(lambda: answers(place.agent))
+        assert answers(place.agent) == [b'{"jsonrpc":"2.0","id":"q","result":{"action":"decline"}}']
+        cancelled = {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": asked["id"]}}
+        await until(lambda: cancelled in client.messages)
+        assert not shared.requests("elicitation/create") and not plain.requests("elicitation/create")
+
+
+async def test_a_question_that_no_client_can_answer_is_cancelled(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        await place.client()
+        place.agent.request(1, "elicitation/create", FORM)
+        await until(lambda: len(answers(place.agent)) == 1)
+        leaving = await place.client(elicitation={"form": {}})
+        place.agent.request(2, "elicitation/create", FORM)
+        await leaving.asked("elicitation/create")
+        await leaving.leave()
+        await until(lambda: len(answers(place.agent)) == 2)
+        place.agent.request(3, "elicitation/create", {"requestId": 12345, **FORM})
+        await until(lambda: len(answers(place.agent)) == 3)
+        assert all(msgspec.json.decode(each)["result"] == {"action": "cancel"} for each in answers(place.agent))

@@ -6,10 +6,10 @@ A client that leaves ends nothing: its attachments end, its prompts go on.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from secrets import token_hex
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -19,7 +19,7 @@ from antiphon.gateway.access.messages import check_spelling
 from antiphon.gateway.agents.link import AgentLink, cancel_frame
 from antiphon.gateway.base import EXTENSION, AccessRole, Principal
 from antiphon.gateway.dialect import OpenCodeDialect
-from antiphon.gateway.events import asks_for_merged, notification
+from antiphon.gateway.events import asks_for_merged, notification, written_id
 from antiphon.gateway.requests import WaitingRequest
 from antiphon.gateway.session_methods import SessionMethods
 from antiphon.gateway.turns import error_object
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from antiphon.gateway.agents.process import AgentProcess
     from antiphon.gateway.attachment import SessionAttachment
     from antiphon.gateway.session import HubSession
+    from antiphon.gateway.turns import HubTurn
 
 __all__ = ["RemoteClient"]
 
@@ -170,8 +171,22 @@ class RemoteClient:
         self.closed.set()
         self._leave()
 
+    def sent_as(self, link: AgentLink, agent_id: bytes) -> bytes | None:
+        """Return the id that a request of this client has here, as it is written, by its id at the agent; None if it is not open."""
+        for id, forwarded in self._open.items():
+            if forwarded == (link, agent_id):
+                return written_id(cast("RequestId", id[1] if isinstance(id, tuple) else id))
+        return next((turn.line[slice(*turn.spans[-1])] for turn in self._running() if turn.agent_id == agent_id), None)
+
+    def _running(self) -> "Iterator[HubTurn]":
+        turns = (each.session.turns.running for each in self.attachments.values())
+        return (turn for turn in turns if turn is not None and turn.client is self)
+
     def _leave(self) -> None:
         self.process.clients.discard(self)
+        for pending in self._asked.values():
+            if pending.session is None and pending.shown.pop(self, None) is not None and not pending.shown:
+                pending.settle(None)  # no client is left that could answer
         for attachment in (*self.attachments.values(),):
             attachment.session.detach(self)
             attachment.session.release_if_idle()
@@ -259,7 +274,7 @@ class RemoteClient:
         """Send a request of the agent under an id of this connection. False: this client cannot or may not answer it."""
         if self in pending.shown:
             return True
-        if not self.may(AccessRole.DRIVE, pending.session.key) or not self.shows(pending.form):
+        if not self.may(AccessRole.DRIVE, pending.key) or not self.shows(pending.form):
             return False
         self._last_id += 1
         id = pending.shown[self] = self._last_id
@@ -269,7 +284,7 @@ class RemoteClient:
             frame = with_value(frame, ("params", "_meta", "antiphon", "request"), b'"%b"' % pending.id.encode())
         if self.numbers and number:
             frame = with_value(frame, ("params", "_meta", "antiphon", "number"), b"%d" % number)
-        self.put(frame, pending.session.id, number=number)
+        self.put(frame, pending.session.id if pending.session is not None else None, number=number)
         return True
 
     def cancel_request(self, request: str) -> None:
@@ -527,7 +542,7 @@ class RemoteClient:
     def _response(self, response: Response, line: bytes) -> None:
         """Take the answer of a client. Only the first one counts; a refusal of the request is none."""
         pending = self._asked.pop(response.id, None) if type(response.id) is int else None
-        if pending is None or not self.may(AccessRole.DRIVE, pending.session.key):
+        if pending is None or not self.may(AccessRole.DRIVE, pending.key):
             return
         if response.error is not None and pending.number:
             _log.info("a client refused `%s`: %s", pending.method, response.error.message)

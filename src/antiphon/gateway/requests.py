@@ -42,13 +42,15 @@ from antiphon.rpc.envelope import (
     head_of_request,
 )
 from antiphon.rpc.peer import id_key
+from antiphon.rpc.spans import params_values_of, replaced
 
 if TYPE_CHECKING:
+    from antiphon.gateway.agents.process import AgentProcess
     from antiphon.gateway.client import RemoteClient
     from antiphon.gateway.session import HubSession
     from antiphon.local.roots import Workspace
 
-__all__ = ["WaitingRequest", "WaitingRequests"]
+__all__ = ["AgentQuestions", "WaitingRequest", "WaitingRequests"]
 
 T = TypeVar("T")
 
@@ -72,7 +74,7 @@ _log = logging.getLogger(__name__)
 class WaitingRequest:
     """A request of the agent that waits for the answer of a client."""
 
-    def __init__(self, session: "HubSession", method: str, frame: bytes, *, form: str = "") -> None:
+    def __init__(self, session: "HubSession | None", method: str, frame: bytes, *, form: str = "") -> None:
         self.id = token_hex(8)
         self.session = session
         self.method = method
@@ -90,6 +92,11 @@ class WaitingRequest:
             asyncio.get_running_loop().create_future()
         )
         """The first answer; None: the turn was cancelled, or the time is over."""
+
+    @property
+    def key(self) -> str | None:
+        """The key of its session; None if it is about none, which only a client of all sessions may answer."""
+        return None if self.session is None else self.session.key
 
     def settle(self, answer: "tuple[RemoteClient, Response, bytes] | None") -> bool:
         """Take an answer, if it is the first."""
@@ -226,8 +233,7 @@ class WaitingRequests:
     # Questions, and requests that only a client can answer.
 
     async def _elicitation(self, request: Request, line: bytes) -> bytes:
-        mode = member(bytes(request.params), "mode")
-        pending = WaitingRequest(self._session, request.method, line, form="url" if mode == b'"url"' else "form")
+        pending = WaitingRequest(self._session, request.method, line, form=_form_of(request))
         drivers = self._clients()
         if drivers and not any(each.shows(pending.form) for each in drivers):
             # The person who is there would wait for a question that no screen shows. Without a client it waits for one.
@@ -364,6 +370,73 @@ def _call_asked(question: Question) -> v1.ToolCallPatch:
     if isinstance(passing, v1.CreateTerminal):
         passing = msgspec.structs.replace(passing, cwd=question.action.cwd)
     return call_of(passing, id, None if question.before is None else question.before.text)
+
+
+class AgentQuestions:
+    """Questions of an agent that are about no session: about a request that a client sent, or about nothing that they name.
+
+    The first are for the client of that request, the others for every client that may drive all of the agent. They are not stored: no
+    journal is theirs, so a question that no client can answer is cancelled at once.
+    """
+
+    __slots__ = ("_process", "_tasks")
+
+    def __init__(self, process: "AgentProcess") -> None:
+        self._process = process
+        self._tasks: dict[object, asyncio.Task[None]] = {}
+
+    def receive(self, link: AgentLink, request: Request, line: bytes) -> None:
+        """Handle a question."""
+        key = id_key(request.id)
+        if len(self._tasks) >= MAX_PENDING:
+            error = ErrorObject(Code.INTERNAL_ERROR, "Internal error", f"{MAX_PENDING} questions wait")
+            link.respond(request.id, error_frame(request.id, error))
+            return
+        task = background(self._answer(link, request, line), self._process.hub.tasks)
+        self._tasks[key] = task
+        task.add_done_callback(lambda _: self._tasks.pop(key, None))
+
+    def cancel(self, link: AgentLink, id: RequestId) -> None:
+        """Cancel one: the agent wants no answer any more."""
+        if (task := self._tasks.get(id_key(id))) is not None:
+            task.cancel()
+
+    def agent_lost(self) -> None:
+        """Cancel all of them: the process that would get the answers has ended."""
+        for task in (*self._tasks.values(),):
+            task.cancel()
+
+    async def _answer(self, link: AgentLink, request: Request, line: bytes) -> None:
+        spans = list(params_values_of(line, "requestId"))
+        clients = list(self._process.clients)
+        if spans:
+            found = [(each, id) for each in clients if (id := each.sent_as(link, line[slice(*spans[-1])])) is not None]
+            clients = [each for each, _ in found]
+            line = replaced(line, [(span, id) for _, id in found[:1] for span in spans])
+        pending = WaitingRequest(None, request.method, line, form=_form_of(request))
+        frame = b"%b%b}" % (head_of_answer(request.id), _CANCELLED[request.method])
+        for client in clients:
+            client.ask(pending, 0)
+        try:
+            if pending.shown:
+                async with asyncio.timeout(self._process.hub.limits.answer_timeout):
+                    found_answer = await pending.answer
+                if found_answer is not None:
+                    frame = with_id(found_answer[2], written_id(request.id))
+        except TimeoutError:
+            pass
+        except asyncio.CancelledError:
+            link.respond(request.id, error_frame(request.id, ErrorObject(Code.REQUEST_CANCELLED, "Request cancelled")))
+            raise
+        finally:
+            for client in pending.shown:
+                client.cancel_request(pending.id)
+        link.respond(request.id, frame)
+
+
+def _form_of(request: Request) -> str:
+    """What a client has to be able to show for a question."""
+    return "url" if member(bytes(request.params), "mode") == b'"url"' else "form"
 
 
 def _choice(

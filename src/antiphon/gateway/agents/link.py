@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UnsetType
 
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestRefused
+from antiphon.protocol.v1 import methods as m
 from antiphon.rpc.envelope import (
     ErrorObject,
     Frame,
@@ -33,6 +34,7 @@ from antiphon.transports.base import Transport
 
 if TYPE_CHECKING:
     from antiphon.gateway.agents.process import AgentProcess
+    from antiphon.gateway.requests import AgentQuestions, WaitingRequests
     from antiphon.gateway.session import HubSession
 
 __all__ = ["UPDATE_HEAD", "AgentLink", "Then", "cancel_frame"]
@@ -71,8 +73,8 @@ class AgentLink:
         self._open: dict[int, Then] = {}
         self._last_id = FIRST_ID - 1
         self._early: list[tuple[str, bytes]] = []
-        self._asking: dict[object, HubSession] = {}
-        """The session of each request of the agent that has no response yet."""
+        self._asking: dict[object, WaitingRequests | AgentQuestions] = {}
+        """What handles each request of the agent that has no response yet."""
         self._held = False
 
     # What leaves.
@@ -193,12 +195,17 @@ class AgentLink:
         key = id_key(request.id)
         if key in self._asking:
             return  # an error under this id would end the first one
-        session = self._process.session_of(session_in(request.params))
+        name = session_in(request.params)
+        session = self._process.session_of(name)
+        if session is None and name is None and request.method == m.CREATE_ELICITATION.name:
+            self._asking[key] = self._process.questions
+            self._process.questions.receive(self, request, line)
+            return
         if session is None:
             error = ErrorObject(Code.METHOD_NOT_FOUND, "Method not found", "the gateway knows no such session")
             self.send(error_frame(request.id, error))
             return
-        self._asking[key] = session
+        self._asking[key] = session.requests
         session.requests.receive(self, request, line)
 
     def _notification(self, notification: Notification, line: bytes) -> None:
@@ -208,8 +215,8 @@ class AgentLink:
             except msgspec.DecodeError:
                 return
             id = params.get("requestId")
-            if (session := self._asking.get(id_key(id))) is not None:
-                session.requests.cancel(self, id)
+            if (handler := self._asking.get(id_key(id))) is not None:
+                handler.cancel(self, id)
             return
         name = session_in(notification.params)
         if name is None:

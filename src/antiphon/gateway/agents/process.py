@@ -20,6 +20,7 @@ from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
 from antiphon.gateway.agents.link import AgentLink
 from antiphon.gateway.agents.usage import excess
 from antiphon.gateway.base import AgentSource
+from antiphon.gateway.requests import AgentQuestions
 from antiphon.life import Life
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
@@ -87,6 +88,7 @@ class AgentProcess:
         self.sessions: dict[bytes, HubSession] = {}
         """The sessions in memory, by the bytes of their ids."""
         self.clients: set[RemoteClient] = set()
+        self.questions = AgentQuestions(self)
         self.link: AgentLink | None = None
         self.generation = 0
         """How often the process was started. A session that was opened in another one is not open now."""
@@ -235,6 +237,7 @@ class AgentProcess:
         self.link = None
         _log.warning("agent `%s` ended: %s", self.name, error.sentence)
         self._crashed(error)
+        self.questions.agent_lost()
         for session in tuple(self.sessions.values()):
             session.agent_lost()
 
@@ -291,6 +294,7 @@ class AgentProcess:
             return
         self._does(AgentProcessEvent.PARK)
         _log.info("agent `%s` is idle: its process ends", self.name)
+        self.questions.agent_lost()
         for session in tuple(self.sessions.values()):
             session.agent_lost()
             session.release_if_idle()
