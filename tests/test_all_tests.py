@@ -175,3 +175,21 @@ def test_failures_of_an_earlier_run_are_neither_counted_nor_repeated(project: Pa
     assert run(project, "fast", "0", "-k", "not fast").returncode == 1
     done = run(project, "fast", "0", "-k", "fast")
     assert done.returncode == 0 and "UNSTEADY, failed once and passed alone: test_choir.py::test_fast" in done.stdout
+
+
+def test_new_tests_are_compiled_once_before_any_part_runs(project: Path) -> None:
+    tests = project / "tests"
+    for name in ("conftest.py", "test_alto.py", "choir/test_bass.py"):
+        (tests / name).parent.mkdir(parents=True, exist_ok=True)
+        (tests / name).write_text("def test_sings(): assert 'la'\n", encoding="utf-8")
+    code = "import all_tests; all_tests.compile_tests(2, [])"
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    own |= {"PYTHONPATH": str(TOOL.parent), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-c", code]
+    said = [
+        subprocess.run(command, cwd=project, env=own, check=True, capture_output=True, encoding="utf-8").stdout
+        for _ in range(2)
+    ]
+    assert "compiling" in said[0] and said[1] == ""
+    compiled = {path.name.partition(".")[0] for path in tests.rglob("*-pytest-*.pyc")}
+    assert compiled == {"conftest", "test_alto", "test_bass"}

@@ -38,6 +38,9 @@ CACHES: Final = Path(".pytest_cache")
 """Each part has a cache of its own in it: parts that run side by side would overwrite what the other remembers."""
 
 
+TESTS: Final = Path("tests")
+
+
 class Part(NamedTuple):
     """One run of pytest."""
 
@@ -196,12 +199,32 @@ def run(suite: str, jobs: int, arguments: Sequence[str]) -> Runner:
         return runner
 
 
+def compile_tests(jobs: int, arguments: Sequence[str]) -> None:
+    """Compile new tests once, some in each process: the workers of a part start together, and every one would compile all of them."""
+    compiled = TESTS.glob(f"__pycache__/conftest.{sys.implementation.cache_tag}*.pyc")
+    places = sorted(path for path in TESTS.glob("*") if path.is_dir() or path.name.startswith("test_"))
+    if jobs < 2 or not places or sys.dont_write_bytecode or any(compiled):
+        return
+    head(f"compiling the tests in {jobs} processes")
+    plain = [each for each in arguments if each == "--assert=plain"]  # it has files of its own
+    words = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider", *plain]
+    quiet = subprocess.DEVNULL  # what is wrong is shown by the first part that collects it
+    running = [subprocess.Popen([*words, *places[number::jobs]], stdout=quiet, stderr=quiet) for number in range(jobs)]
+    try:
+        for each in running:
+            each.wait()
+    finally:
+        for each in running:
+            each.terminate()
+
+
 def head(words: str) -> None:
     print(f"\n>>> {words}", flush=True)
 
 
 def main(suite: str, jobs: int, arguments: Sequence[str]) -> int:
     """Run a suite and return the status of its first failed part."""
+    compile_tests(jobs, arguments)
     runner = run(suite, jobs, arguments)
     statuses = runner.statuses
     bad = [status for status in statuses.values() if status not in (0, NOTHING_SELECTED)]
