@@ -10,6 +10,7 @@ from typing import IO, Any
 
 import msgspec
 
+from tests import prepared
 from tests.cli.terminal import Terminal
 from tests.client.script import Agent
 from tests.limits import limit
@@ -70,11 +71,9 @@ class Place:
 
     def policy(self, *words: str) -> str:
         """What `antiphon policy` prints here."""
-        command = [sys.executable, "-m", "antiphon", "policy", *words]
-        done = subprocess.run(
-            command, cwd=self.cwd, env=self.env, capture_output=True, encoding="utf-8", check=True, timeout=limit()
-        )
-        return done.stdout
+        done = prepared.run("policy", *words, cwd=self.cwd, env=self.env, timeout=limit())
+        done.check_returncode()
+        return done.stdout.decode()
 
     def agent(self, kind: type[Agent]) -> str:
         """The command of a scripted agent, as `--agent` takes it."""
@@ -87,16 +86,7 @@ class Place:
     def run(self, *words: str, line: str | bytes | None = None, env: dict[str, str] | None = None) -> Done:
         """Run it in a pipe, to its end."""
         data = line.encode() if isinstance(line, str) else line
-        done = subprocess.run(
-            self.words(*words),
-            cwd=self.cwd,
-            env={**self.env, **(env or {})},
-            stdin=subprocess.DEVNULL if data is None else None,
-            input=data,
-            capture_output=True,
-            check=False,
-            timeout=limit(),
-        )
+        done = prepared.run("run", *words, cwd=self.cwd, env={**self.env, **(env or {})}, input=data, timeout=limit())
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def start(self, *words: str, stdin: int | IO[bytes] = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":

@@ -11,6 +11,7 @@ import pytest
 
 from antiphon import __version__
 from antiphon.catalogue.known import KNOWN
+from tests import prepared
 from tests.catalogue.programs import own, place, program
 from tests.catalogue.test_registry import agent as entry
 from tests.catalogue.test_registry import registry
@@ -20,10 +21,8 @@ __all__ = ["place"]
 
 
 def agents(*words: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "antiphon", "agents", *words]
-    return subprocess.run(
-        command, capture_output=True, check=False, encoding="utf-8", timeout=limit(), stdin=subprocess.DEVNULL
-    )
+    done = prepared.run("agents", *words, timeout=limit())
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def refused(*words: str, status: int = 1) -> str:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests import prepared
 from tests.cli.program import ROOT, Done
 from tests.limits import limit
 
@@ -97,17 +98,21 @@ class Machine:
 
     def visit(self, *words: str, **env: str) -> Done:
         """Go there: what was said, and the status."""
-        done = subprocess.run(
-            self.words(*words),
-            cwd=self.work,
-            env={**self.env, **env},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=limit(),
-        )
-        assert "Traceback" not in done.stderr, done.stderr
-        return Done(done.returncode, done.stdout, done.stderr)
+        environment = {**self.env, **env}
+        if self.flags or any(name.startswith("PYTHON") for name in env):
+            done = subprocess.run(
+                self.words(*words),
+                cwd=self.work,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=limit(),
+            )
+        else:
+            done = prepared.run("doctor", *words, cwd=self.work, env=environment, timeout=limit())
+        found = Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+        assert "Traceback" not in found.err, found.err
+        return found
 
     def report(self, *words: str, **env: str) -> "Report":
         """The same as data."""

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from antiphon.cli.setup import set_up, undo
 from antiphon.editors.jsonc import parse
 from antiphon.editors.known import EDITORS, OTHER_NAMES, settings_path
+from tests import prepared
 from tests.cli.terminal import Terminal
 from tests.config.documents import documents
 from tests.limits import limit
@@ -49,16 +50,8 @@ class Home:
         return [sys.executable, "-m", "antiphon", "setup", *words]
 
     def setup(self, *words: str, status: int = 0, **environment: str) -> "subprocess.CompletedProcess[str]":
-        done = subprocess.run(
-            self.words(*words),
-            capture_output=True,
-            check=False,
-            cwd=self.path,
-            encoding="utf-8",
-            env=self.env | environment,
-            stdin=subprocess.DEVNULL,
-            timeout=limit(),
-        )
+        ran = prepared.run("setup", *words, cwd=self.path, env=self.env | environment, timeout=limit())
+        done = subprocess.CompletedProcess(ran.args, ran.returncode, ran.stdout.decode(), ran.stderr.decode())
         assert done.returncode == status and "Traceback" not in done.stderr, done.stderr
         if status:
             lines = done.stderr.splitlines()
