@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -254,3 +255,26 @@ async def test_the_demo_that_is_killed_in_a_turn_is_started_again_and_goes_on(tm
         assert client.texts[-5:] == ["0 ", "1 ", "2 ", "3 ", "4 "]
         assert numbers(client) == list(range(1, len(place.journal.events["key0"]) + 1))
         assert len(started) == 2
+
+
+def recovery(error: dict[str, Any]) -> tuple[object, object]:
+    return error["data"]["recoverable"], error["data"]["action"]
+
+
+async def test_errors_of_the_gateway_have_whether_to_try_again_and_what_to_do(tmp_path: Path) -> None:
+    limits = msgspec.structs.replace(QUICK, first_delay=30.0, longest_delay=100.0, prompts_per_minute=1)
+    async with stage(tmp_path, limits) as place:
+        client = await place.client()
+        session = await client.new(tmp_path)
+        unknown = await client.refused("session/prompt", {"sessionId": "other", "prompt": []})
+        assert recovery(unknown) == (False, "check the name")
+        prompt = client.prompt(session, "work")
+        await place.agent.got("session/prompt")
+        too_many = await client.refused("session/prompt", {"sessionId": session, "prompt": []})
+        assert recovery(too_many) == (True, "try again later")
+        await place.agent.crash()
+        interrupted = (await client.response(prompt))["error"]
+        assert recovery(interrupted) == (False, "send another prompt"), "a prompt that has begun is never sent again"
+        place.hub.agents["demo"]._not_before += 30
+        crashed = await client.refused("session/new", {"cwd": str(tmp_path), "mcpServers": []})
+        assert recovery(crashed) == (True, "try again later")

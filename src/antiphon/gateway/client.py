@@ -6,7 +6,7 @@ A client that leaves ends nothing: its attachments end, its prompts go on.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final, cast
@@ -22,7 +22,7 @@ from antiphon.gateway.dialect import OpenCodeDialect
 from antiphon.gateway.events import asks_for_merged, notification, written_id
 from antiphon.gateway.requests import WaitingRequest
 from antiphon.gateway.session_methods import SessionMethods
-from antiphon.gateway.turns import error_object
+from antiphon.gateway.turns import LATER, error_object, with_recovery
 from antiphon.protocol.v1 import methods as m
 from antiphon.rpc.envelope import (
     EMPTY,
@@ -265,9 +265,18 @@ class RemoteClient:
             self.transport.out += block
             self.transport.flush_soon()
 
-    def refuse(self, request: Request, code: int, why: str, hint: str = "", session_id: str | None = None) -> None:
-        """Answer a request with an error."""
-        error = ErrorObject(code, why, {"hint": hint} if hint else None)
+    def refuse(
+        self,
+        request: Request,
+        code: int,
+        why: str,
+        hint: str = "",
+        session_id: str | None = None,
+        *,
+        recovery: Mapping[str, object] | None = None,
+    ) -> None:
+        """Answer a request with an error. `recovery`: what its data have about another try, where the code does not say it."""
+        error = with_recovery(code, why, {**({"hint": hint} if hint else {}), **(recovery or {})})
         self.put(error_frame(request.id, error), session_id, request.id)
 
     def ask(self, pending: WaitingRequest, number: int) -> bool:
@@ -438,6 +447,7 @@ class RemoteClient:
                     "too many prompts, or the gateway is shutting down",
                     hint="try again in a minute",
                     session_id=session.id,
+                    recovery=LATER,
                 )
         elif request.method == "session/cancel":  # a notification in the schema; one page does not say that it is
             session.turns.cancel(self, notification(request.method, {"sessionId": session.id}))

@@ -56,7 +56,11 @@ DRAIN: Final = 60.0
 STORE_LIMIT: Final = 10.0
 """Seconds for what is recorded and not stored yet when the gateway ends."""
 
-_ENDED: Final = ErrorObject(Code.INTERNAL_ERROR, "The gateway is shutting down", {"hint": "connect again in a minute"})
+_ENDED: Final = ErrorObject(
+    Code.INTERNAL_ERROR,
+    "The gateway is shutting down",
+    {"hint": "connect again in a minute", "recoverable": True, "action": "reconnect"},
+)
 _CLOSED: Final = ErrorObject(Code.REQUEST_CANCELLED, "The session was closed")
 _log = logging.getLogger(__name__)
 

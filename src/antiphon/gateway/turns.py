@@ -8,11 +8,12 @@ import logging
 import time
 from collections import deque
 from secrets import token_hex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Raw
 
+from antiphon.codes import meaning_of, recovery_from
 from antiphon.errors import AcpError, Code, ResponseError
 from antiphon.gateway.agents.link import AgentLink, cancel_frame
 from antiphon.gateway.events import (
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from antiphon.gateway.client import RemoteClient
     from antiphon.gateway.session import HubSession
 
-__all__ = ["HubTurn", "HubTurns", "error_object", "interrupted_frame"]
+__all__ = ["LATER", "HubTurn", "HubTurns", "error_object", "interrupted_frame", "with_recovery"]
 
 _log = logging.getLogger(__name__)
 
@@ -104,7 +105,8 @@ class HubTurns:
     def prompt(self, client: "RemoteClient", request: Request, line: bytes) -> None:
         """Run a prompt when its turn has come."""
         if len(self._queue) >= self._session.hub.limits.queue:
-            error = ErrorObject(Code.INVALID_REQUEST, f"{len(self._queue)} prompts wait in this session already")
+            why = f"{len(self._queue)} prompts wait in this session already"
+            error = with_recovery(Code.INVALID_REQUEST, why, LATER)
             client.put(error_frame(request.id, error), self._session.id, request.id)
             return
         if self._session.id not in client.attachments:
@@ -344,10 +346,23 @@ def _outcome(frame: bytes) -> tuple[str, bool]:
 def error_object(error: AcpError) -> ErrorObject:
     """Make the error of a response from an error."""
     if isinstance(error, ResponseError):
-        return ErrorObject(error.code, error.message, error.data)
-    return ErrorObject(
-        Code.INTERNAL_ERROR, error.sentence.partition("\n")[0], {"hint": error.hint} if error.hint else None
-    )
+        return with_recovery(error.code, error.message, error.data)
+    known = {"recoverable": error.recoverable, "action": error.action} if error.recoverable else {}
+    data = {**({"hint": error.hint} if error.hint else {}), **known}
+    return with_recovery(Code.INTERNAL_ERROR, error.sentence.partition("\n")[0], data)
+
+
+LATER: Final = {"recoverable": True, "action": "try again later"}
+"""The data of an error that passes by itself."""
+
+
+def with_recovery(code: int, message: str, data: object = None) -> ErrorObject:
+    """Return an error whose data have, beside what is given, whether another try can succeed and what to do before it, where that is known."""
+    if data is not None and not isinstance(data, dict):
+        return ErrorObject(code, message, data)
+    recoverable, action = recovery_from(meaning_of(code, message))
+    known = {} if recoverable is None else {"recoverable": recoverable, "action": action} if action else {}
+    return ErrorObject(code, message, {**known, **(data or {})} or None)
 
 
 def cancelled_frame(id: RequestId) -> bytes:
@@ -360,6 +375,11 @@ def interrupted_frame(why: str) -> bytes:
     error = ErrorObject(
         Code.INTERNAL_ERROR,
         f"The turn was interrupted: {why}. It was not sent again.",
-        {"hint": "look at what it did, then send another prompt", "antiphon": {"interrupted": True}},
+        {
+            "hint": "look at what it did, then send another prompt",
+            "recoverable": False,
+            "action": "send another prompt",
+            "antiphon": {"interrupted": True},
+        },
     )
     return error_frame(0, error)

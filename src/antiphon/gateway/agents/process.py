@@ -131,12 +131,18 @@ class AgentProcess:
         if self._state is AgentProcessState.RUNNING and self.link is not None:
             return self.link
         if self._state is AgentProcessState.CLOSED:
-            raise RequestError(Code.INTERNAL_ERROR, "the gateway is shutting down", hint="connect again in a minute")
+            raise RequestError(
+                Code.INTERNAL_ERROR,
+                "the gateway is shutting down",
+                {"recoverable": True, "action": "reconnect"},
+                hint="connect again in a minute",
+            )
         wait = self._not_before - self._now()
         if wait > RESTART_WAIT and self._starting is None:
             raise RequestError(
                 Code.INTERNAL_ERROR,
                 f"agent `{self.name}` has crashed {self._failures} times",
+                {"recoverable": True, "action": "try again later"},
                 hint=f"it is started again in {wait:.0f} seconds",
             )
         if self._starting is None:
