@@ -54,7 +54,7 @@ OTHERS = {
 """Where something is waited for in another way than by a request on a connection, and what bounds it."""
 
 
-SDKS = ("rpc", "connection", "transports", "permission", "agent", "client")
+SDKS = ("rpc", "connection", "transports", "remote", "permission", "agent", "client")
 
 _READER = "a peer that does not read: back-pressure, which ends with the connection; closing waits CLOSE_GRACE"
 _TURN = "a turn, which may be cancelled: then CANCEL_GRACE, after which the agent is ended"
@@ -73,7 +73,6 @@ WAITS = {
     "client/link.py::connected": "another caller that starts the agent: START_TIMEOUT",
     "client/link.py::close": f"a start that is given up; {_LADDER}",
     "client/link.py::kill": f"another caller that starts or kills the agent: START_TIMEOUT; {_LADDER}",
-    "permission/gate.py::_settle": "a person who is asked something else",
     "client/updates.py::wait_for": "a person; released when the turn is cancelled or the session closed",
     "client/relay.py::close": "a task of ours that was cancelled",
     "client/turn.py::_read_out": "CANCEL_GRACE, around it",
@@ -104,6 +103,9 @@ WAITS = {
     "connection/stream.py::take": _TURN,
     "connection/outbox.py::__await__": _READER,
     "connection/outbox.py::drain": _READER,
+    "remote/link.py::_use": "the connection, until it is lost: that is what it is for",
+    "remote/link.py::close": "tasks of ours that were cancelled; closing the connection has CLOSE_TIMEOUT",
+    "remote/link.py::drain": f"the next connection: requests wait WAIT_TIMEOUT for it; {_READER}",
     "transports/asgi/connections.py::_take": "our own reader that pauses: back-pressure, which ends with the connection",
     "transports/asgi/connections.py::_wait": "KEEP_ALIVE_INTERVAL, around it",
     "transports/asgi/connections.py::_write": "the next frame, or the end of the connection: that is what it is for",

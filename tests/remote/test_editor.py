@@ -1,6 +1,8 @@
 """`antiphon agent --connect` as an editor starts it, with `antiphon serve` at the other end: processes, pipes and sockets."""
 
 import asyncio
+import json
+import os
 import socket
 import sys
 from collections.abc import AsyncIterator
@@ -205,6 +207,25 @@ async def test_a_turn_goes_on_when_the_editor_ends(gateway: Gateway) -> None:
         await again.request("session/load", {"sessionId": session, "cwd": str(root), "mcpServers": []})
         again.choose(await again.asked())
         await until(lambda: len(again.texts) > 1)
+
+
+async def test_a_joint_session_behind_the_gateway_is_listed_once(tmp_path: Path) -> None:
+    demo = [sys.executable, "-m", "antiphon", "agent", "--engine", "demo"]
+    state = {"ANTIPHON_STATE_DIR": str(tmp_path / "state")}
+    with running(tmp_path, env=state, agent=[*demo, "--engine", " ".join(demo)]) as gateway:
+        async with editor(words(gateway)) as client:
+            await client.initialize()
+            session = await client.new(tmp_path / "root")
+            await client.response(client.prompt(session, "/echo hello"))
+            listed = (await client.request("session/list", {}))["sessions"]
+            assert [each["sessionId"] for each in listed].count(session) == 1
+            done = await asyncio.create_subprocess_exec(
+                *[sys.executable, "-m", "antiphon", "sessions", "--all", "--json"],
+                env={**os.environ, **state}, stdout=asyncio.subprocess.PIPE,
+            )  # fmt: skip
+            shown = [json.loads(line) for line in (await done.communicate())[0].splitlines()]
+        assert [each["id"] for each in shown] == [session]
+        assert shown[0]["client"] == "antiphon-gateway" and shown[0]["openIn"]["who"] == "Antiphon gateway"
 
 
 @pytest.mark.parametrize(
