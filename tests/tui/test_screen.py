@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.protocol import v1
+from antiphon.protocol.base import JsonObject
 from antiphon.transcript.transcript import fold
 from antiphon.tui.painter import Painter
 from antiphon.tui.screen import PROMPT, ChatScreen
@@ -126,6 +127,18 @@ def test_history_is_shown_with_the_author_of_each_message() -> None:
     shown.apply(v1.UserMessageChunk(v1.TextBlock("now?")))
     shown.apply(say("this\n\n"))
     assert shown.take() == [f"{PROMPT} what now?", "", "this"]
+
+
+def test_a_message_of_another_person_is_shown_with_the_name() -> None:
+    shown = screen()
+    shown.own_name = "alice"
+    for name, text in (("bob\x1b[2J", "hello"), ("alice", "hi")):
+        meta: JsonObject = {"antiphon": {"from": name, "turn": "1"}}
+        shown.apply(v1.UserMessageChunk(v1.TextBlock(text), meta=meta))
+        shown.apply(say("yes\n\n"))
+    lines = shown.take()
+    assert lines[0].startswith(f"{PROMPT} bob") and lines[0].endswith(": hello") and "\x1b" not in lines[0]
+    assert f"{PROMPT} hi" in lines
 
 
 def test_an_echo_of_what_was_typed_is_not_shown_again() -> None:

@@ -1,7 +1,7 @@
 """An agent that we are connected to: sessions are opened, listed and deleted here."""
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
@@ -69,6 +69,11 @@ class ConnectedAgent:
     def capabilities(self) -> v1.AgentCapabilities:
         """What the agent has advertised."""
         return self._link.initialized.agent_capabilities
+
+    @property
+    def meta(self) -> Mapping[str, object]:
+        """What the agent sent in `_meta` with its capabilities."""
+        return self._link.initialized.meta or {}
 
     @property
     def auth_methods(self) -> Sequence[v1.AuthMethod]:

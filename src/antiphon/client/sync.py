@@ -184,6 +184,11 @@ class SyncAgent:
         return self._agent.info
 
     @property
+    def meta(self) -> Mapping[str, object]:
+        """What the agent sent in `_meta` with its capabilities."""
+        return self._agent.meta
+
+    @property
     def capabilities(self) -> "v1.AgentCapabilities":
         """What the agent has advertised."""
         return self._agent.capabilities

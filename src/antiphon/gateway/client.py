@@ -512,6 +512,7 @@ class RemoteClient:
         result = self._methods.offered(result)
         about = {"extension": EXTENSION, "methods": list(SessionMethods.EXTENSIONS)}
         about |= {"numbers": self.numbers, "merged": self.merged}
+        about["name"] = self.principal.name
         if self.principal.sessions is None:  # a share opens no session
             about["roots"] = [str(folder) for folder in self.process.hub.roots.folders]
         result = with_value(result, ("_meta", "antiphon"), msgspec.json.encode(about))

@@ -248,6 +248,8 @@ class Chat:
         self._since = time.monotonic()
         async with self._open(attending) as opened:
             self.opened = opened
+            about = opened.agent.meta.get("antiphon")
+            self.screen.own_name = str(about.get("name", "")) if isinstance(about, dict) else ""
             await self._enter(await opened.first(self._take_update))
             self._since = None
             if opened.hint:

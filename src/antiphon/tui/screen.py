@@ -51,6 +51,8 @@ class OpenMessage:
         self.entry = entry
         self.splitter = Splitter()
         self.begun = False
+        self.sender = ""
+        """The name of another person who sent it."""
 
 
 class ChatScreen:
@@ -66,6 +68,8 @@ class ChatScreen:
         """The frame of the animated mark of running calls; the caller that draws counts it up."""
         self.asked_about: int | None = None
         """The call that a panel shows at this moment, so that it is not shown twice."""
+        self.own_name = ""
+        """The name that the server has for the user: messages under another one are shown with it."""
         self._tail_of = tail_of
         self._word_of = word_of
         self._open: dict[int, OpenMessage | CallEntry | CompactionEntry] = {}
@@ -100,6 +104,8 @@ class ChatScreen:
             self._settle(except_for=entry.key)
         if isinstance(update, MessageChunk):
             self._add_text(entry, update.content)
+            if isinstance(message := self._open.get(entry.key), OpenMessage):
+                message.sender = message.sender or self._other_sender(update)
         elif isinstance(entry, NoticeEntry):
             mark, style = SEVERITIES[entry.severity.meaning]
             words = one_line(entry.title) + (f": {clean(entry.description)}" if entry.description else "")
@@ -213,9 +219,16 @@ class ChatScreen:
             return self.painter.paint(Text(clean(text).strip("\n"), "dim italic"), indent=2)
         return self.painter.markdown(text)
 
-    def _user_lines(self, text: str) -> list[str]:
-        first, *rest = self.painter.paint(Text(clean(text).rstrip() or " ", "bold"), indent=2)
+    def _user_lines(self, text: str, sender: str = "") -> list[str]:
+        shown = Text.assemble((f"{sender}: ", "dim") if sender else "", (clean(text).rstrip() or " ", "bold"))
+        first, *rest = self.painter.paint(shown, indent=2)
         return [f"{PROMPT} " + first[2:], *rest]
+
+    def _other_sender(self, chunk: MessageChunk) -> str:
+        """The name of the person who sent a message of a user, unless it is the one who reads it here."""
+        about = (chunk.meta or {}).get("antiphon") if isinstance(chunk, v1.UserMessageChunk) else None
+        name = about.get("from") if isinstance(about, dict) else None
+        return one_line(name)[:40] if isinstance(name, str) and name != self.own_name else ""
 
     # What is open.
 
@@ -227,7 +240,7 @@ class ChatScreen:
             if isinstance(open_one, OpenMessage):
                 self._write_blocks(open_one, open_one.splitter.finish())
                 if _kind_of(open_one.entry) == "user":
-                    self._write("user", self._user_lines(_words(open_one.entry)))
+                    self._write("user", self._user_lines(_words(open_one.entry), open_one.sender))
             elif over or _finished(open_one):
                 self._write(*self._call_or_compaction(open_one, moving=False))
             else:
@@ -239,7 +252,7 @@ class ChatScreen:
             return self._call_or_compaction(open_one, moving=True)
         kind, block = _kind_of(open_one.entry), open_one.splitter.open
         if kind == "user":
-            return kind, self._user_lines(_words(open_one.entry))
+            return kind, self._user_lines(_words(open_one.entry), open_one.sender)
         return kind, self._block_lines(
             kind, _end_of(block.text, height, self.painter.width)
         ) if block is not None else []
