@@ -205,7 +205,7 @@ class Turns:
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="this system cannot change the limits of another process")
 @pytest.mark.parametrize("more", [{}, NOTICES], ids=["message", "notice"])
 @pytest.mark.parametrize("disk", DISKS)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.prove)])
 def test_what_a_full_disk_does_not_take_is_shown_and_stored_when_there_is_space(
     place: Place, disk: type[Disk], more: dict[str, Any], seed: int
 ) -> None:

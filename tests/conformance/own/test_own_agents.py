@@ -130,12 +130,17 @@ EXAMPLES: Final = Path(__file__).parents[3] / "examples"
 AN_AGENT: Final = re.compile(r"\bopen_stdio\(|\(\)\.run\(\)|^ +agent\.run\(\)", re.MULTILINE)
 """What an example that is an agent does."""
 
+WHOLE: Final = ("hello.py", "minimal_agent.py", "quick_agent.py")
+"""Examples that play every scenario. The others start as the first of these does, so they play the scenarios that share a process."""
+
 
 @pytest.mark.parametrize(
     "name", [each.name for each in sorted(EXAMPLES.glob("*.py")) if AN_AGENT.search(each.read_text(encoding="utf-8"))]
 )
 async def test_an_example_of_the_documentation_earns_no_advice(name: str) -> None:
-    report = await check_agent(AgentCommand([sys.executable, str(EXAMPLES / name)]), CheckOptions(limit=limit(LIMIT)))
+    only = [each.name for each in SUITE.scenarios.values() if name in WHOLE or not each.alone]
+    options = CheckOptions(limit=limit(LIMIT))
+    report = await check_agent(AgentCommand([sys.executable, str(EXAMPLES / name)]), options, only=only)
     earned = (RequirementStatus.FAILED, RequirementStatus.NOTED)
     assert {one.requirement.id: one.verdict.text for one in report.results if one.verdict.status in earned} == {}
     assert report.is_correct
