@@ -107,23 +107,30 @@ class ClientCommands:
 
     @classmethod
     def of(
-        cls, prompt: Sequence[str], more: Path | None = None, env: Mapping[str, str] | None = None
+        cls,
+        prompt: Sequence[str],
+        more: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        *,
+        target: str = "{agent}",
     ) -> "ClientCommands":
         """The command for a prompt, and those of a TOML file: a command for each purpose, or a list of commands that are run in turn,
-        with tables `[stdin]` (what is typed) and `[signal]` (`cancel = "INT"`).
+        with tables `[stdin]` (what is typed) and `[signal]` (`cancel = "INT"`). `target` is what the client connects to: `{agent}`, which
+        it starts, or `{url}`, the address of one.
 
         Raises:
-            BadCommands: no `{agent}` in it, or no such file.
+            BadCommands: the target is not in it, or no such file.
         """
         found = _read(more) if more is not None else {}
         stdin, signals = _table(found, "stdin"), _table(found, "signal")
         words: dict[str, Sequence[Sequence[str]]] = {"prompt": [_whole(prompt)]} if prompt else {}
         words |= {name: [_whole(shlex.split(one)) for one in _lines(name, given)] for name, given in found.items()}
         for name, commands in words.items():
-            if not any("{agent}" in word for command in commands for word in command):
+            if not any(target in word for command in commands for word in command):
+                what = "command" if target == "{agent}" else "address"
                 raise BadCommands(
-                    f"there is no {{agent}} in the command for `{name}`",
-                    hint="put {agent} where the client takes the command of the agent.",
+                    f"there is no {target} in the command for `{name}`",
+                    hint=f"put {target} where the client takes the {what} of the agent.",
                 )
         for name in signals.values():
             if f"SIG{name}" not in signal.Signals.__members__:
@@ -139,12 +146,18 @@ class ClientCommands:
         commands = [[_filled(word, places) for word in command] for command in self.words[purpose]]
         return CommandClient(self, purpose, commands, cwd, socket)
 
+    def start_for(self, purpose: str, cwd: Path, url: str, token: str) -> RunningClient:
+        """A client that does what the purpose names with the agent at an address."""
+        places = {"{url}": url, "{cwd}": str(cwd), "{token}": token}
+        commands = [[_filled(word, places) for word in command] for command in self.words[purpose]]
+        return CommandClient(self, purpose, commands, cwd, None)
+
 
 class CommandClient:
     """The commands of one purpose, one after another. What they leave running stays until `close`: some start a helper process."""
 
     def __init__(
-        self, plan: ClientCommands, purpose: str, commands: list[list[str]], cwd: Path, socket: ShimSocket
+        self, plan: ClientCommands, purpose: str, commands: list[list[str]], cwd: Path, socket: ShimSocket | None
     ) -> None:
         self.ended = asyncio.Event()
         self.status: int | None = None
@@ -211,7 +224,8 @@ class CommandClient:
     async def close(self) -> None:
         self._task.cancel()
         await asyncio.gather(self._task, *(one.close() for one in self._started), return_exceptions=True)
-        await self._socket.close()
+        if self._socket is not None:
+            await self._socket.close()
 
 
 def _whole(words: Sequence[str]) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -94,6 +95,10 @@ class ServerFault:
     """Whether streams stay open where the server ends them."""
     ends_all: bool = False
     """Whether the end of one connection ends all."""
+    twice: Callable[[Seen], bool] = lambda seen: False
+    """Requests that are sent a second time."""
+    follows: str = ""
+    """How redirects are followed: with the `token`, or `without`."""
 
 
 @dataclass(slots=True)
@@ -121,15 +126,16 @@ class BrokenServer:
             writer.write(_response(own))
             await writer.drain()
             return
-        host, _, port = self.upstream.rpartition(":")
-        source, target = await asyncio.open_connection(host, int(port))
-        self.writers.append(target)
+        source, target = await self._sent(seen, self.upstream)
+        if self.fault.twice(seen):
+            await self._sent(seen, self.upstream)
         try:
-            if seen.body:
-                seen.put("Content-Length", str(len(seen.body)))
-            lines = [f"{seen.method} /acp HTTP/1.1", *(f"{name}: {value}" for name, value in seen.fields), "", ""]
-            target.write("\r\n".join(lines).encode("latin-1") + seen.body)
             found = await read_head(source)
+            if found.status == 307 and self.fault.follows:
+                if self.fault.follows == "without":
+                    seen.put("Authorization", None)
+                source, target = await self._sent(seen, urlsplit(found.get("location")).netloc)
+                found = await read_head(source)
             reply = Reply(found.status, list(found.fields))
             if found.status == 101:
                 self.fault.reply(seen, reply)
@@ -138,12 +144,23 @@ class BrokenServer:
             elif found.get("content-type").startswith("text/event-stream"):
                 await self._stream(seen, found, reply, source, writer)
             else:
-                reply.body = await read_body(found, source, to_end=True)
+                reply.body = await read_body(found, source, to_end=not found.get("content-length"))
                 self.fault.reply(seen, reply)
                 writer.write(_response(reply))
                 await writer.drain()
         finally:
             target.close()
+
+    async def _sent(self, seen: Seen, upstream: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Send a request on a connection of its own."""
+        host, _, port = upstream.rpartition(":")
+        source, target = await asyncio.open_connection(host, int(port), limit=4 * 1024 * 1024)
+        self.writers.append(target)
+        if seen.body:
+            seen.put("Content-Length", str(len(seen.body)))
+        lines = [f"{seen.method} /acp HTTP/1.1", *(f"{name}: {value}" for name, value in seen.fields), "", ""]
+        target.write("\r\n".join(lines).encode("latin-1") + seen.body)
+        return source, target
 
     async def _stream(
         self, seen: Seen, found: HttpHead, reply: Reply, source: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -154,6 +171,11 @@ class BrokenServer:
         writer.write(_head(reply))
         self.streams.append((seen, writer))
         chunked, rest, id = "chunked" in found.get("transfer-encoding"), b"", b""
+        if self.fault.message is _same and not chunked:
+            while piece := await source.read(65536):
+                writer.write(piece)
+                await writer.drain()
+            return
         while piece := await (read_chunk(source) if chunked else source.read(65536)):
             *lines, rest = (rest + piece).split(b"\n")
             for line in lines:

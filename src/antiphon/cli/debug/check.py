@@ -4,7 +4,7 @@ import argparse
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.cli.arguments import Parser, duration, number_from, shown_time
 from antiphon.cli.outcome import Misused
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
     from antiphon.conformance.agent_check import Waits
+    from antiphon.conformance.requirements import Suite
     from antiphon.conformance.results import ConformanceReport, ScenarioRecord
 
 __all__ = ["client_parser", "parser", "run", "run_client"]
@@ -150,8 +151,12 @@ prompt, and exit when the turn has ended. It is started about twenty times, each
 Other abilities (cancel a turn, load a session, deny permission) need commands of their own, in a file: --show-commands prints one to
 start from. Without them they are reported as never seen, not as wrong.
 
+With {url} in place of {agent} a client of the remote profiles is checked: {url} is the address of a server of the check on this machine,
+once for streamable HTTP and once for WebSocket, and {token} a token that the client may send there.
+
   antiphon check-client -- my-client --agent {agent} "hello"
   antiphon check-client --commands commands.toml --junit report.xml -- my-client --agent {agent} "hello"
+  antiphon check-client -- my-client --url {url} --token {token} "hello"
 
 exit status: 0 no MUST was broken (with --strict: no SHOULD either, and everything was seen), 1 something was broken, 2 wrong arguments.
 """
@@ -161,7 +166,7 @@ def client_parser() -> argparse.ArgumentParser:
     """Return the parser of the command."""
     top = Parser(
         prog="antiphon check-client",
-        usage="antiphon check-client [OPTIONS] -- CMD … {agent} …",
+        usage="antiphon check-client [OPTIONS] -- CMD … {agent} …\n       antiphon check-client [OPTIONS] -- CMD … {url} …",
         description="Test a client's conformance: what it must and should do, and what it advertises, each shown by a scenario.",
         epilog=CLIENT_EPILOG,
     )
@@ -170,6 +175,7 @@ def client_parser() -> argparse.ArgumentParser:
         "--commands", metavar="FILE", type=Path, help="commands that make the client do other things (TOML)"
     )
     top.add_argument("--show-commands", action="store_true", help="print such a file to start from")
+    top.add_argument("--remote", action="store_true", help="with --list: the requirements of clients with {url}")
     add_reports(top)
     return top
 
@@ -181,21 +187,20 @@ def run_client(arguments: list[str]) -> int:
     before, command = doing.split(arguments)
     options = doing.parsed(client_parser(), before)
     words = [*options.command, *command]
-    from antiphon.conformance.suites.client import SUITE
-
     doing.check_numbers(options)
     if options.show_commands:
         return _show_commands()
     if options.list:
-        return doing.show_requirements(SUITE, as_json=options.json)
+        return doing.show_requirements(_client_suite(remote=options.remote), as_json=options.json)
     if not words:
-        raise Misused("there is no client to check: give its command after `--`, with {agent} in it")
+        raise Misused("there is no client to check: give its command after `--`, with {agent} or {url} in it")
     from antiphon.conformance.agent_run import LIMIT
     from antiphon.conformance.client_check import check_client
     from antiphon.conformance.client_process import ClientCommands
     from antiphon.conformance.client_run import ClientCheckOptions
 
-    agent = ClientCommands.of(words, options.commands)
+    remote = any("{url}" in word for word in words)
+    agent = ClientCommands.of(words, options.commands, target="{url}" if remote else "{agent}")
     if "{" not in words[0] and shutil.which(words[0]) is None:
         raise Misused(f"cannot start `{words[0]}`: no such program", hint="install it, or give its full path")
     settings = ClientCheckOptions(limit=options.timeout or LIMIT, silence=options.patience)
@@ -203,9 +208,24 @@ def run_client(arguments: list[str]) -> int:
     def check(
         only: "Sequence[str]", progress: "Callable[[ScenarioRecord], None]", _: object
     ) -> "Coroutine[None, None, ConformanceReport]":
+        if remote:
+            from antiphon.conformance.remote.client_check import check_remote_client
+
+            return check_remote_client(agent, settings, only=only, jobs=options.jobs, progress=progress)
         return check_client(agent, settings, only=only, jobs=options.jobs, progress=progress)
 
-    return doing.reported(check, SUITE, options, words)
+    return doing.reported(check, _client_suite(remote=remote), options, words)
+
+
+def _client_suite(*, remote: bool) -> "Suite[Any]":
+    """Return the suite for clients that start their agent, or for those that connect to it."""
+    if remote:
+        from antiphon.conformance.suites.remote_client import REMOTE_CLIENT_SUITE
+
+        return REMOTE_CLIENT_SUITE
+    from antiphon.conformance.suites.client import SUITE
+
+    return SUITE
 
 
 def _show_commands() -> int:
