@@ -3,6 +3,7 @@
 The attacks of `test_attacks.py` get in here and nowhere else; so each of them is stopped by the check that is named.
 """
 
+import asyncio
 import os
 import signal
 import sys
@@ -24,6 +25,7 @@ from antiphon.local.roots import Roots
 from antiphon.permission.gate import PermissionGate, Question
 from antiphon.protocol import v1
 from antiphon.transports.asgi import connections, endpoint, server
+from antiphon.transports.remote import CLOSE_TIMEOUT
 
 
 def replace(module: ModuleType, name: str, new: object) -> None:
@@ -69,6 +71,12 @@ async def orphan(self: tokens.TokenStore, token: tokens.AccessToken) -> object:
 def whole_opening(line: bytes, servers: Any, rules: object) -> messages.Opening:
     """Leave nothing out of a request that opens a session."""
     return messages.Opening(line, msgspec.json.encode(servers), [])
+
+
+async def listen_on(self: connections.SocketConnection, reason: str) -> None:
+    """Close a connection after the time that a client has to read what waits for it."""
+    await asyncio.sleep(CLOSE_TIMEOUT)
+    await self.close()
 
 
 async def ask_about_all(self: object, agent: str, cwd: str, ask: Any) -> PermissionGate:
@@ -124,7 +132,7 @@ SWITCHES: Final[dict[str, Callable[[], None]]] = {
     "HELD": lambda: replace(login, "HELD", 1 << 30),
     "has_too_many_unsigned": off(app, "has_too_many_unsigned", False),
     "has_too_many": off(app, "has_too_many", ""),
-    "abort": set_on(connections.SocketConnection, "abort", lambda self, reason: self.close()),
+    "abort": set_on(connections.SocketConnection, "abort", listen_on),
     "token of a browser": set_on(app.GatewayApp, "_sign_in", token_as_cookie),
     "parent of a token": set_on(tokens.TokenStore, "create_for_browser", orphan),
     "reduced_opening": lambda: replace(messages, "reduced_opening", whole_opening),
