@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from antiphon.connection.bridge import Bridge
 from antiphon.errors import ConnectionClosed
@@ -18,7 +19,7 @@ from antiphon.remote.paths import PathMap
 from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
 from antiphon.transports.remote import ConnectionRefused, RemoteAddress
-from tests.gateway.peers import DRIVER, RawClient, Stage, stage
+from tests.gateway.peers import DRIVER, RawClient, ScriptedAgent, Stage, stage
 from tests.gateway.test_turns import BOB, end
 from tests.limits import limit
 from tests.waits import until
@@ -34,12 +35,16 @@ class Server(RemoteAddress):
         self.is_up = asyncio.Event()
         self.is_up.set()
         self.refuses: ConnectionClosed | None = None
+        self.agent: ScriptedAgent | None = None
+        """An agent that is reached without a gateway."""
         self._serving: list[asyncio.Task[None]] = []
 
     async def open(self) -> Transport:
         if self.refuses is not None:
             raise self.refuses
         await self.is_up.wait()
+        if self.agent is not None:
+            return await self.agent.start()
         ours, theirs = memory_pair()
         self._serving.append(asyncio.ensure_future(self.place.hub.serve(theirs, DRIVER, "demo")))
         self.opened.append(ours)
@@ -266,6 +271,42 @@ async def test_a_server_that_lets_the_client_in_no_more_ends_the_link(tmp_path: 
         error = (await here.client.response(asked))["error"]
         assert error["message"] == "no" and error["data"] == {"hint": "check the token", "recoverable": False}
         await until(lambda: here.client.is_lost)
+
+
+async def test_an_agent_without_a_gateway_is_initialized_again_and_its_sessions_are_loaded(tmp_path: Path) -> None:
+    async with linked(tmp_path) as here:
+        agent = ScriptedAgent()
+
+        def load(params: dict[str, Any]) -> object:
+            agent.say(params["sessionId"], "replayed")
+            return {}
+
+        agent.answers["session/load"] = load
+        here.server.agent = agent
+        session = await opened(here, tmp_path)
+        asked = here.client.prompt(session, "work")
+        await agent.got("session/prompt")
+        agent.say(session, "one")
+        await until(lambda: here.client.texts == ["one"])
+        await agent.crash()
+        error = (await here.client.response(asked))["error"]
+        assert error["data"]["recoverable"] is True
+        loaded = await agent.got("session/load")
+        assert loaded["params"] == {"cwd": str(tmp_path), "mcpServers": [], "sessionId": session}
+        agent.say(session, "two")
+        await until(lambda: here.client.texts == ["one", "two"])
+        assert len(agent.received("initialize")) == 2 and len(agent.received("session/prompt")) == 1
+
+
+async def test_a_link_with_a_first_connection_ends_with_it_where_there_is_no_gateway(tmp_path: Path) -> None:
+    agent = ScriptedAgent()
+    link = RemoteLink(RemoteAddress("ws://host/acp"), PathMap(), first=await agent.start())
+    client = RawClient(None, transport=link)
+    link.route(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}', None, UNSET)
+    await client.response(1)
+    await agent.crash()
+    await until(lambda: client.is_lost)
+    await link.close()
 
 
 async def test_a_deleted_session_is_forgotten_and_the_others_go_on(tmp_path: Path) -> None:

@@ -159,6 +159,7 @@ class RemoteLink(Transport):
         finally:
             if self._passes_loss and not self._offer.numbers:
                 self._lose(transport.lost or self._why)
+                self._room.set()
             connection.is_over = True
             self._connection = None
             self._is_live = False
@@ -529,7 +530,7 @@ class RemoteLink(Transport):
             self._connection.transport.flush()
 
     async def drain(self) -> None:
-        if self._connection is None or not self._is_live:
+        if self.lost is None and (self._connection is None or not self._is_live):
             self._room.clear()
             await self._room.wait()
         elif self._connection is not None:
