@@ -170,14 +170,14 @@ class ClientTurn:
 
     async def _updates(self) -> "AsyncGenerator[Update, None]":
         # A generator, and most of it in one place: this is what a client does for each of a hundred thousand updates.
-        ahead, more = self._ahead, True
+        ahead, transcript, more = self._ahead, self._session.transcript, True
+        entry, chunk = self._entry, transcript._open_chunk
         while more:
             while ahead:
                 yield ahead.popleft()
             backlog = self._backlog
             if backlog is not None and (waiting := backlog.waiting):
-                take, transcript = waiting.popleft, self._session.transcript
-                entry, chunk = self._entry, transcript._open_chunk
+                take = waiting.popleft
                 for _ in repeat(None, SETTLE_EVERY):
                     update = take().update
                     # The next piece of plain text is added here, as `Transcript.apply` does it: a call would be a tenth of all.
