@@ -15,6 +15,7 @@ from antiphon.cli.agents import parser as agents_parser
 from antiphon.cli.arguments import run_parser
 from antiphon.cli.completion import SHELLS, Node, Option, tree
 from antiphon.cli.main import COMMANDS
+from tests import prepared
 from tests.catalogue.programs import own, place, program
 from tests.limits import limit
 
@@ -24,10 +25,9 @@ USUAL_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 def script(shell: str) -> str:
-    command = [sys.executable, "-m", "antiphon", "completion", shell]
-    done = subprocess.run(command, capture_output=True, check=True, encoding="utf-8", timeout=limit())
-    assert done.stderr == ""
-    return done.stdout
+    done = prepared.run("completion", shell, timeout=limit())
+    assert (done.returncode, done.stderr) == (0, b"")
+    return done.stdout.decode()
 
 
 @pytest.fixture
@@ -194,12 +194,10 @@ def test_no_script_has_a_place_that_was_not_filled() -> None:
 
 @pytest.mark.parametrize("words", [(), ("tcsh",), ("bash", "zsh")])
 def test_words_it_does_not_know_end_in_a_hint(words: tuple[str, ...]) -> None:
-    command = [sys.executable, "-m", "antiphon", "completion", *words]
-    done = subprocess.run(command, capture_output=True, check=False, encoding="utf-8", timeout=limit())
-    assert (done.returncode, done.stdout) == (2, "") and done.stderr.splitlines()[-1].startswith("hint: ")
+    done = prepared.run("completion", *words, timeout=limit())
+    assert (done.returncode, done.stdout) == (2, b"") and done.stderr.splitlines()[-1].startswith(b"hint: ")
 
 
 def test_help_shows_how_each_shell_is_set_up() -> None:
-    command = [sys.executable, "-m", "antiphon", "completion", "--help"]
-    done = subprocess.run(command, capture_output=True, check=True, encoding="utf-8", timeout=limit())
-    assert all(f"antiphon completion {shell}" in done.stdout for shell in SHELLS)
+    done = prepared.run("completion", "--help", timeout=limit())
+    assert done.returncode == 0 and all(f"antiphon completion {shell}" in done.stdout.decode() for shell in SHELLS)

@@ -1,8 +1,6 @@
 """A session is meant by any beginning of its id that only one has, wherever an id can be given."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.client.agent import SHORTEST, shortened
+from tests import prepared
 from tests.cli.histories import asked, write
 from tests.cli.program import Done, Place
 from tests.limits import limit
@@ -33,16 +32,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 
 def antiphon(place: Place, *words: str) -> Done:
-    command = [sys.executable, "-m", "antiphon", *words]
-    done = subprocess.run(
-        command,
-        cwd=place.cwd,
-        env=place.env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-        timeout=limit(),
-    )
+    done = prepared.run(*words, cwd=place.cwd, env=place.env, timeout=limit())
     return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
