@@ -18,7 +18,19 @@ from websockets.sync.client import ClientConnection, connect
 from tests.limits import limit
 from tests.waits import until
 
-__all__ = ["DEMO", "HOSTILE", "ROOT", "WEAKENED", "Answer", "Gateway", "Turn", "call", "prompt", "running"]
+__all__ = [
+    "DEMO",
+    "HOSTILE",
+    "ROOT",
+    "WEAKENED",
+    "Answer",
+    "Gateway",
+    "Turn",
+    "call",
+    "own_address",
+    "prompt",
+    "running",
+]
 
 WEAKENED = Path(__file__).with_name("weakened.py")
 ROOT = Path(__file__).resolve().parents[2]
@@ -123,6 +135,15 @@ class Gateway:
         url = f"ws://127.0.0.1:{self.port}{path}"
         with connect(url, additional_headers=given, proxy=None, open_timeout=limit()) as opened:
             yield opened
+
+
+def own_address() -> str:
+    """An address of this machine that others use."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.99", 9))  # nothing is sent
+        own = str(probe.getsockname()[0])
+    assert not own.startswith("127."), "this machine has no address of its own"
+    return own
 
 
 def call(opened: ClientConnection, id: int, called: str, /, **params: object) -> Any:

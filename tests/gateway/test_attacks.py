@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosed
 
 from antiphon.store.database import DirectoryLock
 from tests.gateway.inner_attacks import INNER, SECRETS, Attack
-from tests.gateway.processes import HOSTILE, ROOT, WEAKENED, Gateway, call, running
+from tests.gateway.processes import HOSTILE, ROOT, WEAKENED, Gateway, call, own_address, running
 from tests.limits import limit
 
 EVIL: Final = "http://evil.example"
@@ -265,13 +265,39 @@ def directory_behind_a_link(gateway: Gateway) -> bool:
 
 # The way to the gateway.
 
+LOGIN: Final = "POST /api/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+SMUGGLED: Final = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+
+
+def smuggles(gateway: Gateway, head: str, body: str = "0\r\n\r\n") -> bool:
+    """Whether a request in the body of another, as one proxy or the next may forward it, is answered as if it stood alone."""
+    with gateway.raw() as raw:
+        length = len(body) + len(SMUGGLED)
+        raw.sendall(f"{LOGIN}{head.format(length=length)}\r\n{body}{SMUGGLED}".encode("latin-1"))
+        return b"\r\n\r\nok\n" in _all_of(raw)
+
+
+def request_behind_chunks(gateway: Gateway) -> bool:
+    return smuggles(gateway, "Content-Length: {length}\r\nTransfer-Encoding: chunked\r\n")
+
+
+def request_behind_chunks_and_a_length(gateway: Gateway) -> bool:
+    return smuggles(gateway, "Transfer-Encoding: chunked\r\nContent-Length: {length}\r\n")
+
+
+def request_behind_a_bare_line_end(gateway: Gateway) -> bool:
+    return smuggles(gateway, "X: a\nTransfer-Encoding: chunked\r\nContent-Length: {length}\r\n")
+
+
+def address_of_another_host(gateway: Gateway) -> bool:
+    """Whether a whole address as the target is served, which a proxy may take for the host that is meant."""
+    with gateway.raw() as raw:
+        raw.sendall(SMUGGLED.replace("/healthz", "http://evil.example/healthz").encode())
+        return b"\r\n\r\nok\n" in _all_of(raw)
+
 
 def past_the_proxy(gateway: Gateway) -> bool:
     """Whether another machine that is no proxy is served without TLS."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(("192.0.2.99", 9))  # nothing is sent
-        own = str(probe.getsockname()[0])
-    assert not own.startswith("127."), "this machine has no address of its own"
     with (
         running(
             gateway.directory / "exposed",
@@ -281,7 +307,7 @@ def past_the_proxy(gateway: Gateway) -> bool:
             "198.51.100.1",
             without=gateway.without,
         ) as exposed,
-        socket.create_connection((own, exposed.port), timeout=limit()) as raw,
+        socket.create_connection((own_address(), exposed.port), timeout=limit()) as raw,
     ):
         raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
         return b" 200 " in _all_of(raw)[:20]
@@ -344,6 +370,10 @@ ATTACKS: Final = [
     Attack("principal of a connection", connection_of_another_principal),
     Attack("roots", directory_behind_a_link),
     *INNER,
+    Attack("strict parser", request_behind_chunks),
+    Attack("strict parser", request_behind_chunks_and_a_length),
+    Attack("strict parser", request_behind_a_bare_line_end),
+    Attack("is_path", address_of_another_host),
     Attack("check_peer", past_the_proxy),
     Attack("is_alive", token_for_the_program_that_has_the_old_port),
 ]

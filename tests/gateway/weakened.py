@@ -56,6 +56,20 @@ def any_connection(self: Any, scope: Any, admission: object) -> object:
     return self._connections.get(endpoint.header_of(scope, b"acp-connection-id"))
 
 
+def lenient(self: Any, transport: Any, made: Any = server.BoundedHead.connection_made) -> None:
+    """Take requests whose length is given twice, and heads that are not quite HTTP."""
+    names = (
+        "headers",
+        "chunked_length",
+        "keep_alive",
+        "transfer_encoding",
+        "optional_cr_before_lf",
+        "optional_lf_after_cr",
+    )
+    self.parser.set_dangerous_leniencies(**{f"lenient_{name}": True for name in names})
+    made(self, transport)
+
+
 async def token_as_cookie(self: Any, given: Any, address: str) -> object:
     """Give a browser the very token that it signed in with."""
     if not given.token:
@@ -127,6 +141,8 @@ SWITCHES: Final[dict[str, Callable[[], None]]] = {
     "short HEAD_TIMEOUT": set_on(server, "HEAD_TIMEOUT", 0.3),
     "short BODY_TIMEOUT": set_on(app, "BODY_TIMEOUT", 0.3),
     "principal of a connection": set_on(endpoint.AcpEndpoint, "_connection", any_connection),
+    "is_path": off(server, "is_path", True),
+    "strict parser": set_on(server.BoundedHead, "connection_made", lenient),
     "check_peer": off(checks, "check_peer"),
     "is_alive": off(control, "is_alive", True),
     "HELD": lambda: replace(login, "HELD", 1 << 30),

@@ -65,6 +65,8 @@ class BoundedHead(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
+        if not is_path(self.url):
+            raise ValueError("the target of a request is a path")  # the parser ends the connection with 400
         self._in_head, self._head_size = False, 0
         self._stop_timer()
         super().on_headers_complete()
@@ -87,6 +89,11 @@ class BoundedHead(HttpToolsProtocol):
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()
+
+
+def is_path(target: bytes) -> bool:
+    """Whether the target of a request is a path. A whole address may name another host than `Host`, and a proxy may go by that."""
+    return target.startswith(b"/")
 
 
 _TOO_LARGE: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
