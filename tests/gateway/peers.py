@@ -129,6 +129,8 @@ class RawClient:
         self.transport = transport or ours
         self.frames: list[bytes] = []
         self.is_lost = False
+        self.why = ""
+        """Why the connection ended."""
         self._id = 0
         self.serving = None
         if hub is not None:
@@ -141,6 +143,7 @@ class RawClient:
 
     def connection_lost(self, error: Exception) -> None:
         self.is_lost = True
+        self.why = str(error)
 
     def send(self, frame: bytes) -> None:
         self.transport.out += frame + b"\n"

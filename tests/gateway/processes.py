@@ -54,8 +54,14 @@ class Gateway:
     """One that runs."""
 
     def __init__(
-        self, process: "subprocess.Popen[str]", place: Mapping[str, Any], directory: Path, without: str = "nothing"
+        self,
+        process: "subprocess.Popen[str]",
+        place: Mapping[str, Any],
+        directory: Path,
+        without: str = "nothing",
+        view: Path = Path("/"),
     ) -> None:
+        self.view = view
         self.process = process
         self.without = without
         """The check that is switched off."""
@@ -72,7 +78,7 @@ class Gateway:
 
     @property
     def token(self) -> str:
-        return Path(self.place["token_file"]).read_text(encoding="utf-8").strip()
+        return Path(f"{self.view}/{self.place['token_file']}").read_text(encoding="utf-8").strip()
 
     @property
     def bearer(self) -> dict[str, str]:
@@ -194,15 +200,20 @@ def running(
     without: str = "nothing",
     env: Mapping[str, str] | None = None,
     agent: Sequence[str] = DEMO,
+    prefix: Sequence[str] = (),
+    view: Path = Path("/"),
 ) -> Iterator[Gateway]:
-    """Start a gateway with the demo agent or another, and end it with SIGTERM."""
+    """Start a gateway with the demo agent or another, and end it with SIGTERM.
+
+    `prefix`: the program that starts it. `view`: the directory under which its files are seen here.
+    """
     root = directory / "root"
     root.mkdir(parents=True, exist_ok=True)
     data = directory / "data"
     words = ["serve", "--json", "--port", "0", "--data", str(data), "--root", str(root), *options, "--", *agent]
     given = {**os.environ, "ANTIPHON_STATE_DIR": str(directory / "state"), "PYTHONPATH": str(ROOT), **(env or {})}
     process = subprocess.Popen(
-        [sys.executable, str(WEAKENED), without, *words],
+        [*prefix, sys.executable, str(WEAKENED), without, *words],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=given, cwd=directory,
     )  # fmt: skip
     assert process.stdout is not None and process.stderr is not None
@@ -210,7 +221,7 @@ def running(
         line = process.stdout.readline()
         if not line:
             raise AssertionError(process.stderr.read())
-        gateway = Gateway(process, json.loads(line), directory, without)
+        gateway = Gateway(process, json.loads(line), directory, without, view)
         yield gateway
         process.send_signal(signal.SIGTERM)
         assert gateway.is_killed or process.wait(limit()) == 0, process.stderr.read()

@@ -7,7 +7,9 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
+from datetime import timedelta
 from types import ModuleType
 from typing import Any, Final
 
@@ -18,12 +20,14 @@ from antiphon.cli.serve import control
 from antiphon.gateway import requests
 from antiphon.gateway.access import checks, login, messages, tokens
 from antiphon.gateway.agents import host
-from antiphon.gateway.base import AccessRole
+from antiphon.gateway.base import AccessRole, HubLimits
 from antiphon.gateway.hub import Hub
 from antiphon.gateway.server import app, program
+from antiphon.journal import runs
 from antiphon.local.roots import Roots
 from antiphon.permission.gate import PermissionGate, Question
 from antiphon.protocol import v1
+from antiphon.store import database
 from antiphon.transports.asgi import connections, endpoint, server
 from antiphon.transports.remote import CLOSE_TIMEOUT
 
@@ -120,7 +124,50 @@ def signal_while_starting() -> None:
     Hub.start = signalled  # type: ignore[method-assign]
 
 
+def quick_restarts() -> None:
+    """Let an agent that was killed be started again at once, however often that happens."""
+    init = Hub.__init__
+
+    def quick(self: Hub, *given: Any, limits: HubLimits | None = None, **more: Any) -> None:
+        quicker = msgspec.structs.replace(limits or HubLimits(), first_delay=0.01, longest_delay=0.05)
+        init(self, *given, limits=quicker, **more)
+
+    Hub.__init__ = quick  # type: ignore[method-assign]
+
+
+def jumping_clock() -> None:
+    """Let the clock be wrong by the seconds in a file."""
+    true_time, true_now, place = time.time, database.utc_now, os.environ["ANTIPHON_TEST_CLOCK"]
+
+    def wrong_by() -> float:
+        try:
+            with open(place, encoding="utf-8") as file:
+                return float(file.read())
+        except FileNotFoundError:
+            return 0.0
+
+    time.time = lambda: true_time() + wrong_by()
+    time.time_ns = lambda: int(time.time() * 1e9)
+    replace(database, "utc_now", lambda: true_now() + timedelta(seconds=wrong_by()))
+
+
+def gate_before_commits() -> None:
+    """Let commits of events wait as long as there is a file, and say in another that one waits."""
+    store, place = runs._store, os.environ["ANTIPHON_TEST_GATE"]
+
+    def wait(connection: Any, events: Any, known: Any, jobs: Any) -> Any:
+        if events and os.path.exists(place):
+            with open(place + ".reached", "wb"):
+                pass
+            while os.path.exists(place):
+                time.sleep(0.001)
+        return store(connection, events, known, jobs)
+
+    runs._store = wait
+
+
 SWITCHES: Final[dict[str, Callable[[], None]]] = {
+    "nothing": lambda: None,
     "check_headers": off(checks, "check_headers"),
     "check_host": off(checks, "check_host"),
     "check_fetch_site": off(checks, "check_fetch_site"),
@@ -157,11 +204,14 @@ SWITCHES: Final[dict[str, Callable[[], None]]] = {
     "policy of the user": set_on(host.UserPolicy, "gate", ask_about_all),
     "what people are shown": lambda: replace(requests, "_call_asked", as_the_agent_says),
     "environment": lambda: replace(host, "gateway_environment", lambda ours, *_: dict(ours)),
+    "quick restarts": quick_restarts,
+    "clock": jumping_clock,
+    "gate": gate_before_commits,
     "signal while starting": signal_while_starting,
     "roots": set_on(Roots, "resolve", lambda self, path: path),
 }
 
 if __name__ == "__main__":
-    if sys.argv[1] != "nothing":
-        SWITCHES[sys.argv[1]]()
+    for name in sys.argv[1].split(","):
+        SWITCHES[name]()
     sys.exit(main(sys.argv[2:]))

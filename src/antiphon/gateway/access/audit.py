@@ -6,8 +6,9 @@ removed, and the chain can still be checked.
 
 import asyncio
 import hashlib
+import logging
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Final
 import msgspec
 
 from antiphon.store.database import Database, Migration, stamp, utc_now
-from antiphon.store.errors import explained
+from antiphon.store.errors import StoreError, explained
 
 __all__ = ["AUDIT", "AccessEntry", "AccessLog", "remove_text"]
 
@@ -45,6 +46,11 @@ START: Final = bytes(32)
 
 DETAIL_LIMIT: Final = 4096
 """Characters of the text of an entry. A command or a path fits; a whole file does not belong here."""
+
+_log = logging.getLogger(__name__)
+
+RETRY: Final = 1.0
+"""Seconds until an entry that could not be stored is tried again."""
 
 CHECKED: Final = 1000
 """Entries that are read at once when the chain is checked: a reader that is in the file for long keeps its log from being emptied."""
@@ -105,7 +111,21 @@ class AccessLog:
             places = _COLUMNS.removeprefix("id, ")
             connection.execute(f"INSERT INTO audit ({places}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)  # noqa: S608
 
-        self._database.post(add)
+        self._store(add)
+
+    def _store(self, add: Callable[[Connection], None]) -> None:
+        """Store an entry; one that cannot be stored, as when the disk is full, is tried again until it is."""
+
+        def stored(done: "asyncio.Future[None]") -> None:
+            error = None if done.cancelled() else done.exception()
+            if error is not None:
+                _log.error("an entry of the audit log cannot be stored, it is tried again: %s", error)
+                done.get_loop().call_later(RETRY, self._store, add)
+
+        try:
+            self._database.submit(add).add_done_callback(stored)
+        except StoreError as error:  # it was closed
+            _log.error("an entry of the audit log is lost: %s", error)
 
     async def read(self, after: int = 0, limit: int = 1000) -> list[AccessEntry]:
         """The entries after a number, in order."""
