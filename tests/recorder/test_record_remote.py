@@ -12,6 +12,7 @@ from tests.recorder.test_record import RECORD, lines_in, record, said_in
 from tests.transports.serving import serve_demo, served
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", ["ws", "http"])
 async def test_an_agent_at_an_address_is_recorded_like_one_that_is_started(profile: str, tmp_path: Path) -> None:
     path = tmp_path / "remote.jsonl"

@@ -30,6 +30,7 @@ def _broken(report: ConformanceReport) -> dict[str, str]:
     return {one.requirement.id: one.verdict.text for one in report.broken}
 
 
+@pytest.mark.slow
 async def test_a_correct_client_passes_everything() -> None:
     report = await check_remote_client(DrivenClients(), under_load(OPTIONS))
     assert _broken(report) == {}
@@ -40,6 +41,7 @@ def test_every_requirement_of_remote_clients_has_a_fault() -> None:
     assert set(SUITE.requirements()) == set(FAULTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("id", FAULTS)
 async def test_a_fault_of_a_remote_client_fails_its_requirement_and_no_other(id: str) -> None:
     scenario = SUITE.requirements()[id].scenario

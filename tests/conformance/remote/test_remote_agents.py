@@ -43,6 +43,7 @@ async def test_a_correct_agent_on_a_network_passes_every_scenario_that_makes_sen
     assert not {one.requirement.scenario for one in report.results} & set(without)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", PROFILES)
 async def test_a_session_that_was_closed_is_loaded_without_a_message_twice(profile: str) -> None:
     async with served(AcpEndpoint(serve_demo)) as host:

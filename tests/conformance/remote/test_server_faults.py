@@ -34,6 +34,7 @@ def _broken(report: ConformanceReport) -> dict[str, str]:
     return {one.requirement.id: one.verdict.text for one in report.broken}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES)
 async def test_a_correct_server_passes_everything(scheme: str) -> None:
     async with broken_server(ServerFault()) as host:
@@ -48,6 +49,7 @@ def test_every_requirement_of_servers_has_a_fault(scheme: str) -> None:
     assert set(suite_of(f"{scheme}://host/acp").requirements()) - BY_TLS == set(SCHEMES[scheme])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("id", FAULTS)
 async def test_a_fault_of_a_server_fails_its_requirement_and_no_other(id: str) -> None:
     scheme = id.partition(".")[0]
@@ -60,6 +62,7 @@ async def test_a_fault_of_a_server_fails_its_requirement_and_no_other(id: str) -
     assert {other: text for other, text in failed.items() if other not in {id, *suite.dependants(id)}} == {}
 
 
+@pytest.mark.slow
 async def test_a_server_with_tls_has_to_speak_http2() -> None:
     app, context = AcpEndpoint(serve_demo), ssl.create_default_context(cafile=str(TLS / "authority.pem"))
 
