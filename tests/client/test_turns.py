@@ -1,6 +1,7 @@
 """Turns over memory: read, awaited, left, refused, slow."""
 
 import asyncio
+import random
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from antiphon.connection.router import Then
 from antiphon.errors import ConnectionClosed, LocalProtocolError, NotSupported, RequestRefused, TurnLost
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
-from antiphon.transcript.transcript import fold
+from antiphon.transcript.transcript import Transcript, fold
 from tests.client.talker import END, Talker, chunk
 
 IMAGE = v1.ImageBlock("aGk=", "image/png")
@@ -30,6 +31,36 @@ async def test_a_turn_is_an_iterator_of_updates_that_ends_with_the_result() -> N
         assert turn.result == END and await turn == END
         assert [update async for update in turn] == []
         assert session.transcript.plain() == fold([v1.UserMessageChunk(v1.TextBlock("hi")), *updates]).plain()
+
+
+def _seen(transcript: Transcript) -> list[tuple[object, ...]]:
+    fields = ("key", "message_id", "blocks", "id", "title", "status")
+    return [(type(entry), *(getattr(entry, field, None) for field in fields)) for entry in transcript.entries]
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_the_transcript_follows_every_update_as_it_is_read_whatever_the_kinds_and_their_order(seed: int) -> None:
+    noted = v1.TextBlock("noted ", annotations=v1.Annotations(priority=1.0))
+    kinds: list[v1.Update] = [
+        *(chunk("plain "),) * 6, chunk("one ", "1"), chunk("two ", "2"), v1.AgentMessageChunk(noted), v1.AgentMessageChunk(LINK),
+        v1.AgentThoughtChunk(v1.TextBlock("hm ")), v1.UserMessageChunk(v1.TextBlock("hi")), v1.ToolCall("t", "T"),
+        v1.ToolCallUpdate("t", status=v1.ToolStatus.COMPLETED), v1.CurrentModeUpdate("ask"),
+    ]  # fmt: skip
+    updates = random.Random(seed).choices(kinds, k=150)
+    async with Talker(*updates).connect() as agent:
+        session = await agent.new_session()
+        alike = Transcript()
+        alike.add_prompt([v1.TextBlock("hi")])
+        turn = session.prompt("hi")
+        async for update in turn:
+            alike.apply(update)
+            assert _seen(session.transcript) == _seen(alike)
+        said = [
+            each.content.text
+            for each in updates
+            if isinstance(each, v1.AgentMessageChunk) and isinstance(each.content, v1.TextBlock)
+        ]
+        assert sorted("".join(said).split()) == sorted((await turn.text()).split())
 
 
 async def test_the_text_of_a_turn_is_the_agents_messages_alone() -> None:
