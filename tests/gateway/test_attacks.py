@@ -252,6 +252,19 @@ def connection_of_another_principal(gateway: Gateway) -> bool:
     return gateway.ask("/acp", headers, method="POST", body=body).status == 202
 
 
+def session_of_another_share(gateway: Gateway) -> bool:
+    """Whether the holder of a share reads a session whose id it has guessed."""
+    root = str(gateway.directory / "root")
+    with gateway.open_socket() as opened:
+        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        mine, other = (call(opened, id, "session/new", cwd=root, mcpServers=[])["result"]["sessionId"] for id in (1, 2))
+    share = gateway.admin(action="share", name="guest", sessions=[mine])
+    with gateway.open_socket({"Authorization": f"Bearer {share['secret']}"}) as opened:
+        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        assert "result" in call(opened, 1, "session/load", sessionId=mine, cwd=root, mcpServers=[])
+        return "result" in call(opened, 2, "session/load", sessionId=other, cwd=root, mcpServers=[])
+
+
 def directory_behind_a_link(gateway: Gateway) -> bool:
     outside = gateway.directory.parent / f"{gateway.directory.name}-outside"
     outside.mkdir(exist_ok=True)
@@ -368,6 +381,7 @@ ATTACKS: Final = [
     Attack("token of a browser", cookie_that_is_the_token),
     Attack("parent of a token", browser_that_outlives_its_token),
     Attack("principal of a connection", connection_of_another_principal),
+    Attack("sessions of a share", session_of_another_share),
     Attack("roots", directory_behind_a_link),
     *INNER,
     Attack("strict parser", request_behind_chunks),
@@ -457,6 +471,16 @@ def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
         )
         raw.sendall(head.encode())
         assert b" 408 " in raw.recv(65536)[:20]
+
+
+@pytest.mark.slow
+def test_a_socket_that_does_not_sign_in_is_not_waited_for(tmp_path: Path) -> None:
+    with (
+        running(tmp_path, without="short LOGIN_TIMEOUT") as gateway,
+        gateway.open_socket({}) as opened,
+        pytest.raises(ConnectionClosed),
+    ):
+        opened.recv(timeout=limit())
 
 
 def test_an_endless_head_is_cut_off(gateway: Gateway) -> None:

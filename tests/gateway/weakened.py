@@ -20,7 +20,7 @@ from antiphon.cli.serve import control
 from antiphon.gateway import requests
 from antiphon.gateway.access import checks, login, messages, tokens
 from antiphon.gateway.agents import host
-from antiphon.gateway.base import AccessRole, HubLimits
+from antiphon.gateway.base import AccessRole, HubLimits, Principal
 from antiphon.gateway.hub import Hub
 from antiphon.gateway.server import app, program
 from antiphon.journal import runs
@@ -185,6 +185,8 @@ SWITCHES: Final[dict[str, Callable[[], None]]] = {
     "is_over": off(login, "is_over", False),
     "BODY_LIMIT": set_on(app, "BODY_LIMIT", 1 << 30),
     "HEADER_LIMIT": set_on(server, "HEADER_LIMIT", 1 << 30),
+    "short LOGIN_TIMEOUT": set_on(login, "LOGIN_TIMEOUT", 0.3),
+    "sessions of a share": set_on(Principal, "may", lambda self, role, key=None: True),
     "short HEAD_TIMEOUT": set_on(server, "HEAD_TIMEOUT", 0.3),
     "short BODY_TIMEOUT": set_on(app, "BODY_TIMEOUT", 0.3),
     "principal of a connection": set_on(endpoint.AcpEndpoint, "_connection", any_connection),
