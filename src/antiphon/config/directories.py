@@ -17,6 +17,7 @@ __all__ = [
     "make_private_file",
     "private_opener",
     "state_dir",
+    "write_private_file",
 ]
 
 STATE_DIR: Final = "ANTIPHON_STATE_DIR"
@@ -71,6 +72,24 @@ def make_private_file(path: str | os.PathLike[str]) -> None:
     make_private_directory(Path(path).parent)
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+
+
+def write_private_file(path: str | os.PathLike[str], text: str) -> None:
+    """Write a file for the user alone, in the place of one that may be there, whose mode does not count.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    make_private_directory(Path(path).parent)
+    half = Path(f"{os.fspath(path)}.{os.urandom(4).hex()}")
+    descriptor = os.open(half, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        half.replace(path)
+    except BaseException:
+        half.unlink(missing_ok=True)
+        raise
 
 
 def private_opener(path: str, flags: int) -> int:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from secrets import token_urlsafe
 from signal import SIGTERM
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from antiphon.cli.arguments import Parser, read_token, split_command
 from antiphon.cli.outcome import Misused, fail, kind_of, require_streams, status_of
@@ -227,6 +227,8 @@ def _bound(where: str) -> "Iterator[tuple[socket.socket, str]]":
                 with suppress(OSError):
                     os.unlink(path)
         return
+    from antiphon.transports.asgi.endpoint import LOOPBACK
+
     host, _, port = where.rpartition(":")
     host = host.strip("[]") or "127.0.0.1"
     if host not in LOOPBACK or not (port.isascii() and port.isdigit() and int(port) < 65536):
@@ -244,22 +246,16 @@ def _bound(where: str) -> "Iterator[tuple[socket.socket, str]]":
         yield listening, f"ws://{shown}:{listening.getsockname()[1]}/acp"
 
 
-LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
-
-
 @contextmanager
 def _client_token(file: str | None, address: str) -> "Iterator[tuple[str, str | None]]":
     """Give the token of clients; one that is made here stands in a file of this user as long as we listen."""
     if file is not None:
         yield read_token(file), None
         return
-    from antiphon.config.directories import state_dir
+    from antiphon.config.directories import state_dir, write_private_file
 
     token, path = token_urlsafe(32), state_dir() / f"bridge-{address.rpartition(':')[2].partition('/')[0]}.token"
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path.unlink(missing_ok=True)  # of one that was killed: its permissions are not ours
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as out:
-        out.write(f"{token}\n")
+    write_private_file(path, f"{token}\n")
     try:
         yield token, str(path)
     finally:
@@ -269,13 +265,12 @@ def _client_token(file: str | None, address: str) -> "Iterator[tuple[str, str | 
 def _admit(serve: "Callable[[Transport], Awaitable[None]]", token: str | None, address: str) -> "Admit":
     """Return the check of every request: it names this machine, comes from no page of another, and has the token."""
     from antiphon.transports.asgi import Admission, Refusal
-    from antiphon.transports.asgi.endpoint import foreign_origin, header_of
+    from antiphon.transports.asgi.endpoint import LOOPBACK, foreign_origin, header_of, host_name
 
     local = address.startswith("unix:")
 
     async def admit(scope: Any) -> Admission | Refusal:
-        host = header_of(scope, b"host").rpartition(":")[0] or header_of(scope, b"host")
-        if not local and host.strip("[]").lower() not in LOOPBACK:
+        if not local and host_name(header_of(scope, b"host")) not in LOOPBACK:
             return Refusal(421, "this server is for this machine alone")
         if foreign_origin(scope):
             return Refusal(403, "this origin is not allowed")

@@ -18,7 +18,7 @@ from antiphon.gateway.access.audit import AccessLog
 from antiphon.gateway.access.tokens import AccessToken, TokenStore
 from antiphon.gateway.base import AccessRole, Principal
 from antiphon.transports.asgi.connections import Scope
-from antiphon.transports.asgi.endpoint import Refusal, header_of
+from antiphon.transports.asgi.endpoint import LOOPBACK, Refusal, header_of, host_name
 
 __all__ = ["COOKIE", "SUBPROTOCOL", "Access", "AccessRules", "Visitor"]
 
@@ -40,7 +40,6 @@ LONGEST_WAIT: Final = 900.0
 ADDRESSES: Final = 4096
 """Addresses that are remembered; those that failed longest ago are forgotten."""
 
-LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _SECRETS_IN_QUERY: Final = ("token=", "access_token=", "code=", "password=")
 _log = logging.getLogger(__name__)
 
@@ -233,20 +232,6 @@ def check_role(principal: Principal, role: AccessRole) -> Refusal | None:
 
 
 # What they look at.
-
-
-def host_name(host: str) -> str:
-    """Return the name in a `Host` header, in small letters and without its port; empty if the header is not a valid name."""
-    name = host.strip().lower()
-    if name.startswith("["):
-        name, bracket, port = name[1:].partition("]")
-        return name if bracket and _is_port(port.removeprefix(":")) else ""
-    name, _, port = name.partition(":")
-    return name if _is_port(port) else ""
-
-
-def _is_port(text: str) -> bool:
-    return not text or (text.isascii() and text.isdecimal() and len(text) <= 5)
 
 
 def peer_address(scope: Scope) -> str:

@@ -7,7 +7,6 @@ neither send nor log.
 
 import asyncio
 import hmac
-import os
 import secrets
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -19,7 +18,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from antiphon.config.directories import make_private_directory
+from antiphon.config.directories import write_private_file
 from antiphon.errors import AcpError
 from antiphon.gateway.base import AccessRole, Principal
 from antiphon.store.database import Database
@@ -108,7 +107,7 @@ class TokenStore:
                 return
         token, secret = await self.create("token", "owner", AccessRole.ADMIN)
         try:
-            _write_private(path, f"{secret}\n")
+            write_private_file(path, f"{secret}\n")
         except OSError as error:
             await self.revoke(token.id)
             hint = "check the permissions, or choose another directory with --data"
@@ -234,17 +233,3 @@ def _token(row: Sequence[object]) -> AccessToken:
         "parent": parent,
     }
     return msgspec.convert(values, AccessToken)
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Write a file for the user alone, in the place of one that may be there."""
-    make_private_directory(path.parent)
-    half = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(half, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        half.replace(path)
-    except BaseException:
-        half.unlink(missing_ok=True)
-        raise

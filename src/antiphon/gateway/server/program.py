@@ -19,7 +19,7 @@ import msgspec
 from antiphon.client.launch import user_database
 from antiphon.config.directories import config_dir, private_opener, state_dir
 from antiphon.errors import AcpError, ExtraMissing
-from antiphon.gateway.access.checks import LOOPBACK, Access, AccessRules, Network, host_name
+from antiphon.gateway.access.checks import Access, AccessRules, Network
 from antiphon.gateway.access.messages import ClientRules
 from antiphon.gateway.access.tokens import TokenStore
 from antiphon.gateway.agents.host import GatewayRoots, UserPolicy
@@ -29,7 +29,7 @@ from antiphon.gateway.hub import Hub
 from antiphon.gateway.server.admin import Admin
 from antiphon.gateway.server.app import GatewayApp
 from antiphon.gateway.server.traces import hub_traces
-from antiphon.transports.asgi.endpoint import EndpointLimits
+from antiphon.transports.asgi.endpoint import LOOPBACK, EndpointLimits, host_name
 
 __all__ = ["ADDRESS_FILE", "GatewayAddress", "ServeOptions", "check_exposure", "serve"]
 

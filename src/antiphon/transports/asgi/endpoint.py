@@ -28,6 +28,7 @@ from antiphon.transports.framing import MAX_FRAME
 from antiphon.transports.remote import CLOSE_TIMEOUT, CONNECTION_ID, SESSION_ID, MessageHead, head_of
 
 __all__ = [
+    "LOOPBACK",
     "AcpEndpoint",
     "Admission",
     "Admit",
@@ -36,6 +37,7 @@ __all__ = [
     "Serve",
     "foreign_origin",
     "header_of",
+    "host_name",
     "respond",
 ]
 
@@ -306,6 +308,24 @@ def _repeated(scope: Scope) -> Refusal | None:
 
 
 _SINGLE: Final = frozenset({b"host", b"origin", b"authorization", b"content-type", _CONNECTION, _SESSION})
+
+
+LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+"""Names of this machine that no other machine has."""
+
+
+def host_name(host: str) -> str:
+    """Return the name in a `Host` header, in small letters and without its port; empty if the header is not a valid name."""
+    name = host.strip().lower()
+    if name.startswith("["):
+        name, bracket, port = name[1:].partition("]")
+        return name if bracket and _is_port(port.removeprefix(":")) else ""
+    name, _, port = name.partition(":")
+    return name if _is_port(port) else ""
+
+
+def _is_port(text: str) -> bool:
+    return not text or (text.isascii() and text.isdecimal() and len(text) <= 5)
 
 
 def foreign_origin(scope: Scope, origins: Collection[str] = ()) -> bool:
