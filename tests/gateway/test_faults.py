@@ -14,6 +14,17 @@ from tests.waits import until
 pytestmark = pytest.mark.slow  # each starts a gateway
 
 
+AFTER_THE_ANSWER = ("_antiphon/session/resolved", "tool_call_update", "agent_message_chunk", "response")
+KINDS = (
+    "_antiphon/session/turn_started",
+    "user_message_chunk",
+    "tool_call",
+    "session/request_permission",
+    *AFTER_THE_ANSWER,
+)
+"""All kinds of messages of a turn with a permission request."""
+
+
 def kinds(client: RawClient) -> list[str]:
     """The kinds of messages that a client got."""
     found = []
@@ -35,6 +46,27 @@ async def same(gateway: FaultyGateway, *users: ReturningUser) -> None:
         assert user.numbers == list(range(1, last + 1))
         assert user.all_texts == history
         await user.leave()
+
+
+async def cut_at(kind: str, gateway: FaultyGateway) -> None:
+    """Cut a connection when the first message of a kind has arrived in a turn, and come back."""
+    user = ReturningUser(gateway)
+    await user.come()
+    before = kinds(user.here).count(kind)
+    user.here.prompt(user.session, "/permission")
+    if kind in AFTER_THE_ANSWER:
+        user.here.choose(await user.here.asked())
+    await until(lambda: kinds(user.here).count(kind) > before)
+    await user.cut()
+    await user.come()
+    await same(gateway, user)
+
+
+async def test_a_connection_that_is_cut_at_any_kind_of_message_loses_nothing(tmp_path: Path) -> None:
+    with FaultyGateway(tmp_path) as gateway:
+        for kind in KINDS:
+            async with asyncio.timeout(limit()):
+                await cut_at(kind, gateway)
 
 
 @pytest.mark.parametrize("prompt", ["/slow 1000", "/permission"])
