@@ -114,6 +114,7 @@ class RunJournal:
         held = self._held.get(lease.session)
         if held is not None and held[0] == lease:
             del self._held[lease.session]
+            self._known.pop(lease.session, None)  # it is read again for the next lease
 
     @property
     def claimed(self) -> Collection[str]:
