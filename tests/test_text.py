@@ -76,6 +76,7 @@ def test_two_hidden_characters_in_a_row_are_never_both_kept(text: str) -> None:
 @given(st.lists(SIGNS, max_size=30).map("".join))
 @example("\u180b\u180b")
 @example("a\ufe0f\u200d💻")
+@example("\uffa0\ufe00")
 def test_showing_is_the_same_when_done_twice(text: str) -> None:
     assert prose(prose(text)) == prose(text) and exact(exact(text)) == exact(text)
 

@@ -57,8 +57,10 @@ _JOINING: Final = (
 _LEFTWARDS: Final = "\u0590-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
 _EMOJI: Final = "\u00a9\u00ae\u203c-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 _IDEOGRAPHS: Final = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_VARYING: Final = f"\u1000-\u109f\u2200-\u2aff\u3000-\u303f\ua840-\ua87f\uff00-\uffef{_IDEOGRAPHS}"
-"""What has forms to choose from by the selectors 1 to 14: signs of mathematics, punctuation of full width, ideographs …"""
+_VARYING: Final = f"\u1000-\u109f\u2200-\u2aff\u3000-\u303f\ua840-\ua87f\uff00-\uff9f\uffa1-\uffef{_IDEOGRAPHS}"
+"""What has forms to choose from by the selectors 1 to 14: signs of mathematics, punctuation of full width, ideographs …
+
+Not U+FFA0 among them, which shows nothing itself: it is written as a number, and a selector behind that has nothing to choose."""
 
 
 def exact(text: str) -> str:
