@@ -272,7 +272,7 @@ class SessionMethods:
             state = {
                 "number": session.last,
                 "turn": session.row.turn or None,
-                "queued": session.turns.queued,
+                "queued": session.turns.to_begin,
                 "prompts": session.turns.names,
                 "requests": [waiting.id for waiting in session.requests.waiting()],
                 "settings": Raw(session.settings.result()),

@@ -97,6 +97,11 @@ class HubTurns:
         return len(self._queue)
 
     @property
+    def to_begin(self) -> int:
+        """How many prompts have not begun: those that wait, and one whose session is being opened again."""
+        return len(self._queue) + (self.running is not None and not self.running.number)
+
+    @property
     def names(self) -> list[str]:
         """The names that clients gave to the prompts that run or wait."""
         turns = (*self._queue, *([self.running] if self.running is not None else ()))
