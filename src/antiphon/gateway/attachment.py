@@ -46,13 +46,21 @@ _log = logging.getLogger(__name__)
 class EventRun:
     """Events that were stored together, with what all clients share of them."""
 
-    __slots__ = ("_block", "events", "first", "last")
+    __slots__ = ("_block", "_has_booleans", "events", "first", "last")
 
     def __init__(self, first: int, events: "Sequence[bytes]") -> None:
         self.first = first
         self.last = first + len(events) - 1
         self.events = events
         self._block: bytes | None = None
+        self._has_booleans: bool | None = None
+
+    @property
+    def has_booleans(self) -> bool:
+        """Whether an option that is a switch may be among them."""
+        if self._has_booleans is None:
+            self._has_booleans = b'"boolean"' in self.block
+        return self._has_booleans
 
     @property
     def block(self) -> bytes:
@@ -129,7 +137,7 @@ class SessionAttachment:
             return
         if self.cursor >= run.first:  # some were read from the journal already
             self._give(run.events[self.cursor - run.first + 1 :])
-        elif run.block and self.client.takes_blocks:
+        elif run.block and self.client.takes_blocks and (self.client.booleans or not run.has_booleans):
             self.client.put_block(run.block)
             self.cursor = run.last
         else:
@@ -235,7 +243,7 @@ class SessionAttachment:
 
     def _end(self, number: int, event: HubEvent) -> bool:
         """Send the response to the client whose prompt it was. False: it is not from this connection."""
-        asked = self.client.ended(event.header.turn)
+        asked = self.client.ended(event.header.turn, replayed=number <= self._replay)
         if asked is None:
             return False
         id, written = asked

@@ -22,6 +22,7 @@ from antiphon.gateway.dialect import OpenCodeDialect
 from antiphon.gateway.events import asks_for_merged, notification, written_id
 from antiphon.gateway.requests import WaitingRequest
 from antiphon.gateway.session_methods import SessionMethods
+from antiphon.gateway.settings import without_boolean_options
 from antiphon.gateway.turns import LATER, error_object, with_recovery
 from antiphon.protocol.v1 import methods as m
 from antiphon.rpc.envelope import (
@@ -86,8 +87,17 @@ class _Elicits(msgspec.Struct):
     url: dict[str, object] | None = None
 
 
+class _ConfigOptions(msgspec.Struct):
+    boolean: dict[str, object] | None = None
+
+
+class _SessionAbilities(msgspec.Struct, rename="camel"):
+    config_options: _ConfigOptions | None = None
+
+
 class _Abilities(msgspec.Struct):
     elicitation: _Elicits | None = None
+    session: _SessionAbilities | None = None
     fs: object = None
     terminal: object = None
 
@@ -98,6 +108,12 @@ class _Abilities(msgspec.Struct):
         named = {"readTextFile": m.READ_TEXT_FILE.name, "writeTextFile": m.WRITE_TEXT_FILE.name}
         found = {method for name, method in named.items() if files.get(name) is True}
         return frozenset(found | ({m.CREATE_TERMINAL.name} if self.terminal is True else set()))
+
+    @property
+    def booleans(self) -> bool:
+        """Whether the client shows options that are switches."""
+        options = self.session.config_options if self.session is not None else None
+        return options is not None and options.boolean is not None
 
 
 class _Hello(msgspec.Struct, rename={"abilities": "clientCapabilities", "meta": "_meta"}):
@@ -120,9 +136,15 @@ class RemoteClient:
         self.attachments: dict[str, SessionAttachment] = {}
         self.turns: dict[str, tuple[RequestId, bytes]] = {}
         """The id of the request for each prompt of this connection that runs, and how it was written."""
+        self._answered: set[str] = set()
+        """Those whose response was sent, over HTTP."""
         self.closed = asyncio.Event()
         self._methods = SessionMethods(self)
         self._initialized = False
+        self.booleans = False
+        """Whether it shows options that are switches."""
+        self.closed_sessions: dict[str, None] = {}
+        """The sessions that it has closed. It has to load or resume one before it uses it again."""
         self._forms: frozenset[str] = frozenset()
         self._served: frozenset[str] = frozenset()
         self._open: dict[object, tuple[AgentLink, bytes] | None] = {}
@@ -211,13 +233,27 @@ class RemoteClient:
 
         self.process.with_session(session_id, found)
 
-    def ended(self, turn: str) -> tuple[RequestId, bytes] | None:
-        """Return the request of a prompt that has ended. Over HTTP its response may have to be sent again."""
-        if isinstance(self.transport, HttpConnection):
-            while len(self.turns) > MAX_OPEN:
-                del self.turns[next(iter(self.turns))]
-            return self.turns.get(turn)
-        return self.turns.pop(turn, None)
+    def ended(self, turn: str, *, replayed: bool) -> tuple[RequestId, bytes] | None:
+        """Return the request of a prompt that has ended, unless its response is history.
+
+        Over HTTP a stream that was cut gets the response again, but a session that is loaded does not.
+        """
+        if not isinstance(self.transport, HttpConnection):
+            return self.turns.pop(turn, None)
+        while len(self.turns) > MAX_OPEN:
+            oldest = next(iter(self.turns))
+            self._answered.discard(oldest)
+            del self.turns[oldest]
+        if turn not in self.turns or (replayed and turn in self._answered):
+            return None
+        self._answered.add(turn)
+        return self.turns[turn]
+
+    def note_closed(self, session_id: str) -> None:
+        """Remember that this client has closed a session."""
+        self.closed_sessions[session_id] = None
+        while len(self.closed_sessions) > MAX_OPEN:
+            del self.closed_sessions[next(iter(self.closed_sessions))]
 
     def caught_up(self, session_id: str) -> None:
         """Send what waited for events of a session that this client does not get again: it has all of them."""
@@ -245,6 +281,8 @@ class RemoteClient:
         transport = self.transport
         if transport.lost is not None or self.closed.is_set():
             return
+        if not self.booleans and b'"boolean"' in frame:
+            frame = without_boolean_options(frame)
         if self._dialect is not None:
             frame = self._dialect.sent(frame, session_id, answers, number or 0)
         if not number:
@@ -402,22 +440,42 @@ class RemoteClient:
             self.refuse(
                 request, Code.INVALID_REQUEST, "a share is for its session alone, and this method may reach further"
             )
+        elif session_id in self.closed_sessions:
+            self.refuse(
+                request,
+                Code.RESOURCE_NOT_FOUND,
+                f"session `{session_id}` is closed",
+                hint="load or resume it",
+                session_id=session_id,
+            )
         elif session_id is not None:
             self.with_session(
                 request, session_id, AccessRole.DRIVE, lambda session: self._in_session(session, request, line)
             )
         elif self.may(AccessRole.DRIVE):
-            self.process.hub.run(self._forward(request, line))
+            self.forward_soon(request, line)
         else:
             self.refuse(request, Code.INVALID_REQUEST, "this token may only watch")
 
     def with_session(
-        self, request: Request, session_id: str, role: AccessRole, then: "Callable[[HubSession], None]"
+        self,
+        request: Request,
+        session_id: str,
+        role: AccessRole,
+        then: "Callable[[HubSession], None]",
+        none: Callable[[], None] | None = None,
     ) -> None:
-        """Call `then` with the session of a request, if there is one and the client may do this with it."""
+        """Call `then` with the session of a request, if there is one and the client may do this with it.
+
+        `none` is called where there is none, in place of an error.
+        """
 
         def found(session: "HubSession | None") -> None:
-            if session is None or not self.may(AccessRole.WATCH, session.key):  # one that it may not see is as unknown
+            if session is None and none is not None and self.may(role):
+                none()
+            elif session is None or not self.may(
+                AccessRole.WATCH, session.key
+            ):  # one that it may not see is as unknown
                 self.refuse(
                     request,
                     Code.RESOURCE_NOT_FOUND,
@@ -454,6 +512,10 @@ class RemoteClient:
             self.put(b"%bnull}" % head_of_answer(request.id), session.id, request.id)
         else:
             self.process.hub.run(self._forward(request, line, session))
+
+    def forward_soon(self, request: Request, line: bytes) -> None:
+        """Send a request that is about no session of ours to the agent, which is started if it does not run."""
+        self.process.hub.run(self._forward(request, line))
 
     async def _forward(self, request: Request, line: bytes, session: "HubSession | None" = None) -> None:
         try:
@@ -505,6 +567,7 @@ class RemoteClient:
         self.numbers = hello.meta is not None and hello.meta.antiphon.numbers
         self.merged = asks_for_merged(request.params) is True
         self._served = hello.abilities.methods if hello.abilities is not None else frozenset()
+        self.booleans = hello.abilities is not None and hello.abilities.booleans
         elicits = hello.abilities.elicitation if hello.abilities is not None else None
         if elicits is not None:
             offered = {"form": elicits.form, "url": elicits.url}
@@ -551,11 +614,13 @@ class RemoteClient:
             forwarded[0].send(cancel_frame(forwarded[1]))
 
     def _response(self, response: Response, line: bytes) -> None:
-        """Take the answer of a client. Only the first one counts; a refusal of the request is none."""
+        """Take the answer of a client. Only the first one counts; an error counts once every client that was asked sent one."""
         pending = self._asked.pop(response.id, None) if type(response.id) is int else None
         if pending is None or not self.may(AccessRole.DRIVE, pending.key):
             return
         if response.error is not None and pending.number:
             _log.info("a client refused `%s`: %s", pending.method, response.error.message)
-        else:
-            pending.settle((self, response, line))
+            pending.refused.add(self)
+            if not pending.refused.issuperset(pending.shown):
+                return  # another client may still answer
+        pending.settle((self, response, line))

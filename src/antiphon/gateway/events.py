@@ -117,7 +117,7 @@ def user_messages(session_id: str, params: Raw, header: EventHeader) -> Iterator
     for block in _blocks(bytes(params)):
         yield (
             b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":{"sessionUpdate":"user_message_chunk",'
-            b'"content":%b,"_meta":%b}}}' % (session, block, meta)
+            b'"content":%b,"messageId":%b,"_meta":%b}}}' % (session, block, _encode(header.turn), meta)
         )
 
 

@@ -283,6 +283,7 @@ class HubSession:
         attachment = SessionAttachment(client, self, cursor, replay=replay, before=before)
         self.attachments.append(attachment)
         client.attachments[self.id] = attachment
+        client.closed_sessions.pop(self.id, None)
         return attachment
 
     def detach(self, client: "RemoteClient") -> None:

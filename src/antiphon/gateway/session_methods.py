@@ -354,8 +354,19 @@ class SessionMethods:
 
         if delete and self._client.principal.sessions is not None:
             self._client.refuse(request, Code.INVALID_REQUEST, "the holder of a share cannot delete the session")
+        elif delete:
+            self._client.with_session(
+                request, params.session_id, AccessRole.DRIVE, ended, lambda: self._delete_at_agent(request, line)
+            )
         else:
             self._client.with_session(request, params.session_id, AccessRole.DRIVE, ended)
+
+    def _delete_at_agent(self, request: Request, line: bytes) -> None:
+        """Delete a session that only the agent may have. One that is nowhere is deleted already."""
+        if self._client.process.abilities.session_capabilities.delete is not None:
+            self._client.forward_soon(request, line)
+        else:
+            self._client.put(b"%b{}}" % head_of_answer(request.id), None, request.id)
 
     async def _end_session(self, session: HubSession, request: Request, *, delete: bool) -> None:
         """Close or delete a session, at the agent too if it can. Its other clients are detached."""
@@ -371,6 +382,7 @@ class SessionMethods:
                 await link.call("session/close", params, seconds)
         process.hub.note(client.principal, "delete" if delete else "close", session.key, session.id)
         await (process.hub.delete(session) if delete else process.hub.end(session))
+        client.note_closed(session.id)
         client.put(b"%b{}}" % head_of_answer(request.id), session.id, request.id)
 
     # Small things.

@@ -9,9 +9,9 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from antiphon.rpc.spans import Unreadable, with_value
+from antiphon.rpc.spans import Unreadable, members_of, replaced, with_value
 
-__all__ = ["SETTINGS_KINDS", "HubSettings"]
+__all__ = ["SETTINGS_KINDS", "HubSettings", "without_boolean_options"]
 
 SETTINGS_KINDS: Final = frozenset({b"av", b"co", b"cu", b"se"})
 """The first two letters of the kinds of update that change settings, title or commands; a few others share them."""
@@ -37,6 +37,29 @@ class _Frame(msgspec.Struct):
 
 _frame = msgspec.json.Decoder(_Frame).decode
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+class _Typed(msgspec.Struct):
+    type: str = ""
+
+
+def without_boolean_options(frame: bytes) -> bytes:
+    """Return a response or update without the options that are switches: for a client that does not offer to show them."""
+    try:
+        for outer in (("result",), ("params", "update")):
+            within = (0, len(frame))
+            for name in (*outer, "configOptions"):
+                found = [span for key, span in members_of(frame, within) if key == name]
+                if not found or frame[found[-1][0] : found[-1][0] + 1] not in (b"{", b"["):
+                    break
+                within = found[-1]
+            else:
+                options = msgspec.json.decode(frame[slice(*within)], type=list[Raw])
+                kept = [each for each in options if msgspec.json.decode(each, type=_Typed).type != "boolean"]
+                return replaced(frame, [(within, msgspec.json.encode(kept))])
+    except _ERRORS:
+        pass  # what cannot be read is for the client to refuse
+    return frame
 
 
 class HubSettings:

@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
@@ -25,8 +24,6 @@ MANY = [pytest.param(False, id="some"), pytest.param(True, id="many", marks=pyte
 """Whether an agent is killed after every third update of a turn, which takes two agents each, or after its first and a late one."""
 
 STRIDE = 3
-FIRST = 1 + datetime.now(UTC).toordinal() % STRIDE
-"""The first of every third update: another one each day, so that three days have seen all of them. A failure names its update."""
 
 
 async def killed(at: Place, text: str, updates: int) -> tuple[str, list[Line], bool]:
@@ -50,7 +47,7 @@ def gone(at: Place) -> bool:
 
 def moments(least: int, many: bool) -> Iterable[int]:
     """Return after how many updates an agent is killed: again and again until the turn is over, or early and late."""
-    return count(FIRST, STRIDE) if many else (1, least)
+    return count(1, STRIDE) if many else (1, least)
 
 
 @pytest.mark.timeout(300)

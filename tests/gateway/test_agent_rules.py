@@ -1,0 +1,128 @@
+"""The gateway is the agent of its clients, and keeps the rules of one: what a client cannot show it does not get, what is closed is closed."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+
+from tests.gateway.peers import stage
+from tests.gateway.test_requests import answers
+from tests.gateway.test_sockets import gateway
+from tests.gateway.test_turns import attach
+from tests.limits import limit
+from tests.transports.test_asgi import RawClient as HttpClient
+from tests.transports.test_asgi import new, prompt
+from tests.waits import until
+
+SWITCH: dict[str, Any] = {"id": "loud", "name": "Loud", "type": "boolean", "currentValue": True}
+CHOICE: dict[str, Any] = {"id": "pace", "name": "Pace", "type": "select", "currentValue": "slow", "options": []}
+
+
+async def test_options_that_are_switches_reach_only_clients_that_show_them(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        place.agent.answers["session/set_config_option"] = lambda params: {"configOptions": [SWITCH, CHOICE]}
+        plain = await place.client()
+        full = await place.client(session={"configOptions": {"boolean": {}}})
+        session = await plain.new(tmp_path)
+        await attach(full, session)
+        wanted = {"sessionId": session, "configId": "loud", "type": "boolean", "value": True}
+        assert (await plain.request("session/set_config_option", wanted))["configOptions"] == [CHOICE]
+        assert (await full.request("session/set_config_option", wanted))["configOptions"] == [SWITCH, CHOICE]
+        asked = plain.prompt(session, "go")
+        sent = await place.agent.got("session/prompt")
+        update = {"sessionUpdate": "config_option_update", "configOptions": [CHOICE, SWITCH]}
+        params = {"sessionId": session, "update": update}
+        place.agent.say(session, 'the word "boolean" is a word')
+        place.agent.send(msgspec.json.encode({"jsonrpc": "2.0", "method": "session/update", "params": params}))
+        place.agent.result(sent["id"], {"stopReason": "end_turn"})
+        await plain.response(asked)
+        for client, shown in ((plain, [CHOICE]), (full, [CHOICE, SWITCH])):
+            (update,) = [
+                each["params"]["update"]
+                for each in client.messages
+                if each.get("method") == "session/update" and "configOptions" in each["params"]["update"]
+            ]
+            assert update["configOptions"] == shown
+            assert 'the word "boolean" is a word' in client.texts
+
+
+async def test_an_error_of_the_only_client_answers_the_request(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client()
+        session = await client.new(tmp_path)
+        client.prompt(session, "go")
+        await place.agent.got("session/prompt")
+        place.agent.ask(7, session)
+        asked = await client.asked()
+        error = {"code": -32603, "message": "no screen"}
+        client.send(msgspec.json.encode({"jsonrpc": "2.0", "id": asked["id"], "error": error}))
+        await until(lambda: answers(place.agent))
+        assert msgspec.json.decode(answers(place.agent)[0])["error"]["message"] == "no screen"
+
+
+async def test_an_error_of_one_client_leaves_the_request_to_the_other(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        first, second = await place.client(), await place.client()
+        session = await first.new(tmp_path)
+        await attach(second, session)
+        first.prompt(session, "go")
+        await place.agent.got("session/prompt")
+        place.agent.ask(7, session)
+        asked, other = await first.asked(), await second.asked()
+        error = {"code": -32603, "message": "no screen"}
+        first.send(msgspec.json.encode({"jsonrpc": "2.0", "id": asked["id"], "error": error}))
+        second.choose(other)
+        await until(lambda: answers(place.agent))
+        assert msgspec.json.decode(answers(place.agent)[0])["result"]["outcome"]["outcome"] == "selected"
+
+
+async def test_a_closed_session_takes_prompts_again_once_it_is_loaded(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        place.agent.answers["session/prompt"] = lambda params: {"stopReason": "end_turn"}
+        place.agent.answers["session/load"] = lambda params: {}
+        client = await place.client()
+        session = await client.new(tmp_path)
+        await client.response(client.prompt(session, "one"))
+        await client.request("session/close", {"sessionId": session})
+        error = (await client.response(client.prompt(session, "two")))["error"]
+        assert "is closed" in error["message"]
+        await client.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        assert "result" in await client.response(client.prompt(session, "three"))
+        assert len(place.agent.received("session/prompt")) == 2
+
+
+async def test_a_session_that_is_not_there_is_deleted_already(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client()
+        session = await client.new(tmp_path)
+        for _ in range(2):
+            assert await client.request("session/delete", {"sessionId": session}) == {}
+
+
+async def test_a_session_that_only_the_agent_has_is_deleted_there(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        place.agent.capabilities = {"sessionCapabilities": {"delete": {}}}
+        place.agent.answers["session/delete"] = lambda params: {}
+        client = await place.client()
+        assert await client.request("session/delete", {"sessionId": "from before"}) == {}
+        assert place.agent.received("session/delete")[-1]["params"] == {"sessionId": "from before"}
+
+
+async def test_a_session_that_is_loaded_again_over_http_repeats_no_response(tmp_path: Path) -> None:
+    async with (
+        gateway(tmp_path) as (_, host),
+        httpx.AsyncClient(base_url=f"http://{host}", timeout=limit(20)) as http,
+    ):
+        raw = HttpClient(http)
+        await raw.open()
+        async with raw.stream() as events:
+            await raw.post(new(1, tmp_path))
+            session = (await events.response(1))["result"]["sessionId"]
+        async with raw.stream(session) as events:
+            await raw.post(prompt(2, session, "hello"), session)
+            await events.response(2)
+            load = {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []}
+            await raw.post({"jsonrpc": "2.0", "id": 3, "method": "session/load", "params": load}, session)
+            while (message := (await events.next())[1]).get("id") != 3:
+                assert message.get("id") != 2
