@@ -206,7 +206,7 @@ OTHERWISE: dict[str, dict[int, list[str]]] = {
     "no streams at all": {1: [*PRINTS, *SPEAKS]},
     "a reader that is gone": {130: ["run"]},
     "a user without a home": {
-        1: ["run", "sessions", "sessions list", "sessions show", "sessions search", "sessions export", "sessions delete", "agents", "agents check", "agents add", "agents remove", "agents registry", "policy explain", "policy list", "policy revoke", "policy log", "policy distrust", "doctor", "agent", "record", *CONTROLS],
+        1: ["run", "sessions", "sessions list", "sessions show", "sessions search", "sessions export", "sessions delete", "agents", "agents check", "agents add", "agents remove", "agents registry", "policy explain", "policy list", "policy revoke", "policy log", "policy distrust", "doctor", "agent", "record", "serve", "serve unit", *CONTROLS],
     },
     "a home that cannot be written": {
         1: ["agents add", "agents remove"],
@@ -214,7 +214,7 @@ OTHERWISE: dict[str, dict[int, list[str]]] = {
         5: ["run"],
     },
     "a directory that is gone": {
-        1: ["run", "sessions", "sessions list", "sessions show", "sessions search", "sessions export", "sessions delete", "agents", "agents check", "policy explain", "policy distrust", "serve"],
+        1: ["run", "sessions", "sessions list", "sessions show", "sessions search", "sessions export", "sessions delete", "agents", "agents check", "policy explain", "policy distrust", "serve", "serve unit"],
         2: ["inspect", "replay"],
         127: ["record"],
     },
