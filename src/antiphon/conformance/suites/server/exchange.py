@@ -67,7 +67,10 @@ async def two_sessions(run: ServerRun, prefix: str) -> None:
     came = await peer.until(lambda: peer.answer(second) is not None)
     if not run.holds(f"{prefix}.concurrent", came, "the prompt of another session was not answered", peer.received[-1]):
         raise Blocked("the second turn did not end")
-    run.holds(f"{prefix}.concurrent", peer.answer(turn) is None, "the first turn ended with it", peer.answer(turn))
+    early = peer.answer(turn)
+    if _stop_reason(early) == "end_turn":
+        raise NotSeen("the long turn ended by itself: a prompt file can name words for `long`")
+    run.holds(f"{prefix}.concurrent", early is None, "the first turn ended with it", early)
     known = {one, other}
     strays = [
         entry
@@ -80,9 +83,14 @@ async def two_sessions(run: ServerRun, prefix: str) -> None:
     sent = await peer.send(_cancel(one), one)
     await peer.until(lambda: peer.answer(turn) is not None)
     ended = peer.answer(turn)
-    reason = ended.msg.get("result", {}).get("stopReason") if ended is not None and "result" in ended.msg else None
+    reason = _stop_reason(ended)
     text = "the turn did not end" if ended is None else f"it ended with {reason}"
     run.holds(f"{prefix}.cancel", reason == "cancelled", text, sent, ended)
+
+
+def _stop_reason(response: Entry | None) -> object:
+    result = response.msg.get("result") if response is not None else None
+    return result.get("stopReason") if isinstance(result, dict) else None
 
 
 def _of_turn(session: str) -> Callable[[Entry], bool]:
