@@ -120,8 +120,9 @@ async def test_a_session_that_cannot_be_read_is_neither_unknown_nor_replaced(tmp
             raise StoreError("the disk cannot be read", hint="look at it")
 
         place.journal.length = broken  # type: ignore[method-assign]
+        other = await place.client()
         for method in ("session/load", "session/resume", "session/prompt"):
-            error = await client.refused(method, {**where(session, tmp_path), "prompt": []})
+            error = await other.refused(method, {**where(session, tmp_path), "prompt": []})
             assert "cannot be read" in error["message"], method
         assert not place.agent.received("session/load") and not place.rows.rows["key0"].archived
         place.journal.length = length  # type: ignore[method-assign]
