@@ -245,9 +245,7 @@ def pairs(path: tuple[str, ...], share: int) -> Iterator[tuple[tuple[str, ...], 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "share", [0, *(pytest.param(each, marks=pytest.mark.prove) for each in range(1, SHARES))]
-)
+@pytest.mark.parametrize("share", [0, *(pytest.param(each, marks=pytest.mark.prove) for each in range(1, SHARES))])
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: " ".join(path) or "antiphon")
 def test_no_surroundings_make_a_command_crash_or_lose_output_in_silence(
     path: tuple[str, ...], share: int, machine: Machine
