@@ -7,6 +7,7 @@ Files in reading order:
     hub.py               finds agents, sessions and clients for each other; starts and ends all of them
     client.py            one remote connection: its ids, its role, what it asks
     dialect.py           a client that knows the OpenCode-derived page alone: its words, and the page's fields for it
+    capabilities.py      what it offers and asks for, read from `initialize`
     session_methods.py   its requests about whole sessions: new, load, resume, fork, list, attach, close, delete
     session.py           one session: events are numbered, stored, then shown; opened again in another process
     turns.py             its turns: one at a time, and prompts that wait

@@ -92,7 +92,7 @@ class SessionAttachment:
         """The number of the last event that the client was given, or that is not for it."""
         self.is_live = False
         self.is_over = False
-        self.merged = client.merged
+        self.merged = client.offer.merged
         """Whether pieces of one message are sent as one while the client catches up."""
         self._replay = session.last if replay else 0
         """Up to this number the client gets its own messages too, and requests that wait come after the response."""
@@ -137,7 +137,7 @@ class SessionAttachment:
             return
         if self.cursor >= run.first:  # some were read from the journal already
             self._give(run.events[self.cursor - run.first + 1 :])
-        elif run.block and self.client.takes_blocks and (self.client.booleans or not run.has_booleans):
+        elif run.block and self.client.takes_blocks and (self.client.offer.booleans or not run.has_booleans):
             self.client.put_block(run.block)
             self.cursor = run.last
         else:
@@ -215,12 +215,12 @@ class SessionAttachment:
         """Give one event to the client, in the form that it understands."""
         event = parse_event(data)
         if event.kind == UPDATE:
-            frame = numbered(data, number) if self.client.numbers else data
+            frame = numbered(data, number) if self.client.offer.numbers else data
             self.client.put(frame, self.session.id, number=number)
         elif event.kind == PROMPT:
             own = event.header.connection == self.client.id and number > self._replay
-            if self.client.numbers or not own:
-                frame = numbered(event.frame, number) if self.client.numbers else event.frame
+            if self.client.offer.numbers or not own:
+                frame = numbered(event.frame, number) if self.client.offer.numbers else event.frame
                 self.client.put(frame, self.session.id, number=number)
         elif event.kind == REQUEST:
             self._request(number, event)
@@ -229,16 +229,16 @@ class SessionAttachment:
         else:
             if event.kind == ANSWER:
                 self.client.cancel_request(event.header.request)
-            if self.client.numbers:
+            if self.client.offer.numbers:
                 self._notify(number, event)
 
     def _request(self, number: int, event: HubEvent) -> None:
         pending = self.session.requests.find(event.header.request)
-        held = number <= self._replay and not self.client.numbers
+        held = number <= self._replay and not self.client.offer.numbers
         again = pending is not None and self.client in pending.shown
         if pending is not None and not held and self.client.ask(pending, number) and not again:
             return
-        if self.client.numbers:
+        if self.client.offer.numbers:
             self._notify(number, event)
 
     def _end(self, number: int, event: HubEvent) -> bool:
@@ -248,9 +248,9 @@ class SessionAttachment:
             return False
         id, written = asked
         frame = with_id(event.frame, written)
-        if self.client.numbers and (member(frame, "result") or b"").startswith(b"{"):
+        if self.client.offer.numbers and (member(frame, "result") or b"").startswith(b"{"):
             frame = numbered(frame, number, ("result", "_meta", "antiphon", "number"))
-        elif self.client.numbers:
+        elif self.client.offer.numbers:
             self._notify(number, event)  # an error has no place for the number
         self.client.put(frame, self.session.id, id, number=number)
         return True

@@ -18,13 +18,13 @@ from antiphon.errors import AcpError, Code, ConnectionClosed
 from antiphon.gateway.access.messages import check_spelling
 from antiphon.gateway.agents.link import AgentLink, cancel_frame
 from antiphon.gateway.base import EXTENSION, AccessRole, Principal
+from antiphon.gateway.capabilities import ClientOffer, read_offer
 from antiphon.gateway.dialect import OpenCodeDialect
-from antiphon.gateway.events import asks_for_merged, notification, written_id
+from antiphon.gateway.events import notification, written_id
 from antiphon.gateway.requests import WaitingRequest
 from antiphon.gateway.session_methods import SessionMethods
 from antiphon.gateway.settings import without_boolean_options
 from antiphon.gateway.turns import LATER, error_object, with_recovery
-from antiphon.protocol.v1 import methods as m
 from antiphon.rpc.envelope import (
     EMPTY,
     ErrorObject,
@@ -74,53 +74,6 @@ whole agent, whatever session its params name."""
 _log = logging.getLogger(__name__)
 
 
-class _About(msgspec.Struct):
-    numbers: bool = False
-
-
-class _Meta(msgspec.Struct):
-    antiphon: _About = msgspec.field(default_factory=_About)
-
-
-class _Elicits(msgspec.Struct):
-    form: dict[str, object] | None = None
-    url: dict[str, object] | None = None
-
-
-class _ConfigOptions(msgspec.Struct):
-    boolean: dict[str, object] | None = None
-
-
-class _SessionAbilities(msgspec.Struct, rename="camel"):
-    config_options: _ConfigOptions | None = None
-
-
-class _Abilities(msgspec.Struct):
-    elicitation: _Elicits | None = None
-    session: _SessionAbilities | None = None
-    fs: object = None
-    terminal: object = None
-
-    @property
-    def methods(self) -> frozenset[str]:
-        """The methods of files and terminals that the client serves."""
-        files = self.fs if isinstance(self.fs, dict) else {}
-        named = {"readTextFile": m.READ_TEXT_FILE.name, "writeTextFile": m.WRITE_TEXT_FILE.name}
-        found = {method for name, method in named.items() if files.get(name) is True}
-        return frozenset(found | ({m.CREATE_TERMINAL.name} if self.terminal is True else set()))
-
-    @property
-    def booleans(self) -> bool:
-        """Whether the client shows options that are switches."""
-        options = self.session.config_options if self.session is not None else None
-        return options is not None and options.boolean is not None
-
-
-class _Hello(msgspec.Struct, rename={"abilities": "clientCapabilities", "meta": "_meta"}):
-    abilities: _Abilities | None = None
-    meta: _Meta | None = None
-
-
 class RemoteClient:
     """The sink of the transport to one client."""
 
@@ -129,10 +82,8 @@ class RemoteClient:
         self.process = process
         self.transport = transport
         self.principal = principal
-        self.numbers = False
-        """Whether it asked for the numbers of events."""
-        self.merged = False
-        """Whether it asked for history with the pieces of a message merged."""
+        self.offer = ClientOffer()
+        """What it can show and serve, and what it asked for."""
         self.attachments: dict[str, SessionAttachment] = {}
         self.turns: dict[str, tuple[RequestId, bytes]] = {}
         """The id of the request for each prompt of this connection that runs, and how it was written."""
@@ -141,12 +92,8 @@ class RemoteClient:
         self.closed = asyncio.Event()
         self._methods = SessionMethods(self)
         self._initialized = False
-        self.booleans = False
-        """Whether it shows options that are switches."""
         self.closed_sessions: dict[str, None] = {}
         """The sessions that it has closed. It has to load or resume one before it uses it again."""
-        self._forms: frozenset[str] = frozenset()
-        self._served: frozenset[str] = frozenset()
         self._open: dict[object, tuple[AgentLink, bytes] | None] = {}
         """Requests of the client without a response; those that were forwarded, with the id at the agent."""
         self._asked: dict[int, WaitingRequest] = {}
@@ -162,14 +109,6 @@ class RemoteClient:
     def may(self, role: AccessRole, key: str | None = None) -> bool:
         """Whether it may do what needs this role."""
         return self.principal.may(role, key)
-
-    def serves(self, method: str) -> bool:
-        """Whether it offers to serve files or terminals in this way."""
-        return method in self._served
-
-    def shows(self, form: str) -> bool:
-        """Whether it can ask a person in this form: `form` or `url`; empty for what every client can."""
-        return not form or form in self._forms
 
     async def serve(self) -> None:
         """Talk with the client until it leaves."""
@@ -265,7 +204,7 @@ class RemoteClient:
     @property
     def takes_blocks(self) -> bool:
         """Whether whole blocks of updates can be sent as they are."""
-        return not self.numbers and not self.transport.routed and self._dialect is None
+        return not self.offer.numbers and not self.transport.routed and self._dialect is None
 
     def put(
         self,
@@ -281,7 +220,7 @@ class RemoteClient:
         transport = self.transport
         if transport.lost is not None or self.closed.is_set():
             return
-        if not self.booleans and b'"boolean"' in frame:
+        if not self.offer.booleans and b'"boolean"' in frame:
             frame = without_boolean_options(frame)
         if self._dialect is not None:
             frame = self._dialect.sent(frame, session_id, answers, number or 0)
@@ -321,15 +260,15 @@ class RemoteClient:
         """Send a request of the agent under an id of this connection. False: this client cannot or may not answer it."""
         if self in pending.shown:
             return True
-        if not self.may(AccessRole.DRIVE, pending.key) or not self.shows(pending.form):
+        if not self.may(AccessRole.DRIVE, pending.key) or not self.offer.shows(pending.form):
             return False
         self._last_id += 1
         id = pending.shown[self] = self._last_id
         self._asked[id] = pending
         frame = replaced(pending.frame, [(span, b"%d" % id) for span in values_of(pending.frame, "id")])
-        if self.numbers:
+        if self.offer.numbers:
             frame = with_value(frame, ("params", "_meta", "antiphon", "request"), b'"%b"' % pending.id.encode())
-        if self.numbers and number:
+        if self.offer.numbers and number:
             frame = with_value(frame, ("params", "_meta", "antiphon", "number"), b"%d" % number)
         self.put(frame, pending.session.id if pending.session is not None else None, number=number)
         return True
@@ -554,7 +493,7 @@ class RemoteClient:
 
     async def _initialize(self, request: Request) -> None:
         try:
-            hello = msgspec.json.decode(request.params, type=_Hello)
+            self.offer = read_offer(request.params)
             result = await self.process.introduced()
         except msgspec.DecodeError as error:
             self._initialized = False
@@ -564,17 +503,9 @@ class RemoteClient:
             self._initialized = False
             self.put(error_frame(request.id, error_object(error)), None, request.id)
             return
-        self.numbers = hello.meta is not None and hello.meta.antiphon.numbers
-        self.merged = asks_for_merged(request.params) is True
-        self._served = hello.abilities.methods if hello.abilities is not None else frozenset()
-        self.booleans = hello.abilities is not None and hello.abilities.booleans
-        elicits = hello.abilities.elicitation if hello.abilities is not None else None
-        if elicits is not None:
-            offered = {"form": elicits.form, "url": elicits.url}
-            self._forms = frozenset(name for name, value in offered.items() if value is not None)
         result = self._methods.offered(result)
         about = {"extension": EXTENSION, "methods": list(SessionMethods.EXTENSIONS)}
-        about |= {"numbers": self.numbers, "merged": self.merged}
+        about |= {"numbers": self.offer.numbers, "merged": self.offer.merged}
         about["name"] = self.principal.name
         if self.principal.sessions is None:  # a share opens no session
             about["roots"] = [str(folder) for folder in self.process.hub.roots.folders]

@@ -237,7 +237,7 @@ class WaitingRequests:
     async def _elicitation(self, request: Request, line: bytes) -> bytes:
         pending = WaitingRequest(self._session, request.method, line, form=_form_of(request))
         drivers = self._clients()
-        if drivers and not any(each.shows(pending.form) for each in drivers):
+        if drivers and not any(each.offer.shows(pending.form) for each in drivers):
             # The person who is there would wait for a question that no screen shows. Without a client it waits for one.
             return b"%b%b}" % (head_of_answer(request.id), _CANCELLED[request.method])
         found = await self._wait(pending)
@@ -257,7 +257,7 @@ class WaitingRequests:
                 del self._terminals[terminal]
             same = [each for each in self._clients() if each is owner] or self._clients()
             return await self._by_driver(request, line, [each for each in same if each.principal == owner.principal])
-        ours = [each for each in self._clients() if each.serves(request.method)]
+        ours = [each for each in self._clients() if each.offer.serves(request.method)]
         if terminal or not ours or not self._session.hub.client_files:
             result = await (await self._served_here()).serve(request.method, request.params)
             return b"%b%b}" % (head_of_answer(request.id), msgspec.json.encode(result))

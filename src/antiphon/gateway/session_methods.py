@@ -249,7 +249,7 @@ class SessionMethods:
             attachment = session.attach(self._client, session.last)
             frame = b"%b%b}" % (head_of_answer(request.id), session.settings.result())
             self._client.put(self._opening(frame, session.last), session.id, request.id)
-            if session.settings.commands is not None and not self._client.numbers:
+            if session.settings.commands is not None and not self._client.offer.numbers:
                 self._client.put(session.settings.commands, session.id)
             attachment.start()
 
@@ -411,7 +411,9 @@ class SessionMethods:
 
     def _opening(self, frame: bytes, number: int) -> bytes:
         """Return the response that opens a session, with the number after which its events begin."""
-        return numbered(frame, number, ("result", "_meta", "antiphon", "after")) if self._client.numbers else frame
+        return (
+            numbered(frame, number, ("result", "_meta", "antiphon", "after")) if self._client.offer.numbers else frame
+        )
 
     def _unknown(self, request: Request, session_id: str) -> None:
         self._client.refuse(
