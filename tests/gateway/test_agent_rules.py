@@ -47,20 +47,6 @@ async def test_options_that_are_switches_reach_only_clients_that_show_them(tmp_p
             assert 'the word "boolean" is a word' in client.texts
 
 
-async def test_an_error_of_the_only_client_answers_the_request(tmp_path: Path) -> None:
-    async with stage(tmp_path) as place:
-        client = await place.client()
-        session = await client.new(tmp_path)
-        client.prompt(session, "go")
-        await place.agent.got("session/prompt")
-        place.agent.ask(7, session)
-        asked = await client.asked()
-        error = {"code": -32603, "message": "no screen"}
-        client.send(msgspec.json.encode({"jsonrpc": "2.0", "id": asked["id"], "error": error}))
-        await until(lambda: answers(place.agent))
-        assert msgspec.json.decode(answers(place.agent)[0])["error"]["message"] == "no screen"
-
-
 async def test_an_error_of_one_client_leaves_the_request_to_the_other(tmp_path: Path) -> None:
     async with stage(tmp_path) as place:
         first, second = await place.client(), await place.client()

@@ -545,13 +545,11 @@ class RemoteClient:
             forwarded[0].send(cancel_frame(forwarded[1]))
 
     def _response(self, response: Response, line: bytes) -> None:
-        """Take the answer of a client. Only the first one counts; an error counts once every client that was asked sent one."""
+        """Take the answer of a client. Only the first one counts; a refusal of the request is none."""
         pending = self._asked.pop(response.id, None) if type(response.id) is int else None
         if pending is None or not self.may(AccessRole.DRIVE, pending.key):
             return
         if response.error is not None and pending.number:
             _log.info("a client refused `%s`: %s", pending.method, response.error.message)
-            pending.refused.add(self)
-            if not pending.refused.issuperset(pending.shown):
-                return  # another client may still answer
-        pending.settle((self, response, line))
+        else:
+            pending.settle((self, response, line))

@@ -88,8 +88,6 @@ class WaitingRequest:
         """Whether it goes on when its turn is cancelled: a terminal that a client makes has to be released by the agent."""
         self.shown: dict[RemoteClient, int] = {}
         """The clients that were asked, with the id that the request has there."""
-        self.refused: set[RemoteClient] = set()
-        """Those that responded with an error."""
         self.answer: asyncio.Future[tuple[RemoteClient, Response, bytes] | None] = (
             asyncio.get_running_loop().create_future()
         )
