@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from antiphon.gateway.base import AccessRole, Principal
 from tests.gateway.peers import RawClient, Stage, stage
 from tests.gateway.test_turns import BOB
 from tests.waits import until
@@ -133,3 +134,19 @@ async def test_a_request_whose_client_leaves_or_that_the_agent_cancels_is_over(t
 
 def _cancelled(client: RawClient) -> list[object]:
     return [each["params"]["requestId"] for each in client.messages if each.get("method") == "$/cancel_request"]
+
+
+async def test_a_guest_neither_serves_files_nor_gets_them_from_the_owner(tmp_path: Path) -> None:
+    """A share may prompt, but the commands of its turns are not for the owner's machine, and its own is not trusted."""
+    async with stage(tmp_path) as place:
+        place.hub.client_files = True
+        owner = await place.client(fs={"readTextFile": True}, terminal=True)
+        session = await owner.new(tmp_path)
+        key = place.hub.agents["demo"].sessions[session.encode()].key
+        guest = await place.client(Principal("guest", AccessRole.DRIVE, frozenset({key})), terminal=True)
+        await guest.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        guest.prompt(session, "go")
+        await place.agent.got("session/prompt")
+        place.agent.request(5, "terminal/create", {"sessionId": session, "command": "true", "cwd": str(tmp_path)})
+        await owner.asked()  # the gateway asks before it runs it itself
+        assert not owner.requests("terminal/create") and not guest.requests("terminal/create")

@@ -96,6 +96,22 @@ def test_a_client_that_signed_in_learns_that_the_agent_does_not_start(tmp_path: 
             opened.recv(timeout=limit())
 
 
+def test_fields_behind_a_body_are_refused(gateway: Gateway) -> None:
+    head = f"POST /api/login HTTP/1.1\r\nHost: 127.0.0.1:{gateway.port}\r\nContent-Type: application/json\r\n"
+    with gateway.raw() as opened:
+        opened.sendall(
+            f"{head}Transfer-Encoding: chunked\r\n\r\n2\r\n{{}}\r\n0\r\nX-Forwarded-For: 9.9.9.9\r\n\r\n".encode()
+        )
+        with opened.makefile("rb") as answer:
+            assert b" 400 " in answer.readline()
+
+
+def test_a_quoted_cookie_is_taken_as_it_is_written(gateway: Gateway) -> None:
+    """To unquote it would take the time of the square of its length."""
+    quoted = 'antiphon="' + "\\" * 50_000 + '"'
+    assert gateway.ask("/metrics", {"Cookie": quoted}).status == 401
+
+
 # Roles and shares.
 
 

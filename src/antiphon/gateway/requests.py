@@ -255,7 +255,16 @@ class WaitingRequests:
                 del self._terminals[terminal]
             same = [each for each in self._clients() if each is owner] or self._clients()
             return await self._by_driver(request, line, [each for each in same if each.principal == owner.principal])
-        ours = [each for each in self._clients() if each.offer.serves(request.method)]
+        turn = self._session.turns.running
+        owner_of_turn = None if turn is None else turn.client.principal
+        # Only the machine of whoever sent the prompt, and never that of a share: a command of a guest is not for the owner's editor.
+        ours = [
+            each
+            for each in self._clients()
+            if each.offer.serves(request.method)
+            and each.principal.sessions is None
+            and owner_of_turn in (None, each.principal)
+        ]
         if terminal or not ours or not self._session.hub.client_files:
             result = await (await self._served_here()).serve(request.method, request.params)
             return b"%b%b}" % (head_of_answer(request.id), msgspec.json.encode(result))

@@ -240,7 +240,11 @@ class HubSession:
         run = EventRun(self.last + 1, batch)
         self.last = run.last
         for attachment in tuple(self.attachments):
-            attachment.show(run)
+            try:
+                attachment.show(run)
+            except Exception:  # the others get it all the same, and this one from the journal when it comes back
+                _log.exception("an event of session `%s` could not be shown", self.id)
+                attachment.client.close_soon("an event could not be shown to it")
         while self._thens and self._thens[0][0] <= self.last:
             self._thens.popleft()[1]()
         self._commit()

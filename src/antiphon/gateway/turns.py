@@ -180,8 +180,8 @@ class HubTurns:
 
     def _send(self, turn: HubTurn) -> None:
         """Send the prompt to the agent: it is stored that it runs."""
-        if self._session.is_over or turn.link is None:
-            return
+        if self._session.is_over or turn.link is None or turn.is_ended:
+            return  # its end is recorded already, as that of a turn that was interrupted
         if turn.is_cancelled:
             self._end(turn, cancelled_frame(turn.request.id))
             return

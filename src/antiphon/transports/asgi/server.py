@@ -64,6 +64,11 @@ class BoundedHead(HttpToolsProtocol):
         self._await_head()
         super().on_message_begin()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._in_head:  # behind the body it would become a header that no check has seen
+            raise ValueError("fields behind a body are not taken")  # the parser ends the connection with 400
+        super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         if not is_path(self.url):
             raise ValueError("the target of a request is a path")  # the parser ends the connection with 400
