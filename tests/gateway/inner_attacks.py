@@ -58,6 +58,10 @@ def key_with_letters_that_fold(gateway: Gateway) -> bool:
     return "/bin/evil" in opened_with(gateway, f'"mcpServers":[],"mcp\u017fervers":{PROGRAM}')
 
 
+def key_as_the_python_sdk_calls_its_field(gateway: Gateway) -> bool:
+    return "/bin/evil" in opened_with(gateway, f'"mcpServers":[],"mcp_servers":{PROGRAM}')
+
+
 def key_that_is_repeated(gateway: Gateway) -> bool:
     return bool(opened_with(gateway, '"mcpServers":[],"x":{"y":1,"y":2}'))
 
@@ -177,6 +181,7 @@ INNER: Final = [
     Attack("check_spelling", key_with_other_letters),
     Attack("check_spelling", key_with_other_letters_in_a_server),
     Attack("check_spelling", key_with_letters_that_fold),
+    Attack("check_spelling", key_as_the_python_sdk_calls_its_field),
     Attack("check_spelling", key_that_is_repeated),
     Attack("why_closed", agent_reads_the_token),
     Attack("why_closed", agent_reads_the_token_behind_a_link),

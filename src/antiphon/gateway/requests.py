@@ -257,7 +257,7 @@ class WaitingRequests:
             return await self._by_driver(request, line, [each for each in same if each.principal == owner.principal])
         turn = self._session.turns.running
         owner_of_turn = None if turn is None else turn.client.principal
-        # Only the machine of whoever sent the prompt, and never that of a share: a command of a guest is not for the owner's editor.
+        # Only the machine that the prompt came from, and never that of a share: a command of a guest is not for the editor of the owner.
         ours = [
             each
             for each in self._clients()

@@ -7,6 +7,7 @@ What opens a session is reduced: an agent would run the programs, and connect to
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
@@ -62,8 +63,15 @@ def check_spelling(line: bytes) -> str:
     return ""
 
 
+def _spellings(names: tuple[str, ...]) -> dict[str, str]:
+    """Other words that agents take for these: in other cases, and as the fields of the official Python SDK are called."""
+    snake = {re.sub("([A-Z])", r"_\1", name).casefold(): name for name in names if not name.startswith("_")}
+    fields = {f"field{name}".casefold(): name for name in names if name.startswith("_")}
+    return {name.casefold(): name for name in names} | snake | fields
+
+
 _SPELLINGS: Final[Mapping[tuple[str, ...], Mapping[str, str]]] = {
-    names: {name.casefold(): name for name in names} for names in (_ENVELOPE, _PARAMS, _SERVER)
+    names: _spellings(names) for names in (_ENVELOPE, _PARAMS, _SERVER)
 }
 
 
