@@ -256,3 +256,37 @@ async def test_settings_that_a_client_changes_are_those_of_the_next_client(tmp_p
             again = await other.request(method, {"sessionId": "old", "cwd": str(tmp_path), "mcpServers": []})
             assert again == {"modes": {**modes, "currentModeId": "b"}, "configOptions": [1.0]}
         assert len(place.agent.received("session/load")) == 1, "the gateway answers for a session that it has"
+
+
+async def test_a_prompt_whose_session_is_closed_before_it_is_stored_is_never_sent(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client()
+        session = await client.new(tmp_path)
+        here = place.hub.agents["demo"].sessions[session.encode()]
+        await until(lambda: here.last == here.recorded)
+        place.journal.gate.clear()
+        client.prompt(session, "work")
+        await until(lambda: here.row.turn)
+        turn = here.turns.running
+        closing = client.begin("session/close", {"sessionId": session})
+        await until(lambda: turn is not None and turn.is_ended)
+        place.journal.gate.set()
+        assert "result" in await client.response(closing)
+        await idle()
+        assert not place.agent.received("session/prompt")
+
+
+async def test_a_client_that_an_event_cannot_be_shown_to_costs_the_others_nothing(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        first, second = await place.client(), await place.client()
+        session = await first.new(tmp_path)
+        await attach(second, session)
+        here = place.hub.agents["demo"].sessions[session.encode()]
+
+        def broken(block: bytes) -> None:
+            raise RuntimeError("broken")
+
+        here.attachments[0].client.put_block = broken  # type: ignore[method-assign]
+        place.agent.say(session, "one")
+        await until(lambda: second.texts == ["one"] and first.is_lost)
+        assert here.agent.uncommitted == 0

@@ -545,7 +545,7 @@ class RemoteClient:
             forwarded[0].send(cancel_frame(forwarded[1]))
 
     def _response(self, response: Response, line: bytes) -> None:
-        """Take the answer of a client. Only the first one counts; a refusal of the request is none."""
+        """Take the answer of a client. Only the first one counts; an error is not an answer, and the request waits on."""
         pending = self._asked.pop(response.id, None) if type(response.id) is int else None
         if pending is None or not self.may(AccessRole.DRIVE, pending.key):
             return

@@ -172,7 +172,7 @@ class MessageMark(msgspec.Struct, rename={"session_id": "sessionId", "request_id
 
     @property
     def event(self) -> int:
-        """The number of the event; 0: it is none."""
+        """The number of the event; 0 for a message that is not an event."""
         return self._about.number or self.number
 
     @property
@@ -259,7 +259,7 @@ class _ErrorCode(msgspec.Struct):
 
 
 def error_code(error: Raw | UnsetType) -> int:
-    """Return the code of the error of a response; 0 if there is none."""
+    """Return the code of the error of a response; 0 for a response with a result."""
     try:
         return 0 if isinstance(error, UnsetType) else msgspec.json.decode(error, type=_ErrorCode).code
     except (msgspec.DecodeError, UnicodeDecodeError):

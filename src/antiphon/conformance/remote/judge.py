@@ -41,7 +41,7 @@ class SeenRequest:
 
     @property
     def message(self) -> JsonObject:
-        """The message that was posted; empty if there is none."""
+        """The message that was posted; empty if the request has no body."""
         with suppress(msgspec.DecodeError, UnicodeDecodeError):
             found = msgspec.json.decode(self.body)
             return found if isinstance(found, dict) else {}

@@ -50,7 +50,7 @@ class HttpHead:
 
     @property
     def status(self) -> int:
-        """The status of a response; 0 if there is none."""
+        """The status of a response; 0 for the head of a request."""
         words = self.first.split()
         return int(words[1]) if len(words) > 1 and words[0].startswith("HTTP/") and words[1].isdecimal() else 0
 
@@ -114,7 +114,7 @@ class HttpReply:
 
     @property
     def message(self) -> Json:
-        """The JSON of the body; `NO_JSON` if it is none."""
+        """The JSON of the body; `NO_JSON` if the body is not JSON."""
         return parse(0, 0.0, Direction.A2C, self.body).msg
 
     @property

@@ -153,7 +153,7 @@ class TokenStore:
         )
 
     async def revoke(self, id: int) -> AccessToken | None:
-        """End a token for ever, with those of browsers that signed in with it, and return it; None if there is none of this number."""
+        """End a token for ever, with those of browsers that signed in with it, and return it; None if no token has this number."""
         for child in [each for each in self._tokens.values() if each.parent == id]:
             await self.revoke(child.id)
         token = next((each for each in self._tokens.values() if each.id == id), None)

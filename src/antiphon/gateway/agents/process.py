@@ -330,7 +330,7 @@ class AgentProcess:
         then: "Callable[[HubSession | None], None]",
         failed: Callable[[AcpError], None] = lambda error: None,
     ) -> None:
-        """Call `then` with a session, at once if it is in memory; with None if there is none. Calls keep their order.
+        """Call `then` with a session, at once if it is in memory; with None if the gateway does not have it. Calls keep their order.
 
         `failed` is called instead if it is not known whether there is one, or too many are open.
         """
@@ -348,7 +348,7 @@ class AgentProcess:
         self._openings[session_id] = []
 
     def opened(self, session_id: str, found: "HubSession | AcpError | None") -> None:
-        """Give a session, or why there is none, to the calls that wait for it."""
+        """Give a session, or the error that kept it from being opened, to the calls that wait for it."""
         waiting = self._openings.pop(session_id, [])
         while waiting:
             if session_id in self._openings:  # one of them is loading it from the agent
