@@ -443,6 +443,16 @@ async def test_when_a_side_ends_the_requests_of_the_other_fail_and_its_own_are_c
         assert await end.agent.is_closed()
 
 
+async def test_a_server_that_outlives_its_clients_keeps_its_requests_open_when_one_ends() -> None:
+    async with across() as end:
+        end.bridge.keep_requests = True
+        end.agent.send(request(b"7", "session/request_permission"))
+        await end.client.receive()
+        await end.client.transport.close()
+        end.agent.send(request(b"8", "session/request_permission"))
+        assert await end.agent.is_closed(), "no error"
+
+
 async def test_what_is_on_its_way_arrives_before_the_end() -> None:
     async with across(pipes=True) as end:
         lines = [chunk(f"{number}") for number in range(2000)]

@@ -120,7 +120,8 @@ class Bridge:
     ) -> None:
         self.version = version
         self.keep_requests = keep_requests
-        """Whether requests go on when the side that sent them ends, as a turn on a server does. Else they are cancelled."""
+        """Whether the right side is a server whose requests and turns outlive its clients. Then those of the left side go on when it ends,
+        and those of the right side are left open for another client. Else the first are cancelled, and the others get an error."""
         self.counts: Counter[str] = Counter()
         """How often each kind of report was made."""
         self.ended_first: Transport | None = None
@@ -180,6 +181,10 @@ class Bridge:
 
     # Called by the sides.
 
+    def is_right(self, side: "_Side") -> bool:
+        """Whether this is the right side."""
+        return side is self._right
+
     def side_ended(self, transport: Transport) -> None:
         """Handle the end of one side: it sends no more."""
         self.ended_first = self.ended_first or transport
@@ -229,6 +234,11 @@ class _Side:
         self._last_id = FIRST_ID - 1
         self._held = False
         self._over = False
+
+    @property
+    def outlives_other(self) -> bool:
+        """Whether its requests wait for another client when this one has ended."""
+        return self._owner.keep_requests and self._owner.is_right(self)
 
     # What arrives.
 
@@ -286,7 +296,8 @@ class _Side:
             self._refuse(request.id, ErrorObject(Code.INTERNAL_ERROR, "Internal error", wrong))
             return
         if self.other.lost:
-            self._refuse(request.id, _GONE)
+            if not self.outlives_other:
+                self._refuse(request.id, _GONE)
             return
         try:
             spans = list(values_of(line, "id"))
@@ -423,7 +434,8 @@ class _Side:
         """Nothing more arrives here: the other side gets an error for each of its requests that were to be answered here."""
         self.lost = True
         for waiting in self.other.forget():
-            self.other.put(_error(waiting.written, _GONE), None, waiting.id)
+            if not self.other.outlives_other:
+                self.other.put(_error(waiting.written, _GONE), None, waiting.id)
         self._owner.side_ended(self.transport)
 
     def end(self) -> None:
@@ -433,7 +445,7 @@ class _Side:
             if not self.other.transport.deaf and not self._owner.keep_requests:
                 cancel = b'{"jsonrpc":"2.0","method":"%b","params":{"requestId":%b}}'
                 self.other.put(cancel % (CANCEL_REQUEST.encode(), waiting.new), None)
-            if not self.transport.deaf:
+            if not self.transport.deaf and not self.outlives_other:
                 self.put(_error(waiting.written, _GONE), None, waiting.id)
 
 

@@ -325,8 +325,7 @@ class RemoteClient:
 
     def _message(self, message: object, line: bytes) -> None:
         if isinstance(message, Request | Notification | Response) and (why := check_spelling(line)):
-            if isinstance(message, Request):
-                self.refuse(message, Code.INVALID_REQUEST, why)
+            self._misspelled(message, why)
             return
         try:
             message, line = self._in_the_schema(message, line)
@@ -346,6 +345,14 @@ class RemoteClient:
         except (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             if isinstance(message, Request):
                 self.refuse(message, Code.INVALID_REQUEST, f"the message cannot be read: {error}")
+
+    def _misspelled(self, message: Request | Notification | Response, why: str) -> None:
+        """Refuse what can be read in two ways. A response is taken for an error: what it was to mean is in doubt."""
+        if isinstance(message, Request):
+            self.refuse(message, Code.INVALID_REQUEST, why)
+        elif isinstance(message, Response):
+            error = ErrorObject(Code.INVALID_REQUEST, why)
+            self._response(Response(message.id, error=error), error_frame(message.id, error))
 
     def _in_the_schema(self, message: object, line: bytes) -> tuple[object, bytes]:
         """Return a message in the schema's words. The first one says whether the client uses others."""
@@ -545,11 +552,12 @@ class RemoteClient:
             forwarded[0].send(cancel_frame(forwarded[1]))
 
     def _response(self, response: Response, line: bytes) -> None:
-        """Take the answer of a client. Only the first one counts; an error is not an answer, and the request waits on."""
+        """Take the answer of a client. Only the first one counts; an error is not an answer."""
         pending = self._asked.pop(response.id, None) if type(response.id) is int else None
         if pending is None or not self.may(AccessRole.DRIVE, pending.key):
             return
-        if response.error is not None and pending.number:
-            _log.info("a client refused `%s`: %s", pending.method, response.error.message)
-        else:
+        if response.error is None or not pending.number or pending.session is None:
             pending.settle((self, response, line))
+            return
+        _log.info("a client refused `%s`: %s", pending.method, response.error.message)
+        pending.session.requests.refused(pending, self)

@@ -4,9 +4,12 @@ Rules:
 
 1. The policy of the gateway decides first. What it leaves open waits for people: it is stored, and every attached client that may answer is
    asked, also one that comes later. The first answer wins; for the others the request is cancelled.
-2. An answer is stored before the agent gets it.
-3. A client that refuses the request, or leaves, answers nothing: the request goes on waiting.
+2. An answer is stored before the agent gets it, and what is stored is what the agent gets: the outcome as the gateway understood it, in
+   the form of the schema. What it does not understand is a rejection, never the bytes of a client.
+3. A client that leaves answers nothing: the request goes on waiting. So does one that one client refuses with an error while another one
+   may still answer. Once every client that could answer has refused it, and is still there, it is rejected.
 4. When the turn is cancelled or the agent ends, what waits is over, and its clients see that.
+5. Every decision is in the audit log: whose answer it was, or that the gateway decided alone.
 """
 
 import asyncio
@@ -14,16 +17,17 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextvars import ContextVar
 from secrets import token_hex
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Raw
 
+from antiphon.agent.questions import Permission
 from antiphon.aio import background, maybe_await
 from antiphon.errors import AcpError, Code, RequestError
 from antiphon.gateway.agents.host import HostServices
 from antiphon.gateway.agents.link import AgentLink
-from antiphon.gateway.base import MAX_PENDING, AccessRole
+from antiphon.gateway.base import MAX_PENDING, AccessRole, Principal
 from antiphon.gateway.events import ANSWER, REQUEST, EventHeader, member, stored_event, with_id, written_id
 from antiphon.gateway.turns import error_object
 from antiphon.permission.actions import call_of
@@ -47,12 +51,24 @@ from antiphon.rpc.spans import params_values_of, replaced
 if TYPE_CHECKING:
     from antiphon.gateway.agents.process import AgentProcess
     from antiphon.gateway.client import RemoteClient
+    from antiphon.gateway.hub import Hub
     from antiphon.gateway.session import HubSession
     from antiphon.local.roots import Workspace
+    from antiphon.protocol.base import JsonObject
+    from antiphon.store.decisions import AuditEntry
 
 __all__ = ["AgentQuestions", "WaitingRequest", "WaitingRequests"]
 
 T = TypeVar("T")
+
+Answered: TypeAlias = "tuple[RemoteClient, Response, bytes] | None"
+"""The client that answered, its response and the bytes of that; None without an answer."""
+
+GATEWAY: Final = Principal("gateway")
+"""Who decides what no client decided, in the audit log."""
+
+REFUSAL_GRACE: Final = 1.0
+"""Seconds after which an error of a client that is still there is a refusal. One that ends may send errors before it closes its connection."""
 
 ALLOW: Final = "allow"
 _OURS: Final = [
@@ -88,17 +104,17 @@ class WaitingRequest:
         """Whether it goes on when its turn is cancelled: a terminal that a client makes has to be released by the agent."""
         self.shown: dict[RemoteClient, int] = {}
         """The clients that were asked, with the id that the request has there."""
-        self.answer: asyncio.Future[tuple[RemoteClient, Response, bytes] | None] = (
-            asyncio.get_running_loop().create_future()
-        )
-        """The first answer; None: the turn was cancelled, or the time is over."""
+        self.refused: set[RemoteClient] = set()
+        """Those that answered with an error and have not left."""
+        self.answer: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
+        """The first answer; None: the turn was cancelled, the time is over, or every client refused it."""
 
     @property
     def key(self) -> str | None:
         """The key of its session; None if it is about none, which only a client of all sessions may answer."""
         return None if self.session is None else self.session.key
 
-    def settle(self, answer: "tuple[RemoteClient, Response, bytes] | None") -> bool:
+    def settle(self, answer: "Answered") -> bool:
         """Take an answer, if it is the first."""
         if self.answer.done():
             return False
@@ -106,44 +122,29 @@ class WaitingRequest:
         return True
 
 
-class WaitingRequests:
-    """The requests of the agent in one session that have no response yet."""
+class RequestTasks:
+    """Requests of an agent that have no response yet, each with the task that answers it."""
 
-    __slots__ = ("_epoch", "_gate", "_host", "_pending", "_session", "_tasks", "_terminals")
+    __slots__ = ("_hub", "_tasks")
 
-    def __init__(self, session: "HubSession") -> None:
-        self._session = session
-        self._pending: dict[str, WaitingRequest] = {}
+    def __init__(self, hub: "Hub") -> None:
+        self._hub = hub
         self._tasks: dict[object, asyncio.Task[None]] = {}
-        self._gate: PermissionGate | None = None
-        self._host: HostServices | None = None
-        self._terminals: dict[bytes, RemoteClient] = {}
-        """The terminals that clients have, by their ids as they are written."""
-        self._epoch = 0
-        """How often all that waited was cancelled."""
 
     def receive(self, link: AgentLink, request: Request, line: bytes) -> None:
         """Handle a request of the agent."""
         if len(self._tasks) >= MAX_PENDING:
-            error = ErrorObject(Code.INTERNAL_ERROR, "Internal error", f"{MAX_PENDING} requests wait in this session")
+            error = ErrorObject(Code.INTERNAL_ERROR, "Internal error", f"{MAX_PENDING} requests wait")
             link.respond(request.id, error_frame(request.id, error))
             return
         key = id_key(request.id)
-        task = background(self._answer(link, request, line, self._epoch), self._session.hub.tasks)
+        task = background(self._answer(link, request, self._answering(link, request, line)), self._hub.tasks)
         self._tasks[key] = task
         task.add_done_callback(lambda _: self._tasks.pop(key, None))
 
-    async def _answer(self, link: AgentLink, request: Request, line: bytes, epoch: int) -> None:
-        _received_in.set(epoch)
+    async def _answer(self, link: AgentLink, request: Request, answering: Awaitable[bytes]) -> None:
         try:
-            if request.method == m.REQUEST_PERMISSION.name:
-                frame = await self._permission(request, line)
-            elif request.method == m.CREATE_ELICITATION.name:
-                frame = await self._elicitation(request, line)
-            elif HostServices.serves(request.method):
-                frame = await self._file_or_terminal(request, line)
-            else:
-                frame = await self._by_driver(request, line, [each.client for each in self._session.attachments])
+            frame = await answering
         except asyncio.CancelledError:
             link.respond(request.id, error_frame(request.id, ErrorObject(Code.REQUEST_CANCELLED, "Request cancelled")))
             raise
@@ -154,39 +155,92 @@ class WaitingRequests:
             frame = error_frame(request.id, ErrorObject(Code.INTERNAL_ERROR, "Internal error"))
         link.respond(request.id, frame)
 
+    def _answering(self, link: AgentLink, request: Request, line: bytes) -> Awaitable[bytes]:
+        """Return what finds the response to a request."""
+        raise NotImplementedError
+
+    def cancel(self, link: AgentLink, id: RequestId) -> None:
+        """Cancel one request: the agent wants no answer any more."""
+        if (task := self._tasks.get(id_key(id))) is not None:
+            task.cancel()
+
+    def agent_lost(self) -> None:
+        """Cancel all of them: the process that would get the answers has ended."""
+        for task in (*self._tasks.values(),):
+            task.cancel()
+
+
+class WaitingRequests(RequestTasks):
+    """The requests of the agent in one session that have no response yet."""
+
+    __slots__ = ("_epoch", "_gate", "_host", "_pending", "_session", "_terminals")
+
+    def __init__(self, session: "HubSession") -> None:
+        super().__init__(session.hub)
+        self._session = session
+        self._pending: dict[str, WaitingRequest] = {}
+        self._gate: PermissionGate | None = None
+        self._host: HostServices | None = None
+        self._terminals: dict[bytes, RemoteClient] = {}
+        """The terminals that clients have, by their ids as they are written."""
+        self._epoch = 0
+        """How often all that waited was cancelled."""
+
+    def _answering(self, link: AgentLink, request: Request, line: bytes) -> Awaitable[bytes]:
+        return self._handle(request, line, self._epoch)
+
+    async def _handle(self, request: Request, line: bytes, epoch: int) -> bytes:
+        _received_in.set(epoch)
+        if request.method == m.REQUEST_PERMISSION.name:
+            return await self._permission(request, line)
+        if request.method == m.CREATE_ELICITATION.name:
+            return await self._elicitation(request, line)
+        if HostServices.serves(request.method):
+            return await self._file_or_terminal(request, line)
+        return await self._by_driver(request, line, [each.client for each in self._session.attachments])
+
     # Permission.
 
     async def _permission(self, request: Request, line: bytes) -> bytes:
         params = m.REQUEST_PERMISSION.decode_params(request.params)
         epoch = _received_in.get()
-        answered: list[tuple[WaitingRequest, tuple[RemoteClient, Response, bytes] | None]] = []
+        asked: list[tuple[WaitingRequest, Answered]] = []
 
         async def ask(question: Question) -> PermissionChoice:
             pending = WaitingRequest(self._session, request.method, line)
             found = await self._wait(pending)
-            answered.append((pending, found))
+            asked.append((pending, found))
             return _choice(found, params.options)
 
-        error: AcpError | None = None
+        error: RequestError | None = None
+        frame = b""
         try:
             result = await (await self._policy()).permission(params, ask)
-            chosen = result.outcome.option_id if isinstance(result.outcome, v1.Selected) else ""
+            given = asked[-1][1] if asked else None
+            meta = {**(result.meta or {}), **({} if given is None else self._meta_of(given))}
+            result = msgspec.structs.replace(result, meta=meta or None)
             frame = b"%b%b}" % (head_of_answer(request.id), msgspec.json.encode(result))
         except RequestError as refused:
-            error, chosen, frame = refused, "", b""
-        if not answered:
+            error = refused
+        if not asked:
             if error is not None:
                 raise error
             return frame
-        pending, found = answered[-1]
-        if found is None and epoch != self._epoch:
+        pending, found = asked[-1]
+        if epoch != self._epoch if found is None else isinstance(_outcome(found[1]), v1.Cancelled):
             frame = b"%b%b}" % (head_of_answer(request.id), _CANCELLED[request.method])
-        elif found is not None and _option(found[1]) in (chosen, None):
-            frame = with_id(found[2], written_id(request.id))  # in the bytes of the client that answered
         elif error is not None:
-            frame = error_frame(request.id, ErrorObject(error.code, error.message, error.data))  # type: ignore[attr-defined]
+            frame = error_frame(request.id, error_object(error))
         await self._resolved(pending, found, frame)
         return frame
+
+    def _meta_of(self, found: "tuple[RemoteClient, Response, bytes]") -> "JsonObject":
+        """Return what the client that answered added in `_meta`, as far as clients may."""
+        try:
+            meta = m.REQUEST_PERMISSION.decode_result(found[1].result or Raw(b"null")).meta or {}
+        except AcpError:
+            return {}
+        return {key: value for key, value in meta.items() if self._hub.client_rules.passes_meta(key)}
 
     async def _ask_about(self, question: Question) -> PermissionChoice:
         """Ask people about something that the agent is about to do without a permission request of its own."""
@@ -194,8 +248,12 @@ class WaitingRequests:
         frame = b"%b%b}" % (head_of_request(0, m.REQUEST_PERMISSION.name), msgspec.json.encode(params))
         pending = WaitingRequest(self._session, m.REQUEST_PERMISSION.name, frame)
         found = await self._wait(pending)
-        await self._resolved(pending, found, b"" if found is None else found[2])
-        return _choice(found, _OURS)
+        choice = _choice(found, _OURS)
+        allowed = choice.verdict is Verdict.ALLOW
+        chosen = v1.PermissionResult(v1.Selected(_OURS[0 if allowed else 1].option_id))
+        answer = b"%b%b}" % (head_of_answer(0), msgspec.json.encode(chosen))
+        await self._resolved(pending, found, b"" if found is None else answer)
+        return choice
 
     async def _policy(self) -> PermissionGate:
         if self._gate is None:
@@ -204,13 +262,22 @@ class WaitingRequests:
             if self._gate is None:  # else another request was faster
                 gate.attach(self)
                 gate.one_at_a_time = False  # several clients, each of which can show several questions
+                gate.decided_alone = self._decided_alone
                 self._gate = gate
         return self._gate
+
+    def _decided_alone(self, entry: "AuditEntry") -> None:
+        """Write a decision of the policy to the audit log. Not a read that is allowed: it changes nothing, and is most of them."""
+        if entry.kind == "read" and entry.verdict == Verdict.ALLOW.value:
+            return
+        why = f"{entry.source}: {entry.rule}" if entry.rule else entry.source
+        detail = f"{entry.verdict} {entry.tool or entry.kind} {entry.subject} ({why})"
+        self._hub.note(GATEWAY, "decide", self._session.key, detail)
 
     async def _served_here(self) -> HostServices:
         gate = await self._policy()
         if self._host is None:
-            self._host = HostServices(gate, self.workspace(""), self._session.hub.roots)
+            self._host = HostServices(gate, self.workspace(""), self._hub.roots)
         return self._host
 
     # What the gate has to know of the session.
@@ -265,7 +332,7 @@ class WaitingRequests:
             and each.principal.sessions is None
             and owner_of_turn in (None, each.principal)
         ]
-        if terminal or not ours or not self._session.hub.client_files:
+        if terminal or not ours or not self._hub.client_files:
             result = await (await self._served_here()).serve(request.method, request.params)
             return b"%b%b}" % (head_of_answer(request.id), msgspec.json.encode(result))
         frame = await self._by_driver(request, line, ours[:1])
@@ -299,7 +366,7 @@ class WaitingRequests:
 
     # Waiting.
 
-    async def _wait(self, pending: WaitingRequest) -> "tuple[RemoteClient, Response, bytes] | None":
+    async def _wait(self, pending: WaitingRequest) -> "Answered":
         """Store a request, show it, and return the first answer; None if it was cancelled or its time is over."""
         if _received_in.get() != self._epoch:
             return None
@@ -308,7 +375,7 @@ class WaitingRequests:
         pending.number = self._session.record(stored_event(REQUEST, header, pending.frame))
         self._session.turns.trace("request waits", method=pending.method)
         try:
-            async with asyncio.timeout(self._session.hub.limits.answer_timeout):
+            async with asyncio.timeout(self._hub.limits.answer_timeout):
                 return await asyncio.shield(pending.answer)
         except TimeoutError:
             pending.settle(None)
@@ -320,17 +387,16 @@ class WaitingRequests:
         finally:
             del self._pending[pending.id]
 
-    async def _resolved(
-        self, pending: WaitingRequest, found: "tuple[RemoteClient, Response, bytes] | None", frame: bytes
-    ) -> None:
+    async def _resolved(self, pending: WaitingRequest, found: "Answered", frame: bytes) -> None:
+        """Store what the agent gets, and write to the audit log who decided it."""
         if not pending.number:
             return  # it was never shown
-        sender = "" if found is None else found[0].principal.name
+        by = GATEWAY if found is None else found[0].principal
+        sender = "" if found is None else by.name
         self._session.turns.trace("request answered", method=pending.method, by=sender)
         header = EventHeader(request=pending.id, method=pending.method, sender=sender)
         await self._session.stored(stored_event(ANSWER, header, frame))
-        if found is not None:
-            self._session.hub.note(found[0].principal, "answer", self._session.key, _decided(pending, found[1]))
+        self._hub.note(by, "answer", self._session.key, f"{pending.method}: {_decided(frame)}")
 
     def find(self, id: str) -> WaitingRequest | None:
         """Return a request that still waits."""
@@ -343,10 +409,16 @@ class WaitingRequests:
 
     # How they end without an answer.
 
-    def cancel(self, link: AgentLink, id: RequestId) -> None:
-        """Cancel one request: the agent wants no answer any more."""
-        if (task := self._tasks.get(id_key(id))) is not None:
-            task.cancel()
+    def refused(self, pending: WaitingRequest, client: "RemoteClient") -> None:
+        """Note that a client has answered with an error. One that leaves a moment later has answered nothing."""
+        pending.refused.add(client)
+        asyncio.get_running_loop().call_later(REFUSAL_GRACE, self._settle_if_refused, pending)
+
+    def _settle_if_refused(self, pending: WaitingRequest) -> None:
+        """Settle a request that every client which could answer it has refused."""
+        able = {each for each in self._clients() if each.offer.shows(pending.form)}
+        if pending.refused & able == able != set():
+            pending.settle(None)
 
     def cancel_all(self) -> None:
         """Answer all that waits as cancelled: the turn is cancelled or over."""
@@ -357,17 +429,19 @@ class WaitingRequests:
     def client_left(self, client: "RemoteClient") -> None:
         """Forget a client that was asked. A request that only it could answer is over."""
         for pending in (*self._pending.values(),):
+            pending.refused.discard(client)
             if pending.shown.pop(client, None) is not None and not pending.number:
                 pending.settle(None)
+            elif pending.refused:
+                self._settle_if_refused(pending)
 
     def agent_lost(self) -> None:
         """End all of them: the process that would get the answers has ended."""
         self._epoch += 1
-        for task in (*self._tasks.values(),):
-            task.cancel()
+        super().agent_lost()
         self._terminals.clear()
         if self._host is not None:
-            self._session.hub.run(self._host.close(), to_the_end=True)
+            self._hub.run(self._host.close(), to_the_end=True)
             self._host = None
 
 
@@ -381,41 +455,20 @@ def _call_asked(question: Question) -> v1.ToolCallPatch:
     return call_of(passing, id, None if question.before is None else question.before.text)
 
 
-class AgentQuestions:
+class AgentQuestions(RequestTasks):
     """Questions of an agent that are about no session: about a request that a client sent, or about nothing that they name.
 
     The first are for the client of that request, the others for every client that may drive all of the agent. They are not stored: no
     journal is theirs, so a question that no client can answer is cancelled at once.
     """
 
-    __slots__ = ("_process", "_tasks")
+    __slots__ = ("_process",)
 
     def __init__(self, process: "AgentProcess") -> None:
+        super().__init__(process.hub)
         self._process = process
-        self._tasks: dict[object, asyncio.Task[None]] = {}
 
-    def receive(self, link: AgentLink, request: Request, line: bytes) -> None:
-        """Handle a question."""
-        key = id_key(request.id)
-        if len(self._tasks) >= MAX_PENDING:
-            error = ErrorObject(Code.INTERNAL_ERROR, "Internal error", f"{MAX_PENDING} questions wait")
-            link.respond(request.id, error_frame(request.id, error))
-            return
-        task = background(self._answer(link, request, line), self._process.hub.tasks)
-        self._tasks[key] = task
-        task.add_done_callback(lambda _: self._tasks.pop(key, None))
-
-    def cancel(self, link: AgentLink, id: RequestId) -> None:
-        """Cancel one: the agent wants no answer any more."""
-        if (task := self._tasks.get(id_key(id))) is not None:
-            task.cancel()
-
-    def agent_lost(self) -> None:
-        """Cancel all of them: the process that would get the answers has ended."""
-        for task in (*self._tasks.values(),):
-            task.cancel()
-
-    async def _answer(self, link: AgentLink, request: Request, line: bytes) -> None:
+    async def _answering(self, link: AgentLink, request: Request, line: bytes) -> bytes:
         spans = list(params_values_of(line, "requestId"))
         clients = list(self._process.clients)
         if spans:
@@ -423,24 +476,21 @@ class AgentQuestions:
             clients = [each for each, _ in found]
             line = replaced(line, [(span, id) for _, id in found[:1] for span in spans])
         pending = WaitingRequest(None, request.method, line, form=_form_of(request))
-        frame = b"%b%b}" % (head_of_answer(request.id), _CANCELLED[request.method])
         for client in clients:
             client.ask(pending, 0)
+        answer: Answered = None
         try:
             if pending.shown:
-                async with asyncio.timeout(self._process.hub.limits.answer_timeout):
-                    found_answer = await pending.answer
-                if found_answer is not None:
-                    frame = with_id(found_answer[2], written_id(request.id))
+                async with asyncio.timeout(self._hub.limits.answer_timeout):
+                    answer = await pending.answer
         except TimeoutError:
             pass
-        except asyncio.CancelledError:
-            link.respond(request.id, error_frame(request.id, ErrorObject(Code.REQUEST_CANCELLED, "Request cancelled")))
-            raise
         finally:
             for client in pending.shown:
                 client.cancel_request(pending.id)
-        link.respond(request.id, frame)
+        if answer is None:
+            return b"%b%b}" % (head_of_answer(request.id), _CANCELLED[request.method])
+        return with_id(answer[2], written_id(request.id))
 
 
 def _form_of(request: Request) -> str:
@@ -448,46 +498,47 @@ def _form_of(request: Request) -> str:
     return "url" if member(bytes(request.params), "mode") == b'"url"' else "form"
 
 
-def _choice(
-    found: "tuple[RemoteClient, Response, bytes] | None", options: list[v1.PermissionOption]
-) -> PermissionChoice:
-    """Make a choice of an answer. What is no option of the request is no permission."""
-    chosen = None if found is None else _option(found[1])
-    kind = next((option.kind for option in options if option.option_id == chosen), None)
-    allowed = kind is not None and kind.known and kind in (Kind.ALLOW_ONCE, Kind.ALLOW_ALWAYS)
+def _choice(found: "Answered", options: list[v1.PermissionOption]) -> PermissionChoice:
+    """Make a choice of an answer. What is no option of the request is no permission, and of two under one id the one that rejects counts."""
+    option = None if found is None else Permission(_outcome(found[1]) or v1.Cancelled(), options).option
+    chosen = None if option is None else option.option_id
+    kinds = [each.kind for each in options if each.option_id == chosen]
+    allowed = bool(kinds) and all(kind.known and kind in (Kind.ALLOW_ONCE, Kind.ALLOW_ALWAYS) for kind in kinds)
     by = "gateway" if found is None else found[0].principal.name
     return PermissionChoice(Verdict.ALLOW if allowed else Verdict.DENY, option_id=chosen, by=by)
 
 
-class _Outcome(msgspec.Struct, rename="camel"):
+def _outcome(response: Response) -> v1.PermissionOutcome | None:
+    """What a client answered to a permission request, in the form of the schema or in one that is known; None if it makes no sense."""
+    try:
+        return m.REQUEST_PERMISSION.decode_result(response.result or Raw(b"null")).outcome
+    except AcpError:
+        return None
+
+
+class _GivenOutcome(msgspec.Struct, rename="camel"):
     outcome: str = ""
-    option_id: str | None = None
+    option_id: str = ""
 
 
-class _Result(msgspec.Struct):
-    outcome: _Outcome
-
-
-class _Action(msgspec.Struct):
+class _GivenResult(msgspec.Struct):
+    outcome: _GivenOutcome = msgspec.field(default_factory=_GivenOutcome)
     action: str = ""
 
 
-def _decided(pending: WaitingRequest, response: Response) -> str:
-    """Return what was answered, for the audit log: the id of an option, or what became of a question. Not what people filled in."""
-    try:
-        action = msgspec.json.decode(response.result or Raw(b"null"), type=_Action).action
-    except msgspec.DecodeError:
-        action = ""
-    return f"{pending.method}: {_option(response) or action or 'an error'}"
+class _GivenResponse(msgspec.Struct):
+    result: _GivenResult | None = None
 
 
-def _option(response: Response) -> str | None:
-    """The option that a client chose; None: it cancelled, or sent something else."""
+def _decided(frame: bytes) -> str:
+    """Return what a response to the agent says, for the audit log: the id of an option, or what became of a question. Not what people filled in."""
     try:
-        outcome = msgspec.json.decode(response.result or Raw(b"null"), type=_Result).outcome
+        result = msgspec.json.decode(frame or b"{}", type=_GivenResponse).result
     except msgspec.DecodeError:
-        return None
-    return outcome.option_id if outcome.outcome == "selected" else None
+        result = None
+    if result is None:
+        return "an error" if frame else "cancelled"
+    return result.outcome.option_id or result.outcome.outcome or result.action or "an error"
 
 
 def _without_content(frame: bytes) -> bytes:

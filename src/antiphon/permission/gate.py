@@ -256,6 +256,8 @@ class PermissionGate:
         self.one_at_a_time = True
         """Whether a question waits until the one before is answered, as at a terminal. Clients that show several at once need not wait."""
         self._asking = asyncio.Lock()
+        self.decided_alone: Callable[[AuditEntry], None] | None = None
+        """Called with each decision that no user made."""
 
     @property
     def mode(self) -> PolicyMode:
@@ -454,12 +456,16 @@ class PermissionGate:
                 self.denials.append(denial)
             if settled.unattended and self._on_ask == "fail" and self.failed is None:
                 self.failed = denial
-        if self._audit is None:
+        if self._audit is None and self.decided_alone is None:
             return
         entry = AuditEntry(
             self._agent, session_id, action.cwd, action.tool or action.name or "", action.kind, subject_of(action),
             settled.verdict.value, redact(settled.rule[:MAX_TEXT]), settled.source, redact(settled.why[:MAX_TEXT]), answer,
         )  # fmt: skip
+        if self.decided_alone is not None and not settled.answered:
+            self.decided_alone(entry)
+        if self._audit is None:
+            return
         try:
             self._audit.post(entry)
         except StoreError as error:

@@ -37,6 +37,10 @@ class ClientRules(msgspec.Struct, frozen=True):
     meta: frozenset[str] = frozenset()
     """Keys in the `_meta` of a request that opens a session, besides those that are harmless."""
 
+    def passes_meta(self, key: str) -> bool:
+        """Whether a key in the `_meta` of a client reaches an agent."""
+        return key in _HARMLESS_META or key in self.meta
+
 
 class _Repeated(ValueError):
     pass
@@ -113,7 +117,7 @@ def reduced_opening(line: bytes, servers: Sequence[Raw], rules: ClientRules) -> 
         changes = [(span, written) for span in params_values_of(line, "mcpServers")] if left_out else []
         for begin, end in params_values_of(line, "_meta"):
             meta = msgspec.json.decode(line[begin:end], type=dict[str, Raw] | None) or {}
-            harmless = {key: value for key, value in meta.items() if key in _HARMLESS_META | rules.meta}
+            harmless = {key: value for key, value in meta.items() if rules.passes_meta(key)}
             if len(harmless) < len(meta):
                 changes.append(((begin, end), msgspec.json.encode(harmless)))
                 left_out += [f"_meta.{key}" for key in meta if key not in harmless]
