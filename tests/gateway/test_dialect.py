@@ -12,7 +12,7 @@ import pytest
 from websockets.sync.client import ClientConnection
 
 from antiphon.gateway.dialect import OpenCodeDialect
-from tests.gateway.peers import RawClient, Stage, stage
+from tests.gateway.peers import RawClient, Stage, demo, stage
 from tests.gateway.processes import Gateway, running
 from tests.gateway.test_turns import end
 from tests.limits import limit
@@ -156,6 +156,22 @@ async def test_an_agent_that_knows_the_schema_alone_gets_its_words(tmp_path: Pat
         client.begin(*prompt(session, "hello"))
         assert (await place.agent.got("session/prompt"))["params"]["prompt"] == [{"type": "text", "text": "hello"}]
         await end(place)
+
+
+@pytest.mark.slow  # it starts the demo, which answers a request in the words of the page in those words
+async def test_modes_that_an_agent_sent_in_the_words_of_the_page_are_those_of_the_schema_for_other_clients(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path, source=lambda: demo(tmp_path)) as place:
+        client = await started(place)
+        made = await client.request("session/new", {"cwd": str(tmp_path), "modeId": "default"})
+        session, modes = made["sessionId"], made["modes"]
+        await client.request("session/set_mode", {"sessionId": session, "modeId": "plan"})
+        loaded = await (await started(place)).request("session/load", {"sessionId": session})
+        assert (loaded["modes"], loaded["currentModeId"]) == (modes, "plan")
+        other = await place.client()
+        loaded = await other.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        assert loaded["modes"] == {"availableModes": modes, "currentModeId": "plan"}
 
 
 @pytest.mark.parametrize(

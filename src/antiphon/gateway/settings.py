@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from antiphon.protocol.v1.dialects import DIALECTS
 from antiphon.rpc.spans import Unreadable, members_of, replaced, with_value
 
 __all__ = ["SETTINGS_KINDS", "HubSettings", "without_boolean_options"]
@@ -82,9 +83,12 @@ class HubSettings:
         return given
 
     def opened(self, result: bytes) -> None:
-        """Take the settings from the result that opened the session."""
+        """Take the settings from the result that opened the session, in the schema's words.
+
+        An agent may answer a client of another dialect in its words, and clients of the schema load the session later.
+        """
         try:
-            found = _members(result)
+            found = _members(DIALECTS.repair("session/load", "result", result)[0])
         except _ERRORS:
             return
         for name in _SHOWN:
