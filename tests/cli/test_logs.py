@@ -1,5 +1,6 @@
 """The log file of our commands: bounded while it is written, whatever an agent does and however many processes write it."""
 
+import json
 import logging
 import multiprocessing
 from pathlib import Path
@@ -108,3 +109,16 @@ def test_many_lines_of_noise_neither_hold_a_run_up_nor_fill_the_log(verbose: lis
     log = (place.state / "logs" / "antiphon.log").read_text(encoding="utf-8")
     assert log.count("Noise(") == REPORTS_LOGGED and "100000 reports of the kind Noise" in log
     assert done.err.count("\n") < 4 * REPORTS_LOGGED
+
+
+def test_warnings_of_the_servers_are_entries_like_ours_and_addresses_are_not_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ANTIPHON_STATE_DIR", str(tmp_path))
+    for name in ("uvicorn.error", "hypercorn.error", "websockets.server"):
+        with logging_to_file(verbose=False, stderr="json"):
+            logging.getLogger(name).info("GET /acp?token=%s", "x")
+            logging.getLogger(name).error("it broke")
+        (entry,) = map(json.loads, capsys.readouterr().err.splitlines())
+        assert (entry["logger"], entry["level"], entry["message"]) == (name, "error", "it broke")
+    assert log_file().read_text(encoding="utf-8").count("it broke") == 3

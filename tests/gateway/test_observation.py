@@ -126,3 +126,14 @@ def test_the_log_goes_to_stderr_in_the_form_that_was_asked_for(tmp_path: Path, f
     if form == "json":
         entry = json.loads(line)
         assert (entry["level"], entry["process"]) == ("warning", gateway.process.pid)
+
+
+@pytest.mark.slow
+def test_a_socket_that_is_refused_is_no_error_of_the_server(tmp_path: Path) -> None:
+    with running(tmp_path, "--log", "json") as gateway:
+        assert gateway.upgrade({"Origin": "http://elsewhere.example"}) == 403
+        assert gateway.upgrade({"Authorization": "Bearer wrong"}) == 401
+        gateway.process.send_signal(signal.SIGTERM)
+        assert gateway.process.stderr is not None
+        entries = [json.loads(line) for line in gateway.process.stderr]
+    assert [entry["message"] for entry in entries if entry["level"] != "info"] == ["a wrong secret from 127.0.0.1"]

@@ -159,8 +159,22 @@ def test_a_unix_socket_is_for_its_user_alone(tmp_path: Path) -> None:
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
         with unix_connect(path, "ws://localhost/acp", additional_headers=gateway.bearer) as opened:
             assert "result" in call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
-        assert control(gateway, "status")["state"] == "running"
+        status = control(gateway, "status")
+        assert (status["state"], status["unix"]) == ("running", f"unix://{path}") and "url" not in status
+        words = ["serve", "status", "--launch", "--data", str(gateway.directory / "data")]
+        done = subprocess.run(
+            [sys.executable, "-m", "antiphon", *words], capture_output=True, text=True, timeout=limit(), check=False
+        )
+        assert done.returncode == 1 and "no browser reaches" in done.stderr and "hint:" in done.stderr
     assert not os.path.exists(path)
+
+
+def test_status_has_where_it_is_and_another_address_that_signs_a_browser_in(gateway: Gateway) -> None:
+    status = control(gateway, "status", "--launch")
+    assert status["url"] == f"http://127.0.0.1:{gateway.port}"
+    page, _, code = status["page"].partition("/#code=")
+    assert page == status["url"]
+    assert gateway.ask("/api/login", gateway.origin, method="POST", body={"code": code}).status == 200
 
 
 def test_http2_serves_both_profiles_over_tls(tmp_path: Path, certificate: tuple[Path, Path]) -> None:

@@ -24,6 +24,9 @@ LOG_LIMIT: Final = 4 * 1024 * 1024
 LINE_LIMIT: Final = 2000
 """Characters of one entry: a line of an agent's output may be megabytes."""
 
+_LIBRARIES: Final = ("hypercorn", "uvicorn", "websockets")
+"""Loggers of servers that are ours to show. Only their warnings: the other entries have whole addresses, with what is in their queries."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -116,20 +119,23 @@ def logging_to_file(*, verbose: bool, stderr: str | None = None) -> Iterator[Non
         handlers.append(plain)
     if not handlers:
         handlers.append(logging.NullHandler())  # else what goes wrong would be printed into the answer's screen
-    root = logging.getLogger("antiphon")
-    level, propagates = root.level, root.propagate
-    root.setLevel(logging.DEBUG if verbose else logging.INFO)
-    root.propagate = False
-    for handler in handlers:
-        root.addHandler(handler)
+    levels = {"antiphon": logging.DEBUG if verbose else logging.INFO} | dict.fromkeys(_LIBRARIES, logging.WARNING)
+    before = [(logger, logger.level, logger.propagate) for logger in map(logging.getLogger, levels)]
+    for logger, _, _ in before:
+        logger.setLevel(levels[logger.name])
+        logger.propagate = False
+        for handler in handlers:
+            logger.addHandler(handler)
     try:
         yield
     finally:
+        for logger, level, propagates in before:
+            for handler in handlers:
+                logger.removeHandler(handler)
+            logger.setLevel(level)
+            logger.propagate = propagates
         for handler in handlers:
-            root.removeHandler(handler)
             handler.close()
-        root.setLevel(level)
-        root.propagate = propagates
 
 
 def _make(path: Path) -> None:

@@ -36,10 +36,10 @@ def run_control(options: Any) -> int:
         return _backup(directory, Path(options.file), options.json)
     request = _request(options)
     result = _ask(directory, request)
+    if result.get("state") == "running":
+        result |= _where(_address(directory))
     if getattr(options, "launch", False):
-        address = _address(directory)
-        code = _ask(directory, AdminRequest("launch"))["code"]
-        result["page"] = f"{address.public_url or address.url}/#code={code}"
+        result["page"] = _page(directory)
     if options.json:
         sys.stdout.write(f"{json.dumps(result)}\n")
     else:
@@ -98,6 +98,24 @@ def _address(directory: Path) -> GatewayAddress:
         raise AcpError(
             f"no gateway runs with the data in `{directory}`", hint="start it with `antiphon serve`"
         ) from error
+
+
+def _where(address: GatewayAddress) -> dict[str, str]:
+    """Where a gateway is reached, as clients name it."""
+    found = {"public": address.public_url, "url": address.url, "unix": address.unix and f"unix://{address.unix}"}
+    return {name: value for name, value in found.items() if value}
+
+
+def _page(directory: Path) -> str:
+    """Return an address that signs a browser in, once."""
+    address = _address(directory)
+    url = address.public_url or address.url
+    if not url:
+        raise AcpError(
+            f"no browser reaches the Unix socket `{address.unix}`",
+            hint="start the gateway without --unix, or name what is in front of it with --public-url",
+        )
+    return f"{url}/#code={_ask(directory, AdminRequest('launch'))['code']}"
 
 
 def is_alive(pid: int) -> bool:

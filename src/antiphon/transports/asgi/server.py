@@ -127,6 +127,11 @@ class LineProtocol(WebSocketsSansIOProtocol):
 
     # What leaves.
 
+    async def send(self, message: Any) -> None:
+        await super().send(message)
+        if self.initial_response is not None and self.close_sent:
+            self.handshake_complete = True  # else uvicorn logs an error for each handshake that was refused with a body
+
     @property
     def unsent(self) -> int:
         """Bytes that the client has not taken yet."""
