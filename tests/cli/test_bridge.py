@@ -183,7 +183,7 @@ def test_it_ends_with_its_client_and_with_the_status_of_an_agent_that_ends_first
         (("--listen", "0.0.0.0:8137", "--", "a"), "no address of this machine alone"),
         (("--listen", "192.168.1.2:1", "--no-auth", "--", "a"), "no address of this machine alone"),
         (("--listen", "99999", "--", "a"), "no address of this machine alone"),
-        (("--token-file", "x", "--", "a"), "`--token-file` is for `--connect`"),
+        (("--token-file", "x", "--", "a"), "`--token-file` and `--plaintext` are for `--connect`"),
     ],
 )
 def test_what_makes_no_sense_is_refused(words: tuple[str, ...], sentence: str) -> None:

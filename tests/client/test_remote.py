@@ -1,7 +1,10 @@
 """Remote agents that go away: what is tried again and when, what never is, and what an error says about it."""
 
 import asyncio
+import os
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +15,11 @@ import antiphon
 from antiphon import v1
 from antiphon.client import sync
 from antiphon.client.link import Retry, Tries
-from antiphon.errors import AcpError, ConnectionClosed, RequestRefused, RequestTimeout, TurnLost
+from antiphon.errors import AcpError, ConnectionClosed, LocalProtocolError, RequestRefused, RequestTimeout, TurnLost
 from antiphon.transports.asgi import AcpEndpoint, Admission, Refusal
 from antiphon.transports.asgi.server import listen
 from antiphon.transports.base import JITTER, Transport
-from antiphon.transports.remote import ConnectionRefused
+from antiphon.transports.remote import ConnectionRefused, RemoteAddress
 from tests.limits import limit
 from tests.rows import each_row
 from tests.transports.serving import serve_demo, served
@@ -28,6 +31,48 @@ SOON = Retry((0.01, 0.01, 0.01, 0.01))
 @pytest.fixture(autouse=True)
 def _state_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTIPHON_STATE_DIR", f"{tmp_path}/state")
+
+
+@each_row(
+    "url, refused",
+    [
+        ("ws://host/acp", True),
+        ("http://host:8321/acp", True),
+        ("ws://192.168.1.2/acp", True),
+        ("ws://127.0.0.1.evil.example/acp", True),
+        ("ws://localhost.evil.example/acp", True),
+        ("ws://[fe80::1]/acp", True),
+        ("wss://host/acp", False),
+        ("https://host/acp", False),
+        ("unix:///run/agent.sock", False),
+        ("ws://localhost:8321/acp", False),
+        ("http://127.0.0.1:8321/acp", False),
+        ("ws://127.1.2.3/acp", False),
+        ("ws://[::1]:8321/acp", False),
+    ],
+)
+def test_a_token_is_not_sent_to_another_machine_without_tls_unless_that_is_allowed(url: str, refused: bool) -> None:
+    RemoteAddress(url)
+    for given in ({"token": "t"}, {"headers": {"authorization": "Bearer t"}}):
+        access: dict[str, Any] = given
+        RemoteAddress(url, plaintext=True, **access)
+        if not refused:
+            RemoteAddress(url, **access)
+            continue
+        with pytest.raises(LocalProtocolError, match="could read the token") as error:
+            RemoteAddress(url, **access)
+        assert "--plaintext" in error.value.hint
+
+
+@each_row(
+    "words", [["run", "--agent"], ["agent", "--connect"], ["bridge", "--connect"], ["check", "--cwd", "/", "--url"]]
+)
+def test_a_command_refuses_to_send_a_token_without_tls(words: list[str]) -> None:
+    command = [sys.executable, "-m", "antiphon", *words, "ws://192.0.2.1/acp"]
+    more = ["hello"] if words[0] == "run" else []
+    env = {**os.environ, "ANTIPHON_TOKEN": "secret"}
+    done = subprocess.run([*command, *more], input=b"", capture_output=True, env=env, check=False, timeout=limit())
+    assert done.returncode != 0 and b"could read the token" in done.stderr and b"--plaintext" in done.stderr
 
 
 class Counted:

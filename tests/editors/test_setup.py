@@ -150,11 +150,19 @@ def test_a_remote_agent_gets_the_entry_of_the_page(home: Home) -> None:
         (["--connect", "nonsense"], "is not the address of an agent"),
         (["--connect", "ws://h/acp", "--map", "a"], "pair of directories"),
         (["--connect", "ws://h/acp", "--engine", "demo"], "in place of"),
+        (["--connect", "ws://h/acp", "--token-file", "t"], "could read the token"),
+        (["--offer-files"], "are for `--connect`"),
     ],
 )
 def test_a_remote_agent_that_makes_no_sense_is_refused(home: Home, words: list[str], said: str) -> None:
     assert said in home.setup("zed", *words, "--yes", status=2).stderr
     assert not home.zed.exists()
+
+
+def test_what_a_remote_agent_may_do_is_written_into_its_entry(home: Home) -> None:
+    home.setup("zed", "--connect", "ws://h/acp", "--token-file", "/t", "--plaintext", "--offer-files", "--yes")
+    (entry,) = settings_in(home.zed)["agent_servers"].values()
+    assert entry["args"][-4:] == ["--token-file", "/t", "--plaintext", "--offer-files"]
 
 
 def test_undo_gives_back_every_byte(home: Home) -> None:

@@ -72,12 +72,12 @@ class Linked:
 
 @asynccontextmanager
 async def linked(
-    directory: Path, maps: tuple[tuple[str, str], ...] = (), wait_timeout: float = 30
+    directory: Path, maps: tuple[tuple[str, str], ...] = (), wait_timeout: float = 30, *, offers_files: bool = False
 ) -> AsyncIterator[Linked]:
     async with stage(directory) as place:
         server = Server(place)
         ours, theirs = memory_pair()
-        link = RemoteLink(server, PathMap(maps), delays=(0,), wait_timeout=wait_timeout)
+        link = RemoteLink(server, PathMap(maps), delays=(0,), wait_timeout=wait_timeout, offers_files=offers_files)
         bridge = asyncio.ensure_future(Bridge(theirs, link, version=V1, keep_requests=True).run())
         client = RawClient(None, transport=ours)
         try:
@@ -92,6 +92,45 @@ async def linked(
 async def opened(here: Linked, cwd: Path) -> str:
     await here.client.initialize()
     return await here.client.new(cwd)
+
+
+OFFER: dict[str, Any] = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
+
+
+async def test_the_files_of_the_editor_are_those_of_the_session_where_they_are_offered(tmp_path: Path) -> None:
+    async with linked(tmp_path, offers_files=True) as here:
+        here.place.hub.client_files = True
+        await here.client.initialize(**OFFER)
+        session = await here.client.new(tmp_path)
+        here.place.agent.request(7, "fs/read_text_file", {"sessionId": session, "path": "/a"})
+        here.client.answer((await here.client.asked("fs/read_text_file"))["id"], {"content": "of the editor"})
+        await until(lambda: b"of the editor" in b"".join(here.place.agent.lines))
+
+
+async def test_the_files_and_terminals_of_the_editor_are_not_offered_to_a_gateway(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("of the gateway", encoding="utf-8")
+    async with linked(tmp_path) as here:
+        here.place.hub.client_files = True
+        await here.client.initialize(**OFFER)
+        session = await here.client.new(tmp_path)
+        here.place.agent.request(7, "fs/read_text_file", {"sessionId": session, "path": str(tmp_path / "a")})
+        await until(lambda: b"of the gateway" in b"".join(here.place.agent.lines))
+        assert not here.client.requests("fs/read_text_file")
+
+
+async def test_an_agent_that_asks_for_files_and_terminals_all_the_same_is_refused(tmp_path: Path) -> None:
+    async with linked(tmp_path) as here:
+        here.server.agent = agent = ScriptedAgent()
+        await here.client.initialize(**OFFER)
+        offered = (await agent.got("initialize"))["params"]["clientCapabilities"]
+        assert offered == {"fs": {}, "terminal": False}
+        session = await here.client.new(tmp_path)
+        methods = ("fs/read_text_file", "fs/write_text_file", "terminal/create", "terminal/output", "terminal/kill")
+        for number, method in enumerate(methods):
+            agent.request(f"r{number}", method, {"sessionId": session, "path": "/a", "command": "id"})
+        await until(lambda: sum(b'"error"' in line for line in agent.lines) == len(methods))
+        assert all(b"--offer-files" in line for line in agent.lines if b'"error"' in line)
+        assert not any(here.client.requests(method) for method in methods)
 
 
 @pytest.mark.parametrize("cut", range(8))

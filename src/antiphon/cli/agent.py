@@ -53,7 +53,7 @@ def _quickly(arguments: list[str]) -> tuple[list[str], str | None] | None:
 
 def parser() -> "argparse.ArgumentParser":
     """Return the parser of the command."""
-    from antiphon.cli.arguments import Parser
+    from antiphon.cli.arguments import Parser, add_token
 
     top = Parser(
         prog="antiphon agent",
@@ -74,12 +74,17 @@ def parser() -> "argparse.ArgumentParser":
         help="sign in to what the engine drives, in this terminal, instead of serving; claude knows subscription and console, codex chatgpt and device",
     )
     top.add_argument("--connect", metavar="URL", help="serve a remote agent, such as one behind `antiphon serve`")
-    top.add_argument("--token-file", metavar="FILE", help="the token for URL (default: the variable ANTIPHON_TOKEN)")
+    add_token(top)
     top.add_argument(
         "--map",
         metavar="LOCAL=REMOTE",
         action="append",
         help="a directory of this machine, and where it is on the other; repeat it for several",
+    )
+    top.add_argument(
+        "--offer-files",
+        action="store_true",
+        help="let the server of URL use the files and terminals of the editor, as far as the editor offers them",
     )
     return top
 
@@ -100,22 +105,22 @@ def _connect(known: "argparse.Namespace") -> int:
         maps = PathMap.parse(known.map or [])
     except LocalProtocolError as error:
         raise Misused(error.sentence, hint=error.hint) from error
-    address = remote_address(known.connect, known.token_file)
+    address = remote_address(known)
 
     def report(sentence: str) -> None:
         sys.stderr.write(f"antiphon: {sentence}\n")
         sys.stderr.flush()
 
     async def open_link() -> RemoteLink:
-        return RemoteLink(address, maps, report=report)
+        return RemoteLink(address, maps, report=report, offers_files=known.offer_files)
 
     return run_until_signal(bridge_stdio(open_link, keep_requests=True))
 
 
 def _checked(known: "argparse.Namespace") -> tuple[list[str], str | None]:
     """Return the engines and the login method; an empty one means the default, None no login."""
-    if known.map or known.token_file is not None:
-        raise Misused("`--map` and `--token-file` are for `--connect`")
+    if known.map or known.token_file is not None or known.offer_files or known.plaintext:
+        raise Misused("`--map`, `--token-file`, `--plaintext` and `--offer-files` are for `--connect`")
     engines: list[str] = known.engine or []
     if known.login is not None and len(engines) != 1:
         raise Misused("`--login` is for one engine at a time", hint="name it, as in `--engine claude --login`")

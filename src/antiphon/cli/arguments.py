@@ -304,6 +304,7 @@ class Options(argparse.Namespace):
 
     agent: str | None
     token_file: str | None
+    plaintext: bool
     cwd: str | None
     add_dir: list[str]
     mcp_config: list[str]
@@ -343,6 +344,7 @@ class Options(argparse.Namespace):
             self.max_retries,
             CANCEL_GRACE if getattr(self, "timeout", None) is None else TIMEOUT_GRACE,
             self._token(),
+            self.plaintext,
         )
 
     def _token(self) -> str | None:
@@ -429,6 +431,16 @@ def run_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def add_token(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", what: str = "URL") -> None:
+    """Add the options about the token for an address."""
+    parser.add_argument(
+        "--token-file", metavar="FILE", help=f"the token for {what} (default: the variable ANTIPHON_TOKEN)"
+    )
+    parser.add_argument(
+        "--plaintext", action="store_true", help="send the token to another machine without TLS, as in a VPN"
+    )
+
+
 def add_agent(parser: argparse.ArgumentParser) -> None:
     """Add the options about the agent and its directory."""
     group = parser.add_argument_group("agent")
@@ -437,11 +449,7 @@ def add_agent(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="an agent that `antiphon agents` lists, a command in quotes, or an address (`wss://host/acp`, `https://host/acp`)",
     )
-    group.add_argument(
-        "--token-file",
-        metavar="FILE",
-        help="the token for an address, from a file (default: the variable ANTIPHON_TOKEN)",
-    )
+    add_token(group, "an address, from a file")
     group.add_argument("--cwd", metavar="DIR", help="the directory to work in (default: this one)")
     group.add_argument(
         "--add-dir",

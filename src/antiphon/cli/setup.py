@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from antiphon.cli.arguments import OfferedWords, Parser, check_choice
+from antiphon.cli.arguments import OfferedWords, Parser, add_token, check_choice
 from antiphon.cli.outcome import FAILED, Misused, OutputLost, leave_stdout
 from antiphon.editors.known import EDITORS, NAME, OTHER_NAMES, Editor, EditorEntry, editors_here, settings_path
 from antiphon.editors.records import Record, digest, forget, keep, records
@@ -68,12 +68,15 @@ def parser() -> argparse.ArgumentParser:
         help="one engine alone (default: all that are installed, as one agent)",
     )
     top.add_argument("--connect", metavar="URL", help="a remote agent, such as one behind `antiphon serve`")
-    top.add_argument("--token-file", metavar="FILE", help="the token for URL")
+    add_token(top)
     top.add_argument(
         "--map",
         metavar="LOCAL=REMOTE",
         action="append",
         help="a directory of this machine, and where it is on that of URL; repeat it for several",
+    )
+    top.add_argument(
+        "--offer-files", action="store_true", help="let the server of URL use the files and terminals of the editor"
     )
     top.add_argument("--name", metavar="TEXT", help=f"the name in the editor (default: {NAME})")
     top.add_argument("--file", metavar="FILE", help="the settings file (default: the usual one)")
@@ -100,8 +103,8 @@ def run(arguments: list[str]) -> int:
 def _words(options: argparse.Namespace) -> tuple[tuple[str, ...], str | None]:
     """Return the options of `antiphon agent` for the entry, and what it is called after."""
     if options.connect is None:
-        if options.map or options.token_file is not None:
-            raise Misused("`--map` and `--token-file` are for `--connect`")
+        if options.map or options.token_file is not None or options.plaintext or options.offer_files:
+            raise Misused("`--map`, `--token-file`, `--plaintext` and `--offer-files` are for `--connect`")
         return () if options.engine is None else ("--engine", options.engine), options.engine
     from antiphon.errors import LocalProtocolError
     from antiphon.remote.paths import PathMap
@@ -110,13 +113,16 @@ def _words(options: argparse.Namespace) -> tuple[tuple[str, ...], str | None]:
     if options.engine is not None:
         raise Misused("`--connect` is in place of `--engine`", hint="the server has its own agents")
     try:
-        host = RemoteAddress(options.connect).name
+        given = "token" if options.token_file is not None else None  # what would be refused later is refused now
+        host = RemoteAddress(options.connect, token=given, plaintext=options.plaintext).name
         maps = PathMap.parse(options.map or [])
     except LocalProtocolError as error:
         raise Misused(error.sentence, hint=error.hint) from error
     words = ["--connect", options.connect]
     if options.token_file is not None:  # the editor starts it in another directory
         words += ["--token-file", os.path.abspath(os.path.expanduser(options.token_file))]
+    words += ["--plaintext"] if options.plaintext else []
+    words += ["--offer-files"] if options.offer_files else []
     for local, remote in maps.pairs:
         words += ["--map", f"{local}={remote}"]
     return tuple(words), host

@@ -79,6 +79,7 @@ def connect(
     token: str | None = None,
     headers: Mapping[str, str] | None = None,
     tls: "SSLContext | None" = None,
+    plaintext: bool = False,
     permission: PermissionHandler | None = None,
     elicitation: ElicitationHandler | None = None,
     authenticate: SignInHandler | None = None,
@@ -101,12 +102,12 @@ def connect(
     directories, its permission requests are rejected, and a request that needs a sign-in fails with `AuthRequired`.
 
     An address is `wss://host/acp` (WebSocket), `https://host/acp` (streamable HTTP) or `unix:///path`; `token`, `headers` and `tls` are for
-    it. `cwd`, `env`: those of the agent's process; it gets our whole environment unless `env` is given. `cancel_grace`: the seconds that it
-    may take to end a cancelled turn before it is killed. `terminal_login`: agents may offer methods to sign in that `authenticate`
-    runs in a terminal. `timeout`: the seconds that the agent may take to start, and to respond to each request but a prompt and a
-    sign-in; None for no timeout. Each method that sends a request takes a `timeout` of its own. `transcript`: the most entries that a
-    session's transcript keeps; 0 for none, None for all of them. `extensions`: handlers of extension methods, which
-    begin with `_`: given the params as plain JSON values, they return the result, or None for a notification.
+    it, and with `plaintext` the token may go to another machine without TLS. `cwd`, `env`: those of the agent's process; it gets our whole
+    environment unless `env` is given. `cancel_grace`: the seconds to end a cancelled turn before it is killed. `terminal_login`: agents may
+    offer methods to sign in that `authenticate` runs in a terminal. `timeout`: the seconds that the agent may take to start, and to respond
+    to each request but a prompt and a sign-in; None for no timeout. Each method that sends a request takes one of its own. `transcript`: the
+    most entries that a session's transcript keeps; 0 for none, None for all. `extensions`: handlers of extension methods, which begin with
+    `_`: given the params as plain JSON values, they return the result, or None for a notification.
 
     Raises (when it is awaited or entered):
         SpawnFailed: there is no such program, or it may not be run.
@@ -117,8 +118,7 @@ def connect(
     """
 
     def make() -> ConnectedAgent:
-        sessions = ClientSessions()
-        asking = _elicitation(elicitation)
+        sessions, asking = ClientSessions(), _elicitation(elicitation)
         service = ClientService(sessions, permission or reject, asking, files, terminals, extensions)
         initialize = v1.Initialize(
             V1.number,
@@ -126,14 +126,20 @@ def connect(
             client_info=info or v1.Implementation("antiphon", __version__),
         )
         options = LinkOptions(authenticate, retry, observer, cancel_grace, timeout)
-        link = Link(target_of(_with_access(target, token, headers, tls), cwd, env), service.router, initialize, options)
+        there = target_of(_with_access(target, token, headers, tls, plaintext=plaintext), cwd, env)
+        link = Link(there, service.router, initialize, options)
         return ConnectedAgent(link, sessions, terminals, cwd, transcript)
 
     return Connecting(make)
 
 
 def _with_access(
-    target: Target, token: str | None, headers: Mapping[str, str] | None, tls: "SSLContext | None"
+    target: Target,
+    token: str | None,
+    headers: Mapping[str, str] | None,
+    tls: "SSLContext | None",
+    *,
+    plaintext: bool,
 ) -> Target:
     """Return the target, an address together with what it takes to be let in there."""
     if token is None and headers is None and tls is None:
@@ -142,7 +148,7 @@ def _with_access(
         raise LocalProtocolError("`token`, `headers` and `tls` are for the address of a remote agent")
     from antiphon.transports.remote import RemoteAddress  # brings TLS along
 
-    return RemoteAddress(target, token=token, headers=headers, tls=tls)
+    return RemoteAddress(target, token=token, headers=headers, tls=tls, plaintext=plaintext)
 
 
 def _elicitation(asking: ElicitationHandler | None) -> Elicitation | None:

@@ -185,6 +185,8 @@ class LaunchOptions:
     """Seconds that the agent may take to end a turn that was cancelled."""
     token: str | None = field(default=None, repr=False)
     """The token for an address; a local agent does not get it."""
+    plaintext: bool = False
+    """Whether the token may be sent to another machine without TLS."""
 
 
 @dataclass
@@ -402,7 +404,9 @@ def _start_of(
         from antiphon.remote.address import LinkedAddress
         from antiphon.transports.remote import shown_address
 
-        return _Start(shown_address(name), LinkedAddress(name, token=options.token, report=report))
+        return _Start(
+            shown_address(name), LinkedAddress(name, token=options.token, plaintext=options.plaintext, report=report)
+        )
     if name not in settings.agents and (" " in name.strip() or "/" in name):
         try:
             words = shlex.split(name)

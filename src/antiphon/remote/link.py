@@ -36,6 +36,7 @@ from antiphon.remote.sessions import (
     error_code,
     error_member,
     follow,
+    hello_frame,
     mark_of,
     notification_frame,
     outcome_of,
@@ -78,11 +79,12 @@ class RemoteLink(Transport):
         delays: Sequence[float] = DELAYS,
         wait_timeout: float = WAIT_TIMEOUT,
         first: Transport | None = None,
+        offers_files: bool = False,
     ) -> None:
         super().__init__()
         self._address = address
         self._paths = MessagePaths(maps, address.name)
-        self._requests = ForwardedRequests(self._paths, self._forward, self._deliver)
+        self._requests = ForwardedRequests(self._paths, self._forward, self._deliver, offers_files=offers_files)
         self._report = report
         self._delays = delays
         self._wait_timeout = wait_timeout
@@ -336,9 +338,8 @@ class RemoteLink(Transport):
             self._finish(request, error_member(error))
             return
         if head.name == "initialize":
-            wanted = ("params", "_meta", "antiphon", "numbers")
             self._wants_numbers = wants_numbers(head.params)
-            request.frame = self._hello = with_value(request.frame, wanted, b"true")
+            request.frame = self._hello = hello_frame(request.frame, offers_files=self._requests.offers_files)
         elif head.name in OPENING:
             request.cwd = mark_of(head.params).cwd
         if self._is_live:

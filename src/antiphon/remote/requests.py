@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from msgspec import UnsetType
 
-from antiphon.errors import RequestError
+from antiphon.errors import Code, RequestError
 from antiphon.remote.messages import MessagePaths
 from antiphon.remote.sessions import MessageMark, error_member, notification_frame
 from antiphon.rpc.envelope import RequestId
@@ -14,6 +14,9 @@ from antiphon.rpc.spans import params_values_of, replaced, values_of
 from antiphon.transports.remote import MessageHead
 
 __all__ = ["ForwardedRequests"]
+
+_SERVED: Final = ("fs/", "terminal/")
+"""How methods begin that use the files and the commands of the client's machine."""
 
 _CONFIRMED: Final = frozenset({"session/request_permission", "elicitation/create"})
 """Requests whose answer the server confirms."""
@@ -41,7 +44,8 @@ class _ForwardedRequest:
 class ForwardedRequests:
     """The requests that were given to the client under ids of ours, and wait for its answer or for the server to confirm it.
 
-    `send` sends a frame to the server, `deliver` one to the client.
+    `send` sends a frame to the server, `deliver` one to the client. Without `offers_files` the files and terminals of the client are not
+    for the server: its requests for them are refused here, whatever the client offers.
     """
 
     def __init__(
@@ -49,7 +53,10 @@ class ForwardedRequests:
         paths: MessagePaths,
         send: Callable[[bytes, str | None, RequestId | UnsetType], None],
         deliver: Callable[[bytes], None],
+        *,
+        offers_files: bool,
     ) -> None:
+        self.offers_files = offers_files
         self.generation = 0
         """Which connection it is that requests come from now."""
         self._paths = paths
@@ -67,6 +74,12 @@ class ForwardedRequests:
                 self._send_answer(waiting, waiting.answer)
             return None
         try:
+            if head.name.startswith(_SERVED) and not self.offers_files:
+                raise RequestError(
+                    Code.METHOD_NOT_FOUND,
+                    "the files and terminals of the client are not offered",
+                    hint="start `antiphon agent --connect` with `--offer-files`",
+                )
             line = self._paths.to_local(line, head.name)
         except RequestError as error:
             frame = b'{"jsonrpc":"2.0","id":%b,%b}' % (head.key, error_member(error))

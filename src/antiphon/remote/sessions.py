@@ -7,11 +7,11 @@ from msgspec import UNSET, Raw, UnsetType
 
 from antiphon.errors import RequestError
 from antiphon.remote.messages import OPENING
-from antiphon.rpc.spans import values_of
+from antiphon.rpc.spans import values_of, with_value
 from antiphon.transports.remote import MessageHead
 
 __all__ = [
-    "Attached", "EditorRequest", "FollowedSession", "MessageMark", "ServerOffer", "error_code", "error_member", "follow", "mark_of",
+    "Attached", "EditorRequest", "FollowedSession", "MessageMark", "ServerOffer", "error_code", "error_member", "follow", "hello_frame", "mark_of",
     "notification_frame", "outcome_of", "request_frame", "wants_numbers",
 ]  # fmt: skip
 
@@ -252,6 +252,14 @@ def follow(sessions: dict[str, FollowedSession], request: EditorRequest, mark: M
 
 
 # Frames.
+
+
+def hello_frame(frame: bytes, *, offers_files: bool) -> bytes:
+    """Return an `initialize` that asks for the numbers of events, and offers files and terminals only if they are to be offered."""
+    if not offers_files:
+        frame = with_value(frame, ("params", "clientCapabilities", "fs"), b"{}")
+        frame = with_value(frame, ("params", "clientCapabilities", "terminal"), b"false")
+    return with_value(frame, ("params", "_meta", "antiphon", "numbers"), b"true")
 
 
 class _ErrorCode(msgspec.Struct):

@@ -1,5 +1,6 @@
 """What the ends of a remote connection share: headers, the way of a message, limits, cookies, and why a server refused."""
 
+import ipaddress
 import os
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLOSE_TIMEOUT", "CONNECTION_ID", "OPEN_TIMEOUT", "PASSING", "REPLAYS", "SCHEMES", "SESSION_ID", "ConnectionRefused", "CookieJar",
-    "MessageHead", "RemoteAddress", "head_of", "not_reached", "on_lines", "refused_by_status", "shown_address",
+    "MessageHead", "RemoteAddress", "head_of", "is_loopback", "not_reached", "on_lines", "refused_by_status", "shown_address",
 ]  # fmt: skip
 
 OPEN_TIMEOUT: Final = 30.0
@@ -189,6 +190,19 @@ def not_reached(url: str, error: BaseException, timeout: float | None) -> Connec
     return ConnectionRefused(f"`{url}` was not reached: {error}", hint="check the address, and that it runs")
 
 
+_SECRET_HEADERS: Final = frozenset({"authorization", "cookie", "proxy-authorization"})
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 SCHEMES: Final = ("http", "https", "unix", "ws", "wss")
 
 
@@ -196,10 +210,11 @@ class RemoteAddress:
     """The address of a remote agent, and what it takes to be let in there. It can be opened as often as needed.
 
     `wss://host/acp` is a WebSocket, `https://host/acp` streamable HTTP, `unix:///run/agent.sock` a WebSocket on a Unix socket. A
-    token stands in no address: addresses are logged, and shown in lists of processes.
+    token stands in no address: addresses are logged, and shown in lists of processes. It is not sent to another machine without TLS, unless
+    `plaintext` allows it.
 
     Raises:
-        LocalProtocolError: it is no such address, or has a password in it.
+        LocalProtocolError: it is no such address, has a password in it, or the token would be sent without TLS.
     """
 
     restartable = True
@@ -213,6 +228,7 @@ class RemoteAddress:
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
         tls: ssl.SSLContext | None = None,
+        plaintext: bool = False,
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in SCHEMES or not (parts.hostname or (parts.scheme == "unix" and parts.path)):
@@ -224,6 +240,14 @@ class RemoteAddress:
             raise LocalProtocolError(
                 f"the address of `{parts.hostname}` has a password in it",
                 hint="give the token by itself, as in `token=…`",
+            )
+        secret = token or any(name.lower() in _SECRET_HEADERS for name in headers or ())
+        if secret and not plaintext and parts.scheme in ("http", "ws") and not is_loopback(parts.hostname or ""):
+            secure = {"http": "https", "ws": "wss"}[parts.scheme]
+            raise LocalProtocolError(
+                f"everyone on the way to `{parts.hostname}` could read the token, because `{parts.scheme}` has no TLS",
+                hint=f"use `{secure}://…` or a tunnel of SSH; if the way is private, as in a VPN, allow it with"
+                " `--plaintext` or `plaintext=True`",
             )
         self.name = parts.path if parts.scheme == "unix" else parts.netloc
         """What it is called in errors: the host, without what may be secret."""

@@ -11,7 +11,7 @@ from secrets import token_urlsafe
 from signal import SIGTERM
 from typing import TYPE_CHECKING, Any
 
-from antiphon.cli.arguments import Parser, read_token, split_command
+from antiphon.cli.arguments import Parser, add_token, read_token, split_command
 from antiphon.cli.outcome import Misused, fail, kind_of, require_streams, status_of
 from antiphon.connection.bridge import Bridge
 from antiphon.errors import AcpError, ExtraMissing, ProcessDied, sentence_and_hint
@@ -52,7 +52,7 @@ def parser() -> "argparse.ArgumentParser":
         epilog=EPILOG,
     )
     words.add_argument("--connect", metavar="URL", help="the address of the agent, in place of CMD")
-    words.add_argument("--token-file", metavar="FILE", help="the token for URL (default: the variable ANTIPHON_TOKEN)")
+    add_token(words)
     words.add_argument(
         "--listen",
         metavar="ADDRESS",
@@ -122,10 +122,10 @@ def _agent(options: "argparse.Namespace", command: list[str]) -> OpenAgent:
     from antiphon.config.environment import TOKEN, environment_for
 
     if options.connect is not None:
-        return remote_address(options.connect, options.token_file).open
+        return remote_address(options).open
     os.environ.pop(TOKEN, "")
-    if options.token_file is not None:
-        raise Misused("`--token-file` is for `--connect`")
+    if options.token_file is not None or options.plaintext:
+        raise Misused("`--token-file` and `--plaintext` are for `--connect`")
     from antiphon.catalogue.known import keys_for
     from antiphon.transports.process import spawn
 
@@ -137,13 +137,14 @@ def _agent(options: "argparse.Namespace", command: list[str]) -> OpenAgent:
     return start
 
 
-def remote_address(url: str, token_file: str | None) -> "RemoteAddress":
-    """Return the address of an agent, with the token of the file or of the environment. Programs that we start do not get the latter."""
+def remote_address(options: "argparse.Namespace") -> "RemoteAddress":
+    """Return the address of `--connect`, with the token of the file or of the environment. Programs that we start do not get the latter."""
     from antiphon.config.environment import TOKEN
     from antiphon.transports.remote import RemoteAddress
 
     given = os.environ.pop(TOKEN, "") or None
-    return RemoteAddress(url, token=given if token_file is None else read_token(token_file))
+    token = given if options.token_file is None else read_token(options.token_file)
+    return RemoteAddress(options.connect, token=token, plaintext=options.plaintext)
 
 
 def _show_stderr(text: bytes) -> None:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from antiphon.cli.arguments import Parser, duration, number_from, shown_time
+from antiphon.cli.arguments import Parser, add_token, duration, number_from, shown_time
 from antiphon.cli.outcome import Misused
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
         "command", metavar="CMD", nargs="*", help="the name of a known agent, or the command that starts one"
     )
     top.add_argument("--url", metavar="URL", help="the address of an agent, as in wss://host/acp, in place of CMD")
-    top.add_argument("--token-file", metavar="FILE", help="the token for URL (default: the variable ANTIPHON_TOKEN)")
+    add_token(top)
     top.add_argument("--cwd", metavar="DIR", help="the directory to work in, where the agent of URL runs")
     top.add_argument("--prompts", metavar="FILE", type=Path, help="prompts that make the agent do something (TOML)")
     top.add_argument("--show-prompts", action="store_true", help="print such a file to start from")
@@ -134,8 +134,8 @@ def run(arguments: list[str]) -> int:
 
 def _check_url(options: argparse.Namespace, words: list[str]) -> None:
     """Raise `Misused` unless there is one agent: a command, a name or an address."""
-    if options.url is None and (options.token_file is not None or options.cwd is not None):
-        raise Misused("`--token-file` and `--cwd` are for `--url`")
+    if options.url is None and (options.token_file is not None or options.plaintext or options.cwd is not None):
+        raise Misused("`--token-file`, `--plaintext` and `--cwd` are for `--url`")
     if options.url is None and not words:
         raise Misused("there is no agent to check: name one, give its command after `--`, or its address with `--url`")
     if options.url is not None and words:

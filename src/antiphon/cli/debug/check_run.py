@@ -125,7 +125,10 @@ def remote_check(options: argparse.Namespace, settings: "CheckOptions") -> int:
 
     given = os.environ.pop(TOKEN, "") or None  # commands that the check runs do not get it
     token = given if options.token_file is None else read_token(options.token_file)
-    place, directory = RemoteAgents(options.url, token), RemoteDirectory(options.url, options.cwd)
+    place, directory = (
+        RemoteAgents(options.url, token, plaintext=options.plaintext),
+        RemoteDirectory(options.url, options.cwd),
+    )
     settings = replace(settings, directory=directory.path, shared=directory.shared, remote=True)
     without = left_out(SUITE, options.url, shared=directory.shared)
 

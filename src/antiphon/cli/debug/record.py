@@ -60,8 +60,8 @@ def run(arguments: list[str]) -> int:
         return _rewrite(options, command)
     if options.connect is not None:
         return _record_remote(options, command)
-    if options.token_file is not None:
-        raise Misused("`--token-file` is for `--connect`")
+    if options.token_file is not None or options.plaintext:
+        raise Misused("`--token-file` and `--plaintext` are for `--connect`")
     if not command:
         raise Misused("CMD is missing behind `--`")
     return _record(options, command)
@@ -79,6 +79,7 @@ class _Options:
     source: str | None = None
     connect: str | None = None
     token_file: str | None = None
+    plaintext: bool = False
 
 
 def _quickly(words: list[str]) -> _Options | None:
@@ -99,7 +100,7 @@ def _quickly(words: list[str]) -> _Options | None:
 
 def parser() -> "argparse.ArgumentParser":
     """Return the parser of the command."""
-    from antiphon.cli.arguments import Parser, count
+    from antiphon.cli.arguments import Parser, add_token, count
 
     top = Parser(
         prog="antiphon record",
@@ -125,7 +126,7 @@ def parser() -> "argparse.ArgumentParser":
         help="leave out secrets, home, files, or all; separate several with commas",
     )
     top.add_argument("--connect", metavar="URL", help="the address of the agent, as in wss://host/acp, in place of CMD")
-    top.add_argument("--token-file", metavar="FILE", help="the token for URL (default: the variable ANTIPHON_TOKEN)")
+    add_token(top)
     top.add_argument("--from", dest="source", metavar="FILE", help="start nothing: redact this recording")
     return top
 
@@ -166,6 +167,7 @@ def _record_remote(options: _Options, command: list[str]) -> int:
     name = RemoteAddress(url).name  # an address that cannot be used is refused before there is a file
     bridge = [sys.executable, "-m", "antiphon", "bridge", "--connect", url]
     bridge += ["--token-file", options.token_file] if options.token_file is not None else []
+    bridge += ["--plaintext"] if options.plaintext else []
     return _record(options, bridge, ["antiphon", "bridge", "--connect", shown_address(url)], name)
 
 

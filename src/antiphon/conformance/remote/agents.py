@@ -1,13 +1,12 @@
 """Agents on a network: how the check reaches them, where they work, and the scenarios that make no sense with them."""
 
-from ipaddress import ip_address
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from antiphon.conformance.requirements import Scenario, Suite
 from antiphon.errors import AcpError
-from antiphon.transports.remote import RemoteAddress
+from antiphon.transports.remote import RemoteAddress, is_loopback
 
 if TYPE_CHECKING:
     from antiphon.transports.base import Transport
@@ -27,8 +26,8 @@ class RemoteAgents:
 
     is_process = False
 
-    def __init__(self, url: str, token: str | None = None) -> None:
-        self._address = RemoteAddress(url, token=token)
+    def __init__(self, url: str, token: str | None = None, *, plaintext: bool = False) -> None:
+        self._address = RemoteAddress(url, token=token, plaintext=plaintext)
 
     async def start(self) -> "Transport":
         return await self._address.open()
@@ -60,13 +59,7 @@ class RemoteDirectory:
 
 def _is_here(url: str) -> bool:
     parts = urlsplit(url)
-    host = parts.hostname or ""
-    if parts.scheme == "unix" or host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return parts.scheme == "unix" or is_loopback(parts.hostname or "")
 
 
 def left_out(suite: Suite[Any], url: str, *, shared: bool) -> dict[str, str]:

@@ -30,6 +30,7 @@ from antiphon.gateway.server.admin import Admin
 from antiphon.gateway.server.app import GatewayApp
 from antiphon.gateway.server.traces import hub_traces
 from antiphon.transports.asgi.endpoint import LOOPBACK, EndpointLimits, host_name
+from antiphon.transports.remote import is_loopback
 
 __all__ = ["ADDRESS_FILE", "GatewayAddress", "ServeOptions", "check_exposure", "serve"]
 
@@ -106,16 +107,6 @@ def check_exposure(options: ServeOptions) -> None:
             f"`{options.host}` can be reached from other machines, which needs TLS",
             hint="give --tls-cert and --tls-key, or --behind-proxy if a proxy on the way has TLS, or listen on 127.0.0.1",
         )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _rules(options: ServeOptions) -> AccessRules:
