@@ -37,6 +37,10 @@ class Server(RemoteAddress):
         self.refuses: ConnectionClosed | None = None
         self.agent: ScriptedAgent | None = None
         """An agent that is reached without a gateway."""
+        self.other: Transport | None = None
+        """What the next connection reaches in place of the gateway."""
+        self.sent = bytearray()
+        """All that was sent to the gateway."""
         self._serving: list[asyncio.Task[None]] = []
 
     async def open(self) -> Transport:
@@ -45,9 +49,19 @@ class Server(RemoteAddress):
         await self.is_up.wait()
         if self.agent is not None:
             return await self.agent.start()
+        if self.other is not None:
+            other, self.other = self.other, None
+            return other
         ours, theirs = memory_pair()
         self._serving.append(asyncio.ensure_future(self.place.hub.serve(theirs, DRIVER, "demo")))
         self.opened.append(ours)
+        flush = ours.flush
+
+        def record() -> None:
+            self.sent += ours.out
+            flush()
+
+        ours.flush = record  # type: ignore[method-assign]
         return ours
 
     async def cut(self, *, stay: bool = False) -> None:

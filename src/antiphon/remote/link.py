@@ -8,13 +8,15 @@ that the server does not know is.
 Rule 3: a request of the agent that waits at the server is shown to the client once. An answer that may have been lost is sent again.
 Rule 4: while there is no connection, requests wait for `WAIT_TIMEOUT` seconds, then get an error. Others that were under way get an error at
 once, unless they can be sent twice without harm.
+Rule 5: what waits, or is sent again, is sent in the order in which the client sent it. A prompt that is cancelled before the server has it
+is answered here, and never sent.
 
 Any other agent is initialized again, and its sessions are resumed or loaded; prompts that were under way get an error.
 """
 
 import asyncio
+import logging
 import random
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from secrets import token_hex
@@ -23,11 +25,14 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError, sentence_and_hint
+from antiphon.errors import AcpError, Code, ConnectionClosed, LocalProtocolError, RequestError, sentence_and_hint
+from antiphon.remote.connection import ServerConnection
+from antiphon.remote.held import HeldMessage, HeldMessages
 from antiphon.remote.messages import OPENING, MessagePaths
 from antiphon.remote.paths import PathMap
 from antiphon.remote.requests import ForwardedRequests
 from antiphon.remote.sessions import (
+    CANCELLED,
     Attached,
     EditorRequest,
     FollowedSession,
@@ -40,10 +45,11 @@ from antiphon.remote.sessions import (
     mark_of,
     notification_frame,
     outcome_of,
+    refusal_of,
     request_frame,
     wants_numbers,
 )
-from antiphon.rpc.envelope import Frame, Overlong, RequestId
+from antiphon.rpc.envelope import RequestId
 from antiphon.rpc.spans import replaced, values_of, with_value
 from antiphon.transports.base import JITTER, Transport
 from antiphon.transports.remote import OPEN_TIMEOUT, MessageHead, RemoteAddress, head_of
@@ -63,6 +69,8 @@ _REPEATABLE: Final = frozenset(
     {"initialize", "session/list", "session/set_mode", "session/set_model", "session/set_config_option"}
 )
 """Requests that do the same when they are sent twice."""
+
+_log = logging.getLogger(__name__)
 
 
 class RemoteLink(Transport):
@@ -87,31 +95,26 @@ class RemoteLink(Transport):
         self._requests = ForwardedRequests(self._paths, self._forward, self._deliver, offers_files=offers_files)
         self._report = report
         self._delays = delays
-        self._wait_timeout = wait_timeout
         self._first = first
         self._passes_loss = first is not None
         """Whether the end of a connection to a server that numbers no events ends the link: its client was opened for it."""
-        self._connection: _Connection | None = None
+        self._connection: ServerConnection | None = None
         self._generation = 0
         self._is_live = False
         """Whether what the client sends can be forwarded."""
-        self._why: ConnectionClosed = ConnectionClosed("not connected yet")
+        self._why: AcpError = ConnectionClosed("not connected yet")
+        """Why there is no connection."""
         self._hello: bytes | None = None
         self._wants_numbers = False
         """Whether the client itself asked for the numbers of events."""
         self._offer = ServerOffer()
         self._sessions: dict[str, FollowedSession] = {}
         self._open: dict[bytes, EditorRequest] = {}
-        self._held: deque[tuple[bytes, str | None, EditorRequest | None]] = deque()
-        """What the client sent while there was no connection: the frame, its session, and the request that it is."""
-        self._timers: dict[bytes, asyncio.TimerHandle] = {}
+        self._held = HeldMessages(wait_timeout, self._expire)
         self._away: asyncio.TimerHandle | None = None
         self._calls: dict[bytes, Callable[[MessageHead], None]] = {}
         """Our own requests that wait for their response."""
         self._last_id = 0
-        self._reopening = 0
-        """Responses that a new connection waits for before the client can use it."""
-        self._established: asyncio.Future[bool]
         self._paused = False
         self._room = asyncio.Event()
         """Set when there is a connection, or less waits for one."""
@@ -129,38 +132,42 @@ class RemoteLink(Transport):
             try:
                 transport, self._first = self._first or await self._address.open(), None
                 tries = 0 if await self._use(transport) else tries
-            except ConnectionClosed as error:
-                self._why = error
-                if not error.recoverable:
-                    self._fail(error)
-                    return
             except AcpError as error:
-                self._fail(error)
-                return
+                self._why = error
+            except Exception as error:  # a bug of ours must not leave the client waiting for ever
+                _log.exception("the link to `%s` failed", self._address.name)
+                self._why = LocalProtocolError(f"the link failed: {error!r}", hint="report this as a bug")
             if self.lost is None:
+                if self._why.recoverable is False:
+                    self._fail(self._why)
+                    return
                 delay = self._delays[min(tries, len(self._delays) - 1)] * (1 + random.random() * JITTER)  # noqa: S311 - no secret
                 self._report(f"{sentence_and_hint(self._why)[0]}; trying again in {delay:.0f} s")
                 tries += 1
                 await asyncio.sleep(delay)
 
     async def _use(self, transport: Transport) -> bool:
-        """Use a connection until it is lost. Whether it could be used at all."""
+        """Use a connection until it is lost. Whether it could be used at all.
+
+        Raises:
+            AcpError: the server did not let us go on where we were.
+        """
         self._generation += 1
         self._requests.generation = self._generation
-        connection = self._connection = _Connection(self, transport)
-        was_live = False
+        connection = self._connection = ServerConnection(self, transport)
         try:
             transport.attach(connection)
             if self._paused:
                 transport.pause()
-            if await self._establish():
-                was_live = True
+            await self._establish(connection)
+            if not connection.ended.is_set():
                 self._go_live()
-                await connection.ended.wait()
-            self._why = transport.lost or ConnectionClosed(f"`{self._address.name}` did not open the sessions again")
+            await connection.ended.wait()
+            self._why = transport.lost or self._why
+            return True
         finally:
             if self._passes_loss and not self._offer.numbers:
-                self._lose(transport.lost or self._why)
+                self._lose(transport.lost or _closed_by(self._why))
                 self._room.set()
             connection.is_over = True
             self._connection = None
@@ -168,37 +175,38 @@ class RemoteLink(Transport):
             self._calls.clear()
             self._interrupted()
             await transport.close()
-        return was_live
 
-    async def _establish(self) -> bool:
-        """Initialize a connection that takes the place of another, and open the sessions there again."""
-        if self._hello is None or self._connection is None:
-            return True
-        self._reopening = 1
-        established: asyncio.Future[bool] = self.loop.create_future()
-        self._established = established
+    async def _establish(self, connection: ServerConnection) -> None:
+        """Initialize a connection that takes the place of another, and open the sessions there again.
 
-        def initialized(head: MessageHead) -> None:
-            if isinstance(head.result, UnsetType):
-                self._opened_one(ok=False)
-                return
-            self._initialized(head)
-            for session in (*self._sessions.values(),):
-                self._open_again(session)
-            self._opened_one()
+        Raises:
+            AcpError: the server refused, the connection was lost, or nothing more arrived.
+        """
+        if self._hello is None:
+            return
+        connection.awaits = 1
+        self._call(self._hello, lambda head: self._greeted(connection, head))
+        while True:
+            connection.is_silent = True
+            with suppress(TimeoutError):
+                async with asyncio.timeout(OPEN_TIMEOUT):
+                    await asyncio.shield(connection.established)
+                    return
+            if connection.is_silent and not self._paused:
+                raise ConnectionClosed(f"`{self._address.name}` did not open the sessions again")
 
-        self._call(self._hello, initialized)
-        try:
-            async with asyncio.timeout(OPEN_TIMEOUT):
-                return await established
-        except TimeoutError:
-            return False
-
-    def _opened_one(self, *, ok: bool = True) -> None:
-        """Count one of the things that a new connection waits for as done."""
-        self._reopening -= 1
-        if not self._established.done() and not (ok and self._reopening):
-            self._established.set_result(ok)
+    def _greeted(self, connection: ServerConnection, head: MessageHead) -> None:
+        """Handle the response to our own `initialize`."""
+        self._initialized(head)
+        if isinstance(head.result, UnsetType):
+            connection.fail(refusal_of(head.error))
+            return
+        for request in (*self._open.values(),):
+            if request.name and not self._offer.numbers:
+                self._finish(request, self._lost_error("another server has taken its place"))
+        for session in (*self._sessions.values(),):
+            self._open_again(connection, session)
+        connection.one_less()
 
     def _initialized(self, head: MessageHead) -> None:
         if not isinstance(head.result, UnsetType):
@@ -207,12 +215,13 @@ class RemoteLink(Transport):
         for request in [each for each in self._open.values() if each.method == "initialize"]:
             self._finish(request, outcome_of(head))
 
-    def _open_again(self, session: FollowedSession) -> None:
+    def _open_again(self, connection: ServerConnection, session: FollowedSession) -> None:
         """Attach to a session, or have the agent open it."""
         if self._offer.numbers:
-            self._reopening += 1
+            connection.awaits += 1
             params = {"sessionId": session.id, "after": session.last}
-            self._call(request_frame("_antiphon/session/attach", params), lambda head: self._attached(session, head))
+            attach = request_frame("_antiphon/session/attach", params)
+            self._call(attach, lambda head: self._attached(connection, session, head))
             return
         method = "session/resume" if self._offer.resumes else "session/load" if self._offer.loads else ""
         if not method:
@@ -220,36 +229,46 @@ class RemoteLink(Transport):
 
         def opened(head: MessageHead) -> None:
             session.is_replaying = False
-            self._opened_one()
+            connection.one_less()
 
-        self._reopening += 1
+        connection.awaits += 1
         session.is_replaying = True
         params_of_session = with_value(session.opening, ("sessionId",), msgspec.json.encode(session.id))
         self._call(request_frame(method, Raw(params_of_session)), opened)
 
-    def _attached(self, session: FollowedSession, head: MessageHead) -> None:
-        if isinstance(head.result, UnsetType):
-            if error_code(head.error) not in (Code.RESOURCE_NOT_FOUND, Code.INVALID_PARAMS):
-                self._opened_one(ok=False)
-                return
-            del self._sessions[session.id]  # it was deleted
-            for request in self._prompts_of(session.id):
-                self._finish(request, outcome_of(head))
-        else:
-            found = msgspec.json.decode(head.result, type=Attached)
+    def _attached(self, connection: ServerConnection, session: FollowedSession, head: MessageHead) -> None:
+        found = Attached.read(head.result)
+        if found is not None:
             session.target, session.known = found.number, frozenset(found.prompts)
             self._requests.only(session.id, found.requests)
-            self._caught_up(session)
-        self._opened_one()
+            self._catch_up(connection, session)
+            return
+        error = refusal_of(head.error)
+        if error.recoverable and error_code(head.error) != Code.SESSION_EXPIRED:
+            connection.fail(error)
+            return
+        # It was deleted, or cannot be read. The others go on.
+        self._report(f"session `{session.id}` was not opened again: {sentence_and_hint(error)[0]}")
+        self._sessions.pop(session.id, None)
+        self._requests.only(session.id, [])
+        for request in self._prompts_of(session.id):
+            self._finish(request, outcome_of(head))
+        connection.one_less()
 
-    def _caught_up(self, session: FollowedSession) -> None:
-        """Send prompts that the server does not know, once all that it knows of the session is seen."""
+    def _catch_up(self, connection: ServerConnection, session: FollowedSession) -> None:
+        """Once all that the server knows of a session is seen: send the prompts that it does not know again, unless they were cancelled."""
         if session.target is None or session.last < session.target:
             return
         session.target = None
-        for request in self._prompts_of(session.id):
-            if request.generation < self._generation and not request.has_begun and request.name not in session.known:
-                self._send(request)
+        for request in [each for each in self._prompts_of(session.id) if each.generation]:
+            is_known = request.has_begun or request.name in session.known
+            if is_known and request.cancellation is not None:
+                self._held.hold(request.cancellation)
+            elif request.cancellation is not None:
+                self._finish(request, CANCELLED)
+            elif not is_known:
+                self._held.hold_request(request)
+        connection.one_less()
 
     def _go_live(self) -> None:
         if self._away is not None:
@@ -258,12 +277,11 @@ class RemoteLink(Transport):
             self._report(f"connected to `{self._address.name}` again")
         self._is_live = True
         while self._held and self._is_live:
-            frame, session_id, request = self._held.popleft()
-            if request is None:
-                self._forward(frame, session_id)
-            elif self._open.get(request.key) is request:
-                self._unhold(request)
-                self._send(request)
+            message = self._held.take()
+            if message.request is not None:
+                self._send(message.request)
+            elif not message.cancels or any(self._open.get(each.key) is each for each in message.cancels):
+                self._forward(message.frame, message.session_id)
         self._room.set()
 
     def _interrupted(self) -> None:
@@ -272,21 +290,23 @@ class RemoteLink(Transport):
             return
         if self._away is None and self._hello is not None:
             self._away = self.loop.call_later(AWAY_TIMEOUT, self._give_up_prompts)
+        for session in (*self._sessions.values(),):
+            session.loads = 0
+            session.target = None
+            if not session.is_open:
+                del self._sessions[session.id]
         for request in (*self._open.values(),):
             if not request.generation:
                 continue
             if request.outcome:
                 self._finish(request, request.outcome)
-            elif request.name:
+            elif request.name and request.session_id in self._sessions:
                 continue  # its turn goes on at the server
             elif request.method in _REPEATABLE:
-                self._hold(request)
+                self._held.hold_request(request)
             else:
                 self._finish(request, self._lost_error("the connection was lost before the response came"))
         self._requests.interrupted()
-        for session in self._sessions.values():
-            session.loads = 0
-            session.target = None
 
     def _give_up_prompts(self) -> None:
         for request in (*self._open.values(),):
@@ -306,13 +326,11 @@ class RemoteLink(Transport):
         for request in (*self._open.values(),):
             self._finish(request, b'"error":%b' % msgspec.json.encode(wrong))
         self._room.set()
-        self._lose(error if isinstance(error, ConnectionClosed) else ConnectionClosed(sentence, hint=hint or ""))
+        self._lose(_closed_by(error))
 
     def connection_ended(self) -> None:
         """Handle the end of the connection: what the client sends from now on waits."""
         self._is_live = False
-        if self._reopening and not self._established.done():
-            self._established.set_result(False)
 
     # What the client sends.
 
@@ -330,7 +348,7 @@ class RemoteLink(Transport):
             self._request(frame, session_id, head)
 
     def _request(self, frame: bytes, session_id: str | None, head: MessageHead) -> None:
-        request = EditorRequest(head.key, head.name, session_id, frame)
+        request = EditorRequest(head.key, head.name, session_id, frame, self._held.next_place())
         self._open[request.key] = request
         try:
             request.frame = self._paths.to_remote(frame, head.name)
@@ -345,7 +363,7 @@ class RemoteLink(Transport):
         if self._is_live:
             self._send(request)
         else:
-            self._hold(request)
+            self._held.hold_request(request)
 
     def _send(self, request: EditorRequest) -> None:
         """Send a request on the connection that there is."""
@@ -359,44 +377,54 @@ class RemoteLink(Transport):
             session.loads += 1
         self._forward(request.frame, request.session_id)
 
-    def _hold(self, request: EditorRequest) -> None:
-        request.generation = 0
-        self._held.append((request.frame, request.session_id, request))
-        self._timers[request.key] = self.loop.call_later(self._wait_timeout, self._expire, request)
-
-    def _unhold(self, request: EditorRequest) -> None:
-        timer = self._timers.pop(request.key, None)
-        if timer is not None:
-            timer.cancel()
-
     def _expire(self, request: EditorRequest) -> None:
-        self._held = deque(each for each in self._held if each[2] is not request)
-        self._room.set()
         self._finish(request, self._lost_error("the request was not sent"))
+        self._room.set()
 
     def _notification(self, frame: bytes, session_id: str | None, head: MessageHead) -> None:
-        if head.name == "$/cancel_request":
+        if head.name == "session/cancel" and session_id is not None:
+            self._cancel(frame, session_id, [each for each in self._open.values() if each.prompts(session_id)])
+        elif head.name == "$/cancel_request":
             named = mark_of(head.params).request_id
             request = None if isinstance(named, UnsetType) else self._open.get(bytes(named))
-            if request is None:
-                return
-            if not request.generation:  # it was never sent
-                self._held = deque(each for each in self._held if each[2] is not request)
-                self._finish(request, error_member(RequestError(Code.REQUEST_CANCELLED, "Request cancelled")))
-                return
-            if request.generation != self._generation and request.session_id is not None:
-                frame = notification_frame("session/cancel", {"sessionId": request.session_id})
+            if request is not None:
+                self._cancel_request(frame, request)
         else:
             with suppress(RequestError):
                 frame = self._paths.to_remote(frame, head.name)
-        self._put(frame, session_id)
+            self._put(frame, session_id)
+
+    def _cancel_request(self, frame: bytes, request: EditorRequest) -> None:
+        """Cancel a request. A prompt that was sent on another connection is known to the server by its session alone."""
+        if not request.generation:
+            self._finish(request, error_member(RequestError(Code.REQUEST_CANCELLED, "Request cancelled")))
+        elif request.name and request.session_id is not None:
+            cancel = notification_frame("session/cancel", {"sessionId": request.session_id})
+            self._cancel(
+                cancel, request.session_id, [request], frame if request.generation == self._generation else b""
+            )
+        elif self._is_live:
+            self._forward(frame, request.session_id)
+
+    def _cancel(self, frame: bytes, session_id: str, prompts: list[EditorRequest], now: bytes = b"") -> None:
+        """Cancel prompts of a session. Those that were never sent are answered here. `now` is sent instead if there is a connection."""
+        sent = tuple(each for each in prompts if each.generation)
+        cancellation = HeldMessage(self._held.next_place(), frame, session_id, None, sent)
+        for request in prompts:
+            request.cancellation = cancellation
+            if not request.generation:
+                self._finish(request, CANCELLED)
+        if self._is_live:
+            self._forward(now or frame, session_id)
+        elif sent or not prompts:
+            self._held.hold(cancellation)
 
     def _put(self, frame: bytes, session_id: str | None) -> None:
         """Send a frame that is no request, now or when there is a connection."""
         if self._is_live:
             self._forward(frame, session_id)
         else:
-            self._held.append((frame, session_id, None))
+            self._held.hold(HeldMessage(self._held.next_place(), frame, session_id))
 
     def _forward(self, frame: bytes, session_id: str | None, answers: RequestId | UnsetType = UNSET) -> None:
         if self._connection is None:
@@ -430,15 +458,15 @@ class RemoteLink(Transport):
         session = self._sessions.get(mark.session_id)
         numbers = self._offer.numbers
         number = mark.event if numbers else 0
-        if session is not None and (session.is_replaying or (number and not session.takes(number))):
+        if session is not None and ((session.is_replaying and not head.key) or (number and not session.takes(number))):
             return None
         found = (
             self._requests.receive(line, head, mark, mark.waiting if numbers else "")
             if head.key
             else self._event(line, head, mark, session)
         )
-        if session is not None and number:
-            self._caught_up(session)
+        if session is not None and number and self._connection is not None:
+            self._catch_up(self._connection, session)
         return found
 
     def _event(
@@ -491,6 +519,8 @@ class RemoteLink(Transport):
         session = self._sessions.get(request.session_id or "")
         if session is not None and request.method == "session/load":
             session.loads = max(0, session.loads - 1)
+            if not session.loads and not session.is_open:
+                del self._sessions[session.id]
         if request.cwd and error_code(error) == Code.INVALID_PARAMS and self._paths.is_outside(request.cwd):
             return b'{"jsonrpc":"2.0","id":%b,%b}' % (request.key, error_member(self._paths.refusal(request.cwd)))
         return line
@@ -503,7 +533,7 @@ class RemoteLink(Transport):
 
     def _finish(self, request: EditorRequest, outcome: bytes) -> None:
         """Answer a request of the client ourselves."""
-        self._unhold(request)
+        self._held.remove(request)
         if self._open.pop(request.key, None) is not None:
             self._deliver(b'{"jsonrpc":"2.0","id":%b,%b}' % (request.key, outcome))
 
@@ -523,8 +553,7 @@ class RemoteLink(Transport):
 
     @property
     def unsent(self) -> int:
-        held = sum(len(frame) for frame, _, _ in self._held)
-        return held + (self._connection.transport.unsent if self._connection is not None else 0)
+        return self._held.size + (self._connection.transport.unsent if self._connection is not None else 0)
 
     def flush(self) -> None:
         if self._connection is not None:
@@ -553,45 +582,15 @@ class RemoteLink(Transport):
     async def close(self) -> None:
         self._lose(ConnectionClosed("the connection is closed"))
         self._room.set()
-        for timer in (*self._timers.values(), *([self._away] if self._away is not None else [])):
-            timer.cancel()
+        self._held.close()
+        if self._away is not None:
+            self._away.cancel()
         for task in (*self._tasks,):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-class _Connection:
-    """The sink of one connection to the server."""
-
-    def __init__(self, link: RemoteLink, transport: Transport) -> None:
-        self.transport = transport
-        self.ended = asyncio.Event()
-        self.is_over = False
-        self.gathered: bytearray | None = None
-        """What the client gets for the block that is being looked at."""
-        self._link = link
-
-    def block_received(self, block: Frame) -> None:
-        """Take whole lines, and give the client what they are for it, in one piece."""
-        sink = self._link.sink
-        if self.is_over or sink is None:
-            return
-        if isinstance(block, Overlong):
-            sink.block_received(block)
-            return
-        self.gathered = bytearray()
-        try:
-            for line in bytes(block).split(b"\n"):
-                if line and not line.isspace():
-                    found = self._link.line_received(line)
-                    if found is not None:
-                        self.gathered += found + b"\n"
-        finally:
-            gathered, self.gathered = bytes(self.gathered), None
-        if gathered:
-            sink.block_received(gathered)
-
-    def connection_lost(self, error: ConnectionClosed) -> None:
-        """Handle the end of the connection."""
-        self._link.connection_ended()
-        self.ended.set()
+def _closed_by(error: AcpError) -> ConnectionClosed:
+    """Return an error as the reason why a transport is closed."""
+    sentence, hint = sentence_and_hint(error)
+    return error if isinstance(error, ConnectionClosed) else ConnectionClosed(sentence, hint=hint or "")

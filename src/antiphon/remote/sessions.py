@@ -1,28 +1,33 @@
 """What is remembered of sessions and requests, to go on where a lost connection stopped, and how messages say that."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from antiphon.errors import RequestError
+from antiphon.errors import Code, RequestError, RequestRefused
 from antiphon.remote.messages import OPENING
 from antiphon.rpc.spans import values_of, with_value
 from antiphon.transports.remote import MessageHead
 
+if TYPE_CHECKING:
+    from antiphon.remote.held import HeldMessage
+
 __all__ = [
-    "Attached", "EditorRequest", "FollowedSession", "MessageMark", "ServerOffer", "error_code", "error_member", "follow", "hello_frame", "mark_of",
-    "notification_frame", "outcome_of", "request_frame", "wants_numbers",
+    "CANCELLED", "Attached", "EditorRequest", "FollowedSession", "MessageMark", "ServerOffer", "error_code", "error_member", "follow",
+    "hello_frame", "mark_of", "notification_frame", "outcome_of", "refusal_of", "request_frame", "wants_numbers",
 ]  # fmt: skip
 
 
 class FollowedSession:
     """A session that the editor has opened."""
 
-    __slots__ = ("id", "is_replaying", "known", "last", "loads", "opening", "target")
+    __slots__ = ("id", "is_open", "is_replaying", "known", "last", "loads", "opening", "target")
 
     def __init__(self, id: str, opening: bytes = b"{}") -> None:
         self.id = id
+        self.is_open = False
+        """Whether the editor has it: a session that is being loaded for the first time is not opened again after a lost connection."""
         self.last = 0
         """The number of the last event that the editor was given."""
         self.loads = 0
@@ -49,15 +54,19 @@ class FollowedSession:
 class EditorRequest:
     """A request of the editor without a response."""
 
-    __slots__ = ("cwd", "frame", "generation", "has_begun", "key", "method", "name", "outcome", "session_id")
+    __slots__ = (
+        "cancellation", "cwd", "frame", "generation", "has_begun", "key", "method", "name", "order", "outcome", "session_id",
+    )  # fmt: skip
 
-    def __init__(self, key: bytes, method: str, session_id: str | None, frame: bytes) -> None:
+    def __init__(self, key: bytes, method: str, session_id: str | None, frame: bytes, order: int = 0) -> None:
         self.key = key
         """Its id as it is written."""
         self.method = method
         self.session_id = session_id
         self.frame = frame
         """The request as the server gets it."""
+        self.order = order
+        """Its place among all that the editor sent."""
         self.cwd = ""
         """The directory that it names, in the paths of the editor."""
         self.name = ""
@@ -66,8 +75,14 @@ class EditorRequest:
         """The connection on which it was sent; 0: it waits for one."""
         self.has_begun = False
         """Whether the turn of the prompt has begun. It is never sent again."""
+        self.cancellation: HeldMessage | None = None
+        """The cancellation of the prompt. It is sent again after a lost connection: it may have been lost too."""
         self.outcome = b""
         """How the turn ended, as a member of a response, if the response itself has not come yet."""
+
+    def prompts(self, session_id: str) -> bool:
+        """Whether it is a prompt in this session."""
+        return self.method == "session/prompt" and self.session_id == session_id
 
 
 class ServerOffer(msgspec.Struct):
@@ -139,6 +154,14 @@ class Attached(msgspec.Struct):
     number: int = 0
     prompts: list[str] = []
     requests: list[str] = []
+
+    @classmethod
+    def read(cls, result: Raw | UnsetType) -> "Attached | None":
+        """Read a result; None if there is none, or it makes no sense."""
+        try:
+            return None if isinstance(result, UnsetType) else msgspec.json.decode(result, type=cls)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
 
 
 class _MarkAbout(msgspec.Struct):
@@ -240,6 +263,7 @@ def follow(sessions: dict[str, FollowedSession], request: EditorRequest, mark: M
     if request.method in OPENING:
         if session is None:
             session = sessions[id] = FollowedSession(id)
+        session.is_open = True
         session.opening = next((request.frame[slice(*at)] for at in values_of(request.frame, "params")), b"{}")
         if request.method == "session/load":
             session.loads = max(0, session.loads - 1)
@@ -264,6 +288,24 @@ def hello_frame(frame: bytes, *, offers_files: bool) -> bytes:
 
 class _ErrorCode(msgspec.Struct):
     code: int = 0
+
+
+CANCELLED: Final = b'"result":{"stopReason":"cancelled"}'
+"""The outcome of a prompt that was cancelled, as a member of a response."""
+
+
+class _Error(_ErrorCode):
+    message: str = ""
+    data: object = None
+
+
+def refusal_of(error: Raw | UnsetType) -> RequestRefused:
+    """Return the error of a response as one that can be raised."""
+    try:
+        found = _Error() if isinstance(error, UnsetType) else msgspec.json.decode(error, type=_Error)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        found = _Error()
+    return RequestRefused(found.code or Code.INTERNAL_ERROR, found.message or "Internal error", found.data)
 
 
 def error_code(error: Raw | UnsetType) -> int:

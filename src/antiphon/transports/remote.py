@@ -75,7 +75,7 @@ class MessageHead(msgspec.Struct):
             return None
         try:
             found = msgspec.json.decode(part, type=_Params).session_id
-        except (msgspec.DecodeError, UnicodeDecodeError):  # an array, or a session that is no text
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # an array, or a session that is no text
             return None
         return found if isinstance(found, str) else None
 
@@ -84,10 +84,10 @@ _heads: Final = msgspec.json.Decoder(MessageHead)
 
 
 def head_of(message: bytes) -> MessageHead | None:
-    """Read the head of a message; None if it is no JSON object."""
+    """Read the head of a message; None if it is no JSON object, or one that is nested too deep."""
     try:
         return _heads.decode(message)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

@@ -1,0 +1,71 @@
+"""One connection of a link to its server, from its first message to its last."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from antiphon.aio import ignore_result
+from antiphon.errors import AcpError, ConnectionClosed, fresh
+from antiphon.rpc.envelope import Frame, Overlong
+from antiphon.transports.base import Transport
+
+if TYPE_CHECKING:
+    from antiphon.remote.link import RemoteLink
+
+__all__ = ["ServerConnection"]
+
+
+class ServerConnection:
+    """The sink of one connection to the server."""
+
+    def __init__(self, link: "RemoteLink", transport: Transport) -> None:
+        self.transport = transport
+        self.ended = asyncio.Event()
+        self.is_over = False
+        self.gathered: bytearray | None = None
+        """What the client gets for the block that is being looked at."""
+        self.awaits = 0
+        """Responses and histories that it waits for before the client can use it."""
+        self.established: asyncio.Future[None] = link.loop.create_future()
+        """Done when they have come; its error is why they will not."""
+        self.established.add_done_callback(ignore_result)
+        self.is_silent = True
+        """Whether nothing has arrived since this was set."""
+        self._link = link
+
+    def one_less(self) -> None:
+        """Count one of the things that it waits for as come."""
+        self.awaits -= 1
+        if not self.awaits and not self.established.done():
+            self.established.set_result(None)
+
+    def fail(self, error: AcpError) -> None:
+        """Give up what it waits for."""
+        if not self.established.done():
+            self.established.set_exception(error)
+
+    def block_received(self, block: Frame) -> None:
+        """Take whole lines, and give the client what they are for it, in one piece."""
+        sink = self._link.sink
+        if self.is_over or sink is None:
+            return
+        self.is_silent = False
+        if isinstance(block, Overlong):
+            sink.block_received(block)
+            return
+        self.gathered = bytearray()
+        try:
+            for line in bytes(block).split(b"\n"):
+                if line and not line.isspace():
+                    found = self._link.line_received(line)
+                    if found is not None:
+                        self.gathered += found + b"\n"
+        finally:
+            gathered, self.gathered = bytes(self.gathered), None
+        if gathered:
+            sink.block_received(gathered)
+
+    def connection_lost(self, error: ConnectionClosed) -> None:
+        """Handle the end of the connection."""
+        self._link.connection_ended()
+        self.fail(fresh(error))
+        self.ended.set()
