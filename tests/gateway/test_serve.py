@@ -60,13 +60,23 @@ def test_a_subprotocol_carries_the_token_of_a_page(gateway: Gateway) -> None:
         assert "result" in call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
 
 
+def test_a_run_without_a_token_ends_with_how_to_give_one(gateway: Gateway) -> None:
+    words = ["run", "--agent", f"ws://127.0.0.1:{gateway.port}/acp", "hello"]
+    done = subprocess.run(
+        [sys.executable, "-m", "antiphon", *words], capture_output=True, text=True, timeout=limit(), check=False
+    )
+    hint = done.stderr.splitlines()[-1]
+    assert done.returncode == 1 and hint.startswith("hint: ") and "--token-file" in hint and "ANTIPHON_TOKEN" in hint
+
+
 @pytest.mark.parametrize("how", [("password", "password"), ("oauth", "token")])
 def test_a_program_that_sets_no_header_sends_its_token_with_authenticate(
     gateway: Gateway, how: tuple[str, str]
 ) -> None:
     method, field = how
     with gateway.open_socket({}) as opened:
-        assert call(opened, 1, "session/list")["error"]["code"] == -32000
+        refused = call(opened, 1, "session/list")["error"]
+        assert refused["code"] == -32000 and (refused["data"]["recoverable"], refused["data"]["action"]) == (True, "sign in")
         offered = call(opened, 2, "initialize", protocolVersion=1, clientCapabilities={})
         assert [each["id"] for each in offered["result"]["authMethods"]] == ["password", "oauth"]
         assert "error" in call(opened, 3, "authenticate", **{"method": method, field: "wrong"})
@@ -197,6 +207,19 @@ def test_http2_serves_both_profiles_over_tls(tmp_path: Path, certificate: tuple[
         ) as opened:
             assert "result" in call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
         assert control(gateway, "status")["state"] == "running"
+
+
+def test_a_client_over_tls_that_is_still_there_at_the_end_is_no_error(
+    tmp_path: Path, certificate: tuple[Path, Path]
+) -> None:
+    cert, key = certificate
+    with running(tmp_path, "--http2", "--tls-cert", str(cert), "--tls-key", str(key)) as gateway:
+        url = f"wss://localhost:{gateway.port}/acp"
+        context = ssl.create_default_context(cafile=cert)
+        with connect(url, ssl=context, additional_headers=gateway.bearer, proxy=None) as opened:
+            call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+            gateway.process.send_signal(signal.SIGTERM)
+            assert gateway.process.stderr is not None and gateway.process.stderr.read() == ""
 
 
 def has_h2() -> bool:

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from antiphon.transports.asgi import AcpEndpoint
+from antiphon.transports.asgi.http2 import is_end
 from tests.limits import limit
 from tests.transports.serving import serve_demo
 from tests.transports.test_asgi import INITIALIZE, Events, Json, RawClient, new, prompt
@@ -120,3 +121,20 @@ async def test_a_server_that_says_it_serves_can_be_reached() -> None:
             httpx.AsyncClient(base_url=f"https://{host}", http2=True, verify=context, timeout=limit(30)) as client,
         ):
             assert (await client.post("/acp", json=INITIALIZE)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("error", "is_one"),
+    [
+        (asyncio.CancelledError(), True),
+        (ssl.SSLError("application data after close notify"), True),
+        (ExceptionGroup("of a server", [ConnectionResetError(), ssl.SSLError()]), True),
+        (ExceptionGroup("of a server", [ConnectionResetError(), ValueError()]), False),
+        (ValueError(), False),
+        (None, False),
+    ],
+)
+def test_the_end_of_a_connection_is_not_reported_as_an_error_and_all_else_is(
+    error: BaseException | None, is_one: bool
+) -> None:
+    assert is_end(error) is is_one

@@ -47,6 +47,9 @@ NO_AGENT: Final = "Check the command: it has to start an agent that serves ACP o
 DIRECTORY: Final = "name a directory where the agent runs, and that it may use, with `--cwd DIR`"
 """What to do where an agent on a network refuses to work."""
 
+LATER: Final = "let the server take more prompts, as `antiphon serve --limit prompts-per-minute=1000` does"
+"""What to do where a server limits how many prompts it takes."""
+
 STUMBLED: Final = "the check itself failed on something that the agent sent"
 
 SLOW: Final = 15.0
@@ -384,6 +387,7 @@ async def check_agent(
     finally:
         if reporter is not None:
             reporter.cancel()
+    _check_limits(records)
     asked = {id: one for id, one in suite.requirements().items() if one.scenario not in left}
     results = results_of(asked, records, Direction.A2C, some=bool(only))
     name, took = _name(checking.initialized), time.monotonic() - begun
@@ -402,6 +406,20 @@ async def _try_directory(run: AgentRun) -> None:
             texts = [response.error.get(key) for key in ("message", "data")]
             why = one_line(": ".join(text for text in texts if isinstance(text, str)))
             raise AcpError(f"the agent opens no session in `{run.cwd}`: {why}", hint=DIRECTORY)
+
+
+def _check_limits(records: Sequence[ScenarioRecord]) -> None:
+    """Give no verdict on an agent behind a server that took only some of our prompts: it would be one on the server's limits.
+
+    Raises:
+        AcpError: that is how it is.
+    """
+    for wire in {id(wire): wire for record in records for wire in record.wires}.values():
+        for entry in wire.received:
+            error = entry.msg.get("error") if entry.is_response else None
+            data = error.get("data") if isinstance(error, dict) else None
+            if isinstance(data, dict) and data.get("recoverable") is True and data.get("action") == "try again later":
+                raise AcpError(f"the agent takes no more requests for now: {one_line(str(error['message']))}", hint=LATER)
 
 
 def _is_answer(id: int) -> Callable[[Entry], bool]:

@@ -8,6 +8,7 @@ import pytest
 
 from antiphon.agent import Agent
 from antiphon.agent.session import AgentSession
+from antiphon.agent.turn import AgentTurn
 from antiphon.cli.main import main
 from antiphon.conformance.agent_check import check_agent
 from antiphon.conformance.remote.agents import HANDSHAKES, RemoteAgents, RemoteDirectory, left_out
@@ -73,6 +74,24 @@ async def test_a_directory_that_the_agent_does_not_have_ends_the_check_with_a_hi
         with pytest.raises(AcpError, match=r"opens no session in .*only in /srv/work") as refused:
             await check_agent(RemoteAgents(f"ws://{host}/acp"), under_load(REMOTE), only=["handshake", "load"])
     assert "--cwd" in refused.value.hint
+
+
+class Limited(Agent):
+    """An agent that takes one prompt in a minute."""
+
+    taken = 0
+
+    async def prompt(self, turn: AgentTurn) -> None:
+        Limited.taken += 1
+        if Limited.taken > 1:
+            raise RequestError(-32600, "too many prompts", {"recoverable": True, "action": "try again later"})
+
+
+async def test_an_agent_whose_server_limits_prompts_gets_a_hint_and_no_verdict() -> None:
+    async with served(Limited().serve_asgi()) as host:
+        with pytest.raises(AcpError, match="takes no more requests for now: too many prompts") as refused:
+            await check_agent(RemoteAgents(f"ws://{host}/acp"), under_load(REMOTE), only=["turn", "load"])
+    assert "--limit prompts-per-minute" in refused.value.hint
 
 
 @pytest.mark.parametrize("profile", PROFILES)

@@ -342,6 +342,8 @@ def _failure(error: Exception | None) -> events.RunFailure | None:
 
 
 def _login_hint(error: AuthRequired) -> str:
+    if isinstance(error.data, dict) and isinstance(found := error.data.get("hint"), str):
+        return found
     ways = []
     for method in error.methods:
         name, description = getattr(method, "name", ""), getattr(method, "description", None)

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from antiphon import __version__
+from antiphon.codes import meaning_of, recovery_from
 from antiphon.errors import Code, ConnectionClosed
 from antiphon.gateway.access.checks import Access
 from antiphon.gateway.access.tokens import AccessToken
@@ -31,6 +32,8 @@ LOGIN_TIMEOUT: Final = 10.0
 HELD: Final = 64 * 1024
 """Bytes that a client may send before it is let in, in one message and in all."""
 
+
+HINT: Final = "the token of the gateway is needed: with `--token-file` or ANTIPHON_TOKEN, as `Authorization: Bearer …`, or in `authenticate`"
 
 _log = logging.getLogger(__name__)
 
@@ -146,7 +149,9 @@ class LoginTransport(Transport):
             self._refuse("too many wrong tokens, or too many connections")
 
     def _answer(self, id: int | str | None, code: int, sentence: str) -> None:
-        self._reply(id, {"error": {"code": code, "message": sentence}})
+        recoverable, action = recovery_from(meaning_of(code, sentence))
+        data = {"recoverable": recoverable, "action": action, **({"hint": HINT} if code == Code.AUTH_REQUIRED else {})}
+        self._reply(id, {"error": {"code": code, "message": sentence, "data": data}})
 
     def _reply(self, id: int | str | None, rest: dict[str, object]) -> None:
         self._inner.out += msgspec.json.encode({"jsonrpc": "2.0", "id": id, **rest}) + b"\n"

@@ -6,6 +6,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 from hypercorn.asyncio import serve
@@ -61,6 +62,9 @@ async def listen_http2(
         await app(scope, receive, sent if scope["type"] == "lifespan" else send)
 
     listening.listen(BACKLOG)  # what connects before the server accepts has to wait, and is not refused
+    loop = asyncio.get_running_loop()
+    before = loop.get_exception_handler()
+    loop.set_exception_handler(partial(_report, before))
     task = asyncio.ensure_future(serve(watched, config, shutdown_trigger=over.wait))
     starting = asyncio.ensure_future(started.wait())
     try:
@@ -72,4 +76,18 @@ async def listen_http2(
     finally:
         over.set()
         await asyncio.wait([task])
+        loop.set_exception_handler(before)
         task.result()
+
+
+def _report(before: Any, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Report an error of a callback, but not that a connection ended: hypercorn leaves that to us when it closes one over TLS."""
+    if not is_end(context.get("exception")):
+        (before or type(loop).default_exception_handler)(loop, context)
+
+
+def is_end(error: object) -> bool:
+    """Whether an error is the end of a connection: the peer cut it, or it was cancelled."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(is_end, error.exceptions))
+    return isinstance(error, OSError | asyncio.CancelledError)
