@@ -76,7 +76,10 @@ def test_a_program_that_sets_no_header_sends_its_token_with_authenticate(
     method, field = how
     with gateway.open_socket({}) as opened:
         refused = call(opened, 1, "session/list")["error"]
-        assert refused["code"] == -32000 and (refused["data"]["recoverable"], refused["data"]["action"]) == (True, "sign in")
+        assert refused["code"] == -32000 and (refused["data"]["recoverable"], refused["data"]["action"]) == (
+            True,
+            "sign in",
+        )
         offered = call(opened, 2, "initialize", protocolVersion=1, clientCapabilities={})
         assert [each["id"] for each in offered["result"]["authMethods"]] == ["password", "oauth"]
         assert "error" in call(opened, 3, "authenticate", **{"method": method, field: "wrong"})

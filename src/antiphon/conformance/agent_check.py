@@ -419,7 +419,9 @@ def _check_limits(records: Sequence[ScenarioRecord]) -> None:
             error = entry.msg.get("error") if entry.is_response else None
             data = error.get("data") if isinstance(error, dict) else None
             if isinstance(data, dict) and data.get("recoverable") is True and data.get("action") == "try again later":
-                raise AcpError(f"the agent takes no more requests for now: {one_line(str(error['message']))}", hint=LATER)
+                raise AcpError(
+                    f"the agent takes no more requests for now: {one_line(str(error['message']))}", hint=LATER
+                )
 
 
 def _is_answer(id: int) -> Callable[[Entry], bool]:
