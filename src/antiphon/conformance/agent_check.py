@@ -417,7 +417,9 @@ def _check_limits(records: Sequence[ScenarioRecord]) -> None:
     for wire in {id(wire): wire for record in records for wire in record.wires}.values():
         for entry in wire.received:
             error = entry.msg.get("error") if entry.is_response else None
-            data = error.get("data") if isinstance(error, dict) else None
+            if not isinstance(error, dict):
+                continue
+            data = error.get("data")
             if isinstance(data, dict) and data.get("recoverable") is True and data.get("action") == "try again later":
                 raise AcpError(
                     f"the agent takes no more requests for now: {one_line(str(error['message']))}", hint=LATER
