@@ -71,6 +71,11 @@ def server_of_a_client_inside_our_network(gateway: Gateway) -> bool:
     return "169.254.169.254" in opened_with(gateway, f'"mcpServers":{server}')
 
 
+def program_in_the_words_of_another_dialect(gateway: Gateway) -> bool:
+    servers = '[{"name":"x","type":"local","transport":{"type":"stdio","command":"/bin/evil"}}]'
+    return "/bin/evil" in opened_with(gateway, f'"mcpServers":{servers}')
+
+
 def settings_of_the_agent_in_meta(gateway: Gateway) -> bool:
     meta = '{"claudeCode":{"options":{"extraArgs":{"settings":"evil"}}},"traceparent":"00-a-b-01"}'
     return "evil" in opened_with(gateway, f'"mcpServers":[],"_meta":{meta}')
@@ -177,6 +182,7 @@ def secrets_in_the_agent(gateway: Gateway) -> bool:
 INNER: Final = [
     Attack("reduced_opening", program_of_a_client),
     Attack("reduced_opening", server_of_a_client_inside_our_network),
+    Attack("reduced_opening", program_in_the_words_of_another_dialect),
     Attack("reduced_opening", settings_of_the_agent_in_meta),
     Attack("check_spelling", key_with_other_letters),
     Attack("check_spelling", key_with_other_letters_in_a_server),

@@ -244,11 +244,11 @@ async def test_directories_outside_of_the_roots_and_programs_of_clients_are_left
         ] == -32602
         servers = [
             {"name": "evil", "command": "/bin/sh", "args": []},
-            {"type": "http", "name": "good", "url": "https://x", "z": 1.0},
+            {"type": "http", "name": "good", "url": "https://x"},
         ]
         await client.request("session/new", {"cwd": str(tmp_path), "mcpServers": servers})
         await until(lambda: b"evil" in client.frames[-1])
-        assert b'"mcpServers":[{"type":"http","name":"good","url":"https://x","z":1.0}]' in place.agent.lines[-1]
+        assert b'"mcpServers":[{"type":"http","name":"good","url":"https://x"}]' in place.agent.lines[-1]
 
 
 def thought(session: str, text: str) -> bytes:

@@ -184,7 +184,7 @@ def _serve_options(options: Any) -> "ServeOptions":
         roots=tuple(_root(root) for root in options.root or (".",)),
         client_files=options.files == "client",
         client_rules=ClientRules(
-            frozenset(host.lower() for host in options.mcp_host or ()), frozenset(options.client_meta or ())
+            frozenset(host.lower().strip("[]") for host in options.mcp_host or ()), frozenset(options.client_meta or ())
         ),
     )
     return with_limits(chosen, options.limit or ())

@@ -9,11 +9,10 @@ What opens a session is reduced: an agent would run the programs, and connect to
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
-from urllib.parse import urlsplit
+from typing import Final, Literal
 
 import msgspec
-from msgspec import Raw, UnsetType
+from msgspec import Raw
 
 from antiphon.errors import Code, RequestError
 from antiphon.rpc.spans import params_values_of, replaced
@@ -88,10 +87,32 @@ def _without_repetition(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-class _McpServer(msgspec.Struct):
+_URL: Final = re.compile(
+    r"https?://(?P<host>[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:[/?#][!-\[\]-~]*)?"
+)
+"""An address that every parser reads in the same way: a plain name or number, no user, no escapes, no backslash, nothing that is not ASCII."""
+
+
+class _RemoteServer(msgspec.Struct, forbid_unknown_fields=True):
+    """An MCP server that is reached over HTTP, with nothing beside it that an agent could take for a program."""
+
+    type: Literal["http", "sse"]
+    url: str
+    name: str = ""
+    headers: list[dict[str, str]] = []
+
+
+class _ClientServer(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """An MCP server that the client has itself, and that is reached over its connection."""
+
+    type: Literal["acp"]
+    name: str = ""
+    id: str = ""
+    server_id: str = ""
+
+
+class _NamedServer(msgspec.Struct):
     name: str = "?"
-    command: Raw | UnsetType = msgspec.UNSET
-    url: str = ""
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -111,8 +132,8 @@ def reduced_opening(line: bytes, servers: Sequence[Raw], rules: ClientRules) -> 
         RequestError: they make no sense.
     """
     try:
-        kept = [raw for raw in servers if _is_allowed(msgspec.json.decode(raw, type=_McpServer), rules)]
-        left_out = [msgspec.json.decode(raw, type=_McpServer).name for raw in servers if raw not in kept]
+        kept = [raw for raw in servers if _is_allowed(raw, rules)]
+        left_out = [msgspec.json.decode(raw, type=_NamedServer).name for raw in servers if raw not in kept]
         written = msgspec.json.encode(kept)
         changes = [(span, written) for span in params_values_of(line, "mcpServers")] if left_out else []
         for begin, end in params_values_of(line, "_meta"):
@@ -126,7 +147,17 @@ def reduced_opening(line: bytes, servers: Sequence[Raw], rules: ClientRules) -> 
     return Opening(replaced(line, changes), written, left_out)
 
 
-def _is_allowed(server: _McpServer, rules: ClientRules) -> bool:
-    if not isinstance(server.command, UnsetType):
-        return False
-    return not server.url or ALL_HOSTS in rules.mcp_hosts or (urlsplit(server.url).hostname or "") in rules.mcp_hosts
+def _is_allowed(server: Raw, rules: ClientRules) -> bool:
+    """Whether a client may add an MCP server: one in a form that the schema has, at a host that is named. Doubt leaves it out."""
+    kinds: tuple[type[_RemoteServer | _ClientServer], ...] = (_ClientServer, _RemoteServer)
+    for kind in kinds:
+        try:
+            found = msgspec.json.decode(server, type=kind)
+        except (msgspec.ValidationError, UnicodeDecodeError):
+            continue
+        if isinstance(found, _ClientServer):
+            return True
+        address = _URL.fullmatch(found.url)
+        hosts = rules.mcp_hosts
+        return address is not None and (ALL_HOSTS in hosts or address["host"].strip("[]").lower() in hosts)
+    return False
