@@ -240,6 +240,33 @@ def browser_that_outlives_its_token(gateway: Gateway) -> bool:
     return gateway.ask("/metrics", {"Cookie": cookie}).status == 200
 
 
+def signed_in_with(gateway: Gateway, secret: str) -> str:
+    """Sign a browser in with a token, and return its cookie."""
+    answer = gateway.ask("/api/login", gateway.origin, method="POST", body={"token": secret})
+    assert answer.status == 200
+    return answer.headers["set-cookie"].partition(";")[0]
+
+
+def share_that_becomes_many_browsers(gateway: Gateway) -> bool:
+    with gateway.open_socket() as opened:
+        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        root = str(gateway.directory / "root")
+        session = call(opened, 1, "session/new", cwd=root, mcpServers=[])["result"]["sessionId"]
+    share = gateway.admin(action="share", name="link", sessions=[session])
+    for _ in range(34):
+        signed_in_with(gateway, share["secret"])
+    (listed,) = [each for each in gateway.admin(action="shares")["shares"] if each["id"] == share["id"]]
+    return int(listed["browsers"]) > 32
+
+
+def connections_of_the_browsers_of_a_token(gateway: Gateway) -> bool:
+    made = gateway.admin(action="create token", name="greedy", role="drive")
+    with ExitStack() as stack:
+        for _ in range(32):
+            stack.enter_context(gateway.open_socket({"Authorization": f"Bearer {made['secret']}"}))
+        return gateway.upgrade({"Cookie": signed_in_with(gateway, made["secret"]), **gateway.origin}) == 101
+
+
 # Ids and paths.
 
 
@@ -380,6 +407,8 @@ ATTACKS: Final = [
     Attack("abort", revoked_token_that_goes_on),
     Attack("token of a browser", cookie_that_is_the_token),
     Attack("parent of a token", browser_that_outlives_its_token),
+    Attack("too_many_browsers", share_that_becomes_many_browsers),
+    Attack("root of a token", connections_of_the_browsers_of_a_token),
     Attack("principal of a connection", connection_of_another_principal),
     Attack("sessions of a share", session_of_another_share),
     Attack("roots", directory_behind_a_link),

@@ -200,6 +200,8 @@ SWITCHES: Final[dict[str, Callable[[], None]]] = {
     "abort": set_on(connections.SocketConnection, "abort", listen_on),
     "token of a browser": set_on(app.GatewayApp, "_sign_in", token_as_cookie),
     "parent of a token": set_on(tokens.TokenStore, "create_for_browser", orphan),
+    "too_many_browsers": off(tokens, "too_many_browsers", ()),
+    "root of a token": set_on(tokens.AccessToken, "root", property(lambda self: self.id)),
     "reduced_opening": lambda: replace(messages, "reduced_opening", whole_opening),
     "check_spelling": off(messages, "check_spelling", ""),
     "why_closed": lambda: replace(host, "why_closed", lambda *_, write: ""),

@@ -52,6 +52,8 @@ class Principal(msgspec.Struct, frozen=True):
     sessions: frozenset[str] | None = None
     """The keys of the sessions that a share is for; None: all of them."""
     token_id: str = ""
+    root_id: str = ""
+    """The number of the token that a browser signed in with, else `token_id`: limits count for it."""
     address: str = ""
     """Where the connection comes from, for the audit log; empty in what is compared."""
 

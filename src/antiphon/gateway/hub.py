@@ -148,7 +148,7 @@ class Hub:
     def may_prompt(self, principal: Principal) -> bool:
         """Count a prompt of a principal. False: it has sent too many in this minute, or no turn begins any more."""
         now = time.monotonic()
-        sent = self._prompts.setdefault(principal.token_id or principal.name, deque())
+        sent = self._prompts.setdefault(principal.root_id or principal.token_id or principal.name, deque())
         while sent and sent[0] < now - 60:
             sent.popleft()
         if self.is_draining or len(sent) >= self.limits.prompts_per_minute:

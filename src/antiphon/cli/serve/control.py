@@ -218,7 +218,9 @@ def _shown(command: str, result: dict[str, Any]) -> str:
 def _token_row(token: dict[str, Any]) -> list[str]:
     scope = "all sessions" if token["sessions"] is None else ", ".join(key[:12] for key in token["sessions"])
     until = "" if token["expires"] is None else f"until {_when(token['expires'])}"
-    return [str(token["id"]), token["kind"], token["name"], token["role"], scope, until]
+    browsers = f"{token['browsers']} browsers" if token["browsers"] else ""
+    signed_in = browsers if token["parent"] is None else f"signed in with {token['parent']}"
+    return [str(token["id"]), token["kind"], token["name"], token["role"], scope, until, signed_in]
 
 
 def _session_row(row: dict[str, Any]) -> list[str]:

@@ -34,6 +34,9 @@ LAUNCH_LIFETIME: Final = 600.0
 BROWSER_LIFETIME: Final = 30 * 24 * 3600.0
 """Seconds for which a browser stays signed in."""
 
+BROWSERS: Final = 32
+"""Browsers that are signed in with one token or share; with one more, the one that signed in first is signed out."""
+
 LAUNCH_CODES: Final = 32
 """Launch codes that wait at a time; the oldest goes."""
 
@@ -56,9 +59,14 @@ class AccessToken(msgspec.Struct, frozen=True):
     """The token that a browser signed in with: it ends with that."""
 
     @property
+    def root(self) -> int:
+        """The number of the token that limits count for: a browser has no limits of its own."""
+        return self.id if self.parent is None else self.parent
+
+    @property
     def principal(self) -> Principal:
         """Who a request with this token comes from."""
-        return Principal(self.name, self.role, self.sessions, str(self.id))
+        return Principal(self.name, self.role, self.sessions, str(self.id), str(self.root))
 
     def shown(self) -> dict[str, object]:
         """The token as people and programs see it in a list."""
@@ -70,6 +78,7 @@ class AccessToken(msgspec.Struct, frozen=True):
             "sessions": None if self.sessions is None else sorted(self.sessions),
             "created": self.created,
             "expires": self.expires,
+            "parent": self.parent,
         }
 
 
@@ -145,11 +154,14 @@ class TokenStore:
     async def create_for_browser(self, token: AccessToken) -> tuple[AccessToken, str]:
         """Make a token for a browser that has shown this one: as much as that may do, and no longer than that is good.
 
-        The cookie of a browser is sent to every port of its host; so the token of the user never becomes one.
+        The cookie of a browser is sent to every port of its host; so the token of the user never becomes one. A browser that shows its
+        own token is another browser of the token that it signed in with.
         """
+        for oldest in too_many_browsers(self.browsers(token.root)):
+            await self.revoke(oldest.id)
         left = BROWSER_LIFETIME if token.expires is None else min(BROWSER_LIFETIME, token.expires - self._clock())
         return await self.create(
-            "browser", token.name, token.role, sessions=token.sessions, lifetime=left, parent=token.id
+            "browser", token.name, token.role, sessions=token.sessions, lifetime=left, parent=token.root
         )
 
     async def revoke(self, id: int) -> AccessToken | None:
@@ -163,8 +175,12 @@ class TokenStore:
         if self.revoked is not None:
             self.revoked(token)
         now = self._clock()
+        # Those of browsers are not kept: one who has a token can make any number of them.
+        values: tuple[float, ...] = (now, id)
         statement = "UPDATE token SET revoked = ? WHERE id = ?"
-        await self._database.run(lambda connection: connection.execute(statement, (now, id)))
+        if token.kind == "browser":
+            statement, values = "DELETE FROM token WHERE id = ?", (id,)
+        await self._database.run(lambda connection: connection.execute(statement, values))
         return token
 
     def find(self, secret: str) -> AccessToken | None:
@@ -180,6 +196,10 @@ class TokenStore:
         now = self._clock()
         found = [each for each in self._tokens.values() if each.kind in kinds and not has_expired(each, now)]
         return sorted(found, key=lambda each: each.id)
+
+    def browsers(self, id: int) -> Sequence[AccessToken]:
+        """Return the tokens of the browsers that are signed in with a token, by their numbers."""
+        return [each for each in self.list("browser") if each.parent == id]
 
     async def forget_session(self, key: str) -> None:
         """Revoke the shares of a session that was deleted."""
@@ -203,6 +223,11 @@ class TokenStore:
         if self._clock() >= expires:
             return None
         return await self.create("browser", "browser", role, lifetime=BROWSER_LIFETIME)
+
+
+def too_many_browsers(signed_in: Sequence[AccessToken]) -> Sequence[AccessToken]:
+    """Return the browsers to be signed out before another one signs in with the same token."""
+    return signed_in[: max(0, len(signed_in) - BROWSERS + 1)]
 
 
 def use_up(codes: dict[bytes, tuple[float, AccessRole]], digest: bytes) -> tuple[float, AccessRole]:

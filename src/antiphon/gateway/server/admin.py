@@ -8,7 +8,7 @@ import msgspec
 
 from antiphon.errors import AcpError
 from antiphon.gateway.access.audit import shown
-from antiphon.gateway.access.tokens import TokenStore
+from antiphon.gateway.access.tokens import AccessToken, TokenStore
 from antiphon.gateway.base import AccessRole, GatewaySession, Principal
 from antiphon.gateway.data import GatewayData
 from antiphon.transports.base import Transport
@@ -95,6 +95,7 @@ class Admin:
             "stored_sessions": len(await self._data.all()),
             "tokens": len(self._tokens.list("token")),
             "shares": len(self._tokens.list("share")),
+            "browsers": len(self._tokens.list("browser")),
             "audit_is_whole": await self._data.audit.broken() is None,
             **({} if self._hub is None else self._hub.counts()),
         }
@@ -102,7 +103,11 @@ class Admin:
     # Tokens.
 
     async def _list_tokens(self, request: AdminRequest) -> Mapping[str, object]:
-        return {"tokens": [token.shown() for token in self._tokens.list("token", "browser")]}
+        return {"tokens": [self._shown_token(token) for token in self._tokens.list("token", "browser")]}
+
+    def _shown_token(self, token: AccessToken) -> Mapping[str, object]:
+        """A token or share as a list has it, with the number of browsers that are signed in with it."""
+        return {**token.shown(), "browsers": len(self._tokens.browsers(token.id))}
 
     async def _create_token(self, request: AdminRequest) -> Mapping[str, object]:
         role = _role(request.role or "drive")
@@ -116,7 +121,7 @@ class Admin:
         return token.shown()
 
     async def _list_shares(self, request: AdminRequest) -> Mapping[str, object]:
-        return {"shares": [token.shown() for token in self._tokens.list("share")]}
+        return {"shares": [self._shown_token(token) for token in self._tokens.list("share")]}
 
     async def _share(self, request: AdminRequest) -> Mapping[str, object]:
         if not request.sessions:

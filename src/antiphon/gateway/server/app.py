@@ -48,7 +48,7 @@ BODY_TIMEOUT: Final = 10.0
 """Seconds in which such a body has to arrive."""
 
 TOKEN_CONNECTIONS: Final = 32
-"""Connections that are open with one token at a time."""
+"""Connections that are open at a time with one token and the browsers that signed in with it."""
 
 ADDRESS_UNSIGNED: Final = 8
 """Sockets of one address that have shown no token yet. Each has ten seconds."""
@@ -112,8 +112,8 @@ class GatewayApp:
         self._admin = admin
         self._audit = audit
         self.is_draining = False
-        self._open: dict[str, set[Transport]] = {}
-        """The connections by the number of the token that opened them."""
+        self._open: dict[str, dict[Transport, str]] = {}
+        """The connections by the number of the token that they count for, each with that of the token that opened it."""
         self._closing: set[asyncio.Task[None]] = set()
         self._unsigned: Counter[str] = Counter()
         """The sockets that have shown no token yet, by their addresses."""
@@ -158,7 +158,8 @@ class GatewayApp:
 
     def token_revoked(self, token: AccessToken) -> None:
         """End the connections that a token has opened."""
-        for transport in [*self._open.get(str(token.id), ())]:
+        family = self._open.get(str(token.root), {})
+        for transport in [each for each, opened_by in family.items() if opened_by == str(token.id)]:
             task = asyncio.ensure_future(transport.abort("the token was revoked"))
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
@@ -215,8 +216,8 @@ class GatewayApp:
 
     async def _serve(self, transport: Transport, token: AccessToken | None, address: str, agent: str) -> None:
         principal = msgspec.structs.replace(_ANYONE if token is None else token.principal, address=address)
-        connections = self._open.setdefault(principal.token_id, set())
-        connections.add(transport)
+        connections = self._open.setdefault(principal.root_id, {})
+        connections[transport] = principal.token_id
         self._audit.add("connect", actor=principal.name, token=principal.token_id, address=address, detail=agent)
         left = None if token is None or token.expires is None else token.expires - self._access.tokens.now()
         try:
@@ -226,9 +227,9 @@ class GatewayApp:
             _log.info("the token %s has expired: its connection is closed", principal.token_id)
             await transport.abort("the token has expired")
         finally:
-            connections.discard(transport)
+            connections.pop(transport, None)
             if not connections:
-                self._open.pop(principal.token_id, None)
+                self._open.pop(principal.root_id, None)
 
     # The other routes.
 
@@ -344,8 +345,8 @@ _PROMETHEUS: Final = b"text/plain; version=0.0.4; charset=utf-8"
 
 
 def has_too_many(connections: Mapping[str, Collection[Transport]], token: AccessToken) -> str:
-    """Return why a token may open no further connection; empty if it may."""
-    many = len(connections.get(str(token.id), ())) >= TOKEN_CONNECTIONS
+    """Return why a token may open no further connection; empty if it may. Its browsers count with it."""
+    many = len(connections.get(str(token.root), ())) >= TOKEN_CONNECTIONS
     return "this token has too many connections" if many else ""
 
 
