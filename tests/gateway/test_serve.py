@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import sqlite3
 import ssl
@@ -16,7 +17,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect, unix_connect
 
-from tests.gateway.processes import HOSTILE, Gateway, call, prompt, running
+from tests.gateway.processes import DEMO, HOSTILE, Gateway, call, prompt, running
 from tests.limits import limit
 
 pytestmark = pytest.mark.slow  # each starts a gateway
@@ -364,6 +365,51 @@ def test_the_code_that_signs_a_browser_in_is_printed_to_a_terminal_alone(tmp_pat
         process.send_signal(signal.SIGTERM)
         assert process.wait(limit()) == 0
     assert lines[0].startswith("page") and "code=" not in "".join(lines), "a service prints into a log"
+
+
+def printed(tmp_path: Path, *words: str) -> dict[str, str]:
+    """What a gateway prints when it starts, by the first word of each line."""
+    command = [sys.executable, "-m", "antiphon", "serve", "--data", str(tmp_path / "the data"), *words]
+    process = subprocess.Popen(
+        [*command, "--", *DEMO], stdout=subprocess.PIPE, text=True, encoding="utf-8", cwd=tmp_path
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        found: dict[str, str] = {}
+        while "chat" not in found:
+            name, _, value = process.stdout.readline().partition(" ")
+            found[name or "more"] = value.strip()
+        run = shlex.split(found["chat"].replace(" chat ", " run "))
+        done = subprocess.run([*run, "/think songs"], capture_output=True, text=True, timeout=limit(), cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (0, "I have thought about songs.\n"), done.stderr
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(limit()) == 0
+    return found
+
+
+def test_the_printed_command_works_where_the_program_is_not_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    found = printed(tmp_path, "--port", "0")
+    assert "serve status --launch --data" in found["more"]
+
+
+def test_the_printed_command_works_over_a_unix_socket_and_so_does_the_path_of_another_agent(tmp_path: Path) -> None:
+    path = f"/tmp/antiphon-test-{os.getpid()}.sock"  # a path of a test is longer than a socket may have
+    assert f"unix://{path} " in printed(tmp_path, "--unix", path)["agent"]
+    with running(tmp_path, "--unix", path) as gateway:
+        assert _run(gateway, f"unix://{path}:/agents/agent/acp").returncode == 0
+        missing = _run(gateway, f"unix://{path}:/agents/nothing/acp")
+    assert missing.returncode == 1 and f"unix://{path}" in missing.stderr
+
+
+def _run(gateway: Gateway, address: str) -> "subprocess.CompletedProcess[str]":
+    words = ["run", "--token-file", str(gateway.place["token_file"]), "--agent", address, "/think songs"]
+    return subprocess.run(
+        [sys.executable, "-m", "antiphon", *words],
+        capture_output=True, text=True, timeout=limit(), check=False, cwd=gateway.directory / "root",
+    )  # fmt: skip
 
 
 def test_the_audit_log_says_who_decided_what_and_from_where(tmp_path: Path) -> None:

@@ -209,8 +209,8 @@ SCHEMES: Final = ("http", "https", "unix", "ws", "wss")
 class RemoteAddress:
     """The address of a remote agent, and what it takes to be let in there. It can be opened as often as needed.
 
-    `wss://host/acp` is a WebSocket, `https://host/acp` streamable HTTP, `unix:///run/agent.sock` a WebSocket on a Unix socket. A
-    token stands in no address: addresses are logged, and shown in lists of processes. It is not sent to another machine without TLS, unless
+    `wss://host/acp` is a WebSocket, `https://host/acp` streamable HTTP, `unix:///run/agent.sock` a WebSocket on a Unix socket, at `/acp`;
+    `unix:///run/agent.sock:/agents/demo/acp` has another path. A token stands in no address: addresses are logged, and shown in lists of processes. It is not sent to another machine without TLS, unless
     `plaintext` allows it.
 
     Raises:
@@ -252,7 +252,9 @@ class RemoteAddress:
         self.name = parts.path if parts.scheme == "unix" else parts.netloc
         """What it is called in errors: the host, without what may be secret."""
         self._url = urldefrag(url).url
-        self._socket = parts.path if parts.scheme == "unix" else None
+        socket, _, path = parts.path.partition(":/")
+        self._socket = socket if parts.scheme == "unix" else None
+        self._path = f"/{path or 'acp'}"
         self._scheme = parts.scheme
         self._headers = {**(headers or {}), **({"Authorization": f"Bearer {token}"} if token else {})}
         self._tls = tls
@@ -281,7 +283,7 @@ class RemoteAddress:
             raise ExtraMissing(
                 f"an agent on a network needs the package `{error.name}`", hint="pip install 'antiphon[serve]'"
             ) from error
-        url = "ws://localhost/acp" if self._socket is not None else self._url
+        url = f"ws://localhost{self._path}" if self._socket is not None else self._url
         return await open_url(url, headers=self._headers, cookies=self._cookies, tls=self._tls, path=self._socket)
 
     async def close(self) -> None:

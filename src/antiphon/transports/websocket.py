@@ -234,7 +234,7 @@ async def open_websocket(
         )  # fmt: skip
         socket = await opening
     except (OSError, WebSocketException, ssl.SSLError, ValueError) as error:
-        raise _refused(url, error, timeout) from error
+        raise _refused(url if path is None else f"unix://{path}", error, timeout) from error
     if socket.response is not None:
         jar.store(socket.response.headers.get_all("Set-Cookie"))
     return cast("_Socket", socket).receiver

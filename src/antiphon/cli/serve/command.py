@@ -5,6 +5,7 @@ import asyncio
 import json
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -239,23 +240,34 @@ def _announce(
                  "agents": [*agents], "default": default, "pid": address.pid}  # fmt: skip
         sys.stdout.write(f"{json.dumps(found)}\n")
     else:
-        socket = base.replace("http", "ws", 1) if base else address.unix
+        program = command_name()
+        data = [] if options.data is None else ["--data", str(data_directory(options.data))]
+        token = [] if options.no_auth else ["--token-file", str(token_file)]
+        launch = shlex.join([*program, "serve", "status", "--launch", *data])
+        first = f"{base.replace('http', 'ws', 1)}/acp" if base else f"unix://{address.unix}"
+        others = first.removesuffix("/acp") if base else f"{first}:"
+        signs_in = [f"        `{launch}` prints an address that signs a browser in"]
         lines = [
-            f"page    {page}" if page else f"socket  {address.unix}",
+            *([f"page    {page}"] if page else []),
             *(["        good once, for ten minutes"] if shows_code else []),
-            *(["        `antiphon serve status --launch` prints an address that signs a browser in"] if page else []),
-            f"agent   {socket}/acp ({default})" if base else f"agent   /acp ({default})",
-            *(f"        {socket}/agents/{name}/acp" for name in agents if name != default and base),
+            *(signs_in if page and not options.no_auth else []),
+            f"agent   {first} ({default})",
+            *(f"        {others}/agents/{name}/acp" for name in agents if name != default),
             "token   none is needed: every program of this machine may use it"
             if options.no_auth
             else f"token   {token_file}",
-            f"chat    antiphon chat --agent {socket}/acp"
-            + ("" if options.no_auth else f" --token-file {shlex.quote(str(token_file))}")
-            if base
-            else f"chat    antiphon chat --agent unix://{socket}",
+            f"chat    {shlex.join([*program, 'chat', '--agent', first, *token])}",
         ]
         sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
+
+
+def command_name() -> tuple[str, ...]:
+    """Return the words that start this program in the user's shell: its name if the PATH leads to it, else its path."""
+    from antiphon.cli.setup import program
+
+    found, ours = shutil.which("antiphon"), program()
+    return ("antiphon",) if found is not None and Path(found).absolute() == Path(ours[0]) else ours
 
 
 UNIT: Final = """\

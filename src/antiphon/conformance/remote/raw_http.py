@@ -132,11 +132,14 @@ class HttpAddress:
         self.limit = limit
         self.token = token
         self._tls = tls
-        self._socket = parts.path if parts.scheme == "unix" else None
+        socket, _, path = parts.path.partition(":/")
+        self._socket = socket if parts.scheme == "unix" else None
         self._host = parts.hostname or "localhost"
         self._port = parts.port or (443 if self.secure else 80)
         self.host = parts.netloc.rpartition("@")[2] or "localhost"
-        self.target = "/acp" if self._socket else (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self.target = (
+            f"/{path or 'acp'}" if self._socket else (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        )
 
     def tls(self) -> ssl.SSLContext:
         """A context of its own, because what it offers may be changed."""
