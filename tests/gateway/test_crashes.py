@@ -268,11 +268,14 @@ async def test_errors_of_the_gateway_have_whether_to_try_again_and_what_to_do(tm
         session = await client.new(tmp_path)
         unknown = await client.refused("session/prompt", {"sessionId": "other", "prompt": []})
         assert recovery(unknown) == (False, "check the name")
+        other = client.begin("_vendor/slow", {"sessionId": session})
+        await place.agent.got("_vendor/slow")
         prompt = client.prompt(session, "work")
         await place.agent.got("session/prompt")
         too_many = await client.refused("session/prompt", {"sessionId": session, "prompt": []})
         assert recovery(too_many) == (True, "try again later")
         await place.agent.crash()
+        assert recovery((await client.response(other))["error"]) == (True, "try again later"), "it is started again"
         interrupted = (await client.response(prompt))["error"]
         assert recovery(interrupted) == (False, "send another prompt"), "a prompt that has begun is never sent again"
         place.hub.agents["demo"]._not_before += 30

@@ -117,7 +117,7 @@ async def test_an_idle_agent_makes_room_for_another_and_a_busy_one_does_not(tmp_
         clients["three"].prompt(third, "work")
         await agents["three"].got("session/prompt")
         error = await clients["one"].refused("session/new", {"cwd": str(tmp_path), "mcpServers": []})
-        assert "2 agents run already" in error["message"]
+        assert "2 agents run already" in error["message"] and "--limit agents=" in error["data"]["hint"]
         prompt = agents["two"].received("session/prompt")[-1]
         agents["two"].result(prompt["id"], {"stopReason": "end_turn"})
         await clients["two"].leave()

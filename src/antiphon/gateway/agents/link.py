@@ -92,7 +92,7 @@ class AgentLink:
         written = b"%d" % self._last_id
         if self.lost is not None or len(self._open) >= MAX_OPEN:
             why = "the agent has ended" if self.lost is not None else f"{MAX_OPEN} requests wait for the agent"
-            then(Response(self._last_id, error=ErrorObject(Code.INTERNAL_ERROR, "Internal error", why)), b"")
+            then(Response(self._last_id, error=_passing(why)), b"")
             return written
         self._open[self._last_id] = then
         self.send(frame_of(written))
@@ -257,7 +257,7 @@ class AgentLink:
         self.lost = error
         waiting, self._open = self._open, {}
         self._asking.clear()
-        gone = ErrorObject(Code.INTERNAL_ERROR, "Internal error", f"the agent has ended: {_first_line(error)}")
+        gone = _passing(f"the agent has ended: {_first_line(error)}")
         self._process.link_lost(self, error)
         for id, then in waiting.items():
             try:
@@ -280,3 +280,10 @@ def _only_updates(block: bytes | bytearray, lines: int) -> bool:
 
 def _first_line(error: AcpError) -> str:
     return error.sentence.partition("\n")[0]
+
+
+def _passing(why: str) -> ErrorObject:
+    """An error that passes: the agent is started again."""
+    return ErrorObject(
+        Code.INTERNAL_ERROR, "Internal error", {"details": why, "recoverable": True, "action": "try again later"}
+    )

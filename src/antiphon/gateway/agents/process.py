@@ -217,7 +217,7 @@ class AgentProcess:
         while len(running := [each for each in self.hub.agents.values() if each.has_process]) >= limit:
             idle = [each for each in running if each.can_park]
             if not idle:
-                hint = "close sessions of another agent, or start the gateway with a larger `--max-agents`"
+                hint = "close sessions of another agent, or start the gateway with a larger `--limit agents=…`"
                 raise RequestError(Code.INTERNAL_ERROR, f"{len(running)} agents run already", hint=hint)
             await min(idle, key=lambda each: each._used).park()
 
