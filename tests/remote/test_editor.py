@@ -158,6 +158,36 @@ async def test_a_run_whose_socket_is_cut_goes_on_and_says_so(gateway: Gateway) -
         assert "the connection was lost" in said.decode() and "again" in said.decode()
 
 
+async def test_a_run_without_a_directory_of_the_server_uses_the_one_that_the_server_has(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    token = ["--token-file", str(gateway.place["token_file"])]
+    root, command = str(gateway.directory / "root"), [sys.executable, "-m", "antiphon", "run", "--agent"]
+
+    async def run(*words: str) -> tuple[int | None, str, str]:
+        process = await asyncio.create_subprocess_exec(
+            *[*command, f"ws://127.0.0.1:{gateway.port}/acp", "hello", *words],
+            cwd=here, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        async with asyncio.timeout(limit()):
+            out, err = await process.communicate()
+        return process.returncode, out.decode(), err.decode()
+
+    status, out, err = await run(*token)
+    assert status == 0 and "You are in `root`" in out
+    assert f"`{here}` is not at" in err and f"working in `{root}` there" in err
+    status, out, err = await run(*token, "--cwd", "/srv/not-on-this-machine")
+    assert (
+        status == 1
+        and f"it has `{root}`" in err
+        and f"hint: name a directory of that machine, as in `--cwd {root}`" in err
+    )
+    status, out, err = await run()
+    assert status == 1 and "wants its token" in err and "hint: give its token, as in `--token-file`" in err
+
+
 async def test_a_permission_request_outlives_the_socket_and_its_answer_arrives(gateway: Gateway) -> None:
     async with Cable(gateway.port).laid() as cable, editor(words(gateway, port=cable.port)) as client:
         await client.initialize()

@@ -76,8 +76,10 @@ class Server(RemoteAddress):
 class Linked:
     """A client, a link and what is behind it."""
 
-    def __init__(self, place: Stage, server: Server, client: RawClient, link: RemoteLink) -> None:
+    def __init__(self, place: Stage, server: Server, client: RawClient, link: RemoteLink, reports: list[str]) -> None:
         self.place, self.server, self.client, self.link = place, server, client, link
+        self.reports = reports
+        """What people were told."""
 
     @property
     def hub_session(self) -> Any:
@@ -91,11 +93,19 @@ async def linked(
     async with stage(directory) as place:
         server = Server(place)
         ours, theirs = memory_pair()
-        link = RemoteLink(server, PathMap(maps), delays=(0,), wait_timeout=wait_timeout, offers_files=offers_files)
+        reports: list[str] = []
+        link = RemoteLink(
+            server,
+            PathMap(maps),
+            report=reports.append,
+            delays=(0,),
+            wait_timeout=wait_timeout,
+            offers_files=offers_files,
+        )
         bridge = asyncio.ensure_future(Bridge(theirs, link, version=V1, keep_requests=True).run())
         client = RawClient(None, transport=ours)
         try:
-            yield Linked(place, server, client, link)
+            yield Linked(place, server, client, link, reports)
         finally:
             server.is_up.set()
             await ours.close()
@@ -243,6 +253,24 @@ async def test_a_request_that_another_client_answered_meanwhile_is_cancelled(tmp
         here.server.is_up.set()
         await until(lambda: any(each.get("method") == "$/cancel_request" for each in here.client.messages))
         assert here.client.messages[-1]["params"] == {"requestId": request["id"]}
+        assert "answered by bob: allow_once" in here.reports
+
+
+async def test_people_are_told_who_answered_in_place_of_them_and_what(tmp_path: Path) -> None:
+    async with linked(tmp_path) as here:
+        session = await opened(here, tmp_path)
+        bob = await here.place.client(BOB)
+        await bob.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        here.client.prompt(session, "work")
+        await here.place.agent.got("session/prompt")
+        here.place.agent.ask(8, session)
+        here.client.choose(await here.client.asked())
+        await until(lambda: b'"id":8,"result"' in b"".join(here.place.agent.lines))
+        here.place.agent.ask(9, session)
+        await until(lambda: len(here.client.requests()) == 2 and len(bob.requests()) == 2)
+        bob.choose(bob.requests()[-1], "reject_once")
+        await until(lambda: here.reports)
+        assert here.reports == ["answered by bob: reject_once"]
 
 
 async def test_what_other_clients_send_is_shown_and_what_it_missed_too(tmp_path: Path) -> None:

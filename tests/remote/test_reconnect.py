@@ -1,5 +1,6 @@
 """What a client sends around a lost connection reaches the agent in order, once, or not at all; and a link knows when to stop trying."""
 
+import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -269,3 +270,35 @@ async def test_a_server_that_says_nothing_is_left_for_another_connection(
         await until(lambda: len(here.server.opened) == 2)
         here.place.agent.say(session, "on")
         await until(lambda: here.client.texts == ["on"])
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["before the connection", "on the connection"])
+async def test_a_server_that_wants_a_token_is_named_with_what_to_do_and_not_tried_again(early: bool) -> None:
+    ours, theirs = memory_pair()
+    theirs.attach(_Answering(theirs, {"result": {"protocolVersion": 1, "_meta": {"antiphon": {"wantsToken": True}}}}))
+
+    class Unopened(RemoteAddress):
+        async def open(self) -> Transport:
+            if early:
+                await is_asked.wait()
+            return ours
+
+    is_asked = asyncio.Event()
+    link = RemoteLink(Unopened("ws://host/acp"), PathMap(), delays=(0,))
+    client = RawClient(None, transport=link)
+    if not early:
+        await idle()
+    link.route(HELLO, None, UNSET)
+    is_asked.set()
+    error = (await client.response(1))["error"]
+    assert error["message"] == "`host` wants its token"
+    assert "--token-file" in error["data"]["hint"] and error["data"]["recoverable"] is False
+    await until(lambda: client.is_lost)
+    await link.close()
+
+
+async def test_a_message_that_is_nested_too_deep_does_not_end_the_connection(tmp_path: Path) -> None:
+    async with linked(tmp_path) as here:
+        await opened(here, tmp_path)
+        deep = b'{"jsonrpc":"2.0","method":"x","params":%b}' % (b"[" * 100_000 + b"]" * 100_000)
+        assert here.link.line_received(deep) == deep

@@ -329,6 +329,11 @@ class Options(argparse.Namespace):
     json: bool
     quiet: bool
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether the agent is an address."""
+        return self.agent is not None and "://" in self.agent.partition(" ")[0]
+
     def launch_options(self) -> "LaunchOptions":
         """Return the options about the agent and the policy."""
         from antiphon.client.launch import LaunchOptions
@@ -345,6 +350,7 @@ class Options(argparse.Namespace):
             CANCEL_GRACE if getattr(self, "timeout", None) is None else TIMEOUT_GRACE,
             self._token(),
             self.plaintext,
+            self.cwd is not None,
         )
 
     def _token(self) -> str | None:
@@ -354,7 +360,7 @@ class Options(argparse.Namespace):
         token = os.environ.pop(TOKEN, "") or None
         if self.token_file is None:
             return token
-        if self.agent is not None and "://" not in self.agent.partition(" ")[0]:
+        if self.agent is not None and not self.is_remote:
             raise Misused(
                 f"`{self.agent}` needs no token", hint="a token is for an address, as in `--agent wss://host/acp`"
             )
@@ -450,7 +456,9 @@ def add_agent(parser: argparse.ArgumentParser) -> None:
         help="an agent that `antiphon agents` lists, a command in quotes, or an address (`wss://host/acp`, `https://host/acp`)",
     )
     add_token(group, "an address, from a file")
-    group.add_argument("--cwd", metavar="DIR", help="the directory to work in (default: this one)")
+    group.add_argument(
+        "--cwd", metavar="DIR", help="the directory to work in (default: this one); for an address, one of its machine"
+    )
     group.add_argument(
         "--add-dir",
         metavar="DIR",
@@ -517,13 +525,15 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def working_directory(options: Options) -> str:
-    """Return the directory to work in.
+    """Return the directory to work in. A whole path for a remote agent is one of its machine, and not looked for here.
 
     Raises:
         Misused: there is no such directory.
     """
     cwd = os.path.abspath(os.path.expanduser(options.cwd or os.getcwd()))
-    for folder in (cwd, *options.add_dir):
+    for folder in (options.cwd or cwd, *options.add_dir):
+        if options.is_remote and os.path.isabs(folder):
+            continue
         if not os.path.isdir(os.path.expanduser(folder)):
             raise Misused(f"there is no directory `{folder}`")
     return cwd

@@ -132,6 +132,7 @@ def _same_place(options: Options) -> str:
     from shlex import quote
 
     agent = f" --agent {quote(options.agent)}" if options.agent else ""
+    agent += f" --token-file {quote(options.token_file)}" if options.token_file else ""
     return f"{agent} --cwd {quote(options.cwd)}" if options.cwd else agent
 
 

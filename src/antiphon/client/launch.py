@@ -187,6 +187,8 @@ class LaunchOptions:
     """The token for an address; a local agent does not get it."""
     plaintext: bool = False
     """Whether the token may be sent to another machine without TLS."""
+    directory_given: bool = False
+    """Whether the directory was named by the user. Else a remote agent that has not this one may use its own."""
 
 
 @dataclass
@@ -283,7 +285,31 @@ async def launch(options: LaunchOptions, cwd: str, frontend: Frontend) -> AsyncI
             cancel_grace=options.cancel_grace,
             terminal_login=frontend.terminal_login,
         ) as agent:
+            if not isinstance(start.target, list) and not options.directory_given:
+                cwd = _directory_there(agent, start.target.name, cwd, frontend.warn)
             yield RunningAgent(agent, name, cwd, gate, loaded, database, frontend.warn, start.command)
+
+
+def _directory_there(agent: "ConnectedAgent", host: str, cwd: str, warn: Callable[[Advice], None]) -> str:
+    """Return the directory of a remote agent's machine to work in: the one that it has, where it has not the one of this machine.
+
+    Raises:
+        AcpError: it has several.
+    """
+    import msgspec
+
+    from antiphon.remote.paths import is_below
+    from antiphon.remote.sessions import ServerOffer
+
+    roots = ServerOffer.read(msgspec.json.encode({"_meta": agent.meta})).roots
+    if not roots or is_below(cwd, roots):
+        return cwd
+    wrong = f"`{cwd}` is not at `{host}`"
+    if len(roots) > 1:
+        there = ", ".join(f"`{root}`" for root in roots)
+        raise AcpError(f"{wrong}; it has {there}", hint=f"name one of them, as in `--cwd {roots[0]}`")
+    warn(Advice(f"{wrong}: working in `{roots[0]}` there", "`--cwd` names another directory of that machine"))
+    return roots[0]
 
 
 async def _warn_of_project(name: str, cwd: str, database: "Database", frontend: Frontend) -> None:

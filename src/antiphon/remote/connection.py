@@ -20,6 +20,8 @@ class ServerConnection:
     def __init__(self, link: "RemoteLink", transport: Transport) -> None:
         self.transport = transport
         self.ended = asyncio.Event()
+        self.error: AcpError | None = None
+        """Why it has ended."""
         self.is_over = False
         self.gathered: bytearray | None = None
         """What the client gets for the block that is being looked at."""
@@ -38,10 +40,12 @@ class ServerConnection:
         if not self.awaits and not self.established.done():
             self.established.set_result(None)
 
-    def fail(self, error: AcpError) -> None:
-        """Give up what it waits for."""
+    def end(self, error: AcpError) -> None:
+        """Use it no more, for this reason."""
+        self.error = self.error or error
+        self.ended.set()
         if not self.established.done():
-            self.established.set_exception(error)
+            self.established.set_exception(fresh(error))
 
     def block_received(self, block: Frame) -> None:
         """Take whole lines, and give the client what they are for it, in one piece."""
@@ -67,5 +71,4 @@ class ServerConnection:
     def connection_lost(self, error: ConnectionClosed) -> None:
         """Handle the end of the connection."""
         self._link.connection_ended()
-        self.fail(fresh(error))
-        self.ended.set()
+        self.end(error)

@@ -52,7 +52,7 @@ from antiphon.remote.sessions import (
 from antiphon.rpc.envelope import RequestId
 from antiphon.rpc.spans import replaced, values_of, with_value
 from antiphon.transports.base import JITTER, Transport
-from antiphon.transports.remote import OPEN_TIMEOUT, MessageHead, RemoteAddress, head_of
+from antiphon.transports.remote import OPEN_TIMEOUT, MessageHead, RemoteAddress, head_of, wants_token
 
 __all__ = ["AWAY_TIMEOUT", "WAIT_TIMEOUT", "RemoteLink"]
 
@@ -91,8 +91,8 @@ class RemoteLink(Transport):
     ) -> None:
         super().__init__()
         self._address = address
-        self._paths = MessagePaths(maps, address.name)
-        self._requests = ForwardedRequests(self._paths, self._forward, self._deliver, offers_files=offers_files)
+        self._paths = MessagePaths(maps, address.name, is_mapped=first is None)
+        self._requests = ForwardedRequests(self._paths, self._forward, self._deliver, report, offers_files=offers_files)
         self._report = report
         self._delays = delays
         self._first = first
@@ -163,11 +163,11 @@ class RemoteLink(Transport):
             if not connection.ended.is_set():
                 self._go_live()
             await connection.ended.wait()
-            self._why = transport.lost or self._why
+            self._why = connection.error or self._why
             return True
         finally:
             if self._passes_loss and not self._offer.numbers:
-                self._lose(transport.lost or _closed_by(self._why))
+                self._lose(_closed_by(connection.error or self._why))
                 self._room.set()
             connection.is_over = True
             self._connection = None
@@ -199,12 +199,12 @@ class RemoteLink(Transport):
         """Handle the response to our own `initialize`."""
         self._initialized(head)
         if isinstance(head.result, UnsetType):
-            connection.fail(refusal_of(head.error))
+            connection.end(refusal_of(head.error))
             return
         for request in (*self._open.values(),):
             if request.name and not self._offer.numbers:
                 self._finish(request, self._lost_error("another server has taken its place"))
-        for session in (*self._sessions.values(),):
+        for session in self._sessions.values():
             self._open_again(connection, session)
         connection.one_less()
 
@@ -212,6 +212,9 @@ class RemoteLink(Transport):
         if not isinstance(head.result, UnsetType):
             self._offer = ServerOffer.read(bytes(head.result))
             self._paths.roots = self._offer.roots
+            if self._offer.wants_token and self._connection is not None:
+                self._connection.end(wants_token(self._address.name))
+                return
         for request in [each for each in self._open.values() if each.method == "initialize"]:
             self._finish(request, outcome_of(head))
 
@@ -240,12 +243,12 @@ class RemoteLink(Transport):
         found = Attached.read(head.result)
         if found is not None:
             session.target, session.known = found.number, frozenset(found.prompts)
-            self._requests.only(session.id, found.requests)
+            session.waiting = frozenset(found.requests)
             self._catch_up(connection, session)
             return
         error = refusal_of(head.error)
         if error.recoverable and error_code(head.error) != Code.SESSION_EXPIRED:
-            connection.fail(error)
+            connection.end(error)
             return
         # It was deleted, or cannot be read. The others go on.
         self._report(f"session `{session.id}` was not opened again: {sentence_and_hint(error)[0]}")
@@ -260,6 +263,7 @@ class RemoteLink(Transport):
         if session.target is None or session.last < session.target:
             return
         session.target = None
+        self._requests.only(session.id, session.waiting)
         for request in [each for each in self._prompts_of(session.id) if each.generation]:
             is_known = request.has_begun or request.name in session.known
             if is_known and request.cancellation is not None:
@@ -316,15 +320,14 @@ class RemoteLink(Transport):
         reason, hint = sentence_and_hint(self._why)
         data = {"hint": hint or "try again", "recoverable": True, "action": "reconnect"}
         message = f"`{self._address.name}` is not connected: {reason} ({what})"
-        return b'"error":%b' % msgspec.json.encode({"code": int(Code.INTERNAL_ERROR), "message": message, "data": data})
+        return error_member(RequestError(Code.INTERNAL_ERROR, message, data))
 
     def _fail(self, error: AcpError) -> None:
         """End for good: another try would not help."""
         sentence, hint = sentence_and_hint(error)
         data = {"hint": hint or "check the address and the token", "recoverable": False}
-        wrong = {"code": int(Code.INTERNAL_ERROR), "message": sentence, "data": data}
         for request in (*self._open.values(),):
-            self._finish(request, b'"error":%b' % msgspec.json.encode(wrong))
+            self._finish(request, error_member(RequestError(Code.INTERNAL_ERROR, sentence, data)))
         self._room.set()
         self._lose(_closed_by(error))
 
@@ -460,11 +463,10 @@ class RemoteLink(Transport):
         number = mark.event if numbers else 0
         if session is not None and ((session.is_replaying and not head.key) or (number and not session.takes(number))):
             return None
-        found = (
-            self._requests.receive(line, head, mark, mark.waiting if numbers else "")
-            if head.key
-            else self._event(line, head, mark, session)
-        )
+        if head.key:
+            found = self._requests.receive(line, head, mark, mark.waiting if numbers else "")
+        else:
+            found = self._event(line, head, mark, session)
         if session is not None and number and self._connection is not None:
             self._catch_up(self._connection, session)
         return found
@@ -494,18 +496,20 @@ class RemoteLink(Transport):
             if request.generation != self._generation:
                 self._finish(request, request.outcome)
         elif method == "_antiphon/session/resolved":
-            self._requests.resolved(mark.request)
+            self._requests.resolved(mark)
 
     def _response(self, line: bytes, head: MessageHead) -> bytes | None:
         call = self._calls.pop(head.key, None)
         if call is not None:
             call(head)
             return None
-        request = self._open.pop(head.key, None)
+        request = self._open.get(head.key)
         if request is None:
             return line  # it answers nothing that is open: the bridge reports it
         if request.method == "initialize":
             self._initialized(head)
+            return None
+        del self._open[head.key]
         if isinstance(head.result, UnsetType):
             return self._refused(line, request, head.error)
         follow(self._sessions, request, mark_of(head.result))

@@ -30,13 +30,14 @@ _DEPTH: Final = 40
 
 
 class MessagePaths:
-    """Maps the paths in messages between an editor and a remote agent."""
+    """Maps the paths in messages between an editor and a remote agent. Without `is_mapped` the user of the client can map none."""
 
-    def __init__(self, maps: PathMap, name: str) -> None:
+    def __init__(self, maps: PathMap, name: str, *, is_mapped: bool = True) -> None:
         self.maps = maps
         self.roots: tuple[str, ...] = ()
         """The directories in which the server opens sessions; empty: it does not tell."""
         self._name = name
+        self._is_mapped = is_mapped
 
     def to_remote(self, line: bytes, method: str) -> bytes:
         """Return a message of the editor with the paths of the other machine.
@@ -84,10 +85,11 @@ class MessagePaths:
         roots = self.roots or tuple(remote for _, remote in self.maps.pairs)
         there = f"; it has {_listed(roots)}" if roots else ""
         example = roots[0] if roots else "/path/there"
+        hint = f"start `antiphon agent --connect` with `--map {path}={example}`, or open a directory that is mapped"
         return RequestError(
             Code.INVALID_PARAMS,
             f"`{path}` is not at `{self._name}`{there}",
-            hint=f"start `antiphon agent --connect` with `--map {path}={example}`, or open a directory that is mapped",
+            hint=hint if self._is_mapped else f"name a directory of that machine, as in `--cwd {example}`",
         )
 
     def is_outside(self, path: str) -> bool:

@@ -1,16 +1,17 @@
 """The requests of the agent that the client has: shown to it once, however often the server sends them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
-from msgspec import UnsetType
+from msgspec import Raw, UnsetType
 
 from antiphon.errors import Code, RequestError
 from antiphon.remote.messages import MessagePaths
 from antiphon.remote.sessions import MessageMark, error_member, notification_frame
 from antiphon.rpc.envelope import RequestId
 from antiphon.rpc.spans import params_values_of, replaced, values_of
+from antiphon.text import one_line
 from antiphon.transports.remote import MessageHead
 
 __all__ = ["ForwardedRequests"]
@@ -25,11 +26,12 @@ _CONFIRMED: Final = frozenset({"session/request_permission", "elicitation/create
 class _ForwardedRequest:
     """A request of the agent that the editor has, under an id of ours."""
 
-    __slots__ = ("answer", "generation", "id", "method", "name", "session_id", "written")
+    __slots__ = ("answer", "generation", "id", "method", "name", "params", "session_id", "written")
 
-    def __init__(self, id: int, method: str, session_id: str | None, name: str) -> None:
+    def __init__(self, id: int, head: MessageHead, session_id: str | None, name: str) -> None:
         self.id = id
-        self.method = method
+        self.method = head.name
+        self.params = head.params
         self.session_id = session_id
         self.name = name
         """The name under which it waits at the server; empty: it does not outlive the connection."""
@@ -44,7 +46,7 @@ class _ForwardedRequest:
 class ForwardedRequests:
     """The requests that were given to the client under ids of ours, and wait for its answer or for the server to confirm it.
 
-    `send` sends a frame to the server, `deliver` one to the client. Without `offers_files` the files and terminals of the client are not
+    `send` sends a frame to the server, `deliver` one to the client, and `report` gets who answered in place of the user. Without `offers_files` the files and terminals of the client are not
     for the server: its requests for them are refused here, whatever the client offers.
     """
 
@@ -53,6 +55,7 @@ class ForwardedRequests:
         paths: MessagePaths,
         send: Callable[[bytes, str | None, RequestId | UnsetType], None],
         deliver: Callable[[bytes], None],
+        report: Callable[[str], None],
         *,
         offers_files: bool,
     ) -> None:
@@ -62,7 +65,10 @@ class ForwardedRequests:
         self._paths = paths
         self._send = send
         self._deliver = deliver
+        self._report = report
         self._open: dict[int, _ForwardedRequest] = {}
+        self._taken: dict[str, _ForwardedRequest] = {}
+        """The requests that the server has just taken back from the client, by their names: it says next who answered."""
         self._last_id = 0
 
     def receive(self, line: bytes, head: MessageHead, mark: MessageMark, name: str) -> bytes | None:
@@ -86,7 +92,7 @@ class ForwardedRequests:
             self._send(frame, mark.session_id or None, head.request_id)
             return None
         self._last_id += 1
-        waiting = _ForwardedRequest(self._last_id, head.name, mark.session_id or None, name)
+        waiting = _ForwardedRequest(self._last_id, head, mark.session_id or None, name)
         waiting.written, waiting.generation = head.key, self.generation
         self._open[waiting.id] = waiting
         return replaced(line, [(span, b"%d" % waiting.id) for span in values_of(line, "id")])
@@ -115,6 +121,8 @@ class ForwardedRequests:
         for waiting in self._open.values():
             if waiting.written == written and waiting.generation == self.generation:
                 del self._open[waiting.id]
+                if not waiting.answer:
+                    self._taken = {waiting.name: waiting}
                 own = b"%d" % waiting.id
                 return (
                     None
@@ -123,15 +131,19 @@ class ForwardedRequests:
                 )
         return None
 
-    def resolved(self, name: str) -> None:
+    def resolved(self, mark: MessageMark) -> None:
         """Handle that a request has its answer, from this client or from another one."""
-        for waiting in [each for each in self._open.values() if each.name == name]:
+        taken = self._taken.pop(mark.request, None)
+        for waiting in [each for each in self._open.values() if each.name == mark.request]:
+            taken = None if waiting.answer else waiting
             self._cancel(waiting)
+        if taken is not None and mark.sender:
+            self._report(f"answered by {one_line(mark.sender)}{_choice(taken.params, mark.result)}")
 
-    def only(self, session_id: str, names: list[str]) -> None:
-        """Cancel the requests of a session that the server does not have any more."""
+    def only(self, session_id: str, names: Iterable[str]) -> None:
+        """Cancel the requests of a session that the server does not have any more: of those that came on earlier connections."""
         for waiting in [each for each in self._open.values() if each.session_id == session_id]:
-            if waiting.name not in names:
+            if waiting.generation != self.generation and waiting.name not in names:
                 self._cancel(waiting)
 
     def interrupted(self) -> None:
@@ -144,3 +156,34 @@ class ForwardedRequests:
         del self._open[waiting.id]
         if not waiting.answer:
             self._deliver(notification_frame("$/cancel_request", {"requestId": waiting.id}))
+
+
+class _Option(msgspec.Struct, rename="camel"):
+    option_id: str
+    name: str
+
+
+class _Asked(msgspec.Struct):
+    options: list[_Option] = []
+    message: str = ""
+
+
+class _Outcome(msgspec.Struct, rename="camel"):
+    option_id: str = ""
+
+
+class _Answer(msgspec.Struct):
+    outcome: _Outcome = msgspec.field(default_factory=_Outcome)
+    action: str = ""
+
+
+def _choice(params: Raw | UnsetType, result: Raw | UnsetType) -> str:
+    """Return what was answered as the end of a sentence; empty if that is not known."""
+    try:
+        asked = msgspec.json.decode(b"{}" if isinstance(params, UnsetType) else params, type=_Asked)
+        answer = msgspec.json.decode(b"{}" if isinstance(result, UnsetType) else result, type=_Answer)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+    names = [option.name for option in asked.options if option.option_id == answer.outcome.option_id]
+    words = one_line(next(iter(names), answer.action))
+    return f": {words}" if words else ""

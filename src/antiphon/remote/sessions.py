@@ -22,7 +22,7 @@ __all__ = [
 class FollowedSession:
     """A session that the editor has opened."""
 
-    __slots__ = ("id", "is_open", "is_replaying", "known", "last", "loads", "opening", "target")
+    __slots__ = ("id", "is_open", "is_replaying", "known", "last", "loads", "opening", "target", "waiting")
 
     def __init__(self, id: str, opening: bytes = b"{}") -> None:
         self.id = id
@@ -36,6 +36,8 @@ class FollowedSession:
         """The last event that it had when we attached again; None once the editor has all up to it."""
         self.known: frozenset[str] = frozenset()
         """The names of our prompts that ran or waited when we attached again."""
+        self.waiting: frozenset[str] = frozenset()
+        """The names of the agent's requests that waited then."""
         self.opening = opening
         """The params with which it was opened, for a server that keeps no numbers."""
         self.is_replaying = False
@@ -92,6 +94,8 @@ class ServerOffer(msgspec.Struct):
     loads: bool = False
     numbers: bool = False
     roots: tuple[str, ...] = ()
+    wants_token: bool = False
+    """Whether it lets nothing happen before it has its token."""
 
     @classmethod
     def read(cls, result: bytes) -> "ServerOffer":
@@ -108,13 +112,15 @@ class ServerOffer(msgspec.Struct):
             offers.load_session,
             about.numbers and can_attach,
             tuple(about.roots),
+            about.wants_token,
         )
 
 
-class _About(msgspec.Struct):
+class _About(msgspec.Struct, rename="camel"):
     methods: list[str] = []
     roots: list[str] = []
     numbers: bool = False
+    wants_token: bool = False
 
 
 class _AboutMeta(msgspec.Struct):
@@ -179,13 +185,16 @@ class _MarkUpdate(msgspec.Struct):
     meta: _MarkMeta | None = msgspec.field(default=None, name="_meta")
 
 
-class MessageMark(msgspec.Struct, rename={"session_id": "sessionId", "request_id": "requestId", "meta": "_meta"}):
+class MessageMark(
+    msgspec.Struct, rename={"session_id": "sessionId", "request_id": "requestId", "sender": "from", "meta": "_meta"}
+):
     """What params or a result say about their session, their event and what it is about."""
 
     session_id: str = ""
     number: int = 0
     prompt: str = ""
     request: str = ""
+    sender: str = ""
     request_id: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLOSE_TIMEOUT", "CONNECTION_ID", "OPEN_TIMEOUT", "PASSING", "REPLAYS", "SCHEMES", "SESSION_ID", "ConnectionRefused", "CookieJar",
-    "MessageHead", "RemoteAddress", "head_of", "is_loopback", "not_reached", "on_lines", "refused_by_status", "shown_address",
+    "MessageHead", "RemoteAddress", "head_of", "is_loopback", "not_reached", "on_lines", "refused_by_status", "shown_address", "wants_token",
 ]  # fmt: skip
 
 OPEN_TIMEOUT: Final = 30.0
@@ -169,6 +169,11 @@ def refused_by_status(url: str, status: int, location: str | None) -> Connection
         return ConnectionRefused(sentence, status=status, hint="use that address if you trust it")
     hint = _HINTS.get(status, "look into the log of the server")
     return ConnectionRefused(f"`{url}` refused the connection with HTTP status {status}", status=status, hint=hint)
+
+
+def wants_token(name: str) -> ConnectionRefused:
+    """Return the error for a server that does nothing for a client without its token."""
+    return ConnectionRefused(f"`{name}` wants its token", status=401, hint=_HINTS[401])
 
 
 def not_reached(url: str, error: BaseException, timeout: float | None) -> ConnectionRefused:

@@ -236,8 +236,12 @@ _INITIALIZED: Final = {
         {"id": "password", "name": "Token of the gateway", "description": 'as {"method": "password", "password": …}'},
         {"id": "oauth", "name": "Token of the gateway", "description": 'as {"method": "oauth", "token": …}'},
     ],
+    "_meta": {"antiphon": {"wantsToken": True}},
 }
 """What a client gets that has not signed in: nothing about the agents here."""
 
-_IN_WORDS: Final = {**_INITIALIZED, "authMethods": ["password", "oauth"]}
+_IN_WORDS: Final = {
+    **{key: value for key, value in _INITIALIZED.items() if key != "_meta"},
+    "authMethods": ["password", "oauth"],
+}
 """The same for a client that knows the page alone."""
