@@ -1,15 +1,23 @@
 """The demo's sessions outlive the process: list, load, resume, fork and delete are real."""
 
+import asyncio
 import os
 import signal
+import threading
 from pathlib import Path
 
 import pytest
 
+from antiphon.connection.connection import Connection
+from antiphon.connection.router import Router
+from antiphon.engines.base import Host
+from antiphon.engines.demo.engine import Demo
 from antiphon.errors import Code, ConnectionClosed, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.version import V1
 from antiphon.transcript.transcript import fold
+from antiphon.transports.memory import memory_pair
 from antiphon.transports.process import ProcessTransport
 from tests.engines.demo_client import DemoClient, demo
 
@@ -209,3 +217,23 @@ async def test_a_session_that_was_deleted_elsewhere_does_not_cost_another_its_hi
         await client.prompt(stays, "/echo this stays")
         updates, _ = await loaded(other, stays)
         assert ("agent", "this stays") in messages_of(updates)
+
+
+async def test_the_file_is_closed_when_the_last_client_is_gone_and_opened_again_for_the_next(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ANTIPHON_STATE_DIR", str(tmp_path / "state"))
+    agent = Host(Demo())
+    threads = set(threading.enumerate())
+    seen: list[list[v1.SessionInfo]] = []
+    for _ in range(2):
+        near, far = memory_pair()
+        served = asyncio.ensure_future(agent.serve(far))
+        async with Connection(near, Router(), version=V1) as connection:
+            client = DemoClient(connection, workspace)
+            await connection.request(m.INITIALIZE, v1.Initialize(1))
+            await client.prompt(await client.new(), "/think once")
+            seen.append(await listed(client))
+        await served
+        assert set(threading.enumerate()) == threads
+    assert [len(each) for each in seen] == [1, 2]

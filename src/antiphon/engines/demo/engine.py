@@ -82,6 +82,11 @@ class Demo(Engine):
             self._store = DemoStore()
         return self._store
 
+    async def close(self) -> None:
+        store, self._store = self._store, None
+        if store is not None:
+            await store.close()
+
     # The account.
 
     def authenticate(self, method_id: str) -> None:

@@ -62,6 +62,10 @@ class DemoStore:
         """The sessions that something was appended to. One without a message is never claimed."""
         self._writing: dict[str, list[asyncio.Future[int]]] = {}
 
+    async def close(self) -> None:
+        """Close the file, when what waits is stored."""
+        await self._store.database.close()
+
     def create(self, session: "AgentSession") -> "asyncio.Future[object]":
         """Create a session. Await the result for errors; every other method waits for it."""
         creating: asyncio.Future[object] = asyncio.ensure_future(
