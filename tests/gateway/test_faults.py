@@ -1,6 +1,7 @@
 """Faults of a gateway as people start it, over sockets: whatever breaks, no event is lost or doubled, by its number and by its content."""
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -203,7 +204,7 @@ async def test_a_clock_that_jumps_changes_dates_and_nothing_else(tmp_path: Path,
 
 
 async def test_no_client_sees_an_event_before_it_is_stored(tmp_path: Path) -> None:
-    gate, reached = tmp_path / "gate", tmp_path / "gate.reached"
+    gate = tmp_path / "gate"
     async with asyncio.timeout(limit()):
         with FaultyGateway(tmp_path, without="quick restarts,gate") as gateway:
             user, watcher = ReturningUser(gateway), ReturningUser(gateway)
@@ -212,15 +213,14 @@ async def test_no_client_sees_an_event_before_it_is_stored(tmp_path: Path) -> No
             await watcher.come()
             plain = await gateway.client(numbers=False)
             await plain.request("session/resume", {"sessionId": user.session, "cwd": str(gateway.root)})
-            gate.touch()
+            os.mkfifo(gate)
             asked = user.here.prompt(user.session, "/many 5")
-            await until(reached.exists)
-            for client in (user.here, watcher.here, plain):
-                await client.refused(
-                    "_antiphon-test/unknown", {}
-                )  # the agent has answered: what was there to be seen is here
-                assert client.texts == []
-            gate.unlink()
+            with await asyncio.to_thread(gate.open, "wb"):  # a commit has opened it too, and waits
+                gate.unlink()  # the next one does not
+                for client in (user.here, watcher.here, plain):
+                    # When the agent has answered, what was there to be seen is here.
+                    await client.refused("_antiphon-test/unknown", {})
+                    assert client.texts == []
             await user.here.response(asked)
             await plain.leave()
             await same(gateway, user, watcher)

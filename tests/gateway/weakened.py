@@ -152,15 +152,13 @@ def jumping_clock() -> None:
 
 
 def gate_before_commits() -> None:
-    """Let commits of events wait as long as there is a file, and say in another that one waits."""
+    """Let a commit of events that finds a FIFO open it, and wait until its writer closes it."""
     store, place = runs._store, os.environ["ANTIPHON_TEST_GATE"]
 
     def wait(connection: Any, events: Any, known: Any, jobs: Any) -> Any:
         if events and os.path.exists(place):
-            with open(place + ".reached", "wb"):
-                pass
-            while os.path.exists(place):
-                time.sleep(0.001)
+            with open(place, "rb") as fifo:
+                fifo.read()
         return store(connection, events, known, jobs)
 
     runs._store = wait
