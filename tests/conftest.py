@@ -8,6 +8,7 @@ from collections.abc import Generator
 from functools import cache
 from itertools import count
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import settings
@@ -15,8 +16,10 @@ from hypothesis import settings
 from tests.rows import FEW, first_and_last
 
 ALLOWED_SKIPS = Path(__file__).with_name("allowed_skips.txt")
-TABLES = ("interop", "thirdparty", "conformance/peers")
+TABLES = ("interop", "thirdparty")
 """Directories whose tests play with the programs of others and fill one table: one process runs them, in `make prove`."""
+CHECKS = "conformance/peers"
+"""The directory whose tests check the programs of others, each for itself, in `make prove`."""
 NO_TABLE = ("interop/test_network.py",)
 """Files there that fill no table."""
 IN_CI = os.environ.get("ANTIPHON_CI") == "1"
@@ -104,25 +107,25 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 @cache
 def may_be_marked(path: Path) -> bool:
     """Whether tests of this file may be slow or for `make prove`: its text has such a mark, or its directory gives it."""
-    return fills_a_table(path) or "e2e" in path.parts or MARKING.search(path.read_text(encoding="utf-8")) is not None
+    return bool(mark_of(path)) or "e2e" in path.parts or MARKING.search(path.read_text(encoding="utf-8")) is not None
 
 
 @cache
-def fills_a_table(path: Path) -> bool:
-    """Whether the tests of this file play with the programs of others and fill a table."""
+def mark_of(path: Path) -> Literal["together", "checks", ""]:
+    """The mark of a file whose tests play with the programs of others: they fill a table, or check them."""
     here = Path(__file__).parent
     place = path.relative_to(here).as_posix() if path.is_relative_to(here) else ""
-    return place not in NO_TABLE and place.startswith(tuple(f"{directory}/" for directory in TABLES))
+    if place.startswith(f"{CHECKS}/"):
+        return "checks"
+    return "together" if place not in NO_TABLE and place.startswith(tuple(f"{each}/" for each in TABLES)) else ""
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     if (item.get_closest_marker("slow") or item.get_closest_marker("prove")) and not may_be_marked(item.path):
         raise pytest.UsageError(f"{item.nodeid} is marked, but its file does not say so: no part would run it")
-    if fills_a_table(item.path):
+    if mark := mark_of(item.path):
         item.add_marker(pytest.mark.prove)
-        item.add_marker(pytest.mark.together)
-        if "conformance" in item.path.parts:
-            item.add_marker(pytest.mark.checks)
+        item.add_marker(mark)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -34,6 +34,11 @@ def test_peers(): sing("peers")
 @pytest.mark.prove
 @pytest.mark.together
 def test_tables(): sing("tables")
+
+@pytest.mark.slow
+@pytest.mark.prove
+@pytest.mark.checks
+def test_checks(): sing("checks")
 """
 
 LONG = """
@@ -93,8 +98,8 @@ def test_each_suite_runs_its_own_parts_and_reports_how_they_ended(project: Path)
     assert done.returncode == 0 and sung(project) == ["fast", "slow"]
     assert ">>> part 1 of 2: fast" in done.stdout and "fast: passed; slow: passed" in done.stdout
     done = run(project, "prove", "0")
-    assert done.returncode == 0 and sung(project) == ["fast", "peers", "slow", "tables"]
-    assert "slowest 10 durations" in done.stdout and "peers: passed; tables: passed" in done.stdout
+    assert done.returncode == 0 and sung(project) == ["checks", "fast", "peers", "slow", "tables"]
+    assert "slowest 10 durations" in done.stdout and "peers: passed; checks: passed; tables: passed" in done.stdout
 
 
 def test_a_mark_of_the_user_selects_within_the_parts(project: Path) -> None:
@@ -138,7 +143,12 @@ def test_a_part_without_tests_is_fine_and_a_selection_without_any_is_not(project
 
 @pytest.mark.parametrize(
     ("suite", "part", "others"),
-    [("test", "fast", []), ("test", "slow", ["fast"]), ("prove", "peers", ["tables"]), ("prove", "tables", ["peers"])],
+    [
+        ("test", "fast", []),
+        ("test", "slow", ["fast"]),
+        ("prove", "peers", ["checks", "tables"]),
+        ("prove", "tables", ["checks", "peers"]),
+    ],
 )
 def test_a_failed_part_is_shown_with_the_command_to_repeat_it(
     project: Path, suite: str, part: str, others: list[str]

@@ -2,8 +2,8 @@
 
 `test` runs what a change can break: the fast tests, then the slow ones, which start real programs; `fast` only the
 first of them. `prove` runs what the programs of others can break: second versions of the CLIs, third-party agents, the
-peers of the evidence pages. Tests that fill a table run together in one process, beside the rest of `prove`; their
-output is shown at the end. Where few tests of a part failed they run once more, alone: one that passes then is listed
+peers of the evidence pages. Tests that fill a table run together in one process, and those that check the programs of
+others in a process for each processor, both beside the rest of `prove`; their output is shown at the end. Where few tests of a part failed they run once more, alone: one that passes then is listed
 as unsteady, and is to be repaired.
 
     python tools/all_tests.py test|fast|prove PROCESSORS [pytest arguments ...]     # 0: each part in one process
@@ -47,9 +47,9 @@ class Part(NamedTuple):
     name: str
     marks: str
     workers: int = 2
-    """Processes for each processor: a test that waits for another program or a clock leaves the processor to others."""
+    """Processes for each processor: a test that waits for another program or a clock leaves the processor to others. 0: one in all."""
     beside: bool = False
-    """It starts together with the part after it, in one process."""
+    """It starts together with the part after it."""
 
 
 FAST: Final = Part("fast", "not slow and not prove")
@@ -58,16 +58,16 @@ SUITES: Final = {
     "test": (FAST, Part("slow", "slow and not prove", workers=3)),
     "fast": (FAST,),
     "prove": (
-        Part("tables", "prove and together and not checks", beside=True),
-        Part("checks", "prove and together and checks", beside=True),
-        Part("peers", "prove and not together", workers=3),
+        Part("checks", "prove and checks", workers=1, beside=True),
+        Part("tables", "prove and together", workers=0, beside=True),
+        Part("peers", "prove and not together and not checks", workers=3),
     ),
 }
 
 
 def processes(part: Part, jobs: int) -> int:
     """Return how many processes run a part."""
-    return 1 if part.beside else max(1, jobs * part.workers)
+    return max(1, jobs * part.workers)
 
 
 def command(part: Part, arguments: Sequence[str], jobs: int) -> list[str]:

@@ -25,7 +25,7 @@ from tests.interop.test_pairs import OFFICIAL
 from tests.limits import limit
 from tests.transports.serving import served_by_uvicorn
 
-pytestmark = [pytest.mark.slow, pytest.mark.together]
+pytestmark = pytest.mark.slow
 
 LIMIT = 5.0
 """Seconds that an answer may take on a machine that has little else to do: what never comes costs as much."""
@@ -110,9 +110,9 @@ async def test_a_server_is_checked(name: str, profile: str, tmp_path: Path) -> N
     assert report.results
     if name not in OFFICIAL:
         assert {one.requirement.id: one.verdict.text for one in report.broken} == {}
-    page.RESULTS[SIDES[profile]][title] = document_of(report, suite_of(url))
+    page.check(SIDES[profile], title, document_of(report, suite_of(url)))
 
 
 @pytest.mark.parametrize("profile", SIDES)
-def test_the_page_has_what_was_found_about_servers(profile: str) -> None:
-    page.compared(SIDES[profile], [title for title, _ in _servers().values()])
+def test_the_page_has_all_servers(profile: str) -> None:
+    page.complete(SIDES[profile], [title for title, _ in _servers().values()])
