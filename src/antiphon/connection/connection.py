@@ -38,11 +38,10 @@ from antiphon.protocol.base import encode_into
 from antiphon.protocol.methods import AnyCall, AnyNotice, Call, Notice, StreamCall
 from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.version import SessionUpdates, Version
-from antiphon.rpc.envelope import Line, Noise, Notification, Overlong, RequestId, head_of_notification
+from antiphon.rpc.envelope import Frame, Noise, Notification, Overlong, RequestId, head_of_notification
 from antiphon.rpc.peer import (
     FIRST_ID,
     ErrorReceived,
-    Event,
     NotificationReceived,
     Peer,
     Rejected,
@@ -140,7 +139,7 @@ class Connection:
         self._outbox = (RoutedOutbox if transport.routed else Outbox)(transport, self.inbox, observer)
         self._peer = Peer(tolerant=transport.noisy if tolerant is None else tolerant, encode_into=encode_into)
         self._answers = Answers(self._peer, self._outbox, self.router, self.inbox)
-        self._updates = Updates(version, self.router, self.inbox, self._outbox, self._frame, self._overlong)
+        self._updates = Updates(version, self.router, self.inbox, self._outbox, self._frame)
         self.block_received = self._updates.block_received
         """Takes lines from the transport."""
         self._pending: dict[RequestId, asyncio.Future[Raw]] = {}
@@ -367,36 +366,35 @@ class Connection:
 
     # What the peer sends.
 
-    def _overlong(self, line: Overlong) -> None:
-        self._event(self._peer.receive(line), 0)
-
-    def _frame(self, frame: Line) -> None:
-        if frame.isspace():
+    def _frame(self, frame: Frame) -> None:
+        """Handle a frame that is not a plain update."""
+        if not isinstance(frame, Overlong) and frame.isspace():
             return
         try:
-            self._event(self._peer.receive(frame), len(frame))
-        except Exception as error:  # a bug of ours in one line must not lose the lines beside it
-            self._outbox.handler_failed("(a line)", error)
+            match self._peer.receive(frame):
+                case RequestReceived(request):
+                    self._answers.begin(request)
+                case ResultReceived(id, result):
+                    self._settle(id, result)
+                case NotificationReceived(notification):
+                    self._notified(notification, len(notification.params))
+                case ErrorReceived(id, error):
+                    self._settle(id, RequestRefused(error.code, error.message, error.data))
+                case RequestCancelled(id):
+                    self._answers.cancel(id)
+                case Rejected() as rejected:
+                    self._rejected(rejected)
+                case Noise() | Stray() as other:
+                    self._outbox.report(other)
+        except Exception as bug:  # of ours, in one line: the lines beside it must not be lost
+            self._outbox.handler_failed("(a line)", bug)
 
-    def _event(self, event: Event, size: int) -> None:
-        match event:
-            case RequestReceived(request):
-                self._answers.begin(request)
-            case ResultReceived(id, result):
-                self._settle(id, result)
-            case NotificationReceived(notification):
-                self._notified(notification, size)
-            case ErrorReceived(id, error):
-                self._settle(id, RequestRefused(error.code, error.message, error.data))
-            case RequestCancelled(id):
-                self._answers.cancel(id)
-            case Rejected(_, reply):
-                self._outbox.report(event)
-                # This reply is not waited for. It is not worth memory for a peer that does not read.
-                if reply is not None and self._outbox.lost is None and self._transport.unsent < OUTPUT_HIGH:
-                    self._outbox.send(reply)
-            case Noise() | Stray():
-                self._outbox.report(event)
+    def _rejected(self, rejected: Rejected) -> None:
+        reply = rejected.reply
+        self._outbox.report(rejected)
+        # This reply is not waited for. It is not worth memory for a peer that does not read.
+        if reply is not None and self._outbox.lost is None and self._transport.unsent < OUTPUT_HIGH:
+            self._outbox.send(reply)
 
     def _settle(self, id: RequestId, outcome: Raw | AcpError) -> None:
         backlog = self._backlogs.pop(id, None)

@@ -60,8 +60,7 @@ class Updates:
         router: Router,
         inbox: Inbox,
         outbox: Outbox,
-        other: Callable[[Line], None],
-        overlong: Callable[[Overlong], None],
+        other: Callable[[Frame], None],
     ) -> None:
         self._version = version
         self._name = version.update.name
@@ -71,7 +70,6 @@ class Updates:
         self._inbox = inbox
         self._outbox = outbox
         self._other = other
-        self._overlong = overlong
         self.held: list[Kind] = []
         """What `_hold` keeps."""
         self._held_size = 0
@@ -120,7 +118,7 @@ class Updates:
             self.deliver_held()
             if self._outbox.taps:
                 self._outbox.show("in", block.head)
-            self._overlong(block)
+            self._other(block)
         else:
             self._lines(block)
 

@@ -76,8 +76,7 @@ class PromptHandler:
                 outcome = await self._do(turn, command)
         finally:
             self._guard.turn_over()
-            await joint.save()
-            await history.settled()  # the response comes after all updates
+            await joint.save()  # the response comes after all updates
         return outcome
 
     async def steer(self, addition: AgentTurn) -> bool:

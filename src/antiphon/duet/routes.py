@@ -217,7 +217,6 @@ class RoutedPrompt:
         known = self._settings.of(name)  # from now on its own session exists
         known.session_id, known.source = inner.id, ""
         await joint.save()
-        await history.settled()
         self.budget.turn_begins(name)
         joint.last = None  # a new turn, a new message
         stop_reason, failure = "", "it failed"

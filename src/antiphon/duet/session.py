@@ -366,13 +366,14 @@ class JointSession:
     # Storing.
 
     async def save(self) -> None:
-        """Store what is needed to go on, if it has changed. An empty session is not stored."""
+        """Wait until everything sent so far is stored and shown, and store what is needed to go on, if it has changed.
+
+        An empty session is not stored.
+        """
+        await self.history.settled()
         await self.history.store_title()
         packed = self.settings.packed()
-        if packed == self._saved:
-            return
-        await self.history.settled()
-        if self.history.empty:
+        if packed == self._saved or self.history.empty:
             return
         try:
             await self.store.set_state(self.outer.id, packed)

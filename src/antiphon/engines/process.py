@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KEPT_PROCESS_LIFE",
-    "TRIES",
     "CliProcess",
     "CliRefused",
     "KeptProcess",
@@ -234,7 +233,7 @@ class CliProcess(Generic[L]):
         """Send a line, which ends in a newline. To a CLI that has ended nothing is sent; `lines` ends with it."""
         if self._child.lost is None:
             self._child.out += line
-            self._child.flush_soon()
+            self._child.flush()
 
     def next_number(self) -> int:
         """Return a number that no other request to this process has."""

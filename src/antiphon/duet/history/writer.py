@@ -309,14 +309,19 @@ class JointHistory:
         if not events and not behind:
             return
         if not behind or due:
+            stored = [*self._late, *self._gap(), *events] if behind else events
             try:
-                await self._append([*self._late, *self._gap(), *events] if behind else events)
+                try:
+                    await self._journal.append(self._lease, stored)
+                except NoSuchSession:
+                    await self._create(stored)
             except Exception as error:
                 self._reason = error
                 self.failed = True
                 if self._retry is None and not self._closing:
                     self._retry = asyncio.get_running_loop().call_later(RETRY, self._try_again)
             else:
+                self.empty = False
                 if behind:
                     await self._caught_up()
                 return
@@ -347,21 +352,13 @@ class JointHistory:
         text = f"*{self._left_out} updates are missing here*: they could not be stored.\n\n"
         return [pack(update_event(v1.AgentMessageChunk(v1.TextBlock(text), _new_id())))]
 
-    async def _append(self, events: list[bytes]) -> None:
+    async def _create(self, events: list[bytes]) -> None:
+        """Create the session with its first events."""
         session = self._session
-        if self.empty and await self._store.get(session.id) is None:
-            await self._create()
-        try:
-            await self._journal.append(self._lease, events)
-        except NoSuchSession:  # deleted while it was open: the earlier history is gone, and this begins a new one
+        if not self.empty:  # the earlier history is gone, and this begins a new one
             _log.warning("session %s was deleted while it was open", session.id)
-            await self._create()
-            await self._journal.append(self._lease, events)
-        self.empty = False
-
-    async def _create(self) -> None:
-        session = self._session
         await self._store.create(session.id, OURS, session.cwd, session.directories, client=session.client.name)
+        await self._journal.append(self._lease, events)
 
     async def unsaved(self, error: Exception) -> None:
         """Show the user, once in each turn, that something cannot be stored, why, and what becomes of it."""

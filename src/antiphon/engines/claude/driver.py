@@ -47,7 +47,7 @@ from antiphon.engines.content import (
     reader_of,
 )
 from antiphon.engines.events import UpdateSender
-from antiphon.engines.process import TRIES, CliProcess, CliRefused, KeptProcess
+from antiphon.engines.process import CliProcess, CliRefused, KeptProcess
 from antiphon.engines.project import Project
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError, ResponseError
 from antiphon.protocol import v1
@@ -430,7 +430,14 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
         content = await message_of(turn)
         if not self._titled:
             await self._entitle(turn.text)
-        process = await self._ready_for_project()
+        trusted = await self._project.look()
+        await self._project.send_notice()  # in the turn: a client may not listen before it
+        process = await self.ready()
+        if (
+            trusted != self._trusted
+        ):  # it was started with other settings of the project than those that are trusted now
+            self._kept.drop(process)
+            process = await self.ready()
         self._last_error = None  # it belonged to something that the CLI did by itself
         # No await from here on: `ended` is called once, and fails the prompt that waits at that moment.
         pending = self._expect(ClaudePrompt(process, str(uuid.uuid4())))
@@ -477,24 +484,6 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
 
     def _sign_in_needed(self, details: str) -> RequestError:
         return sign_in_needed(details=details)
-
-    async def _ready_for_project(self) -> ClaudeProcess:
-        """Return the process; a new one, if it was started with other settings of the project than those that are trusted now.
-
-        Raises:
-            RequestError: it does not start, or each one ends before it can be used.
-        """
-        death: ConnectionClosed | None = None
-        for _ in range(TRIES):
-            process = await self.ready()
-            if await self._project.look() != self._trusted:
-                self._kept.drop(process)
-                process = await self.ready()
-            await self._project.send_notice()  # in the turn: a client may not listen before it
-            if process.end is None:  # it may have ended while we looked
-                return process
-            death = process.end
-        raise self._gone(death or ConnectionClosed("Claude Code ended"))
 
     async def ready(self) -> ClaudeProcess:
         """Return the process once it can be used.
