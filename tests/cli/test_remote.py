@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from antiphon.transports.asgi import AcpEndpoint, Admission, Refusal
-from antiphon.transports.asgi.endpoint import header_of
+from antiphon.transports.asgi.heads import header_of
 from tests.cli.program import Done, Place
 from tests.transports.serving import serve_demo, served
 

@@ -16,6 +16,8 @@ class Attack(NamedTuple):
     check: str
     """What stops it: a name of `weakened.SWITCHES`."""
     gets_in: Callable[[Gateway], bool]
+    limits: str = ""
+    """Smaller limits for it, so that they are reached soon: names of `weakened.SWITCHES`."""
 
 
 # Messages that a client writes for the agent, past the gateway.

@@ -20,6 +20,7 @@ from websockets.exceptions import ConnectionClosed
 from antiphon.store.database import DirectoryLock
 from tests.gateway.inner_attacks import INNER, SECRETS, Attack
 from tests.gateway.processes import HOSTILE, ROOT, WEAKENED, Gateway, call, own_address, running
+from tests.gateway.slow_attacks import SLOW
 from tests.limits import limit
 
 EVIL: Final = "http://evil.example"
@@ -398,7 +399,7 @@ ATTACKS: Final = [
     Attack("check_role", watcher_as_admin),
     Attack("may_sign_in_later", browser_that_signs_in_later),
     Attack("is_over", fourth_try_to_sign_in),
-    Attack("check_headers", large_headers),
+    Attack("check_headers,HEADER_LIMIT", large_headers),
     Attack("BODY_LIMIT", large_body),
     Attack("HELD", large_message_before_the_sign_in),
     Attack("HELD", many_messages_before_the_sign_in),
@@ -413,6 +414,7 @@ ATTACKS: Final = [
     Attack("sessions of a share", session_of_another_share),
     Attack("roots", directory_behind_a_link),
     *INNER,
+    *SLOW,
     Attack("strict parser", request_behind_chunks),
     Attack("strict parser", request_behind_chunks_and_a_length),
     Attack("strict parser", request_behind_a_bare_line_end),
@@ -451,6 +453,9 @@ def test_an_attack_gets_nowhere(gateway: Gateway, attack: Attack, tmp_path: Path
     if attack.check in ("check_failures", "client_address", "is_over"):  # the address has to wait afterwards
         with attacked(tmp_path) as own:
             assert not attack.gets_in(own)
+    elif attack.limits:
+        with attacked(tmp_path, without=attack.limits) as own:
+            assert not attack.gets_in(own)
     else:
         assert not attack.gets_in(gateway)
 
@@ -465,7 +470,8 @@ def test_wrong_tokens_of_others_do_not_keep_the_owner_out(tmp_path: Path) -> Non
 @pytest.mark.parametrize("attack", ATTACKS, ids=NAMES)
 def test_with_its_check_switched_off_it_gets_in(attack: Attack, tmp_path: Path) -> None:
     options = (attack.check,) if attack.check.startswith("--") else ()
-    with attacked(tmp_path, *options, without="nothing" if options else attack.check) as gateway:
+    names = [name for name in (attack.limits, "" if options else attack.check) if name]
+    with attacked(tmp_path, *options, without=",".join(names) or "nothing") as gateway:
         assert attack.gets_in(gateway)
 
 
@@ -477,19 +483,6 @@ def _all_of(raw: socket.socket) -> bytes:
 
 
 # What has no yes or no.
-
-
-@pytest.mark.slow
-def test_a_head_that_does_not_end_is_not_waited_for(tmp_path: Path) -> None:
-    with running(tmp_path, without="short HEAD_TIMEOUT") as gateway, gateway.raw() as raw:
-        raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127")
-        assert b" 408 " in _all_of(raw)[:20]
-
-
-@pytest.mark.slow
-def test_a_connection_without_a_request_is_not_waited_for(tmp_path: Path) -> None:
-    with running(tmp_path, without="short HEAD_TIMEOUT") as gateway, gateway.raw() as raw:
-        assert b" 408 " in _all_of(raw)[:20]
 
 
 @pytest.mark.slow

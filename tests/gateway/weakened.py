@@ -28,7 +28,7 @@ from antiphon.local.roots import Roots
 from antiphon.permission.gate import PermissionGate, Question
 from antiphon.protocol import v1
 from antiphon.store import database
-from antiphon.transports.asgi import connections, endpoint, server
+from antiphon.transports.asgi import connections, endpoint, heads, server, sockets
 from antiphon.transports.remote import CLOSE_TIMEOUT
 
 
@@ -47,7 +47,7 @@ def off(module: ModuleType, name: str, result: object = None) -> Callable[[], No
 
 def forwarded_address(scope: Any, proxies: object) -> str:
     """Believe any client what it says about its address."""
-    return endpoint.header_of(scope, b"x-forwarded-for") or "local"
+    return heads.header_of(scope, b"x-forwarded-for") or "local"
 
 
 def any_token(store: tokens.TokenStore, secret: str) -> object:
@@ -57,10 +57,10 @@ def any_token(store: tokens.TokenStore, secret: str) -> object:
 
 def any_connection(self: Any, scope: Any, admission: object) -> object:
     """Find a connection by its id alone."""
-    return self._connections.get(endpoint.header_of(scope, b"acp-connection-id"))
+    return self._connections.get(heads.header_of(scope, b"acp-connection-id"))
 
 
-def lenient(self: Any, transport: Any, made: Any = server.BoundedHead.connection_made) -> None:
+def lenient(self: Any, transport: Any, made: Any = server.BoundedRequests.connection_made) -> None:
     """Take requests whose length is given twice, and heads that are not quite HTTP."""
     names = (
         "headers",
@@ -122,6 +122,13 @@ def signal_while_starting() -> None:
         await start(self)
 
     Hub.start = signalled  # type: ignore[method-assign]
+
+
+def short_times() -> None:
+    """Let a client have a third of a second for whatever it has to do."""
+    for name in ("HEAD_TIMEOUT", "BODY_TIMEOUT", "REST_TIMEOUT"):
+        setattr(server, name, 0.3)
+    setattr(login, "LOGIN_TIMEOUT", 0.3)  # noqa: B010 # it is final
 
 
 def quick_restarts() -> None:
@@ -187,9 +194,16 @@ SWITCHES: Final[dict[str, Callable[[], None]]] = {
     "sessions of a share": set_on(Principal, "may", lambda self, role, key=None: True),
     "short HEAD_TIMEOUT": set_on(server, "HEAD_TIMEOUT", 0.3),
     "short BODY_TIMEOUT": set_on(app, "BODY_TIMEOUT", 0.3),
+    "short times": short_times,
+    "phase_timeout": off(server, "phase_timeout"),
+    "too_many": off(sockets, "too_many"),
+    "few OWNER_SOCKETS": set_on(sockets, "OWNER_SOCKETS", 4),
+    "has_too_many_sockets": off(sockets, "has_too_many_sockets", False),
+    "PIPELINED": set_on(server, "PIPELINED", 1 << 30),
+    "HEADERS": set_on(server, "HEADERS", 1 << 30),
     "principal of a connection": set_on(endpoint.AcpEndpoint, "_connection", any_connection),
     "is_path": off(server, "is_path", True),
-    "strict parser": set_on(server.BoundedHead, "connection_made", lenient),
+    "strict parser": set_on(server.BoundedRequests, "connection_made", lenient),
     "check_peer": off(checks, "check_peer"),
     "is_alive": off(control, "is_alive", True),
     "HELD": lambda: replace(login, "HELD", 1 << 30),

@@ -13,7 +13,8 @@ import antiphon
 from antiphon.transcript.entries import Message
 from antiphon.transports import http
 from antiphon.transports.asgi import AcpEndpoint, Admission, Refusal
-from antiphon.transports.asgi.endpoint import header_of, respond
+from antiphon.transports.asgi.endpoint import respond
+from antiphon.transports.asgi.heads import header_of
 from antiphon.transports.remote import ConnectionRefused
 from tests.limits import limit
 from tests.transports.serving import serve_demo, served

@@ -275,15 +275,16 @@ class Agent(Hooks):
 
         await serve(self, transport)
 
-    def serve_asgi(self, *, origins: "Collection[str]" = ()) -> "AcpEndpoint":
+    def serve_asgi(self, *, hosts: "Collection[str]" = (), origins: "Collection[str]" = ()) -> "AcpEndpoint":
         """Return an ASGI application that serves this agent over WebSocket and streamable HTTP, at whatever path it is mounted.
 
-        It asks for no token: put your own authentication before it. A browser's request from a page of another host is refused
-        unless its origin is in `origins`.
+        It asks for no token: put your own authentication before it. A request has to name this machine (`localhost`, `127.0.0.1`,
+        `::1`) or one of `hosts`, the names under which others reach it; `*` allows any, for a server in front that checks names. A
+        browser's request from a page of another host is refused unless its origin is in `origins`.
         """
         from antiphon.transports.asgi import AcpEndpoint
 
-        return AcpEndpoint(self.serve, origins=origins)
+        return AcpEndpoint(self.serve, hosts=hosts, origins=origins)
 
     def run(self) -> None:
         """Serve the client that started this program over stdin and stdout, until it closes them."""

@@ -42,7 +42,8 @@ from antiphon.rpc.envelope import (
 )
 from antiphon.rpc.peer import CANCEL_REQUEST, FIRST_ID, id_key
 from antiphon.rpc.spans import Unreadable, replaced, session_in, values_of, with_value
-from antiphon.transports.asgi.connections import HttpConnection, event_place
+from antiphon.transports.asgi.connections import HttpConnection
+from antiphon.transports.asgi.streams import event_place
 from antiphon.transports.base import OUTPUT_HIGH, Transport
 
 if TYPE_CHECKING:

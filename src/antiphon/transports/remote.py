@@ -101,7 +101,7 @@ def on_lines(text: bytes) -> bytes:
     flat = text.replace(b"\r", b" ").replace(b"\n", b" ").strip()
     try:
         msgspec.json.decode(flat, type=Raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         # A lone carriage return is white space to us and the end of a line to some programs: what is one message here stays one there.
         return b"\n".join(
             line for line in text.replace(b"\r\n", b"\n").replace(b"\r", b" ").split(b"\n") if line.strip()

@@ -13,7 +13,7 @@ import msgspec
 from antiphon.conformance.remote.raw_http import HttpHead, read_body, read_chunk, read_head
 from antiphon.conformance.remote.raw_websocket import BINARY, CLOSE, TEXT, RawFrame, encode, read_frame
 from antiphon.transports.asgi import AcpEndpoint, Admission, Refusal
-from antiphon.transports.asgi.endpoint import foreign_origin, header_of
+from antiphon.transports.asgi.heads import foreign_origin, header_of
 from tests.transports.serving import serve_demo, served
 
 TOKEN = "antiphon-test-token"

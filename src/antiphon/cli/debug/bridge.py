@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from pathlib import Path
 from secrets import token_urlsafe
 from signal import SIGTERM
 from typing import TYPE_CHECKING, Any
@@ -212,35 +213,27 @@ async def _stopped_by_us() -> AsyncIterator[None]:
 @contextmanager
 def _bound(where: str) -> "Iterator[tuple[socket.socket, str]]":
     """Bind a socket of this machine, and give it with its address."""
-    if where.startswith("unix:"):
-        path = where.removeprefix("unix:").removeprefix("//")
-        with socket.socket(socket.AF_UNIX) as listening:
-            before = os.umask(0o177)
+    from antiphon.transports.asgi.heads import LOOPBACK
+    from antiphon.transports.asgi.sockets import bound_tcp, bound_unix
+
+    with ExitStack() as stack:
+        if where.startswith("unix:"):
+            path = Path(where.removeprefix("unix:").removeprefix("//")).absolute()
             try:
-                listening.bind(path)
+                listening = stack.enter_context(bound_unix(path))
             except OSError as error:
                 raise Misused(f"`{path}` cannot be made: {error.strerror}", hint="choose another path") from error
-            finally:
-                os.umask(before)
-            try:
-                yield listening, f"unix://{os.path.abspath(path)}"
-            finally:
-                with suppress(OSError):
-                    os.unlink(path)
-        return
-    from antiphon.transports.asgi.endpoint import LOOPBACK
-
-    host, _, port = where.rpartition(":")
-    host = host.strip("[]") or "127.0.0.1"
-    if host not in LOOPBACK or not (port.isascii() and port.isdigit() and int(port) < 65536):
-        raise Misused(
-            f"`{where}` is no address of this machine alone",
-            hint="write a port, such as `8137`, and reach it from elsewhere through SSH",
-        )
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as listening:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            yield listening, f"unix://{path}"
+            return
+        host, _, port = where.rpartition(":")
+        host = host.strip("[]") or "127.0.0.1"
+        if host not in LOOPBACK or not (port.isascii() and port.isdigit() and int(port) < 65536):
+            raise Misused(
+                f"`{where}` is no address of this machine alone",
+                hint="write a port, such as `8137`, and reach it from elsewhere through SSH",
+            )
         try:
-            listening.bind((host, int(port)))
+            listening = stack.enter_context(bound_tcp(host, int(port)))
         except OSError as error:
             raise AcpError(f"`{where}` cannot be used: {error.strerror}", hint="choose another port") from error
         shown = f"[{host}]" if ":" in host else host
@@ -266,18 +259,18 @@ def _client_token(file: str | None, address: str) -> "Iterator[tuple[str, str | 
 def _admit(serve: "Callable[[Transport], Awaitable[None]]", token: str | None, address: str) -> "Admit":
     """Return the check of every request: it names this machine, comes from no page of another, and has the token."""
     from antiphon.transports.asgi import Admission, Refusal
-    from antiphon.transports.asgi.endpoint import LOOPBACK, foreign_origin, header_of, host_name
+    from antiphon.transports.asgi.heads import ANY_HOST, LOOPBACK, header_of, refused_request
+    from antiphon.transports.asgi.sockets import sign_in_socket
 
-    local = address.startswith("unix:")
+    hosts = {ANY_HOST} if address.startswith("unix:") else LOOPBACK
 
     async def admit(scope: Any) -> Admission | Refusal:
-        if not local and host_name(header_of(scope, b"host")) not in LOOPBACK:
-            return Refusal(421, "this server is for this machine alone")
-        if foreign_origin(scope):
-            return Refusal(403, "this origin is not allowed")
+        if (refusal := refused_request(scope, hosts)) is not None:
+            return refusal
         given = header_of(scope, b"authorization").encode()
         if token is not None and not hmac.compare_digest(given, f"Bearer {token}".encode()):
             return Refusal(401, "send the token of this bridge", [(b"www-authenticate", b"Bearer")])
+        sign_in_socket(scope)
         return Admission(serve)
 
     return admit

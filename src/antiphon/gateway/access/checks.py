@@ -17,16 +17,14 @@ from antiphon.gateway.access.audit import AccessLog
 from antiphon.gateway.access.tokens import AccessToken, TokenStore
 from antiphon.gateway.base import AccessRole, Principal
 from antiphon.transports.asgi.connections import Scope
-from antiphon.transports.asgi.endpoint import LOOPBACK, Refusal, header_of, host_name
+from antiphon.transports.asgi.heads import LOOPBACK, Refusal, foreign_host, foreign_origin, header_of, refused_headers
+from antiphon.transports.asgi.sockets import sign_in_socket
 
 __all__ = ["COOKIE", "SUBPROTOCOL", "Access", "AccessRules", "Visitor"]
 
 COOKIE: Final = "antiphon"
 SUBPROTOCOL: Final = "acp.bearer."
 """The start of the WebSocket subprotocol that carries a token, for browsers, which can set no header there."""
-
-HEADER_LIMIT: Final = 64 * 1024
-"""Bytes of all headers of a request."""
 
 FAILURES: Final = 5
 """Different wrong secrets of one address in `WINDOW`, after which it has to wait. The same one again is not a guess."""
@@ -100,6 +98,7 @@ class Access:
             if (refusal := check(scope, self.rules)) is not None:
                 return refusal
         if self.rules.no_auth:
+            sign_in_socket(scope)
             return Visitor(Principal("anyone", AccessRole.ADMIN), None, address)
         secret, how = secret_of(scope, self.rules)
         if not secret:
@@ -108,6 +107,8 @@ class Access:
         if isinstance(token, Refusal):
             return token
         if how == COOKIE and (refusal := check_cookie(scope)) is not None:
+            return refusal
+        if (refusal := check_sockets(scope, token)) is not None:
             return refusal
         subprotocol = f"{SUBPROTOCOL}{secret}" if how == SUBPROTOCOL else None
         return Visitor(token.principal, token, address, subprotocol)
@@ -151,7 +152,7 @@ def _too_many(wait: float) -> Refusal:
 def check_peer(scope: Scope, rules: AccessRules) -> Refusal | None:
     """Refuse other machines that come without TLS, past the proxy: their tokens could be read on the way."""
     peer = peer_address(scope)
-    if not rules.proxies_only or not _is_address(peer) or _is_among(peer, (*rules.proxies, *_THIS_MACHINE)):
+    if not rules.proxies_only or not _is_address(peer) or is_among(peer, (*rules.proxies, *_THIS_MACHINE)):
         return None
     return Refusal(403, "this gateway is reached through its proxy")
 
@@ -161,25 +162,12 @@ _THIS_MACHINE: Final = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_networ
 
 def check_headers(scope: Scope, rules: AccessRules) -> Refusal | None:
     """Refuse headers that are too large, or of which there may be one and there are two: proxies and we may read another one."""
-    seen: set[bytes] = set()
-    size = 0
-    for name, value in scope["headers"]:
-        size += len(name) + len(value)
-        if name in _SINGLE and name in seen:
-            return Refusal(400, f"there are two headers `{name.decode('latin-1')}`")
-        seen.add(name)
-    return Refusal(431, "the headers are too large") if size > HEADER_LIMIT else None
-
-
-_SINGLE: Final = frozenset(
-    {b"host", b"origin", b"authorization", b"content-length", b"content-type", b"transfer-encoding"}
-)
+    return refused_headers(scope)
 
 
 def check_host(scope: Scope, rules: AccessRules) -> Refusal | None:
     """Refuse a name that is not ours: a page of another site may have had it point to this machine (DNS rebinding)."""
-    name = host_name(header_of(scope, b"host"))
-    if name in rules.hosts:
+    if not foreign_host(scope, rules.hosts):
         return None
     return Refusal(421, "this gateway does not have that name: start it with --public-url to give it one")
 
@@ -187,7 +175,7 @@ def check_host(scope: Scope, rules: AccessRules) -> Refusal | None:
 def check_fetch_site(scope: Scope, rules: AccessRules) -> Refusal | None:
     """Refuse what a browser says comes from another site."""
     site = header_of(scope, b"sec-fetch-site")
-    if site in ("", "same-origin", "none") or header_of(scope, b"origin") in rules.origins:
+    if site in ("", "same-origin", "none") or header_of(scope, b"origin").lower() in rules.origins:
         return None
     if (
         scope["type"] == "http" and scope["method"] == "GET" and scope["path"] == "/"
@@ -199,11 +187,9 @@ def check_fetch_site(scope: Scope, rules: AccessRules) -> Refusal | None:
 
 def check_origin(scope: Scope, rules: AccessRules) -> Refusal | None:
     """Refuse pages of other origins: their scripts may send requests here, with the cookies of the user."""
-    origin = header_of(scope, b"origin")
-    if not origin or origin in rules.origins:
+    if not foreign_origin(scope, rules.origins, "https" if rules.secure else "http"):
         return None
-    own = f"{'https' if rules.secure else 'http'}://{header_of(scope, b'host')}"
-    return None if origin.lower() == own.lower() else Refusal(403, "this origin is not allowed")
+    return Refusal(403, "this origin is not allowed")
 
 
 def check_query(scope: Scope, rules: AccessRules) -> Refusal | None:
@@ -223,6 +209,13 @@ def check_cookie(scope: Scope) -> Refusal | None:
 def check_failures(failures: "FailureCounter", address: str) -> float:
     """Return the seconds that an address has to wait because of wrong secrets."""
     return failures.wait_of(address)
+
+
+def check_sockets(scope: Scope, token: AccessToken) -> Refusal | None:
+    """Refuse a token on more sockets than one client needs: those of others would find no room."""
+    if sign_in_socket(scope, str(token.id)):
+        return None
+    return Refusal(429, "this token has too many sockets", ((b"retry-after", b"10"), (b"connection", b"close")))
 
 
 def check_role(principal: Principal, role: AccessRole) -> Refusal | None:
@@ -246,7 +239,7 @@ def peer_address(scope: Scope) -> str:
 def client_address(scope: Scope, proxies: Sequence[Network]) -> str:
     """Return the address of the client. What proxies say of it is believed as far as they are ours."""
     address = peer_address(scope)
-    if not _is_among(address, proxies):
+    if not is_among(address, proxies):
         return address
     forwarded = [part.strip() for name, value in scope["headers"] if name == b"x-forwarded-for"
                  for part in value.decode("latin-1").split(",")]  # fmt: skip
@@ -254,7 +247,7 @@ def client_address(scope: Scope, proxies: Sequence[Network]) -> str:
         if not _is_address(hop):
             break
         address = hop
-        if not _is_among(hop, proxies):
+        if not is_among(hop, proxies):
             break
     return address
 
@@ -267,7 +260,8 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _is_among(address: str, networks: Sequence[Network]) -> bool:
+def is_among(address: str, networks: Sequence[Network]) -> bool:
+    """Whether an address is in one of these networks."""
     return _is_address(address) and any(ipaddress.ip_address(address) in network for network in networks)
 
 

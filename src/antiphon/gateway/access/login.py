@@ -19,7 +19,7 @@ from antiphon.gateway.access.checks import Access
 from antiphon.gateway.access.tokens import AccessToken
 from antiphon.gateway.dialect import OpenCodeDialect
 from antiphon.rpc.envelope import Frame, Overlong
-from antiphon.transports.asgi.endpoint import Refusal
+from antiphon.transports.asgi.heads import Refusal
 from antiphon.transports.base import Transport
 from antiphon.transports.framing import lines_of
 
@@ -115,7 +115,7 @@ class LoginTransport(Transport):
     def _line_received(self, line: bytes) -> None:
         try:
             message = msgspec.json.decode(line, type=_Message)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             self._answer(None, Code.PARSE_ERROR, "this is not a message")
             return
         match message.method:
@@ -134,7 +134,7 @@ class LoginTransport(Transport):
         self._tries += 1
         try:
             given = msgspec.json.decode(params, type=_Params)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             given = _Params()
         secret = {"password": given.password, "oauth": given.token}.get(given.method, "")
         found = self._access.check_secret(secret, self._address) if secret else Refusal(401, "the token is missing")
@@ -193,7 +193,7 @@ class LoginTransport(Transport):
         """Whether a line is the second response to `initialize`."""
         try:
             message = msgspec.json.decode(line, type=_Message)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return False
         if message.method or message.id != self._unanswered or type(message.id) is not type(self._unanswered):
             return False

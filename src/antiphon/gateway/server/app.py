@@ -27,6 +27,7 @@ from antiphon.gateway.access.checks import (
     Visitor,
     check_failures,
     check_role,
+    check_sockets,
     client_address,
     secret_of,
 )
@@ -35,7 +36,8 @@ from antiphon.gateway.access.tokens import BROWSER_LIFETIME, AccessToken
 from antiphon.gateway.base import AccessRole, Principal
 from antiphon.gateway.server.admin import Admin, AdminRequest, ServedHub
 from antiphon.transports.asgi.connections import Receive, Scope, Send, SocketConnection
-from antiphon.transports.asgi.endpoint import AcpEndpoint, Admission, EndpointLimits, Refusal, header_of, respond
+from antiphon.transports.asgi.endpoint import AcpEndpoint, Admission, EndpointLimits, respond
+from antiphon.transports.asgi.heads import Refusal, header_of
 from antiphon.transports.base import Transport
 from antiphon.transports.remote import CONNECTION_ID
 
@@ -195,13 +197,13 @@ class GatewayApp:
 
             if has_too_many_unsigned(self._unsigned, visitor.address):
                 return Refusal(429, "too many connections have not signed in", ((b"retry-after", b"10"),))
-            return Admission(partial(self._serve_unsigned, visitor.address, agent), limit=HELD)
+            return Admission(partial(self._serve_unsigned, scope, visitor.address, agent), limit=HELD)
         if opens and visitor.token is not None and (why := has_too_many(self._open, visitor.token)):
             return Refusal(429, why, ((b"retry-after", b"10"),))
         serving = partial(self._serve, token=visitor.token, address=visitor.address, agent=agent)
         return Admission(serving, visitor.principal, visitor.subprotocol)
 
-    async def _serve_unsigned(self, address: str, agent: str, transport: Transport) -> None:
+    async def _serve_unsigned(self, scope: Scope, address: str, agent: str, transport: Transport) -> None:
         """Serve a socket that has shown no token yet."""
         self._unsigned[address] += 1
         try:
@@ -210,6 +212,9 @@ class GatewayApp:
             self._unsigned[address] -= 1
             self._unsigned += Counter()  # without those that are 0
         if found is not None:
+            if check_sockets(scope, found[1]) is not None:
+                await transport.abort("this token has too many sockets")
+                return
             if isinstance(transport, SocketConnection):
                 transport.set_limit(self._limits.message)
             await self._serve(*found, address=address, agent=agent)
@@ -268,7 +273,7 @@ class GatewayApp:
             return
         try:
             given = msgspec.json.decode(body, type=_Login)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             await respond(send, 400, "the body has to be an object with `code` or `token`")
             return
         address = client_address(scope, self._access.rules.proxies)
@@ -315,7 +320,7 @@ class GatewayApp:
             return
         try:
             request = msgspec.json.decode(body, type=AdminRequest)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             await _respond_json(send, 400, {"error": str(error), "hint": "send an object with `action`"})
             return
         principal = visitor.principal or _ANYONE

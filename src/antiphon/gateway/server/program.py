@@ -6,10 +6,10 @@ import logging
 import os
 import signal
 import socket
-import stat
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -19,7 +19,7 @@ import msgspec
 from antiphon.client.launch import user_database
 from antiphon.config.directories import config_dir, private_opener, state_dir
 from antiphon.errors import AcpError, ExtraMissing
-from antiphon.gateway.access.checks import Access, AccessRules, Network
+from antiphon.gateway.access.checks import Access, AccessRules, Network, is_among
 from antiphon.gateway.access.messages import ClientRules
 from antiphon.gateway.access.tokens import TokenStore
 from antiphon.gateway.agents.host import GatewayRoots, UserPolicy
@@ -29,7 +29,9 @@ from antiphon.gateway.hub import Hub
 from antiphon.gateway.server.admin import Admin
 from antiphon.gateway.server.app import GatewayApp
 from antiphon.gateway.server.traces import hub_traces
-from antiphon.transports.asgi.endpoint import LOOPBACK, EndpointLimits, host_name
+from antiphon.transports.asgi.endpoint import EndpointLimits
+from antiphon.transports.asgi.heads import LOOPBACK, host_name
+from antiphon.transports.asgi.sockets import OpenSockets, bound_tcp, bound_unix
 from antiphon.transports.remote import is_loopback
 
 __all__ = ["ADDRESS_FILE", "GatewayAddress", "ServeOptions", "check_exposure", "serve"]
@@ -182,7 +184,7 @@ async def serve(
         admin = Admin(data, tokens, hub)
         app = GatewayApp(access, hub, admin, data.audit, agents=tuple(agents), default=default, limits=limits)
         listening = stack.enter_context(_bound(options))
-        await stack.enter_async_context(_serving(app, listening, options))
+        await stack.enter_async_context(_serving(app, listening, options, rules))
         stack.push_async_callback(app.close)
         stack.push_async_callback(hub.close)  # before the connections: clients get the ends of their turns
         address = _address_of(listening, options)
@@ -246,48 +248,29 @@ async def _cancel(task: "asyncio.Future[None]") -> None:
 # Sockets.
 
 
-def _bound(options: ServeOptions) -> socket.socket:
-    if options.unix is not None:
-        return _bound_unix(options.unix)
-    try:
-        family, _, _, _, where = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family, socket.SOCK_STREAM)
+@contextmanager
+def _bound(options: ServeOptions) -> Iterator[socket.socket]:
+    """Give the socket to listen on."""
+    with ExitStack() as stack:
         try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind(where)
-        except BaseException:
-            listening.close()
-            raise
-    except OSError as error:
-        hint = "choose another with --port, or 0 for a free one"
-        raise AcpError(f"`{options.host}:{options.port}` cannot be used: {error.strerror}", hint=hint) from error
-    return listening
-
-
-def _bound_unix(path: Path) -> socket.socket:
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)  # for the user alone from the first moment on
-    try:
-        with suppress(FileNotFoundError):
-            if stat.S_ISSOCK(path.lstat().st_mode) and not _answers(path):
-                path.unlink()  # of a gateway that was killed
-        listening.bind(str(path))
-    except OSError as error:
-        listening.close()
-        hint = "choose another with --unix, or end the program that has it"
-        raise AcpError(f"`{path}` cannot be used: {error.strerror}", hint=hint) from error
-    finally:
-        os.umask(before)
-    return listening
-
-
-def _answers(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        return probe.connect_ex(str(path)) == 0
+            if options.unix is not None:
+                listening = stack.enter_context(bound_unix(options.unix))
+            else:
+                listening = stack.enter_context(bound_tcp(options.host, options.port))
+        except OSError as error:
+            if options.unix is not None:
+                where, hint = str(options.unix), "choose another with --unix, or end the program that has it"
+            else:
+                where, hint = f"{options.host}:{options.port}", "choose another with --port, or 0 for a free one"
+            raise AcpError(f"`{where}` cannot be used: {error.strerror}", hint=hint) from error
+        yield listening
 
 
 @asynccontextmanager
-async def _serving(app: GatewayApp, listening: socket.socket, options: ServeOptions) -> AsyncIterator[None]:
+async def _serving(
+    app: GatewayApp, listening: socket.socket, options: ServeOptions, rules: AccessRules
+) -> AsyncIterator[None]:
+    sockets = OpenSockets(partial(is_among, networks=rules.proxies))
     certificate = str(options.certificate) if options.certificate else None
     key = str(options.key) if options.key else None
     try:
@@ -295,22 +278,25 @@ async def _serving(app: GatewayApp, listening: socket.socket, options: ServeOpti
             from antiphon.transports.asgi.http2 import listen_http2
 
             serving = listen_http2(
-                app, listening, certificate=certificate or "", key=key or "", limit=options.message_limit
+                app,
+                listening,
+                certificate=certificate or "",
+                key=key or "",
+                limit=options.message_limit,
+                sockets=sockets,
             )
         else:
             from antiphon.transports.asgi.server import listen
 
-            serving = listen(app, listening, certificate=certificate, key=key, limit=options.message_limit)
+            serving = listen(
+                app, listening, certificate=certificate, key=key, limit=options.message_limit, sockets=sockets
+            )
     except ImportError as error:
         raise ExtraMissing(
             f"a gateway needs the package `{error.name}`", hint="pip install 'antiphon[serve]'"
         ) from error
     async with serving:
-        try:
-            yield
-        finally:
-            if options.unix is not None:
-                options.unix.unlink(missing_ok=True)
+        yield
 
 
 def _address_of(listening: socket.socket, options: ServeOptions) -> GatewayAddress:

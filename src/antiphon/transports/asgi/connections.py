@@ -10,11 +10,22 @@ from msgspec import UNSET, UnsetType
 
 from antiphon.errors import ConnectionClosed, fresh
 from antiphon.rpc.envelope import RequestId
+from antiphon.transports.asgi.streams import EventStream
 from antiphon.transports.base import OUTPUT_HIGH, Transport
 from antiphon.transports.remote import CLOSE_TIMEOUT, REPLAYS, MessageHead, head_of, on_lines
-from antiphon.transports.sse import KEEP_ALIVE, encode_event
+from antiphon.transports.sse import KEEP_ALIVE
 
-__all__ = ["LINES", "HttpConnection", "LineSocket", "Receive", "Scope", "Send", "SocketConnection", "event_place"]
+__all__ = [
+    "LINES",
+    "SOCKET",
+    "CountedSocket",
+    "HttpConnection",
+    "LineSocket",
+    "Receive",
+    "Scope",
+    "Send",
+    "SocketConnection",
+]
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -26,20 +37,37 @@ IDLE_TIMEOUT: Final = 300.0
 KEEP_ALIVE_INTERVAL: Final = 15.0
 """Seconds of silence after which a stream gets a comment."""
 
-REPLAY_LIMIT: Final = 1024 * 1024
-"""Bytes of sent events that a stream keeps for a client that comes back."""
-
 BUFFER_LIMIT: Final = 64 * 1024 * 1024
 """Bytes that wait for streams which no client reads, in one connection. More ends it: the client is not coming."""
 
 MAX_SESSIONS: Final = 1024
 """Sessions without a stream of their own that a connection remembers."""
 
-CHUNK: Final = 256 * 1024
-"""Bytes of events that leave in one piece."""
-
 LINES: Final = "antiphon.lines"
 """The ASGI extension of a server that takes many frames at once. In the scope it is a `LineSocket`."""
+
+
+SOCKET: Final = "antiphon.socket"
+"""The ASGI extension of a server that counts its sockets. In the scope it is a `CountedSocket`."""
+
+
+class CountedSocket(Protocol):
+    """The socket of a request. Over HTTP/2 it has other requests, too."""
+
+    def sign_in(self, owner: str) -> bool:
+        """Note that a request of this owner was let in; empty: any. False: there are too many sockets of the same owner."""
+
+    def cut(self) -> None:
+        """End the connection now, whatever waits to be sent: its server sees that the client is gone."""
+
+
+def cut_socket(scope: Scope) -> None:
+    """End the connection of a request now, where its server can do that."""
+    extensions = scope.get("extensions") or {}
+    if (lines := extensions.get(LINES)) is not None:
+        lines.abort()
+    elif (counted := extensions.get(SOCKET)) is not None:
+        counted.cut()
 
 
 class LineSocket(Protocol):
@@ -60,6 +88,9 @@ class LineSocket(Protocol):
 
     def read(self, wanted: bool) -> None:
         """Read, or read no more until it is wanted again."""
+
+    def abort(self) -> None:
+        """End the connection now, whatever waits to be sent."""
 
 
 class ServerTransport(Transport):
@@ -117,6 +148,7 @@ class SocketConnection(ServerTransport):
 
     def __init__(self, scope: Scope, send: Send, limit: int) -> None:
         super().__init__()
+        self._scope = scope
         self._send = send
         self._limit = limit
         self._arrived = bytearray()
@@ -220,8 +252,16 @@ class SocketConnection(ServerTransport):
     # The end.
 
     async def _close_socket(self, code: int, reason: str) -> None:
-        with suppress(OSError, RuntimeError):
-            await self._send({"type": "websocket.close", "code": code, "reason": reason})
+        """Close the socket, and cut one whose client does not read the end."""
+        try:
+            async with asyncio.timeout(CLOSE_TIMEOUT):
+                await self._send({"type": "websocket.close", "code": code, "reason": reason})
+        except TimeoutError:
+            cut_socket(self._scope)
+        except (OSError, RuntimeError):
+            pass  # the client is gone
+        else:
+            self.loop.call_later(CLOSE_TIMEOUT, cut_socket, self._scope)
 
     async def close(self) -> None:
         if self.lost is None:
@@ -245,121 +285,11 @@ class SocketConnection(ServerTransport):
             self.out.clear()
             self._frames.clear()
             self._lose(ConnectionClosed(reason))
-            await self._close_socket(1008, reason)
+            if self._lines is not None and self._lines.paused:
+                cut_socket(self._scope)  # the reason would not reach a client that does not read
+            else:
+                await self._close_socket(1008, reason)
         await self.close()
-
-
-class _EventStream:
-    """The events of a session or of the connection: those that wait, and those that were sent last.
-
-    The `id:` of an event is the number that its sender gave it. What has no number of its own comes after the event before it: `7.1`
-    and `7.2` are the first two after event 7. A stream without numbers of its sender counts its events.
-    """
-
-    def __init__(self, *, numbered: bool = False) -> None:
-        self.changed = asyncio.Event()
-        self.reader: object | None = None
-        """The request that reads it; another one takes its place."""
-        self._numbered = numbered
-        self._waiting: deque[tuple[bytes, int]] = deque()
-        self._again: deque[tuple[int, bytes]] = deque()
-        """Frames without a number that a client has missed, each with the number of the event that it comes after."""
-        self._has_caught_up = False
-        self._sent: deque[tuple[int, int, bytes]] = deque()
-        """Number, place after it, and frame."""
-        self._sent_size = 0
-        self._number = 0
-        self._place = 0
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing waits, and nothing was ever sent."""
-        return not (self._waiting or self._again or self._sent)
-
-    def put(self, frame: bytes, number: int = 0) -> None:
-        """Add a frame; `number` is that of its event, 0 if it has none."""
-        self._waiting.append((frame.replace(b"\r", b" ") if b"\r" in frame else frame, number))
-        self.changed.set()
-
-    def take(self) -> tuple[bytes, int]:
-        """Return some of what waits as events in one piece, and the bytes of their frames."""
-        parts, size = [], 0
-        while size < CHUNK:
-            if self._is_due():
-                frame, number = self._again.popleft()[1], 0
-            elif self._waiting:
-                frame, number = self._waiting.popleft()
-            else:
-                break
-            if number:
-                self._number, self._place = number, 0
-            elif self._numbered:
-                self._place += 1
-            else:
-                self._number += 1
-            parts.append(self._event(self._number, self._place, frame))
-            self._remember(frame)
-            size += len(frame) + 1
-        return b"".join(parts), size
-
-    def _is_due(self) -> bool:
-        """Whether a frame that was missed comes next: its event was sent, or is not sent again."""
-        if not self._again:
-            return False
-        at = self._again[0][0]
-        return at <= self._number or (self._waiting[0][1] > at if self._waiting else self._has_caught_up)
-
-    @staticmethod
-    def _event(number: int, place: int, frame: bytes) -> bytes:
-        return encode_event(frame, f"{number}.{place}" if place else str(number))
-
-    def _remember(self, frame: bytes) -> None:
-        self._sent.append((self._number, self._place, frame))
-        self._sent_size += len(frame)
-        while self._sent_size > REPLAY_LIMIT and len(self._sent) > 1:
-            self._sent_size -= len(self._sent.popleft()[2])
-
-    def after(self, last_id: str) -> bytes:
-        """Return what was sent after the event that a client has seen last; nothing for a client that names none."""
-        seen = event_place(last_id)
-        if seen is None:
-            return b""
-        return b"".join(self._event(*event) for event in self._sent if event[:2] > seen)
-
-    def rewind(self, last_id: str) -> int:
-        """Go back to an event: what has a number will be put again by its sender, the rest follows where it belongs.
-
-        Return how many bytes more wait now.
-        """
-        number, place = event_place(last_id) or (0, 0)
-        before = sum(len(frame) + 1 for frame, _ in self._waiting) + sum(len(frame) + 1 for _, frame in self._again)
-        again = [(at, frame) for at, after, frame in self._sent if after and (at, after) > (number, place)]
-        again += self._again
-        at = self._number
-        for frame, its in self._waiting:
-            at = its or at
-            if not its:
-                again.append((at, frame))
-        self._waiting.clear()
-        self._has_caught_up = False
-        self._again = deque(sorted(again, key=lambda each: each[0]))
-        self._number, self._place = number, place
-        self._sent = deque(event for event in self._sent if event[:2] <= (number, place))
-        self._sent_size = sum(len(frame) for _, _, frame in self._sent)
-        return sum(len(frame) + 1 for _, frame in self._again) - before
-
-    def caught_up(self) -> None:
-        """Send what was missed behind all that waits: the event before it is not sent again, as a request that was answered."""
-        self._has_caught_up = True
-        self.changed.set()
-
-
-def event_place(last_id: str) -> tuple[int, int] | None:
-    """Return what a `Last-Event-ID` names: the number of an event, and how many without a number came after it."""
-    number, dot, place = last_id[:40].partition(".")
-    if not (number.isascii() and number.isdecimal() and (not dot or (place.isascii() and place.isdecimal()))):
-        return None
-    return int(number[:18]), int(place[:18] or 0)
 
 
 class HttpConnection(ServerTransport):
@@ -379,18 +309,19 @@ class HttpConnection(ServerTransport):
         """The response to `initialize`, which is the answer to its post."""
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._initialize_id = initialize_id
-        self._streams: dict[str | None, _EventStream] = {None: _EventStream()}
+        self._streams: dict[str | None, EventStream] = {None: EventStream()}
         self._asked: dict[tuple[type, RequestId], str | None] = {}
         """The session of each request of the client that waits for its response. The type counts: 1 is not "1"."""
         self._sessions_without_stream: set[str] = set()
         """Sessions that were loaded and have no stream: they are sent on that of the connection (rule 4)."""
-        self._busy = 0
+        self._busy: list[Scope] = []
+        """The requests that read streams."""
         self._idle = asyncio.get_running_loop().call_later(IDLE_TIMEOUT, self._expire)
 
     @property
     def open_streams(self) -> int:
         """Streams that clients read now."""
-        return self._busy
+        return len(self._busy)
 
     # What arrives.
 
@@ -448,11 +379,11 @@ class HttpConnection(ServerTransport):
         if self._queued > BUFFER_LIMIT:
             self._lose(ConnectionClosed("the client does not read what is sent to it"))
 
-    def _stream(self, session_id: str | None) -> _EventStream:
+    def _stream(self, session_id: str | None) -> EventStream:
         stream = self._streams.get(session_id)
         if stream is None:
             numbered = session_id is not None and self.stream_opened is not None
-            stream = self._streams[session_id] = _EventStream(numbered=numbered)
+            stream = self._streams[session_id] = EventStream(numbered=numbered)
         return stream
 
     def rewind(self, session_id: str | None, last_id: str) -> None:
@@ -465,7 +396,7 @@ class HttpConnection(ServerTransport):
         if (stream := self._streams.get(session_id)) is not None:
             stream.caught_up()
 
-    async def send_events(self, session: str | None, last_id: str, receive: Receive, send: Send) -> None:
+    async def send_events(self, session: str | None, last_id: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events of a session, or of the connection, until the client leaves or another reader takes over."""
         stream = self._stream(session)
         self._sessions_without_stream.discard(session or "")
@@ -479,7 +410,7 @@ class HttpConnection(ServerTransport):
         headers = [
             (b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache, no-transform"), (b"x-accel-buffering", b"no"),
         ]  # fmt: skip
-        self._busy += 1
+        self._busy.append(scope)
         leaving = asyncio.ensure_future(_left(receive))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -498,14 +429,14 @@ class HttpConnection(ServerTransport):
             pass  # the client left while something was sent: it gets it again with `Last-Event-ID`
         finally:
             leaving.cancel()
-            self._busy -= 1
+            self._busy.remove(scope)
             if stream.reader is reader:
                 stream.reader = None
                 if session is not None and stream.is_empty:
                     del self._streams[session]
             self._live()
 
-    async def _wait(self, stream: _EventStream, leaving: "asyncio.Future[None]", send: Send) -> None:
+    async def _wait(self, stream: EventStream, leaving: "asyncio.Future[None]", send: Send) -> None:
         stream.changed.clear()
         change = asyncio.ensure_future(stream.changed.wait())
         try:
@@ -539,6 +470,13 @@ class HttpConnection(ServerTransport):
             self.initialized.exception()  # seen, also if nothing waits for it
         for stream in self._streams.values():
             stream.changed.set()
+        if self._busy:
+            asyncio.get_running_loop().call_later(CLOSE_TIMEOUT, self._cut_readers)
+
+    def _cut_readers(self) -> None:
+        """Cut those that have not read the end of their streams."""
+        for scope in self._busy:
+            cut_socket(scope)
 
     async def close(self) -> None:
         self.flush()

@@ -16,28 +16,26 @@ Each request is admitted by itself: a connection belongs to the principal that o
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import Final, TypeAlias
 
 from antiphon.errors import ConnectionClosed
 from antiphon.transports.asgi.connections import HttpConnection, Receive, Scope, Send, SocketConnection
+from antiphon.transports.asgi.heads import LOOPBACK, Headers, Refusal, header_of, refused_request
+from antiphon.transports.asgi.sockets import sign_in_socket
 from antiphon.transports.base import Transport
 from antiphon.transports.framing import MAX_FRAME
 from antiphon.transports.remote import CLOSE_TIMEOUT, CONNECTION_ID, SESSION_ID, MessageHead, head_of
 
 __all__ = [
-    "LOOPBACK",
     "AcpEndpoint",
     "Admission",
     "Admit",
     "EndpointLimits",
     "Refusal",
     "Serve",
-    "foreign_origin",
-    "header_of",
-    "host_name",
     "respond",
 ]
 
@@ -53,7 +51,6 @@ MAX_ID: Final = 1024
 MAX_KEY: Final = MAX_ID + 2
 """Bytes of the id of a message, as it is written: with quotation marks."""
 
-Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 Serve: TypeAlias = Callable[[Transport], Awaitable[None]]
 """Serves one connection until it is over."""
 
@@ -75,15 +72,6 @@ class Admission:
     """Bytes of a message on the WebSocket, until another limit is set there; None: that of the endpoint."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A request that is not let in: the HTTP status, and a sentence."""
-
-    status: int
-    sentence: str
-    headers: Headers = ()
-
-
 Admit: TypeAlias = Callable[[Scope], Awaitable[Admission | Refusal]]
 """Decides about one request. It is called for every one, also on connections that are open."""
 
@@ -102,8 +90,9 @@ class EndpointLimits:
 class AcpEndpoint:
     """An ASGI application that serves an agent at whatever path it is mounted.
 
-    `serve` gets a transport for each connection and serves it until it ends. A browser's request from a page of another host is
-    refused unless its origin is in `origins`. With `admit` both are decided for each request by that function.
+    `serve` gets a transport for each connection and serves it until it ends. A request that names another host than this machine is
+    refused unless the name is in `hosts`, which are names without a port, or `*` for any; a browser's request from a page of another
+    host is refused unless its origin is in `origins`. With `admit` all of it is decided for each request by that function.
     """
 
     def __init__(
@@ -111,12 +100,13 @@ class AcpEndpoint:
         serve: Serve | None = None,
         *,
         admit: Admit | None = None,
+        hosts: Collection[str] = (),
         origins: Collection[str] = (),
         limits: EndpointLimits | None = None,
     ) -> None:
         if (serve is None) == (admit is None):
             raise TypeError("give either `serve` or `admit`")
-        self._admit: Admit = admit or _admit_same_origin(serve, origins)  # type: ignore[arg-type]  # one of them is given
+        self._admit: Admit = admit or _admit_all(serve, hosts, origins)  # type: ignore[arg-type]  # one of them is given
         self._limits = limits or EndpointLimits()
         self._connections: dict[str, HttpConnection] = {}
         self._sockets: set[SocketConnection] = set()
@@ -154,7 +144,7 @@ class AcpEndpoint:
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
-        admission = _repeated(scope) or await self._admit(scope)
+        admission = await self._admit(scope)
         if isinstance(admission, Admission) and self.is_full:
             admission = _FULL
         if isinstance(admission, Refusal):
@@ -178,7 +168,7 @@ class AcpEndpoint:
     # Streamable HTTP.
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        admission = _repeated(scope) or await self._admit(scope)
+        admission = await self._admit(scope)
         if isinstance(admission, Refusal):
             await respond(send, admission.status, admission.sentence, *admission.headers)
             return
@@ -284,7 +274,7 @@ class AcpEndpoint:
         elif connection.open_streams >= self._limits.streams:
             await respond(send, 429, "this connection has too many streams")
         else:
-            await connection.send_events(session or None, header_of(scope, b"last-event-id"), receive, send)
+            await connection.send_events(session or None, header_of(scope, b"last-event-id"), scope, receive, send)
 
 
 _FULL: Final = Refusal(503, "there are too many connections")
@@ -292,55 +282,14 @@ _CONNECTION: Final = CONNECTION_ID.lower().encode()
 _SESSION: Final = SESSION_ID.lower().encode()
 
 
-def header_of(scope: Scope, name: bytes) -> str:
-    """Return a header of a request by its name in small letters; empty without it."""
-    for key, value in scope["headers"]:
-        if key == name:
-            found: str = value.decode("latin-1")
-            return found
-    return ""
-
-
-def _repeated(scope: Scope) -> Refusal | None:
-    """Refuse a request with two of a header that decides something: a proxy before us may have decided by the other one."""
-    names = [name for name, _ in scope["headers"] if name in _SINGLE]
-    return None if len(names) == len(set(names)) else Refusal(400, "a header is repeated")
-
-
-_SINGLE: Final = frozenset({b"host", b"origin", b"authorization", b"content-type", _CONNECTION, _SESSION})
-
-
-LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-"""Names of this machine that no other machine has."""
-
-
-def host_name(host: str) -> str:
-    """Return the name in a `Host` header, in small letters and without its port; empty if the header is not a valid name."""
-    name = host.strip().lower()
-    if name.startswith("["):
-        name, bracket, port = name[1:].partition("]")
-        return name if bracket and _is_port(port.removeprefix(":")) else ""
-    name, _, port = name.partition(":")
-    return name if _is_port(port) else ""
-
-
-def _is_port(text: str) -> bool:
-    return not text or (text.isascii() and text.isdecimal() and len(text) <= 5)
-
-
-def foreign_origin(scope: Scope, origins: Collection[str] = ()) -> bool:
-    """Whether a request comes from a page of another host than it goes to, whose origin is not among those allowed."""
-    origin = header_of(scope, b"origin")
-    if not origin or origin in origins:
-        return False
-    return origin.partition("://")[2] != header_of(scope, b"host")
-
-
-def _admit_same_origin(serve: Serve, origins: Collection[str]) -> Admit:
-    allowed = frozenset(origins)
+def _admit_all(serve: Serve, hosts: Collection[str], origins: Collection[str]) -> Admit:
+    names, pages = LOOPBACK | {host.lower() for host in hosts}, frozenset(origin.lower() for origin in origins)
 
     async def admit(scope: Scope) -> Admission | Refusal:
-        return Refusal(403, "this origin is not allowed") if foreign_origin(scope, allowed) else Admission(serve)
+        if (refusal := refused_request(scope, names, pages)) is not None:
+            return refusal
+        sign_in_socket(scope)
+        return Admission(serve)
 
     return admit
 

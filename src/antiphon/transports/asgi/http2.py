@@ -1,7 +1,6 @@
 """An ASGI application on a socket with HTTP/2: hypercorn with TLS. Slower than `server.listen`, and what the transport proposal asks for."""
 
 import asyncio
-import os
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -10,28 +9,54 @@ from functools import partial
 from typing import Any, Final
 
 from hypercorn.asyncio import serve
-from hypercorn.config import Config
+from hypercorn.config import Config, Sockets
+from hypercorn.protocol import ws_stream
 
+from antiphon.transports.asgi.server import (
+    HANDSHAKE_TIMEOUT,
+    HEAD_TIMEOUT,
+    HEADER_LIMIT,
+    SHUTDOWN_TIMEOUT,
+)
+from antiphon.transports.asgi.sockets import OpenSockets
 from antiphon.transports.framing import MAX_FRAME
 
 __all__ = ["listen_http2"]
 
-HEADER_LIMIT: Final = 64 * 1024
-"""Bytes of the head of a request."""
-
-HEADER_TIMEOUT: Final = 10.0
-"""Seconds in which the next piece of a request has to arrive before it is whole."""
-
 BACKLOG: Final = 100
 """Connections that may wait to be accepted."""
 
-SHUTDOWN_TIMEOUT: Final = 10.0
-"""Seconds that requests have to end when the server does."""
+CONCURRENT: Final = 100
+"""Requests that a client has open on one connection of HTTP/2."""
+
+
+def _no_extensions(*_: object) -> None:
+    """Agree to no extension of WebSockets: a few bytes that are compressed become any number before their size is checked."""
+
+
+ws_stream.server_extensions_handshake = _no_extensions  # type: ignore[attr-defined,assignment] # there is no option
+
+
+class _Config(Config):
+    """A configuration whose socket is there."""
+
+    def __init__(self, listening: socket.socket) -> None:
+        super().__init__()
+        self._listening = listening
+
+    def create_sockets(self) -> Sockets:
+        return Sockets([self._listening], [], [])
 
 
 @asynccontextmanager
 async def listen_http2(
-    app: Any, listening: socket.socket, *, certificate: str, key: str, limit: int = MAX_FRAME
+    app: Any,
+    listening: socket.socket,
+    *,
+    certificate: str,
+    key: str,
+    limit: int = MAX_FRAME,
+    sockets: OpenSockets | None = None,
 ) -> AsyncIterator[None]:
     """Serve an application on a socket that is bound, until the block is left: then all connections are closed.
 
@@ -41,15 +66,18 @@ async def listen_http2(
     ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(
         certificate, key
     )  # the server would say so much later
-    config = Config()
-    config.bind = [f"fd://{os.dup(listening.fileno())}"]
+    sockets = sockets or OpenSockets()
+    app = sockets.watched(app)
+    config = _Config(sockets.listener(listening))
     config.certfile, config.keyfile = certificate, key
     config.alpn_protocols = ["h2", "http/1.1"]
     config.include_server_header = False
     config.accesslog = config.errorlog = None
     config.websocket_max_message_size = limit
     config.h11_max_incomplete_size = config.h2_max_header_list_size = HEADER_LIMIT
-    config.keep_alive_timeout = HEADER_TIMEOUT
+    config.h2_max_concurrent_streams = CONCURRENT
+    config.keep_alive_timeout = HEAD_TIMEOUT  # of a head, too: a connection is idle until one is whole
+    config.ssl_handshake_timeout = HANDSHAKE_TIMEOUT
     config.graceful_timeout = SHUTDOWN_TIMEOUT
     over, started = asyncio.Event(), asyncio.Event()
 
