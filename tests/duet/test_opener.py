@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from antiphon.errors import Code, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from tests.agent.editor import FULL, Editor, playing
@@ -141,3 +142,17 @@ async def test_without_an_earlier_session_continue_is_refused_with_a_message() -
         await editor.prompt(session, "/continue")
         assert "There is no earlier session" in "".join(texts_of(editor, "agent_message_chunk"))
         await asyncio.wait_for(editor.prompt(session, "la"), 20)
+
+
+async def test_a_session_that_had_no_prompt_begins_again_under_its_id_for_a_gateway_alone() -> None:
+    async with playing(agent_over(FakeEngine("alto")), FULL) as editor:
+        session = await editor.open()
+    unused = {"antiphon": {"unused": True}}
+    async with playing(agent_over(alto := FakeEngine("alto")), FULL) as editor:
+        for id, meta in ((session, None), (session, {"antiphon": {}}), ("../../elsewhere", unused), ("nobody", unused)):
+            with pytest.raises(RequestRefused) as refusal:
+                await editor.connection.request(m.RESUME_SESSION, v1.ResumeSession(id, "/w", [], meta=meta))
+            assert refusal.value.code == Code.RESOURCE_NOT_FOUND
+        await editor.connection.request(m.RESUME_SESSION, v1.ResumeSession(session, "/w", [], meta=unused))
+        await editor.prompt(session, "la")
+    assert alto.given == ["la"]

@@ -63,8 +63,9 @@ async def test_a_session_is_opened_again_with_resume_where_the_agent_has_it(tmp_
         client.prompt(session, "work")
         await end(place)
         opened = place.agent.received("session/resume")
+        about = {"antiphon": {"unused": True}}
         assert [each["params"] for each in opened] == [
-            {"sessionId": session, "cwd": str(tmp_path), "mcpServers": servers}
+            {"sessionId": session, "cwd": str(tmp_path), "mcpServers": servers, "_meta": about}
         ]
 
 
@@ -182,6 +183,21 @@ async def test_a_process_with_a_session_in_which_nothing_was_said_is_not_parked(
         process._park_if_idle()
         await idle()
         assert process.state is AgentProcessState.RUNNING
+
+
+async def test_an_agent_learns_that_a_session_which_it_is_to_open_again_had_no_prompt(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        place.agent.answers["session/load"] = lambda params: {}
+        client = await place.client()
+        session = await client.new(tmp_path)
+        await place.agent.crash()
+        client.prompt(session, "work")
+        assert (await place.agent.got("session/load"))["params"]["_meta"] == {"antiphon": {"unused": True}}
+        await end(place)
+        await place.agent.crash()
+        client.prompt(session, "more")
+        assert "_meta" not in (await place.agent.got("session/load", 2))["params"]
+        await end(place, 2)
 
 
 async def test_a_gateway_that_was_killed_reports_the_turns_that_ran_as_interrupted(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ so it goes to the client straight.
 
 import logging
 import os
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
@@ -40,6 +41,9 @@ __all__ = ["SessionOpener", "continue_session"]
 
 _log = logging.getLogger(__name__)
 
+_OWN_ID: Final = re.compile("[0-9a-f]{32}").fullmatch
+"""Only an id of ours begins a session: others may mean something to an engine, or as a path."""
+
 NO_ENGINE: Final = "No engine is installed, so the demo answers"
 
 
@@ -67,8 +71,11 @@ class SessionOpener:
         if last is not None and (lease := await self._claim_if_free(last.id, outer)) is not None:
             outer.id = last.id
             return await self._load(outer, guard, lease, replay=True, auto_resumed=True)
-        lease = await self._claim(outer)
-        async with self._opened(outer, guard, lease, JointState(auto_resume=state.auto_resume)) as joint:
+        return await self._begin(outer, guard, JointState(auto_resume=state.auto_resume))
+
+    async def _begin(self, outer: "AgentSession", guard: Guard, state: JointState) -> JointSession:
+        """Open a session that has had no prompt."""
+        async with self._opened(outer, guard, await self._claim(outer), state) as joint:
             await joint.open_lead()
         return joint
 
@@ -100,6 +107,10 @@ class SessionOpener:
             )
         if (ours := await self._session_with(outer.id)) is not None:
             raise _not_found(f"the engine session `{outer.id}` belongs to the session `{ours}`: open that one")
+        if _is_unused(outer):
+            return await self._begin(
+                outer, await Guard.open(outer.cwd, outer.directories, self._database), JointState()
+            )
         return await self._adopt(outer, replay=replay)
 
     async def _load(
@@ -293,6 +304,12 @@ class SessionOpener:
             if await has_session(engine, id):
                 return name
         raise _not_found(f"there is no session `{id}`: `session/list` shows those that there are")
+
+
+def _is_unused(outer: "AgentSession") -> bool:
+    """Whether a gateway opens a session again that had no prompt yet: we store one with its first prompt, so it begins under its id."""
+    about = outer.meta.get("antiphon")
+    return isinstance(about, dict) and about.get("unused") is True and _OWN_ID(outer.id) is not None
 
 
 def _not_found(why: str) -> RequestError:

@@ -165,7 +165,9 @@ class HubSession:
         except RequestError:
             self._reopening = None
             raise
-        more = {"additionalDirectories": directories} if directories else {}
+        more: dict[str, object] = {"additionalDirectories": directories} if directories else {}
+        if not self.row.updated:
+            more["_meta"] = {"antiphon": {"unused": True}}  # an agent may have stored nothing of it
         servers = Raw(self.settings.mcp_servers)
         params = msgspec.json.encode({"sessionId": self.id, "cwd": cwd, "mcpServers": servers, **more})
         self._is_swallowing = method == "session/load"
