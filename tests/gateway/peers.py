@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -88,14 +89,15 @@ class MemoryRows:
 
     def __init__(self, journal: MemoryJournal) -> None:
         self.rows: dict[str, GatewaySession] = {}
+        self._keys = count()
         self._journal = journal
 
     async def create(self, agent: str, session_id: str, cwd: str, directories: tuple[str, ...] = ()) -> GatewaySession:
         await asyncio.sleep(0)
         older = await self.find(agent, session_id)
         if older is not None:
-            self.save(msgspec.structs.replace(older, archived=True))
-        row = GatewaySession(f"key{len(self.rows)}", agent, session_id, cwd, directories, created=1.0)
+            self.rows[older.key] = msgspec.structs.replace(older, archived=True)
+        row = GatewaySession(f"key{next(self._keys)}", agent, session_id, cwd, directories, created=1.0)
         self.rows[row.key] = row
         return row
 
@@ -111,7 +113,8 @@ class MemoryRows:
         return [row for row in self.rows.values() if row.turn]
 
     def save(self, row: GatewaySession) -> None:
-        self.rows[row.key] = row
+        if (stored := self.rows.get(row.key)) is not None:
+            self.rows[row.key] = msgspec.structs.replace(row, archived=stored.archived)
 
     async def delete(self, key: str) -> None:
         self.rows.pop(key, None)
@@ -259,11 +262,11 @@ class ScriptedAgent:
             return
         if method == "initialize":
             self.result(message["id"], {"protocolVersion": 1, "agentCapabilities": self.capabilities})
+        elif method in self.answers:
+            self.result(message["id"], self.answers[method](message["params"]))
         elif method == "session/new":
             self.sessions += 1
             self.result(message["id"], {"sessionId": f"s{self.sessions}"})
-        elif method in self.answers:
-            self.result(message["id"], self.answers[method](message["params"]))
 
     def received(self, method: str) -> list[dict[str, Any]]:
         return [each for each in map(msgspec.json.decode, self.lines) if each.get("method") == method]

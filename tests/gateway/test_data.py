@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from antiphon.errors import sentence_and_hint
 from antiphon.gateway.access.audit import AccessEntry
+from antiphon.gateway.base import AccessRole
 from antiphon.gateway.data import DAY, FILE_NAME, GatewayData, Retention
 from antiphon.store.errors import DirectoryInUse, StoreError
 from tests.limits import limit
@@ -119,21 +120,28 @@ async def test_a_changed_audit_log_is_noticed(data: GatewayData, change: str) ->
 # Retention.
 
 
-async def test_sessions_that_were_not_used_for_long_are_deleted(data: GatewayData) -> None:
-    old, kept = await data.create("demo", "a1", "/w"), await data.create("demo", "a2", "/w")
+async def test_sessions_that_were_not_used_for_long_are_deleted_with_their_shares_unless_they_are_open(
+    data: GatewayData,
+) -> None:
+    old, kept, busy = [await data.create("demo", f"a{each}", "/w") for each in range(3)]
     data.audit.add("old", at=datetime(2020, 1, 1, tzinfo=UTC))
     data.audit.add("new")
     later = time.time() + 91 * DAY
-    assert await data.prune(Retention(), {kept.key}) == []
-    assert await data.prune(Retention(), {kept.key}, now=later) == [old.key]
-    assert await data.get(kept.key) is not None
+    await data.journal.claim(kept.key)
+    data.save(replace(busy, turn="t1"))
+    _, secret = await data.tokens.create("share", "guest", AccessRole.WATCH, sessions=[old.key])
+    assert await data.prune(Retention()) == []
+    assert await data.prune(Retention(), now=later) == [old.key]
+    assert {row.key for row in await data.all()} == {kept.key, busy.key} and data.tokens.find(secret) is None
     assert [entry.action for entry in await data.audit.read()] == ["new"] and await data.audit.broken() is None
 
 
 async def test_sessions_used_least_recently_make_room(data: GatewayData) -> None:
     keys = [(await data.create("demo", f"a{each}", "/w")).key for each in range(4)]
     for key in keys:
-        await data.journal.append(await data.journal.claim(key), [bytes(500_000)])
+        lease = await data.journal.claim(key)
+        await data.journal.append(lease, [bytes(500_000)])
+        await data.journal.release(lease)
     limit = Retention(total_bytes=1_100_000)
     assert await data.prune(limit) == keys[:2]
     assert await data.used_bytes() <= limit.total_bytes

@@ -1,7 +1,7 @@
 """The server end of both remote profiles, asked by hand: statuses, streams, and leniency where real clients differ."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,7 +14,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from antiphon.transports.asgi import AcpEndpoint, EndpointLimits
-from antiphon.transports.asgi.connections import HttpConnection
+from antiphon.transports.asgi.connections import HttpConnection, SocketConnection
 from antiphon.transports.base import Transport
 from antiphon.transports.remote import on_lines
 from antiphon.transports.sse import EventParser
@@ -338,3 +338,23 @@ async def test_a_stream_that_was_opened_for_nothing_is_forgotten() -> None:
                 pass
         await until(lambda: not connections[0].open_streams)
         assert list(connections[0]._streams) == [None]
+
+
+async def test_what_is_added_while_a_socket_is_closed_does_not_leave_and_no_part_of_it() -> None:
+    sent: list[str] = []
+    taken, room = asyncio.Event(), asyncio.Event()
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        taken.set()
+        await room.wait()
+        sent.append(message.get("text", message["type"]))
+
+    connection = SocketConnection({}, send, 1000)
+    connection.out += b"before\n"
+    closing = asyncio.create_task(connection.close())
+    await taken.wait()
+    connection.out += b"behind it\n"
+    connection.flush()
+    room.set()
+    await closing
+    assert sent == ["before", "websocket.close"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Raw
 
-from antiphon.errors import AcpError, ConnectionClosed
+from antiphon.errors import ConnectionClosed
 from antiphon.gateway.events import (
     ANSWER,
     END,
@@ -27,15 +27,16 @@ from antiphon.gateway.events import (
     with_id,
 )
 from antiphon.rpc.envelope import RequestId
+from antiphon.store.errors import StoreError
 from antiphon.transports.base import OUTPUT_HIGH
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from antiphon.gateway.client import RemoteClient
     from antiphon.gateway.session import HubSession
 
-__all__ = ["EventRun", "SessionAttachment"]
+__all__ = ["EventRun", "SessionAttachment", "send_response"]
 
 PAGE: Final = 256
 """Events read from the journal at once for a client that catches up."""
@@ -71,6 +72,14 @@ class EventRun:
         return self._block
 
 
+def send_response(client: "RemoteClient", turn: str, frame: bytes, session_id: str) -> None:
+    """Send the response of a turn to the prompt of a client that began it, unless it was sent."""
+    asked = client.ended(turn, replayed=True)
+    if asked is not None:
+        id, written = asked
+        client.put(with_id(frame, written), session_id, id)
+
+
 class SessionAttachment:
     """One client on one session."""
 
@@ -96,11 +105,13 @@ class SessionAttachment:
         """Whether pieces of one message are sent as one while the client catches up."""
         self._replay = session.last if replay else 0
         """Up to this number the client gets its own messages too, and requests that wait come after the response."""
-        self._deferred: deque[tuple[int, bytes, RequestId]] = deque() if before is None else before.hand_over()
+        self._deferred: deque[tuple[int, Callable[[], None]]] = deque() if before is None else before.hand_over()
         self._catching_up = False
 
     def start(self) -> None:
         """Give the client what comes after the cursor, from now on."""
+        if self.is_over:
+            return
         if not self._replay:
             self.show_pending()
         if self.cursor >= self.session.last:
@@ -111,12 +122,17 @@ class SessionAttachment:
     def respond(self, frame: bytes, id: RequestId, after: int | None = None) -> None:
         """Send a response once the client has all events up to a number, those recorded until now if none is given."""
         number = self.session.recorded if after is None else after
-        if self.cursor >= number and not self._deferred:
+        if self.is_over or (self.cursor >= number and not self._deferred):
             self.client.put(frame, self.session.id, id)
         else:
-            self._deferred.append((number, frame, id))
+            self._deferred.append((number, lambda: self.client.put(frame, self.session.id, id)))
 
-    def hand_over(self) -> "deque[tuple[int, bytes, RequestId]]":
+    def respond_to_turn(self, turn: str, frame: bytes) -> None:
+        """Send the response of a turn whose end was stored last, unless it was sent with that event."""
+        self._deferred.append((self.session.last, lambda: send_response(self.client, turn, frame, self.session.id)))
+        self._send_deferred()
+
+    def hand_over(self) -> "deque[tuple[int, Callable[[], None]]]":
         """End, and return the responses that wait for another attachment of the same client."""
         self.is_over = True
         waiting, self._deferred = self._deferred, deque()
@@ -125,8 +141,8 @@ class SessionAttachment:
     def end(self) -> None:
         """Follow the session no more. Responses that wait are sent: their events may never come."""
         self.is_over = True
-        for _, frame, id in self._deferred:
-            self.client.put(frame, self.session.id, id)
+        for _, send in self._deferred:
+            send()
         self._deferred.clear()
 
     # What was stored.
@@ -157,8 +173,7 @@ class SessionAttachment:
 
     def _send_deferred(self) -> None:
         while self._deferred and self._deferred[0][0] <= self.cursor:
-            _, frame, id = self._deferred.popleft()
-            self.client.put(frame, self.session.id, id)
+            self._deferred.popleft()[1]()
 
     # From the journal.
 
@@ -171,6 +186,8 @@ class SessionAttachment:
         try:
             while await self._has_room() and self.cursor < self.session.last:
                 page = await self.session.hub.journal.read(self.session.key, self.cursor, PAGE)
+                if not page and not self.is_over:
+                    raise StoreError(f"session `{self.session.id}` has no events after {self.cursor}")
                 events = merged(page) if self.merged else ((entry.number, entry.data) for entry in page)
                 for number, data in events:
                     if not await self._has_room():
@@ -180,7 +197,7 @@ class SessionAttachment:
                 self._send_deferred()
         except ConnectionClosed:
             return
-        except AcpError as error:
+        except Exception as error:  # with any of them the client would wait for ever
             _log.error("the journal of session `%s` cannot be read: %s", self.session.id, error)
             self.client.close_soon("the history cannot be read")
             return

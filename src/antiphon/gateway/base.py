@@ -181,6 +181,8 @@ class HubLimits(msgspec.Struct, frozen=True):
     """Seconds after which a permission request is answered with an option that rejects; None: it waits."""
     idle: float = 900.0
     """Seconds without a client and a turn after which the process of an agent is ended."""
+    session_idle: float = 3600.0
+    """Seconds without a client and a turn after which a session is closed, at the agent too if it can. It stays stored."""
     first_delay: float = 1.0
     longest_delay: float = 60.0
     """Seconds before an agent that crashed is started again: doubled each time, up to the longest."""

@@ -145,6 +145,7 @@ class RemoteClient:
         return (turn for turn in turns if turn is not None and turn.client is self)
 
     def _leave(self) -> None:
+        self.closed.set()  # what was on its way for it attaches it no more
         self.process.clients.discard(self)
         for pending in self._asked.values():
             if pending.session is None and pending.shown.pop(self, None) is not None and not pending.shown:
@@ -387,14 +388,6 @@ class RemoteClient:
             self.refuse(
                 request, Code.INVALID_REQUEST, "a share is for its session alone, and this method may reach further"
             )
-        elif session_id in self.closed_sessions:
-            self.refuse(
-                request,
-                Code.RESOURCE_NOT_FOUND,
-                f"session `{session_id}` is closed",
-                hint="load or resume it",
-                session_id=session_id,
-            )
         elif session_id is not None:
             self.with_session(
                 request, session_id, AccessRole.DRIVE, lambda session: self._in_session(session, request, line)
@@ -436,12 +429,22 @@ class RemoteClient:
                 then(session)
 
         def failed(error: AcpError) -> None:
-            self.put(error_frame(request.id, error_object(error)), session_id, request.id)
+            if id_key(request.id) in self._open:
+                self.put(error_frame(request.id, error_object(error)), session_id, request.id)
 
         self.process.with_session(session_id, found, failed)
 
     def _in_session(self, session: "HubSession", request: Request, line: bytes) -> None:
-        if request.method == "session/prompt":
+        if session.id in self.closed_sessions:
+            self.refuse(
+                request,
+                Code.RESOURCE_NOT_FOUND,
+                f"session `{session.id}` is closed",
+                hint="load or resume it",
+                session_id=session.id,
+            )
+            session.release_if_idle()
+        elif request.method == "session/prompt":
             if self.process.hub.may_prompt(self.principal):
                 self.process.hub.note(self.principal, "prompt", session.key, "")
                 session.turns.prompt(self, request, line)
@@ -495,6 +498,7 @@ class RemoteClient:
                 return
             if response.result is not None:
                 session.settings.chosen(request.method, bytes(request.params), bytes(response.result))
+                session.save()
             session.answer(self, frame, request.id)
 
         return then
@@ -539,8 +543,8 @@ class RemoteClient:
             return
         if notification.method == "session/cancel":
             session.turns.cancel(self, line)
-        elif self.process.link is not None and session.opened_in == self.process.generation:
-            self.process.link.send(line)
+        elif session.is_open and session.link is not None:
+            session.link.send(line)
 
     def _cancel(self, notification: Notification) -> None:
         if notification.params is EMPTY:

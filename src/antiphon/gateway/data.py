@@ -9,7 +9,7 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ import msgspec
 
 from antiphon.config.directories import make_private_directory, state_dir
 from antiphon.gateway.access.audit import AUDIT, AccessLog, remove_text
+from antiphon.gateway.access.tokens import TokenStore
 from antiphon.gateway.base import GatewaySession
 from antiphon.journal.runs import EVENTS, RunJournal
 from antiphon.store.database import Database, DirectoryLock, Migration, stamp
@@ -110,6 +111,8 @@ class GatewayData:
         self.database = database
         self.journal = RunJournal(database)
         self.audit = AccessLog(database)
+        self.tokens = TokenStore(database, directory)
+        """To be loaded before they are used."""
 
     @classmethod
     @asynccontextmanager
@@ -166,8 +169,9 @@ class GatewayData:
         self.journal.post(lambda connection: connection.execute(_UPDATE, (*values, row.key)))
 
     async def delete(self, key: str) -> None:
-        """Delete a session with its events, and the text about it in the audit log."""
+        """Delete a session with its events, the text about it in the audit log, and its shares."""
         await self.database.run(lambda connection: _delete(connection, key), empties_log=True)
+        await self.tokens.forget_session(key)
 
     async def _rows(self, where: str, *values: object) -> Rows:
         await self.journal.flush()  # a row that was saved and waits for its commit
@@ -181,10 +185,8 @@ class GatewayData:
         """The size of everything in the file, without the room that deleted things have left."""
         return await self.database.read(_used_bytes)
 
-    async def prune(
-        self, retention: Retention, keep: Collection[str] = (), *, now: float | None = None
-    ) -> Sequence[str]:
-        """Delete what is too old or too much, but not the sessions in `keep`; return the keys of the deleted ones."""
+    async def prune(self, retention: Retention, *, now: float | None = None) -> Sequence[str]:
+        """Delete what is too old or too much, but no session that is open or in which a turn runs; return the keys of the deleted ones."""
         moment = time.time() if now is None else now
         oldest = moment - retention.session_days * DAY
         oldest_entry = stamp(datetime.fromtimestamp(moment - retention.audit_days * DAY, UTC))
@@ -192,16 +194,19 @@ class GatewayData:
         def prune(connection: Connection) -> Sequence[str]:
             deleted = []
             connection.execute("DELETE FROM audit WHERE at < ?", (oldest_entry,))
-            rows = f"SELECT key, {_USED} FROM session ORDER BY 2, id"  # noqa: S608
-            for key, used in connection.execute(rows).fetchall():
+            rows = f"SELECT key, {_USED}, turn FROM session ORDER BY 2, id"  # noqa: S608
+            for key, used, turn in connection.execute(rows).fetchall():
                 if used >= oldest and _used_bytes(connection) <= retention.total_bytes:
                     break
-                if key not in keep:
+                if not turn and key not in self.journal.claimed:  # as it is now: one may be opened while we wait
                     _delete(connection, key)
                     deleted.append(key)
             return deleted
 
-        return await self.database.run(prune, empties_log=True)
+        keys = await self.database.run(prune, empties_log=True)
+        for key in keys:
+            await self.tokens.forget_session(key)
+        return keys
 
     # Copies.
 

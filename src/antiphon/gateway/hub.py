@@ -8,6 +8,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
@@ -103,6 +104,7 @@ class Hub:
         self._prompts: dict[str, deque[float]] = {}
         self._clients: set[RemoteClient] = set()
         self._to_the_end: set[asyncio.Task[object]] = set()
+        self._timer: asyncio.TimerHandle | None = None
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -163,7 +165,7 @@ class Hub:
 
     def counts(self) -> dict[str, int]:
         """Return numbers for people who watch the gateway."""
-        sessions = [session for agent in self.agents.values() for session in agent.sessions.values()]
+        sessions = self._sessions()
         return {
             "agents": sum(agent.link is not None for agent in self.agents.values()),
             "clients": len(self._clients),
@@ -194,18 +196,20 @@ class Hub:
         """
         older = agent.session_of(session_id)
         if older is not None:
-            self.forget(older)
-        if self._open_sessions() >= self.limits.sessions:
+            older.detach_all()  # their next requests are about the new one
+            del agent.sessions[session_id.encode()]
+            self.run(self._end_replaced(older), to_the_end=True)
+        if len(self._sessions()) >= self.limits.sessions:
             for each in self.agents.values():
                 each.close_idle(max(1, self.limits.sessions // 16))
-        if self._open_sessions() >= self.limits.sessions:
+        if len(self._sessions()) >= self.limits.sessions:
             raise RequestError(Code.INTERNAL_ERROR, "too many sessions are open", hint="close some")
         session = HubSession(self, agent, session_id, cwd)
         agent.sessions[session_id.encode()] = session
         return session
 
-    def _open_sessions(self) -> int:
-        return sum(len(each.sessions) for each in self.agents.values())
+    def _sessions(self) -> list[HubSession]:
+        return [session for agent in self.agents.values() for session in agent.sessions.values()]
 
     async def store_new(self, session: HubSession, directories: tuple[str, ...] = (), source: str = "") -> int:
         """Store a session that begins, with the history of another one if it is a fork. Return how many events that has.
@@ -214,18 +218,23 @@ class Hub:
             AcpError: it cannot be stored.
         """
         lease: Lease | None = None
+        row: GatewaySession | None = None
         try:
             row = await self.rows.create(session.agent.name, session.id, session.row.cwd, directories)
-            row = msgspec.structs.replace(row, state=session.settings.stored(), title=session.row.title)
             lease = await self.journal.claim(row.key, by="gateway")
             last = await self._copy(source, session.id, lease) if source else 0
-        except AcpError:
+        except BaseException:
+            self.forget(session)
             if lease is not None:
                 await self.journal.release(lease)
-            self.forget(session)
+            if row is not None:  # a part of a history would look like all of it
+                with suppress(AcpError):
+                    await self.rows.delete(row.key)
             raise
-        if source:
-            row = msgspec.structs.replace(row, updated=time.time())
+        updated = time.time() if source else row.updated
+        # As they are now: the agent may have changed them while the row was stored.
+        state, title = session.settings.stored(), session.row.title
+        row = msgspec.structs.replace(row, state=state, title=title, updated=updated)
         self.rows.save(row)
         session.begin(row, lease, last)
         return last
@@ -251,6 +260,11 @@ class Hub:
             return None
         lease = await self.journal.claim(row.key, by="gateway")
         try:
+            found = await self.rows.find(agent.name, session_id)  # again: until it was claimed it could be deleted
+            if found is None or found.key != row.key:
+                await self.journal.release(lease)
+                return None
+            row = await self._interrupt(found, lease) if found.turn else found
             last = await self.journal.length(row.key)
             newer = agent.session_of(session_id)  # the agent has opened another one under this id meanwhile
             session = newer or self.begin(agent, session_id, row.cwd)
@@ -263,13 +277,11 @@ class Hub:
             session.begin(row, lease, last)
         return session
 
-    def forget(self, session: HubSession) -> None:
-        """Remove a session from memory. What is stored stays."""
+    def forget(self, session: HubSession, *, keep: bool = True) -> None:
+        """Remove a session from memory at once. What is stored stays; without `keep` nothing more is stored."""
         if session.agent.sessions.get(session.id.encode()) is session:
             del session.agent.sessions[session.id.encode()]
-        lease = session.end(_CLOSED)
-        if lease is not None:
-            self.run(self.journal.release(lease), to_the_end=True)
+        session.end(_CLOSED, keep=keep)
 
     async def end(self, session: HubSession) -> None:
         """Close a session: a turn that runs in it is interrupted, what was recorded is stored.
@@ -277,111 +289,142 @@ class Hub:
         Raises:
             RequestError: it cannot be stored now. The session stays open.
         """
-        session.turns.interrupt("the session was closed")
         try:
             async with asyncio.timeout(STORE_LIMIT):
-                await session.settled()
+                await _settle(session, "the session was closed")
         except TimeoutError as error:
             raise RequestError(
                 Code.INTERNAL_ERROR,
                 f"session `{session.id}` is not closed: its last events cannot be stored now",
                 hint="look at the disk of the gateway, and close it again",
             ) from error
-        await self._remove(session)
+        self.forget(session)
+        await session.released.wait()
 
-    async def _remove(self, session: HubSession) -> None:
-        if session.agent.sessions.get(session.id.encode()) is session:
-            del session.agent.sessions[session.id.encode()]
-        lease = session.end(_CLOSED)
-        if lease is not None:
-            await self.journal.release(lease)
+    async def _end_replaced(self, session: HubSession) -> None:
+        """End a session whose id the agent has given to another one."""
+        try:
+            async with asyncio.timeout(STORE_LIMIT):
+                await _settle(session, "its agent has opened another session under its id")
+        except TimeoutError:
+            _log.error("session `%s` is replaced before all of its events could be stored", session.id)
+        session.end(_CLOSED)
 
     async def delete(self, session: HubSession) -> None:
         """Delete a session and its events, those that are not stored yet too."""
         session.turns.interrupt("the session was deleted")
-        await self._remove(session)
+        self.forget(session, keep=False)
         await self.rows.delete(session.key)
 
-    async def end_session(self, key: str) -> None:
-        """Close the session of a key, if it is in memory."""
-        for agent in self.agents.values():
-            for session in (*agent.sessions.values(),):
-                if session.key == key:
-                    await self.end(session)
+    async def delete_stored(self, row: GatewaySession) -> None:
+        """Delete a session by its row, whether it is in memory or not.
+
+        Raises:
+            AcpError: it cannot be deleted now.
+        """
+        agent = self.agents.get(row.agent)
+        if agent is None or row.archived:
+            await self.rows.delete(row.key)
+            return
+        async with agent.alone(row.session_id):
+            session = agent.session_of(row.session_id)
+            if session is not None and session.key == row.key:
+                await self.delete(session)
+            else:
+                await self.rows.delete(row.key)
 
     # The start and the end of the gateway.
 
     async def start(self) -> None:
         """Record the turns that ran when the gateway ended as interrupted.
 
+        One session that cannot be changed now keeps none of the others from being used: it is tried again when it is opened.
+
         Raises:
             AcpError: the store cannot be used.
         """
         for row in await self.rows.interrupted():
-            await self._interrupt(row)
+            lease = await self.journal.claim(row.key, by="gateway")
+            try:
+                await self._interrupt(row, lease)
+            except (AcpError, msgspec.DecodeError) as error:
+                _log.error("the turn of session `%s` is not recorded as interrupted yet: %s", row.session_id, error)
+            finally:
+                await self.journal.release(lease)
+        self._look_at_sessions()
 
-    async def _interrupt(self, row: GatewaySession) -> None:
-        lease = await self.journal.claim(row.key, by="gateway")
-        try:
-            waiting: dict[str, str] = {}
-            begun: EventHeader | None = None
-            after = row.turn_after
-            while page := await self.journal.read(row.key, after, PAGE):
-                after = page[-1].number
-                for entry in page:
-                    event = parse_event(entry.data)
-                    if event.kind == REQUEST:
-                        waiting[event.header.request] = event.header.method
-                    elif event.kind == ANSWER:
-                        waiting.pop(event.header.request, None)
-                    elif event.kind == TURN and event.header.turn == row.turn:
-                        begun = event.header
-                    elif event.kind == END and event.header.turn == row.turn:
-                        begun = None
-            over = [stored_event(ANSWER, EventHeader(request=id, method=method)) for id, method in waiting.items()]
-            if begun is not None:
-                header = msgspec.structs.replace(begun, interrupted=True)
-                over.append(stored_event(END, header, interrupted_frame("the gateway ended")))
-            if over:
-                await self.journal.append(lease, over)
-            self.rows.save(msgspec.structs.replace(row, turn=""))
-        finally:
-            await self.journal.release(lease)
+    async def _interrupt(self, row: GatewaySession, lease: Lease) -> GatewaySession:
+        """Record the turn of a row as interrupted, and return the row without it."""
+        waiting: dict[str, str] = {}
+        begun: EventHeader | None = None
+        after = row.turn_after
+        while page := await self.journal.read(row.key, after, PAGE):
+            after = page[-1].number
+            for entry in page:
+                event = parse_event(entry.data)
+                if event.kind == REQUEST:
+                    waiting[event.header.request] = event.header.method
+                elif event.kind == ANSWER:
+                    waiting.pop(event.header.request, None)
+                elif event.kind == TURN and event.header.turn == row.turn:
+                    begun = event.header
+                elif event.kind == END and event.header.turn == row.turn:
+                    begun = None
+        over = [stored_event(ANSWER, EventHeader(request=id, method=method)) for id, method in waiting.items()]
+        if begun is not None:
+            header = msgspec.structs.replace(begun, interrupted=True)
+            over.append(stored_event(END, header, interrupted_frame("the gateway ended")))
+        if over:
+            await self.journal.append(lease, over)
+        row = msgspec.structs.replace(row, turn="")
+        self.rows.save(row)
+        return row
+
+    def _look_at_sessions(self) -> None:
+        """Close sessions that were not used for long, from time to time."""
+        for agent in self.agents.values():
+            agent.close_unused(self.limits.session_idle)
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self.limits.session_idle / 4, self._look_at_sessions)
 
     async def drain(self, seconds: float = DRAIN) -> None:
         """Begin no more turns, and wait for those that run."""
         self.is_draining = True
         try:
             async with asyncio.timeout(seconds):
-                for agent in self.agents.values():
-                    for session in (*agent.sessions.values(),):
-                        await session.turns.until_idle()
+                for session in self._sessions():
+                    await session.turns.until_idle()
         except TimeoutError:
             _log.warning("turns still run after %g seconds: they are interrupted", seconds)
 
     async def close(self) -> None:
         """End all agents with all that they started, and all connections. Turns that run are recorded as interrupted."""
         self.is_draining = True
-        sessions = [session for agent in self.agents.values() for session in agent.sessions.values()]
-        for session in sessions:
-            session.turns.interrupt("the gateway was stopped")
+        if self._timer is not None:
+            self._timer.cancel()
         try:
             async with asyncio.timeout(STORE_LIMIT):
-                await asyncio.gather(*(session.settled() for session in sessions))
+                await asyncio.gather(*(_settle(session, "the gateway was stopped") for session in self._sessions()))
         except TimeoutError:
             _log.error("not all events could be stored before the end")
         for client in (*self._clients,):
             client.close_soon("the gateway is stopped")
-        leases = [lease for session in sessions if (lease := session.end(_ENDED)) is not None]
+        for session in self._sessions():  # one that was opened meanwhile too
+            session.end(_ENDED)
         await asyncio.gather(*(agent.close() for agent in self.agents.values()))
-        for lease in leases:
-            await self.journal.release(lease)
         for agent in self.agents.values():
             agent.sessions.clear()
         while self.tasks or self._to_the_end:
             for task in (*self.tasks,):
                 task.cancel()
             await asyncio.gather(*self.tasks, *self._to_the_end, return_exceptions=True)
+
+
+async def _settle(session: HubSession, why: str) -> None:
+    """Interrupt the turn of a session, cancel the requests of its agent, and wait until all of that is stored."""
+    session.turns.interrupt(why)
+    await session.requests.end_all()
+    await session.settled()
 
 
 def _report(task: "asyncio.Task[object]") -> None:

@@ -16,8 +16,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextvars import ContextVar
+from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from weakref import WeakSet
 
 import msgspec
 from msgspec import Raw
@@ -131,6 +133,11 @@ class RequestTasks:
         self._hub = hub
         self._tasks: dict[object, asyncio.Task[None]] = {}
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether the agent waits for a response."""
+        return bool(self._tasks)
+
     def receive(self, link: AgentLink, request: Request, line: bytes) -> None:
         """Handle a request of the agent."""
         if len(self._tasks) >= MAX_PENDING:
@@ -142,9 +149,9 @@ class RequestTasks:
         self._tasks[key] = task
         task.add_done_callback(lambda _: self._tasks.pop(key, None))
 
-    async def _answer(self, link: AgentLink, request: Request, answering: Awaitable[bytes]) -> None:
+    async def _answer(self, link: AgentLink, request: Request, answering: Callable[[], Awaitable[bytes]]) -> None:
         try:
-            frame = await answering
+            frame = await answering()
         except asyncio.CancelledError:
             link.respond(request.id, error_frame(request.id, ErrorObject(Code.REQUEST_CANCELLED, "Request cancelled")))
             raise
@@ -155,8 +162,8 @@ class RequestTasks:
             frame = error_frame(request.id, ErrorObject(Code.INTERNAL_ERROR, "Internal error"))
         link.respond(request.id, frame)
 
-    def _answering(self, link: AgentLink, request: Request, line: bytes) -> Awaitable[bytes]:
-        """Return what finds the response to a request."""
+    def _answering(self, link: AgentLink, request: Request, line: bytes) -> Callable[[], Awaitable[bytes]]:
+        """Return what finds the response to a request. It is called when its task begins: one that is cancelled first never does."""
         raise NotImplementedError
 
     def cancel(self, link: AgentLink, id: RequestId) -> None:
@@ -173,7 +180,7 @@ class RequestTasks:
 class WaitingRequests(RequestTasks):
     """The requests of the agent in one session that have no response yet."""
 
-    __slots__ = ("_epoch", "_gate", "_host", "_pending", "_session", "_terminals")
+    __slots__ = ("_epoch", "_gate", "_host", "_pending", "_session", "_terminals", "_with_people")
 
     def __init__(self, session: "HubSession") -> None:
         super().__init__(session.hub)
@@ -185,9 +192,11 @@ class WaitingRequests(RequestTasks):
         """The terminals that clients have, by their ids as they are written."""
         self._epoch = 0
         """How often all that waited was cancelled."""
+        self._with_people: WeakSet[asyncio.Task[object]] = WeakSet()
+        """The tasks that people were asked in: they end by themselves when the request is answered or cancelled."""
 
-    def _answering(self, link: AgentLink, request: Request, line: bytes) -> Awaitable[bytes]:
-        return self._handle(request, line, self._epoch)
+    def _answering(self, link: AgentLink, request: Request, line: bytes) -> Callable[[], Awaitable[bytes]]:
+        return partial(self._handle, request, line, self._epoch)
 
     async def _handle(self, request: Request, line: bytes, epoch: int) -> bytes:
         _received_in.set(epoch)
@@ -370,6 +379,8 @@ class WaitingRequests(RequestTasks):
         """Store a request, show it, and return the first answer; None if it was cancelled or its time is over."""
         if _received_in.get() != self._epoch:
             return None
+        if (task := asyncio.current_task()) is not None:
+            self._with_people.add(task)
         self._pending[pending.id] = pending
         header = EventHeader(request=pending.id, method=pending.method)
         pending.number = self._session.record(stored_event(REQUEST, header, pending.frame))
@@ -426,6 +437,15 @@ class WaitingRequests(RequestTasks):
         for pending in [each for each in self._pending.values() if not each.outlives_turn]:
             pending.settle(None)
 
+    async def end_all(self) -> None:
+        """End all of them, and wait until that is recorded: the session is about to end."""
+        while self._tasks:
+            self.cancel_all()
+            tasks = set(self._tasks.values())
+            for task in tasks.difference(self._with_people):
+                task.cancel()
+            await asyncio.wait(tasks)
+
     def client_left(self, client: "RemoteClient") -> None:
         """Forget a client that was asked. A request that only it could answer is over."""
         for pending in (*self._pending.values(),):
@@ -468,7 +488,10 @@ class AgentQuestions(RequestTasks):
         super().__init__(process.hub)
         self._process = process
 
-    async def _answering(self, link: AgentLink, request: Request, line: bytes) -> bytes:
+    def _answering(self, link: AgentLink, request: Request, line: bytes) -> Callable[[], Awaitable[bytes]]:
+        return partial(self._ask, link, request, line)
+
+    async def _ask(self, link: AgentLink, request: Request, line: bytes) -> bytes:
         spans = list(params_values_of(line, "requestId"))
         clients = list(self._process.clients)
         if spans:

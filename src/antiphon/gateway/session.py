@@ -6,7 +6,6 @@ it is needed.
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -60,18 +59,22 @@ class HubSession:
         self.settings = HubSettings()
         self.requests = WaitingRequests(self)
         self.turns = HubTurns(self)
-        self.opened_in = 0
-        """The generation of the agent's process in which it is open; 0: in none."""
+        self.link: AgentLink | None = None
+        """The process of the agent in which it is open; None: in none."""
         self.is_over = False
+        self.released = asyncio.Event()
+        """Set when it is over, its last events are stored, and another may claim it."""
+        self.idle_since = asyncio.get_running_loop().time()
+        """When it was last seen in use, by the clock of the event loop."""
         self._lease: Lease | None = None
         self._waiting: list[bytes] = []
         self._batch: list[bytes] = []
         """Events that are being stored."""
+        self._append: asyncio.Future[int] | None = None
+        """What stores them."""
         self._thens: deque[tuple[int, Callable[[], None]]] = deque()
-        self._is_swallowing = False
-        """Whether updates are a replay that the journal has already."""
-        self._reopening: asyncio.Future[Response] | None = None
-        """The response of the agent that opens it again, until it has come."""
+        self._needs_agent = 0
+        """How many wait for an agent that has it open."""
         self._is_failing = False
         """Whether what was recorded last could not be stored."""
         self._row_changed = False
@@ -90,19 +93,25 @@ class HubSession:
     @property
     def in_use(self) -> bool:
         """Whether a client is attached or something is going on."""
-        return bool(self.attachments or self.turns.running or self.turns.queued or self._waiting or self._batch)
+        waits = self._needs_agent or (self.agent.link is not None and self.id in self.agent.link.reopening)
+        goes_on = self.turns.running or self.turns.queued or self.requests.is_busy or self._waiting or self._batch
+        return bool(self.attachments or goes_on or waits)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the process of the agent that runs now has it open."""
+        return self.link is not None and self.link is self.agent.link
 
     @property
     def is_lost_by_parking(self) -> bool:
         """Whether the agent has nothing to open it again from, because it has had no prompt yet."""
-        return self.opened_in == self.agent.generation and not self.row.updated
+        return self.is_open and not self.row.updated
 
     # Opening.
 
     def begin(self, row: GatewaySession, lease: Lease, last: int) -> None:
         """Take the row and the right to append. What was recorded until now is stored."""
-        if row.state != b"{}":
-            self.settings = HubSettings(row.state)
+        self.settings = HubSettings(row.state)
         self.row = row
         self._lease = lease
         self._thens = deque((number + last, then) for number, then in self._thens)
@@ -115,17 +124,24 @@ class HubSession:
         Raises:
             AcpError: the agent does not start, or cannot continue the session.
         """
+        self._needs_agent += 1
+        try:
+            return await self._reopened()
+        finally:
+            self._needs_agent -= 1
+
+    async def _reopened(self) -> AgentLink:
         link = await self.agent.ready()
-        if self.opened_in == self.agent.generation:
+        self._check_life()
+        if self.link is link:
             return link
-        if self._reopening is None:
-            self._reopening = asyncio.get_running_loop().create_future()
-            self._open_again(link, self._reopening)
+        opening = link.reopening.get(self.id) or self._open_again(link)
         try:
             async with asyncio.timeout(self.hub.limits.start_timeout):
-                response = await asyncio.shield(self._reopening)
+                response = await asyncio.shield(opening)
         except TimeoutError as error:
             raise RequestError(Code.REQUEST_TIMEOUT, "the agent did not open the session again in time") from error
+        self._check_life()
         if link.lost is not None:
             raise link.lost
         if response.error is not None:
@@ -136,48 +152,55 @@ class HubSession:
             )
         return link
 
-    def _open_again(self, link: AgentLink, done: "asyncio.Future[Response]") -> None:
+    def _check_life(self) -> None:
+        if self.is_over:
+            raise RequestError(Code.RESOURCE_NOT_FOUND, f"session `{self.id}` was closed", hint="load or resume it")
+
+    def _open_again(self, link: AgentLink) -> "asyncio.Future[Response]":
         """Request the session from the agent. It is waited for until its response has come, however late that is:
-        until then updates are the replay of a load, and a second request would bring a second replay."""
-        offers, generation = self.agent.abilities, self.agent.generation
+        until then updates are the replay of a load, and a second request would bring a second replay. So the connection
+        knows of it, and not this object: the session may be closed and brought into memory again meanwhile."""
+        offers = self.agent.abilities
         if offers.session_capabilities.resume is not None:
             method = "session/resume"
         elif offers.load_session:
             method = "session/load"
         else:
-            self._reopening = None
             raise RequestError(
                 Code.RESOURCE_NOT_FOUND,
                 f"session `{self.id}` cannot be continued: its agent has ended and cannot open it again",
                 hint="read it here, and go on in a new session",
             )
 
+        done: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+
         def opened(response: Response, line: bytes) -> None:
-            self._is_swallowing = False
-            self._reopening = None
-            if response.error is None:
-                self.settings.opened(bytes(response.result or b"null"))
-                self.opened_in = generation
+            del link.reopening[self.id]
+            link.replays.discard(self.id)
+            session = self.agent.session_of(self.id)
+            if response.error is None and session is not None:
+                session.link = link
+                session.settings.opened(bytes(response.result or b"null"))
+                session.save()
             done.set_result(response)
 
-        try:
-            cwd, *directories = self.hub.inside_roots(self.row.cwd, *self.row.directories)
-        except RequestError:
-            self._reopening = None
-            raise
+        cwd, *directories = self.hub.inside_roots(self.row.cwd, *self.row.directories)
         more: dict[str, object] = {"additionalDirectories": directories} if directories else {}
         if not self.row.updated:
             more["_meta"] = {"antiphon": {"unused": True}}  # an agent may have stored nothing of it
         servers = Raw(self.settings.mcp_servers)
         params = msgspec.json.encode({"sessionId": self.id, "cwd": cwd, "mcpServers": servers, **more})
-        self._is_swallowing = method == "session/load"
+        link.reopening[self.id] = done
+        if method == "session/load":
+            link.replays.add(self.id)
         link.forward(lambda id: b"%b%b}" % (head_of_request(int(id), method), params), opened)
+        return done
 
     # Recording.
 
     def receive(self, run: list[bytes]) -> None:
         """Record notifications of the agent."""
-        if self._is_swallowing or self.is_over:
+        if self.is_over or (self.agent.link is not None and self.id in self.agent.link.replays):
             return
         at = len(self.head) + len(_KIND)
         for line in run:
@@ -185,10 +208,10 @@ class HubSession:
                 title = self.settings.note(line)
                 if title is not None:
                     self.row = msgspec.structs.replace(self.row, title=title)
-                self._save_soon()
+                self.save()
         self._record(run)
 
-    def when_recorded(self, then: Callable[[], None]) -> None:
+    def _when_recorded(self, then: Callable[[], None]) -> None:
         """Call `then` once all that was recorded is stored and shown."""
         self._thens.append((self.recorded, then))
 
@@ -225,7 +248,7 @@ class HubSession:
             return
         self._batch, self._waiting = self._waiting, []
         try:
-            append = asyncio.ensure_future(self.hub.journal.append(self._lease, self._batch))
+            self._append = append = asyncio.ensure_future(self.hub.journal.append(self._lease, self._batch))
         except StaleLease as error:
             batch, self._batch = self._batch, []
             self._not_stored(batch, error)
@@ -254,13 +277,13 @@ class HubSession:
 
     def _not_stored(self, batch: list[bytes], error: BaseException) -> None:
         """Keep what could not be stored, and try again; unless the session is not ours any more."""
-        if self.is_over or isinstance(error, StaleLease | NoSuchSession | asyncio.CancelledError):
-            self.agent.stored(sum(map(len, [*batch, *self._waiting])))
-            self._waiting.clear()
-            self.hub.forget(self)
-            return
-        _log.error("events of session `%s` cannot be stored, they are tried again: %s", self.id, error)
         self._waiting = batch + self._waiting
+        if isinstance(error, StaleLease | NoSuchSession | asyncio.CancelledError):
+            self._drop_waiting()
+            self.hub.forget(self)
+        if self.is_over:
+            return  # `_store_rest` tries once more
+        _log.error("events of session `%s` cannot be stored, they are tried again: %s", self.id, error)
         self._row_changed = True  # a row that was to be stored in the same commit was not
         self.turns.not_stored(error)
         if not self._is_failing and self._waiting:
@@ -282,11 +305,16 @@ class HubSession:
         """Add a client after an event; `start` of what is returned begins to send.
 
         A client that was attached is still asked what it was asked, and gets its responses after the events before them.
+        One that has left meanwhile follows nothing.
         """
         before = client.attachments.get(self.id)
         if before is not None:
             self.attachments.remove(before)
         attachment = SessionAttachment(client, self, cursor, replay=replay, before=before)
+        if client.closed.is_set():
+            attachment.end()
+            asyncio.get_running_loop().call_soon(self.release_if_idle)
+            return attachment
         self.attachments.append(attachment)
         client.attachments[self.id] = attachment
         client.closed_sessions.pop(self.id, None)
@@ -300,6 +328,11 @@ class HubSession:
             self.attachments.remove(attachment)
             self.requests.client_left(client)
 
+    def detach_all(self) -> None:
+        """Remove all clients."""
+        for attachment in tuple(self.attachments):
+            self.detach(attachment.client)
+
     def answer(self, client: "RemoteClient", frame: bytes, id: RequestId) -> None:
         """Send a response to a client, after the events that were recorded before it."""
         attachment = client.attachments.get(self.id)
@@ -312,65 +345,65 @@ class HubSession:
 
     def agent_lost(self) -> None:
         """Handle the end of the agent's process: what waits for people is over, and the session is open nowhere."""
-        self.opened_in = 0
+        self.link = None
         self.requests.agent_lost()
-
-    def mark_used(self) -> None:
-        """Remember that it had a prompt: its agent can open it again."""
-        self.row = msgspec.structs.replace(self.row, updated=time.time(), state=self.settings.stored())
-        self.save()
 
     def release_if_idle(self) -> None:
         """Leave memory if nothing goes on and no process has the session open."""
-        if not self.in_use and not self.is_over and self.opened_in != self.agent.generation:
+        if not self.in_use and not self.is_over and not self.is_open:
             self.hub.forget(self)
 
-    def end(self, error: ErrorObject) -> Lease | None:
-        """End in memory: clients are detached, prompts that wait are answered. Return the lease, to be released."""
+    def end(self, error: ErrorObject, *, keep: bool = True) -> None:
+        """End in memory: clients are detached, prompts that wait are answered, nothing is recorded any more.
+
+        `released` is set when the last events are stored; without `keep` they are dropped.
+        """
+        if self.is_over:
+            return
         self.is_over = True
         self.turns.end_all(error)
-        for attachment in tuple(self.attachments):
-            self.detach(attachment.client)
+        self.detach_all()
         self.requests.agent_lost()
-        self._store_rest()
         lease, self._lease = self._lease, None
         for _, then in self._thens:
             then()
         self._thens.clear()
-        return lease
-
-    def _store_rest(self) -> None:
-        """Store what waits behind the events that are being stored now: nothing calls us when those are done."""
-        rest, self._waiting = self._waiting, []
-        if self._lease is not None and self._row_changed:
+        if lease is None or not keep:
+            self._drop_waiting()
+        elif self._row_changed:
             self.hub.rows.save(self.row)
-        if self._lease is None or not rest:
-            self.agent.stored(sum(map(len, rest)))
-            return
+        if lease is None:
+            self.released.set()
+        else:
+            self.hub.run(self._store_rest(lease, keep=keep), to_the_end=True)
 
-        async def store(lease: Lease) -> None:
-            try:
-                await self.hub.journal.append(lease, rest)
-            except AcpError as error:
-                _log.error("the last events of session `%s` were not stored: %s", self.id, error)
-            finally:
-                self.agent.stored(sum(map(len, rest)))
+    async def _store_rest(self, lease: Lease, *, keep: bool) -> None:
+        """Store the last events behind those that are being stored now, and only then release the lease."""
+        try:
+            if self._batch and self._append is not None:
+                await asyncio.wait([self._append])  # `_committed` says what became of it
+            if self._waiting and keep:
+                await self.hub.journal.append(lease, self._waiting)
+        except AcpError as error:
+            _log.error("the last events of session `%s` were not stored: %s", self.id, error)
+        finally:
+            self._drop_waiting()
+            await self.hub.journal.release(lease)
+            self.released.set()
 
-        self.hub.run(store(self._lease), to_the_end=True)
+    def _drop_waiting(self) -> None:
+        self.agent.stored(sum(map(len, self._waiting)))
+        self._waiting = []
 
     async def settled(self) -> None:
         """Wait until all that was recorded is stored and shown."""
         if self.recorded > self.last and not self.is_over:
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self.when_recorded(lambda: None if done.done() else done.set_result(None))
+            self._when_recorded(lambda: None if done.done() else done.set_result(None))
             await done
 
     def save(self) -> None:
-        """Store the row as it is now, in one commit with what is recorded next."""
+        """Store the row as it is now, with the settings, in one commit with what is recorded next."""
+        self.row = msgspec.structs.replace(self.row, state=self.settings.stored())
         self._row_changed = True
         self._commit()
-
-    def _save_soon(self) -> None:
-        """Keep the settings with the row. They are small and change seldom."""
-        self.row = msgspec.structs.replace(self.row, state=self.settings.stored())
-        self.save()

@@ -6,6 +6,7 @@ The gateway answers for the sessions that it has, from its own store; the agent 
 import asyncio
 import logging
 import os
+import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -106,6 +107,8 @@ class SessionMethods:
             raise RequestError(Code.INVALID_REQUEST, "this token may open no session")
         line, servers, left_out = self._reduced(line, params)
         link = await client.process.ready()
+        if client.closed.is_set():
+            return  # no session for a client that will not know of it
         self._forward_opening(link, request, line, params, servers, left_out)
         hub.note(client.principal, "new", "", params.cwd)
 
@@ -125,10 +128,13 @@ class SessionMethods:
 
         async def store(session: HubSession, response: Response, frame: bytes) -> None:
             directories = tuple(params.additional_directories or ())
-            copied = await client.process.hub.store_new(session, directories, source)
-            attachment = session.attach(client, copied)
-            answer(response, self._opening(frame, copied))
-            attachment.start()
+            try:
+                copied = await client.process.hub.store_new(session, directories, source)
+                attachment = session.attach(client, copied)
+                answer(response, self._opening(frame, copied))
+                attachment.start()
+            finally:
+                client.process.let_go(session.id)
             if left_out:
                 client.put(_notice(session.id, left_out), session.id)
 
@@ -144,6 +150,7 @@ class SessionMethods:
                 answer(response, frame)
                 return
             session.settings.mcp_servers = servers
+            client.process.hold(session.id)
             self._start(store(session, response, frame), request)
 
         link.opening += 1
@@ -160,7 +167,7 @@ class SessionMethods:
         if not session_id:
             return None
         session = self._client.process.hub.begin(self._client.process, session_id, params.cwd)
-        session.opened_in = self._client.process.generation
+        session.link = link
         session.settings.opened(bytes(response.result))
         if early := link.take_early(session_id):
             session.receive(early)
@@ -211,38 +218,31 @@ class SessionMethods:
             link = await process.ready()
             if not client.may(AccessRole.DRIVE) or not process.abilities.load_session:
                 self._unknown(request, params.session_id)
-                process.opened(params.session_id, None)
                 return
             line, servers, left_out = self._reduced(line, params)
             session = process.hub.begin(process, params.session_id, params.cwd)
             session.settings.mcp_servers = servers
             await process.hub.store_new(session, tuple(params.additional_directories or ()))
-        except BaseException:
-            process.opened(params.session_id, None)
-            raise
-        session.attach(client, 0).start()
-        answer = client.answering(request, line, session)
+            session.attach(client, 0).start()
+            answer = client.answering(request, line, session)
+            loaded: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
-        async def delete() -> None:
-            try:
-                await process.hub.delete(session)
-            finally:
-                process.opened(params.session_id, None)
-
-        def then(response: Response, frame: bytes) -> None:
-            if response.result is None:
+            def then(response: Response, frame: bytes) -> None:
+                if response.result is not None:
+                    session.link = link
+                    session.settings.opened(bytes(response.result))
+                    session.row = msgspec.structs.replace(session.row, updated=time.time())
+                    session.save()
                 answer(response, frame)
-                self._start(delete(), None)
-                return
-            session.opened_in = process.generation
-            session.settings.opened(bytes(response.result))
-            session.mark_used()
-            answer(response, frame)
-            if left_out:
-                client.put(_notice(session.id, left_out), session.id)
-            process.opened(params.session_id, session)
+                if response.result is not None and left_out:
+                    client.put(_notice(session.id, left_out), session.id)
+                loaded.set_result(response.result is not None)
 
-        client.forward(link, request, line, then)
+            client.forward(link, request, line, then)
+            if not await asyncio.shield(loaded):
+                await process.hub.delete(session)
+        finally:
+            process.let_go(params.session_id)
 
     def _resume(self, request: Request, line: bytes, params: _Params) -> None:
         def resumed(session: HubSession) -> None:
@@ -350,6 +350,7 @@ class SessionMethods:
 
     def _end(self, request: Request, line: bytes, params: _Params, *, delete: bool) -> None:
         def ended(session: HubSession) -> None:
+            self._client.process.hold(session.id)
             self._start(self._end_session(session, request, delete=delete), request)
 
         if delete and self._client.principal.sessions is not None:
@@ -371,19 +372,27 @@ class SessionMethods:
     async def _end_session(self, session: HubSession, request: Request, *, delete: bool) -> None:
         """Close or delete a session, at the agent too if it can. Its other clients are detached."""
         client, process = self._client, self._client.process
+        try:
+            await self._end_at_agent(session, request, delete=delete)
+            process.hub.note(client.principal, "delete" if delete else "close", session.key, session.id)
+            await (process.hub.delete(session) if delete else process.hub.end(session))
+            client.note_closed(session.id)
+            client.put(b"%b{}}" % head_of_answer(request.id), session.id, request.id)
+        finally:
+            process.let_go(session.id)
+
+    async def _end_at_agent(self, session: HubSession, request: Request, *, delete: bool) -> None:
+        process = self._client.process
         offers = process.abilities.session_capabilities
-        if (offers.delete if delete else offers.close) is not None:
-            link = await process.ready()
-            params, seconds = bytes(request.params), process.hub.limits.start_timeout
-            if delete:
-                with suppress(RequestRefused):  # one that the agent has forgotten can be deleted here all the same
-                    await link.call("session/delete", params, seconds)
-            elif session.opened_in == process.generation:
-                await link.call("session/close", params, seconds)
-        process.hub.note(client.principal, "delete" if delete else "close", session.key, session.id)
-        await (process.hub.delete(session) if delete else process.hub.end(session))
-        client.note_closed(session.id)
-        client.put(b"%b{}}" % head_of_answer(request.id), session.id, request.id)
+        if (offers.delete if delete else offers.close) is None or not (delete or session.is_open):
+            return
+        link = await process.ready()
+        params, seconds = bytes(request.params), process.hub.limits.start_timeout
+        if delete:
+            with suppress(RequestRefused):  # one that the agent has forgotten can be deleted here all the same
+                await link.call("session/delete", params, seconds)
+        elif session.link is link:
+            await link.call("session/close", params, seconds)
 
     # Small things.
 

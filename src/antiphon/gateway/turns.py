@@ -16,6 +16,7 @@ from msgspec import Raw
 from antiphon.codes import meaning_of, recovery_from
 from antiphon.errors import AcpError, Code, ResponseError
 from antiphon.gateway.agents.link import AgentLink, cancel_frame
+from antiphon.gateway.attachment import send_response
 from antiphon.gateway.events import (
     END,
     PROMPT,
@@ -146,9 +147,8 @@ class HubTurns:
         try:
             link = await self._session.reopen()
         except AcpError as error:
-            self._drop(turn, error_frame(turn.request.id, error_object(error)))
-            return
-        if self._session.is_over:
+            if not self._session.is_over:  # else it was answered
+                self._drop(turn, error_frame(turn.request.id, error_object(error)))
             return
         if turn.is_cancelled:
             self._drop(turn, cancelled_frame(turn.request.id))
@@ -223,15 +223,18 @@ class HubTurns:
         turn.over(frame, interrupted=interrupted)
         self._session.requests.cancel_all()
         header = msgspec.structs.replace(turn.header, interrupted=interrupted)
-        self._session.record(stored_event(END, header, frame), then=self._finish)
+        self._session.record(stored_event(END, header, frame), then=lambda: self._finish(turn, frame))
 
-    def _finish(self) -> None:
+    def _finish(self, turn: HubTurn, frame: bytes) -> None:
         """Go on after a turn, when it is stored that it ended: a kill of the gateway before that finds it running."""
         if self._session.is_over:
             return
-        self._session.row = msgspec.structs.replace(
-            self._session.row, turn="", updated=time.time(), state=self._session.settings.stored()
-        )
+        attachment = turn.client.attachments.get(self._session.id)
+        if attachment is None:  # it has detached, and gets no events
+            send_response(turn.client, turn.id, frame, self._session.id)
+        else:
+            attachment.respond_to_turn(turn.id, frame)
+        self._session.row = msgspec.structs.replace(self._session.row, turn="", updated=time.time())
         self._session.save()
         self.running = None
         self._next()

@@ -16,7 +16,7 @@ import msgspec
 
 from antiphon.cli.outcome import Misused
 from antiphon.errors import AcpError
-from antiphon.gateway.access.tokens import TOKEN_FILE, TokenStore
+from antiphon.gateway.access.tokens import TOKEN_FILE
 from antiphon.gateway.base import AccessRole, Principal
 from antiphon.gateway.data import FILE_NAME, GatewayData, copy_file, data_directory
 from antiphon.gateway.server.admin import Admin, AdminRequest
@@ -81,11 +81,10 @@ def _ask(directory: Path, request: AdminRequest) -> dict[str, Any]:
 
 async def _ask_data(directory: Path, request: AdminRequest) -> dict[str, Any]:
     async with GatewayData.open(directory) as data:
-        tokens = TokenStore(data.database, directory)
-        await tokens.load()
+        await data.tokens.load()
         if request.action == "launch":
             raise AcpError("no gateway runs here", hint="start it with `antiphon serve`: it prints an address")
-        return dict(await Admin(data, tokens).answer(request, Principal("command line", AccessRole.ADMIN), "local"))
+        return dict(await Admin(data).answer(request, Principal("command line", AccessRole.ADMIN), "local"))
 
 
 def _address(directory: Path) -> GatewayAddress:

@@ -55,6 +55,7 @@ LIMITS: Final[Mapping[str, _Limit]] = {
     "turn": _Limit("time of a turn, which is cancelled then", "none", duration, "limits", "turn_timeout"),
     "answer": _Limit("time for a permission request, which is rejected then", "none", duration, "limits", "answer_timeout"),
     "idle": _Limit("time after which an agent that is not used ends", "15m", duration, "limits", "idle"),
+    "session-idle": _Limit("time after which a session that is not used is closed", "1h", duration, "limits", "session_idle"),
     "prompts-per-minute": _Limit("prompts of one token", "30", _number, "limits", "prompts_per_minute"),
     "queue": _Limit("prompts that wait in one session", "32", _number, "limits", "queue"),
     "sessions": _Limit("sessions that are open at the same time", "10000", _number, "limits", "sessions"),

@@ -69,6 +69,10 @@ class AgentLink:
         """Why a turn is interrupted when the process ends, as a part of a sentence."""
         self.opening = 0
         """Requests on their way whose response names a session."""
+        self.reopening: dict[str, asyncio.Future[Response]] = {}
+        """Sessions of an earlier process that are being opened in this one, each with the response that says so."""
+        self.replays: set[str] = set()
+        """Those of them whose updates are a replay until then: the journal has it already."""
         self._process = process
         self._open: dict[int, Then] = {}
         self._last_id = FIRST_ID - 1

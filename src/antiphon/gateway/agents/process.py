@@ -7,7 +7,8 @@ when it is needed.
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from enum import Enum
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -79,6 +80,16 @@ AGENT_PROCESS_LIFE: Final = Life(
 )
 
 
+class _HeldSession:
+    """A session that is being opened, closed or deleted, and what waits for that."""
+
+    __slots__ = ("holders", "waiting")
+
+    def __init__(self) -> None:
+        self.holders = 0
+        self.waiting: list[tuple[Callable[[HubSession | None], None], Callable[[AcpError], None]]] = []
+
+
 class AgentProcess:
     """One agent, by its name. There is one process of it at most."""
 
@@ -90,8 +101,6 @@ class AgentProcess:
         self.clients: set[RemoteClient] = set()
         self.questions = AgentQuestions(self)
         self.link: AgentLink | None = None
-        self.generation = 0
-        """How often the process was started. A session that was opened in another one is not open now."""
         self.result = b""
         """The result of `initialize`, as the agent wrote it."""
         self.abilities = v1.AgentCapabilities()
@@ -106,8 +115,8 @@ class AgentProcess:
         self._used = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[object]] = set()
-        self._openings: dict[str, list[tuple[Callable[[HubSession | None], None], Callable[[AcpError], None]]]] = {}
-        """What waits for each session that is being brought into memory."""
+        self._held: dict[str, _HeldSession] = {}
+        """The sessions that are being opened, closed or deleted."""
 
     @property
     def state(self) -> AgentProcessState:
@@ -202,7 +211,6 @@ class AgentProcess:
             raise ConnectionClosed("the gateway is shutting down")
         self._does(AgentProcessEvent.INITIALIZE)
         self.result, self.link = result, link
-        self.generation += 1
         self._look_again()
         if isinstance(transport, ProcessTransport):
             self.hub.run(self._watch(link, transport))
@@ -334,60 +342,105 @@ class AgentProcess:
 
         `failed` is called instead if it is not known whether there is one, or too many are open.
         """
-        waiting = self._openings.get(session_id)
-        if waiting is not None:
-            waiting.append((then, failed))
+        held = self._held.get(session_id)
+        if held is not None:
+            held.waiting.append((then, failed))
         elif (found := self.session_of(session_id)) is not None:
             then(found)
         else:
-            self._openings[session_id] = [(then, failed)]
-            self.hub.run(self._open(session_id))
+            self.hold(session_id)
+            self.hub.run(self._open(session_id, then, failed))
 
     def hold(self, session_id: str) -> None:
-        """Let calls of `with_session` wait until `opened` is called: the session is being loaded from the agent."""
-        self._openings[session_id] = []
+        """Let calls of `with_session` wait until `let_go` is called as often: the session is being opened, closed or deleted."""
+        self._held.setdefault(session_id, _HeldSession()).holders += 1
 
-    def opened(self, session_id: str, found: "HubSession | AcpError | None") -> None:
-        """Give a session, or the error that kept it from being opened, to the calls that wait for it."""
-        waiting = self._openings.pop(session_id, [])
-        while waiting:
-            if session_id in self._openings:  # one of them is loading it from the agent
-                self._openings[session_id] += waiting
-                return
-            then, failed = waiting.pop(0)
-            try:
-                if isinstance(found, AcpError):
-                    failed(found)
-                else:
-                    then(found)
-            except Exception:
-                _log.exception("a request about session `%s` failed", session_id)
+    def let_go(self, session_id: str) -> None:
+        """End a `hold`. The calls that waited look for the session anew: it may be in memory, in the store or gone."""
+        held = self._held[session_id]
+        held.holders -= 1
+        if held.holders:
+            return
+        del self._held[session_id]
+        for then, failed in held.waiting:
+            with self._reported(session_id, failed):
+                self.with_session(session_id, then, failed)
 
-    async def _open(self, session_id: str) -> None:
-        found: HubSession | AcpError | None = None
+    @asynccontextmanager
+    async def alone(self, session_id: str) -> "AsyncIterator[None]":
+        """Hold a session as long as the block lasts, after those who hold it now."""
+        held: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def hold() -> None:
+            if not held.done():
+                self.hold(session_id)
+                held.set_result(None)
+
+        if session_id in self._held:
+            self._held[session_id].waiting.append((lambda _: hold(), lambda _: hold()))
+        else:
+            hold()
         try:
-            found = await self.hub.open_stored(self, session_id)
+            await held
+        except asyncio.CancelledError:
+            if not held.cancelled():
+                self.let_go(session_id)
+            raise
+        try:
+            yield
+        finally:
+            self.let_go(session_id)
+
+    async def _open(
+        self, session_id: str, then: "Callable[[HubSession | None], None]", failed: Callable[[AcpError], None]
+    ) -> None:
+        """Bring a session into memory. An error is not the same as that there is none: that one would be made anew."""
+        try:
+            with self._reported(session_id, failed):
+                then(await self.hub.open_stored(self, session_id))
+        finally:
+            self.let_go(session_id)
+
+    @contextmanager
+    def _reported(self, session_id: str, failed: Callable[[AcpError], None]) -> "Iterator[None]":
+        try:
+            yield
         except AcpError as error:
             _log.error("session `%s` cannot be opened: %s", session_id, error)
-            found = error
-        finally:
-            self.opened(session_id, found)
+            failed(error)
+        except Exception:
+            _log.exception("a request about session `%s` failed", session_id)
+            failed(RequestError(Code.INTERNAL_ERROR, "Internal error"))
 
     def close_idle(self, count: int) -> None:
         """Take sessions out of memory that nothing uses and that the agent can open again, the oldest ones first."""
-        if not self.can_reopen:
-            return
-        unused = (each for each in self.sessions.values() if not each.in_use and not each.is_lost_by_parking)
-        for session in (*islice(unused, count),):
-            if self.link is not None and session.opened_in == self.generation:
-                self._close_at_agent(self.link, session.id)
-            self.hub.forget(session)
+        for session in (*islice(self._unused(), count),):
+            self._close_unused(session)
 
-    def _close_at_agent(self, link: AgentLink, session_id: str) -> None:
-        """Let the agent forget a session too, if it can. Nothing waits for it."""
-        if self.abilities.session_capabilities.close is not None:
-            params = msgspec.json.encode({"sessionId": session_id})
-            link.forward(lambda id: b"%b%b}" % (head_of_request(int(id), "session/close"), params), lambda *_: None)
+    def close_unused(self, seconds: float) -> None:
+        """Close the sessions that were not used for so long. One that the agent cannot close is still open there, and stays."""
+        now, can_close = self._now(), self.abilities.session_capabilities.close is not None
+        for session in self.sessions.values():
+            if session.in_use:
+                session.idle_since = now
+        for session in (*self._unused(),):
+            if now - session.idle_since >= seconds and (can_close or not session.is_open):
+                self._close_unused(session)
+
+    def _unused(self) -> "Iterator[HubSession]":
+        """Yield the sessions that can leave memory without a loss."""
+        for session in self.sessions.values():
+            is_stored = not session.is_open or (self.can_reopen and not session.is_lost_by_parking)
+            if is_stored and not session.in_use and session.id not in self._held:
+                yield session
+
+    def _close_unused(self, session: "HubSession") -> None:
+        """Take a session out of memory, and let the agent forget it too, if it can. Nothing waits for that."""
+        if self.link is not None and session.is_open and self.abilities.session_capabilities.close is not None:
+            params = msgspec.json.encode({"sessionId": session.id})
+            request = "session/close"
+            self.link.forward(lambda id: b"%b%b}" % (head_of_request(int(id), request), params), lambda *_: None)
+        self.hub.forget(session)
 
     def broadcast(self, line: bytes) -> None:
         """Send a notification that is about no session to every client, but for the holders of shares."""

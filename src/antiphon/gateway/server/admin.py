@@ -8,7 +8,7 @@ import msgspec
 
 from antiphon.errors import AcpError
 from antiphon.gateway.access.audit import shown
-from antiphon.gateway.access.tokens import AccessToken, TokenStore
+from antiphon.gateway.access.tokens import AccessToken
 from antiphon.gateway.base import AccessRole, GatewaySession, Principal
 from antiphon.gateway.data import GatewayData
 from antiphon.transports.base import Transport
@@ -28,8 +28,8 @@ class ServedHub(Protocol):
     def counts(self) -> Mapping[str, int]:
         """Return numbers for people who watch the gateway."""
 
-    async def end_session(self, key: str) -> None:
-        """Close the session of a key, if it is in memory."""
+    async def delete_stored(self, row: GatewaySession) -> None:
+        """Delete a session, whether it is in memory or not."""
 
 
 class AdminError(AcpError):
@@ -51,9 +51,9 @@ class AdminRequest(msgspec.Struct, forbid_unknown_fields=True):
 class Admin:
     """Answers the requests of admins, for the server and for a command that has the data for itself."""
 
-    def __init__(self, data: GatewayData, tokens: TokenStore, hub: ServedHub | None = None) -> None:
+    def __init__(self, data: GatewayData, hub: ServedHub | None = None) -> None:
         self._data = data
-        self._tokens = tokens
+        self._tokens = data.tokens
         self._hub = hub
         self._began = time.time()
 
@@ -146,9 +146,9 @@ class Admin:
         rows = [await self._session(text) for text in request.sessions]
         for row in rows:
             if self._hub is not None:
-                await self._hub.end_session(row.key)
-            await self._data.delete(row.key)
-            await self._tokens.forget_session(row.key)
+                await self._hub.delete_stored(row)
+            else:
+                await self._data.delete(row.key)
         return {"deleted": [_shown(row) for row in rows]}
 
     async def _session(self, text: str) -> GatewaySession:

@@ -21,7 +21,6 @@ from antiphon.config.directories import config_dir, private_opener, state_dir
 from antiphon.errors import AcpError, ExtraMissing
 from antiphon.gateway.access.checks import Access, AccessRules, Network, is_among
 from antiphon.gateway.access.messages import ClientRules
-from antiphon.gateway.access.tokens import TokenStore
 from antiphon.gateway.agents.host import GatewayRoots, UserPolicy
 from antiphon.gateway.base import AgentSource, HubLimits, Principal
 from antiphon.gateway.data import GatewayData, Retention
@@ -156,7 +155,7 @@ async def serve(
         (data.directory / ADDRESS_FILE).unlink(
             missing_ok=True
         )  # of a gateway that was killed: its port may be another program's
-        tokens = TokenStore(data.database, data.directory)
+        tokens = data.tokens
         await tokens.load()
 
         def audit(principal: Principal, action: str, key: str, detail: str) -> None:
@@ -181,7 +180,7 @@ async def serve(
         await hub.start()
         access = Access(tokens, data.audit, rules)
         limits = EndpointLimits(message=options.message_limit, connections=options.limits.connections)
-        admin = Admin(data, tokens, hub)
+        admin = Admin(data, hub)
         app = GatewayApp(access, hub, admin, data.audit, agents=tuple(agents), default=default, limits=limits)
         listening = stack.enter_context(_bound(options))
         await stack.enter_async_context(_serving(app, listening, options, rules))
@@ -230,10 +229,9 @@ async def _prune(data: GatewayData, retention: Retention) -> None:
     began = time.time() - time.monotonic()
     while True:
         try:
-            running = [row.key for row in await data.all() if row.turn]
             # As the clock was at the start: one that is set forward while we run makes nothing old.
             now = began + time.monotonic()
-            for key in await data.prune(retention, [*running, *data.journal.claimed], now=now):
+            for key in await data.prune(retention, now=now):
                 data.audit.add("delete old session", detail=key)
         except AcpError as error:
             _log.error("old sessions could not be deleted, it is tried again later: %s", error)

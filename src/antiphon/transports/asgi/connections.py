@@ -180,14 +180,15 @@ class SocketConnection(ServerTransport):
             del self.out[self._kept :]
         if not self.out or self.lost is not None:
             return
-        if self._lines is None:
-            lines, self.out = bytes(self.out), bytearray()
+        if self._lines is not None and self._lines.paused:
+            return
+        lines, self.out, self._kept = bytes(self.out), bytearray(), 0
+        if self._lines is not None:
+            self._lines.write_lines(lines)
+        else:
             self._queued += len(lines)
             self._frames += lines[:-1].split(b"\n")
             self._work.set()
-        elif not self._lines.paused:
-            lines, self.out = bytes(self.out), bytearray()
-            self._lines.write_lines(lines)
 
     def writable(self) -> None:
         """Send on: the client has read."""
