@@ -9,15 +9,22 @@ from tests.limits import limit
 
 __all__ = ["idle", "turns", "until"]
 
+SHORTEST, LONGEST, WAITED_SHARE = 0.001, 0.02, 20
+"""Seconds between two looks at a condition: a twentieth of the time waited so far. Several processes wait at once, and one that looks every
+millisecond takes a tenth of a processor from what it waits for."""
+
 _waiting: "WeakKeyDictionary[Any, int]" = WeakKeyDictionary()
 """How many tasks of a loop wait until it is idle: each has one callback that is ready."""
 
 
 async def until(condition: Callable[[], object]) -> None:
     """Wait until the condition holds."""
+    loop = asyncio.get_running_loop()
+    begin = loop.time()
     async with asyncio.timeout(limit()):
-        while not condition():  # noqa: ASYNC110  # for what has no event
-            await asyncio.sleep(0.001)
+        while not condition():  # for what has no event
+            waited = loop.time() - begin
+            await asyncio.sleep(min(max(waited / WAITED_SHARE, SHORTEST), LONGEST))
 
 
 async def idle() -> None:

@@ -131,6 +131,7 @@ class RawClient:
         ours, theirs = memory_pair()
         self.transport = transport or ours
         self.frames: list[bytes] = []
+        self._decoded: list[dict[str, Any]] = []
         self.is_lost = False
         self.why = ""
         """Why the connection ended."""
@@ -197,7 +198,9 @@ class RawClient:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        return [msgspec.json.decode(frame) for frame in self.frames]
+        """The frames, each decoded once: waits look at them every millisecond."""
+        self._decoded += [msgspec.json.decode(frame) for frame in self.frames[len(self._decoded) :]]
+        return self._decoded
 
     @property
     def texts(self) -> list[str]:

@@ -155,15 +155,21 @@ async def test_an_agent_that_never_starts_is_tried_less_and_less_often(tmp_path:
 
 
 async def test_the_process_of_an_idle_agent_is_ended_and_started_when_it_is_needed(tmp_path: Path) -> None:
-    async with stage(tmp_path, msgspec.structs.replace(QUICK, idle=0.05)) as place:
+    async with stage(tmp_path) as place:
         place.agent.answers["session/load"] = lambda params: {}
         client = await place.client()
         session = await begun(place, tmp_path, client)
         await end(place)
-        await until(lambda: not place.hub.agents["demo"].sessions[b"s1"].turns.running)
+        process = place.hub.agents["demo"]
+        await until(lambda: not process.sessions[b"s1"].turns.running)
+        place.hub.limits = msgspec.structs.replace(
+            QUICK, idle=0.0
+        )  # only now: it may take long until a client is there
         await client.leave()
-        await until(lambda: place.hub.agents["demo"].state is AgentProcessState.PARKED)
-        assert not place.hub.agents["demo"].sessions
+        process._look_again()
+        await until(lambda: process.state is AgentProcessState.PARKED)
+        place.hub.limits = QUICK
+        assert not process.sessions
         other = await place.client()
         await other.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
         assert other.texts == ["work"]

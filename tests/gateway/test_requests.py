@@ -112,6 +112,16 @@ async def test_cancel_answers_what_waits_as_cancelled(tmp_path: Path) -> None:
         await until(lambda: sum(each.get("method") == "$/cancel_request" for each in client.messages) == 2)
 
 
+async def test_a_request_that_the_agent_cancels_with_the_next_line_is_answered_all_the_same(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        session = await begun(place, tmp_path, await place.client())
+        ask = {"jsonrpc": "2.0", "id": "p", "method": "_ask", "params": {"sessionId": session}}
+        cancel = b'{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"p"}}'
+        place.agent.send(msgspec.json.encode(ask), cancel)
+        await until(lambda: answers(place.agent))
+        assert msgspec.json.decode(answers(place.agent)[0])["error"]["code"] == -32800
+
+
 async def test_a_request_that_the_agent_cancels_is_cancelled_at_the_clients(tmp_path: Path) -> None:
     async with stage(tmp_path) as place:
         client = await place.client()

@@ -63,6 +63,9 @@ __all__ = ["AgentQuestions", "WaitingRequest", "WaitingRequests"]
 
 T = TypeVar("T")
 
+Answering = Callable[[], Awaitable[bytes]]
+"""Finds the response to a request. Called in the task of the request."""
+
 Answered: TypeAlias = "tuple[RemoteClient, Response, bytes] | None"
 """The client that answered, its response and the bytes of that; None without an answer."""
 
@@ -147,14 +150,18 @@ class RequestTasks:
         key = id_key(request.id)
         task = background(self._answer(link, request, self._answering(link, request, line)), self._hub.tasks)
         self._tasks[key] = task
-        task.add_done_callback(lambda _: self._tasks.pop(key, None))
 
-    async def _answer(self, link: AgentLink, request: Request, answering: Callable[[], Awaitable[bytes]]) -> None:
+        def over(task: "asyncio.Task[None]") -> None:
+            self._tasks.pop(key, None)
+            if task.cancelled():  # here: a task that is cancelled before its first step runs nothing
+                cancelled = ErrorObject(Code.REQUEST_CANCELLED, "Request cancelled")
+                link.respond(request.id, error_frame(request.id, cancelled))
+
+        task.add_done_callback(over)
+
+    async def _answer(self, link: AgentLink, request: Request, answering: "Answering") -> None:
         try:
             frame = await answering()
-        except asyncio.CancelledError:
-            link.respond(request.id, error_frame(request.id, ErrorObject(Code.REQUEST_CANCELLED, "Request cancelled")))
-            raise
         except AcpError as error:
             frame = error_frame(request.id, error_object(error))
         except Exception:
@@ -162,7 +169,7 @@ class RequestTasks:
             frame = error_frame(request.id, ErrorObject(Code.INTERNAL_ERROR, "Internal error"))
         link.respond(request.id, frame)
 
-    def _answering(self, link: AgentLink, request: Request, line: bytes) -> Callable[[], Awaitable[bytes]]:
+    def _answering(self, link: AgentLink, request: Request, line: bytes) -> "Answering":
         """Return what finds the response to a request. It is called when its task begins: one that is cancelled first never does."""
         raise NotImplementedError
 
@@ -195,7 +202,7 @@ class WaitingRequests(RequestTasks):
         self._with_people: WeakSet[asyncio.Task[object]] = WeakSet()
         """The tasks that people were asked in: they end by themselves when the request is answered or cancelled."""
 
-    def _answering(self, link: AgentLink, request: Request, line: bytes) -> Callable[[], Awaitable[bytes]]:
+    def _answering(self, link: AgentLink, request: Request, line: bytes) -> "Answering":
         return partial(self._handle, request, line, self._epoch)
 
     async def _handle(self, request: Request, line: bytes, epoch: int) -> bytes:
@@ -488,7 +495,7 @@ class AgentQuestions(RequestTasks):
         super().__init__(process.hub)
         self._process = process
 
-    def _answering(self, link: AgentLink, request: Request, line: bytes) -> Callable[[], Awaitable[bytes]]:
+    def _answering(self, link: AgentLink, request: Request, line: bytes) -> "Answering":
         return partial(self._ask, link, request, line)
 
     async def _ask(self, link: AgentLink, request: Request, line: bytes) -> bytes:
