@@ -92,12 +92,15 @@ class MemoryRows:
         self._keys = count()
         self._journal = journal
 
-    async def create(self, agent: str, session_id: str, cwd: str, directories: tuple[str, ...] = ()) -> GatewaySession:
+    async def create(
+        self, agent: str, session_id: str, cwd: str, directories: tuple[str, ...] = (), owner: str = ""
+    ) -> GatewaySession:
         await asyncio.sleep(0)
         older = await self.find(agent, session_id)
         if older is not None:
             self.rows[older.key] = msgspec.structs.replace(older, archived=True)
-        row = GatewaySession(f"key{next(self._keys)}", agent, session_id, cwd, directories, created=1.0)
+        key = f"key{next(self._keys)}"
+        row = GatewaySession(key, agent, session_id, cwd, directories, created=1.0, owner=owner)
         self.rows[row.key] = row
         return row
 

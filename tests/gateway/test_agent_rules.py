@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import msgspec
 
+from antiphon.gateway.base import AccessRole, Principal
 from tests.gateway.peers import stage
 from tests.gateway.test_requests import answers
 from tests.gateway.test_sockets import gateway
@@ -90,7 +91,7 @@ async def test_a_session_that_only_the_agent_has_is_deleted_there(tmp_path: Path
     async with stage(tmp_path) as place:
         place.agent.capabilities = {"sessionCapabilities": {"delete": {}}}
         place.agent.answers["session/delete"] = lambda params: {}
-        client = await place.client()
+        client = await place.client(Principal("owner", AccessRole.ADMIN))
         assert await client.request("session/delete", {"sessionId": "from before"}) == {}
         assert place.agent.received("session/delete")[-1]["params"] == {"sessionId": "from before"}
 

@@ -134,9 +134,10 @@ async def test_a_load_that_the_agent_refuses_leaves_nothing_behind(tmp_path: Pat
 async def test_the_list_has_the_sessions_of_the_gateway_and_of_the_agent_once_each(tmp_path: Path) -> None:
     async with stage(tmp_path) as place:
         place.agent.capabilities = {"loadSession": True, "sessionCapabilities": {"list": {}}}
+        cwd = str(tmp_path)
         pages = {
-            None: {"sessions": [{"sessionId": "s1", "cwd": "/"}, {"sessionId": "x", "cwd": "/", "y": 1}], "nextCursor": "2"},
-            "2": {"sessions": [{"sessionId": "z", "cwd": "/"}, {"sessionId": "s2", "cwd": "/"}]},
+            None: {"sessions": [{"sessionId": "s1", "cwd": cwd}, {"sessionId": "x", "cwd": cwd, "y": 1}], "nextCursor": "2"},
+            "2": {"sessions": [{"sessionId": "z", "cwd": cwd}, {"sessionId": "s2", "cwd": cwd}, {"sessionId": "out", "cwd": "/"}]},
         }  # fmt: skip
         place.agent.answers["session/list"] = lambda params: pages[params.get("cursor")]
         client = await place.client()
@@ -145,7 +146,7 @@ async def test_the_list_has_the_sessions_of_the_gateway_and_of_the_agent_once_ea
         first = await client.request("session/list", {})
         second = await client.request("session/list", {"cursor": first["nextCursor"]})
         assert sorted(each["sessionId"] for each in first["sessions"]) == ["s1", "s2", "x"]
-        assert {"sessionId": "x", "cwd": "/", "y": 1} in first["sessions"]
+        assert {"sessionId": "x", "cwd": cwd, "y": 1} in first["sessions"]
         assert [each["sessionId"] for each in second["sessions"]] == ["z"] and "nextCursor" not in second
 
 

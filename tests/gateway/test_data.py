@@ -147,6 +147,44 @@ async def test_sessions_used_least_recently_make_room(data: GatewayData) -> None
     assert await data.used_bytes() <= limit.total_bytes
 
 
+async def filled(data: GatewayData, owner: str, count: int, size: int) -> list[str]:
+    """Store sessions of an owner, each with events of a size, and return their keys."""
+    keys = [(await data.create("demo", f"{owner}{each}", "/w", owner=owner)).key for each in range(count)]
+    for key in keys:
+        lease = await data.journal.claim(key)
+        await data.journal.append(lease, [bytes(size)])
+        await data.journal.release(lease)
+    return keys
+
+
+async def test_one_who_stores_much_does_not_push_out_the_sessions_of_others(data: GatewayData) -> None:
+    victim = await filled(data, "alice", 2, 200_000)
+    greedy = await filled(data, "mallory", 6, 500_000)
+    assert await data.prune(Retention(total_bytes=1_600_000)) == greedy[:4]
+    assert await data.prune(Retention(total_bytes=1_000_000)) == [greedy[4]]
+    assert [row.key for row in await data.all()] == [greedy[5], *reversed(victim)]
+    assert await data.prune(Retention(total_bytes=300_000)) == [greedy[5], victim[0]], (
+        "each has a share of what is left"
+    )
+
+
+async def test_sessions_in_use_that_are_too_large_do_not_push_out_the_sessions_of_others(data: GatewayData) -> None:
+    victim = await filled(data, "alice", 2, 200_000)
+    greedy = await filled(data, "mallory", 3, 1_000_000)
+    for key in greedy:
+        await data.journal.claim(key)
+    assert await data.prune(Retention(total_bytes=2_500_000)) == []
+    assert await data.get(victim[0]) is not None
+
+
+async def test_a_large_audit_log_does_not_push_out_sessions(data: GatewayData) -> None:
+    keys = await filled(data, "alice", 2, 100_000)
+    for _ in range(500):
+        data.audit.add("connect", actor="mallory", detail="x" * 4000)
+    assert await data.prune(Retention(total_bytes=1_000_000)) == []
+    assert await data.get(keys[0]) is not None
+
+
 # Copies.
 
 

@@ -45,9 +45,11 @@ class SlowRows(MemoryRows):
 
     gate: asyncio.Event
 
-    async def create(self, agent: str, session_id: str, cwd: str, directories: tuple[str, ...] = ()) -> GatewaySession:
+    async def create(
+        self, agent: str, session_id: str, cwd: str, directories: tuple[str, ...] = (), owner: str = ""
+    ) -> GatewaySession:
         await self.gate.wait()
-        return await super().create(agent, session_id, cwd, directories)
+        return await super().create(agent, session_id, cwd, directories, owner)
 
     async def find(self, agent: str, session_id: str) -> GatewaySession | None:
         await self.gate.wait()

@@ -84,12 +84,16 @@ class GatewaySession(msgspec.Struct, frozen=True):
     turn_after: int = 0
     """The number of the last event before that turn."""
     archived: bool = False
+    owner: str = ""
+    """The name of the principal that opened it; empty for one that was stored before owners were."""
 
 
 class GatewaySessions(Protocol):
     """The stored rows. Jobs are done in the order of the calls, those of the journal included."""
 
-    async def create(self, agent: str, session_id: str, cwd: str, directories: tuple[str, ...] = ()) -> GatewaySession:
+    async def create(
+        self, agent: str, session_id: str, cwd: str, directories: tuple[str, ...] = (), owner: str = ""
+    ) -> GatewaySession:
         """Store a new row under a random key. An older row with the same agent and id is archived in the same transaction."""
 
     async def find(self, agent: str, session_id: str) -> GatewaySession | None:

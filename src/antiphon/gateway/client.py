@@ -25,6 +25,7 @@ from antiphon.gateway.requests import WaitingRequest
 from antiphon.gateway.session_methods import SessionMethods
 from antiphon.gateway.settings import without_boolean_options
 from antiphon.gateway.turns import LATER, error_object, with_recovery
+from antiphon.protocol.v1 import methods as m
 from antiphon.rpc.envelope import (
     EMPTY,
     ErrorObject,
@@ -72,7 +73,29 @@ SHARED_METHODS: Final = frozenset(
 """What the holder of a share may send to the agent: methods that are about one session and nothing else. Any other could be about the
 whole agent, whatever session its params name."""
 
+WHOLE_AGENT: Final = frozenset(
+    {m.LOGOUT.name, m.SET_PROVIDER.name, m.DISABLE_PROVIDER.name, m.PROXY_INITIALIZE.name, m.PROXY_SUCCESSOR.name}
+)
+"""Requests that change an agent for all who use it. One of them names the server that gets the keys of the agent."""
+
+REQUESTS: Final = frozenset(m.CALLS_BY_NAME.keys() - (m.NOTICES_BY_NAME.keys() - WHOLE_AGENT))
+"""Methods that are requests and nothing else."""
+
 _log = logging.getLogger(__name__)
+
+
+class _Chosen(msgspec.Struct, rename="camel"):
+    """What a client sets in a session."""
+
+    mode_id: object = ""
+    model_id: object = ""
+    config_id: object = ""
+    value: object = ""
+
+    @property
+    def text(self) -> str:
+        """All of it, for the audit log."""
+        return " ".join(str(part) for part in (self.mode_id, self.model_id, self.config_id, self.value) if part != "")
 
 
 class RemoteClient:
@@ -392,8 +415,10 @@ class RemoteClient:
             self.with_session(
                 request, session_id, AccessRole.DRIVE, lambda session: self._in_session(session, request, line)
             )
-        elif self.may(AccessRole.DRIVE):
+        elif self.may(AccessRole.ADMIN if request.method in WHOLE_AGENT else AccessRole.DRIVE):
             self.forward_soon(request, line)
+        elif self.may(AccessRole.DRIVE):
+            self.refuse(request, Code.INVALID_REQUEST, "this changes the agent for everyone: it is for admins")
         else:
             self.refuse(request, Code.INVALID_REQUEST, "this token may only watch")
 
@@ -461,6 +486,9 @@ class RemoteClient:
             session.turns.cancel(self, notification(request.method, {"sessionId": session.id}))
             self.put(b"%bnull}" % head_of_answer(request.id), session.id, request.id)
         else:
+            if request.method in SHARED_METHODS:  # a mode may allow what was asked about before
+                chosen = msgspec.json.decode(request.params, type=_Chosen)
+                self.process.hub.note(self.principal, request.method, session.key, chosen.text)
             self.process.hub.run(self._forward(request, line, session))
 
     def forward_soon(self, request: Request, line: bytes) -> None:
@@ -519,7 +547,7 @@ class RemoteClient:
         about = {"extension": EXTENSION, "methods": list(SessionMethods.EXTENSIONS)}
         about |= {"numbers": self.offer.numbers, "merged": self.offer.merged}
         about["name"] = self.principal.name
-        if self.principal.sessions is None:  # a share opens no session
+        if self.may(AccessRole.DRIVE):  # others open no session
             about["roots"] = [str(folder) for folder in self.process.hub.roots.folders]
         result = with_value(result, ("_meta", "antiphon"), msgspec.json.encode(about))
         self.put(b"%b%b}" % (head_of_answer(request.id), result), None, request.id)
@@ -530,6 +558,8 @@ class RemoteClient:
         session_id = session_in(notification.params)
         if notification.method == CANCEL_REQUEST:
             self._cancel(notification)
+        elif notification.method in REQUESTS:
+            pass  # an agent that looks at the method alone would do it, and none of the checks of requests is made here
         elif self.principal.sessions is not None and notification.method not in SHARED_METHODS:
             pass
         elif session_id is None:

@@ -6,10 +6,12 @@ under its own key. Nothing here knows what the events of a session mean.
 
 import asyncio
 import fcntl
+import logging
 import os
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +33,7 @@ __all__ = ["FILE_NAME", "MIGRATIONS", "GatewayData", "Retention", "copy_file", "
 
 FILE_NAME: Final = "gateway.sqlite3"
 DAY: Final = 24 * 3600.0
+_log = logging.getLogger(__name__)
 
 _SESSIONS: Final[Migration] = (
     """
@@ -71,8 +74,9 @@ _TOKENS: Final[Migration] = (
 )
 
 _PARENTS: Final[Migration] = ("ALTER TABLE token ADD COLUMN parent INTEGER",)
+_OWNERS: Final[Migration] = ("ALTER TABLE session ADD COLUMN owner TEXT NOT NULL DEFAULT ''",)
 
-MIGRATIONS: Final[tuple[Migration, ...]] = ((*_SESSIONS, *EVENTS, *_TOKENS, *AUDIT), _PARENTS)
+MIGRATIONS: Final[tuple[Migration, ...]] = ((*_SESSIONS, *EVENTS, *_TOKENS, *AUDIT), _PARENTS, _OWNERS)
 """Version by version. A migration that was released is never changed: files out there have seen it."""
 
 Rows: TypeAlias = list[GatewaySession]
@@ -80,7 +84,7 @@ Rows: TypeAlias = list[GatewaySession]
 _COLUMNS: Final = GatewaySession.__struct_fields__
 _INSERT: Final = f"INSERT INTO session ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
 _CHANGED: Final = tuple(
-    name for name in _COLUMNS if name not in ("key", "archived")
+    name for name in _COLUMNS if name not in ("key", "archived", "owner")
 )  # a row is archived by `create` alone
 _UPDATE: Final = f"UPDATE session SET {', '.join(f'{name} = ?' for name in _CHANGED)} WHERE key = ?"  # noqa: S608
 _USED: Final = "max(updated, created)"
@@ -95,7 +99,10 @@ class Retention(msgspec.Struct, frozen=True):
     audit_days: int = 365
     """Days for which entries of the audit log are kept."""
     total_bytes: int = 10 * 1024**3
-    """Size of everything at which the sessions that were used least recently are deleted."""
+    """Size of everything at which sessions are deleted: those that were used least recently, of the owners who have most.
+
+    An owner who has less than an equal share of what all sessions need loses none to those who have more.
+    """
 
 
 def data_directory(chosen: Path | None = None) -> Path:
@@ -134,8 +141,10 @@ class GatewayData:
 
     # Rows.
 
-    async def create(self, agent: str, session_id: str, cwd: str, directories: tuple[str, ...] = ()) -> GatewaySession:
-        row = GatewaySession(token_hex(16), agent, session_id, cwd, directories, created=time.time())
+    async def create(
+        self, agent: str, session_id: str, cwd: str, directories: tuple[str, ...] = (), owner: str = ""
+    ) -> GatewaySession:
+        row = GatewaySession(token_hex(16), agent, session_id, cwd, directories, created=time.time(), owner=owner)
 
         def create(connection: Connection) -> None:
             older = "UPDATE session SET archived = 1 WHERE agent = ? AND session_id = ? AND archived = 0"
@@ -192,15 +201,23 @@ class GatewayData:
         oldest_entry = stamp(datetime.fromtimestamp(moment - retention.audit_days * DAY, UTC))
 
         def prune(connection: Connection) -> Sequence[str]:
-            deleted = []
             connection.execute("DELETE FROM audit WHERE at < ?", (oldest_entry,))
-            rows = f"SELECT key, {_USED}, turn FROM session ORDER BY 2, id"  # noqa: S608
-            for key, used, turn in connection.execute(rows).fetchall():
-                if used >= oldest and _used_bytes(connection) <= retention.total_bytes:
+            rows = connection.execute(f"SELECT key, {_USED}, turn FROM session ORDER BY 2, id").fetchall()  # noqa: S608
+            running = {key for key, _, turn in rows if turn}
+
+            def is_free(key: str) -> bool:  # as it is now: one may be opened while we wait
+                return key not in running and key not in self.journal.claimed
+
+            deleted = [key for key, used, _ in rows if used < oldest and is_free(key)]
+            for key in deleted:
+                _delete(connection, key)
+            further = _to_go(connection, is_free, retention.total_bytes)
+            while _used_bytes(connection) > retention.total_bytes:
+                if (key := next(further, None)) is None:
+                    _log.error("the data need more than their limit: what is left is in use, or of owners with little")
                     break
-                if not turn and key not in self.journal.claimed:  # as it is now: one may be opened while we wait
-                    _delete(connection, key)
-                    deleted.append(key)
+                _delete(connection, key)
+                deleted.append(key)
             return deleted
 
         keys = await self.database.run(prune, empties_log=True)
@@ -283,6 +300,31 @@ def _delete(connection: Connection, key: str) -> None:
     connection.execute("PRAGMA secure_delete = ON")
     remove_text(connection, key)
     connection.execute("DELETE FROM session WHERE key = ?", (key,))
+
+
+def _to_go(connection: Connection, is_free: Callable[[str], bool], total: int) -> Iterator[str]:
+    """Yield the sessions to delete while there is too much: each time the least recently used one of the owner who has most.
+
+    An owner who has less than an equal share loses none. It ends where all sessions together need less than half of the limit: it is not
+    they that need the rest, and one who fills the audit log is not to empty the journal.
+    """
+    query = f"""
+        SELECT key, owner, (SELECT ifnull(sum(length(data)), 0) FROM event WHERE event.session = session.id)
+        FROM session ORDER BY {_USED}, id
+    """  # noqa: S608
+    sizes: Counter[str] = Counter()
+    rows: dict[str, deque[tuple[str, int]]] = {}
+    for key, owner, size in connection.execute(query).fetchall():
+        sizes[owner] += size
+        rows.setdefault(owner, deque()).append((key, size))
+    while 2 * sizes.total() >= total:
+        above = [owner for owner, size in sizes.most_common() if size * len(sizes) >= sizes.total() and rows[owner]]
+        if not above:
+            return
+        key, size = rows[above[0]].popleft()
+        if is_free(key):
+            sizes[above[0]] -= size
+            yield key
 
 
 def _used_bytes(connection: Connection) -> int:

@@ -211,7 +211,9 @@ class Hub:
     def _sessions(self) -> list[HubSession]:
         return [session for agent in self.agents.values() for session in agent.sessions.values()]
 
-    async def store_new(self, session: HubSession, directories: tuple[str, ...] = (), source: str = "") -> int:
+    async def store_new(
+        self, session: HubSession, directories: tuple[str, ...], owner: Principal, source: str = ""
+    ) -> int:
         """Store a session that begins, with the history of another one if it is a fork. Return how many events that has.
 
         Raises:
@@ -220,7 +222,7 @@ class Hub:
         lease: Lease | None = None
         row: GatewaySession | None = None
         try:
-            row = await self.rows.create(session.agent.name, session.id, session.row.cwd, directories)
+            row = await self.rows.create(session.agent.name, session.id, session.row.cwd, directories, owner.name)
             lease = await self.journal.claim(row.key, by="gateway")
             last = await self._copy(source, session.id, lease) if source else 0
         except BaseException:

@@ -24,7 +24,7 @@ from antiphon.rpc.envelope import Request, Response, error_frame, head_of_answer
 from antiphon.rpc.spans import Unreadable, params_values_of, replaced, with_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from antiphon.gateway.agents.link import AgentLink
     from antiphon.gateway.attachment import SessionAttachment
@@ -47,6 +47,7 @@ class _Params(msgspec.Struct, rename="camel"):
 
 class _Opened(msgspec.Struct, rename="camel"):
     session_id: str = ""
+    cwd: str = ""
 
 
 class _Listed(msgspec.Struct, rename="camel"):
@@ -129,7 +130,7 @@ class SessionMethods:
         async def store(session: HubSession, response: Response, frame: bytes) -> None:
             directories = tuple(params.additional_directories or ())
             try:
-                copied = await client.process.hub.store_new(session, directories, source)
+                copied = await client.process.hub.store_new(session, directories, client.principal, source)
                 attachment = session.attach(client, copied)
                 answer(response, self._opening(frame, copied))
                 attachment.start()
@@ -187,6 +188,7 @@ class SessionMethods:
         link = await source.reopen()
         await source.settled()
         self._forward_opening(link, request, line, params, servers, left_out, source.key)
+        client.process.hub.note(client.principal, "fork", source.key, params.cwd)
 
     # An earlier session.
 
@@ -194,10 +196,10 @@ class SessionMethods:
         process = self._client.process
 
         def found(session: HubSession | None) -> None:
-            if session is None:
+            if session is None and self._client.may(AccessRole.DRIVE):
                 process.hold(params.session_id)
                 self._start(self._load_from_agent(request, line, params), request)
-            elif not self._client.may(AccessRole.WATCH, session.key):
+            elif session is None or not self._client.may(AccessRole.WATCH, session.key):
                 self._unknown(request, params.session_id)
             else:
                 attachment = session.attach(self._client, 0, replay=True)
@@ -216,19 +218,20 @@ class SessionMethods:
         client, process = self._client, self._client.process
         try:
             link = await process.ready()
-            if not client.may(AccessRole.DRIVE) or not process.abilities.load_session:
+            if not process.abilities.load_session:
                 self._unknown(request, params.session_id)
                 return
             line, servers, left_out = self._reduced(line, params)
             session = process.hub.begin(process, params.session_id, params.cwd)
             session.settings.mcp_servers = servers
-            await process.hub.store_new(session, tuple(params.additional_directories or ()))
+            await process.hub.store_new(session, tuple(params.additional_directories or ()), client.principal)
             session.attach(client, 0).start()
             answer = client.answering(request, line, session)
             loaded: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
             def then(response: Response, frame: bytes) -> None:
                 if response.result is not None:
+                    process.hub.note(client.principal, "load", session.key, params.cwd)
                     session.link = link
                     session.settings.opened(bytes(response.result))
                     session.row = msgspec.structs.replace(session.row, updated=time.time())
@@ -320,16 +323,25 @@ class SessionMethods:
             ]
             shown = [Raw(msgspec.json.encode(_info(row))) for row in here]
         next_cursor = None
-        if client.principal.sessions is None and process.abilities.session_capabilities.list is not None:
-            page = await self._listed_by_agent(request)
+        if client.may(AccessRole.DRIVE) and process.abilities.session_capabilities.list is not None:
+            page = await self._listed_by_agent(params)
             next_cursor = page.next_cursor
-            shown += [each for each in page.sessions if msgspec.json.decode(each, type=_Opened).session_id not in known]
+            shown += [each for each in page.sessions if self._is_listed(each, known)]
         result: dict[str, object] = {"sessions": shown}
         if next_cursor is not None:
             result["nextCursor"] = next_cursor
         client.put(b"%b%b}" % (head_of_answer(request.id), msgspec.json.encode(result)), None, request.id)
 
-    async def _listed_by_agent(self, request: Request) -> _Listed:
+    def _is_listed(self, info: Raw, known: "Collection[str]") -> bool:
+        """Whether a session that the agent lists is shown: not one of ours, and one in a directory where it could be loaded."""
+        found = msgspec.json.decode(info, type=_Opened)
+        try:
+            self._client.process.hub.inside_roots(found.cwd)
+        except RequestError:
+            return False
+        return found.session_id not in known
+
+    async def _listed_by_agent(self, params: _Params) -> _Listed:
         """Return a page of the agent's own list; an empty one if the agent does not start: the stored sessions can be read."""
         process = self._client.process
         try:
@@ -337,7 +349,9 @@ class SessionMethods:
         except AcpError as error:
             _log.warning("the list of sessions is without those of agent `%s`: %s", process.name, error.sentence)
             return _Listed()
-        listed = await link.call("session/list", bytes(request.params), process.hub.limits.start_timeout)
+        asked = {"cwd": params.cwd, "cursor": params.cursor}
+        wanted = msgspec.json.encode({name: value for name, value in asked.items() if value})
+        listed = await link.call("session/list", wanted, process.hub.limits.start_timeout)
         return msgspec.json.decode(listed, type=_Listed)
 
     # The end of a session.
@@ -350,8 +364,9 @@ class SessionMethods:
 
     def _end(self, request: Request, line: bytes, params: _Params, *, delete: bool) -> None:
         def ended(session: HubSession) -> None:
-            self._client.process.hold(session.id)
-            self._start(self._end_session(session, request, delete=delete), request)
+            if not delete or self._may_delete(request, session.row.owner):
+                self._client.process.hold(session.id)
+                self._start(self._end_session(session, request, delete=delete), request)
 
         if delete and self._client.principal.sessions is not None:
             self._client.refuse(request, Code.INVALID_REQUEST, "the holder of a share cannot delete the session")
@@ -362,12 +377,20 @@ class SessionMethods:
         else:
             self._client.with_session(request, params.session_id, AccessRole.DRIVE, ended)
 
+    def _may_delete(self, request: Request, owner: str) -> bool:
+        """Whether the client may delete a session of this owner; if not, refuse it. What others have is for admins to delete."""
+        if self._client.may(AccessRole.ADMIN) or owner == self._client.principal.name:
+            return True
+        why = "this token deletes the sessions that it has opened, and no others"
+        self._client.refuse(request, Code.INVALID_REQUEST, why, hint="close it, or ask an admin of the gateway")
+        return False
+
     def _delete_at_agent(self, request: Request, line: bytes) -> None:
         """Delete a session that only the agent may have. One that is nowhere is deleted already."""
-        if self._client.process.abilities.session_capabilities.delete is not None:
-            self._client.forward_soon(request, line)
-        else:
+        if self._client.process.abilities.session_capabilities.delete is None:
             self._client.put(b"%b{}}" % head_of_answer(request.id), None, request.id)
+        elif self._may_delete(request, ""):
+            self._client.forward_soon(request, line)
 
     async def _end_session(self, session: HubSession, request: Request, *, delete: bool) -> None:
         """Close or delete a session, at the agent too if it can. Its other clients are detached."""

@@ -185,6 +185,6 @@ def _lifetime(request: AdminRequest) -> float | None:
 
 
 def _shown(row: GatewaySession) -> dict[str, object]:
-    names = ("key", "agent", "session_id", "cwd", "title", "created", "archived")
+    names = ("key", "agent", "session_id", "cwd", "title", "created", "archived", "owner")
     used = {"updated": row.updated or row.created, "running": bool(row.turn)}
     return {**{name: getattr(row, name) for name in names}, **used}
