@@ -138,6 +138,24 @@ def test_a_share_is_for_its_sessions_and_ends_with_them(gateway: Gateway) -> Non
     assert gateway.upgrade(headers) == 401
 
 
+def test_a_guest_gets_a_command_that_follows_the_session(gateway: Gateway) -> None:
+    with gateway.open_socket() as opened:
+        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        call(opened, 1, "session/new", cwd=str(gateway.directory / "root"), mcpServers=[])
+    (session,) = control(gateway, "sessions")["sessions"]
+    words = ["serve", "shares", "--create", session["key"][:8], "--data", str(gateway.directory / "data")]
+    made = subprocess.run(
+        [sys.executable, "-m", "antiphon", *words], capture_output=True, text=True, timeout=limit(), check=True
+    )
+    given = shlex.split(made.stderr.partition(": ")[2])
+    (gateway.directory / "FILE").write_text(made.stdout, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "antiphon", "run", *given[2:], "hello"],
+        capture_output=True, text=True, timeout=limit(), check=False, cwd=gateway.directory,
+    )  # fmt: skip
+    assert given[:2] == ["antiphon", "chat"] and "may only watch" in done.stderr, "it found the session"
+
+
 def test_tokens_are_made_listed_and_revoked(gateway: Gateway) -> None:
     made = control(gateway, "tokens", "--create", "laptop", "--role", "watch")
     assert gateway.ask("/metrics", {"Authorization": f"Bearer {made['secret']}"}).status == 200

@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import json
 import os
+import shlex
 import socket
 import ssl
 import sys
@@ -44,6 +45,9 @@ def run_control(options: Any) -> int:
         sys.stdout.write(f"{json.dumps(result)}\n")
     else:
         sys.stdout.write(_shown(options.command, result))
+        sys.stdout.flush()
+        if request.action == "share":
+            sys.stderr.write(_how_to_follow(directory, result["sessions"]))
     return 0
 
 
@@ -115,6 +119,19 @@ def _page(directory: Path) -> str:
             hint="start the gateway without --unix, or name what is in front of it with --public-url",
         )
     return f"{url}/#code={_ask(directory, AdminRequest('launch'))['code']}"
+
+
+def _how_to_follow(directory: Path, keys: list[str]) -> str:
+    """The commands with which a guest follows the sessions of a share; empty if no gateway runs."""
+    try:
+        address = _address(directory)
+    except AcpError:
+        return ""
+    base = address.public_url or address.url
+    where = base.replace("http", "ws", 1) if base else f"unix://{address.unix}:"
+    rows = [row for row in _ask(directory, AdminRequest("sessions"))["sessions"] if row["key"] in keys]
+    words = [["--agent", f"{where}/agents/{row['agent']}/acp", "--resume", row["session_id"]] for row in rows]
+    return "".join(f"to follow it: antiphon chat --token-file FILE {shlex.join(each)}\n" for each in words)
 
 
 def is_alive(pid: int) -> bool:
@@ -224,7 +241,15 @@ def _token_row(token: dict[str, Any]) -> list[str]:
 
 def _session_row(row: dict[str, Any]) -> list[str]:
     state = "archived" if row["archived"] else "running" if row["running"] else ""
-    return [row["key"][:12], row["agent"], _when(row["updated"]), row["cwd"], row["title"], state]
+    return [
+        row["key"][:12],
+        row["session_id"][:12],
+        row["agent"],
+        _when(row["updated"]),
+        row["cwd"],
+        row["title"],
+        state,
+    ]
 
 
 def _table(rows: list[list[str]], nothing: str) -> str:
