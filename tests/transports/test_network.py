@@ -1,6 +1,7 @@
 """The network between a client and a remote agent: TLS, proxies, redirects, cookies, tokens, and waits with an end."""
 
 import asyncio
+import json
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
@@ -10,14 +11,16 @@ from typing import Any
 import pytest
 
 import antiphon
+from antiphon.errors import ConnectionClosed, LocalProtocolError
 from antiphon.transcript.entries import Message
 from antiphon.transports import http
 from antiphon.transports.asgi import AcpEndpoint, Admission, Refusal
 from antiphon.transports.asgi.endpoint import respond
 from antiphon.transports.asgi.heads import header_of
-from antiphon.transports.remote import ConnectionRefused
+from antiphon.transports.remote import ConnectionRefused, CookieJar, RemoteAddress
 from tests.limits import limit
 from tests.transports.serving import serve_demo, served
+from tests.waits import idle, until
 
 TLS = Path(__file__).parent / "tls"
 CERTIFICATE = {"certificate": str(TLS / "server.pem"), "key": str(TLS / "server.key")}
@@ -273,3 +276,212 @@ async def test_a_stream_that_cannot_be_opened_any_more_ends_the_connection(
         broken.set()
         with pytest.raises(antiphon.AcpError):
             await session.prompt("/many 20")
+
+
+# Headers.
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"token": "a\r\nX-Other: 1"}, {"token": "tökén"}, {"headers": {"X-A": "b\nc"}}, {"headers": {"X-A\r\nB": "c"}}],
+    ids=["line end", "accents", "value", "name"],
+)
+def test_what_cannot_stand_in_a_header_is_refused_without_showing_it(given: dict[str, Any]) -> None:
+    with pytest.raises(LocalProtocolError) as refused:
+        RemoteAddress("ws://127.0.0.1:1/acp", **given)
+    assert "X-Other" not in str(refused.value) and "tökén" not in str(refused.value) and refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("headers", "sent"),
+    [
+        (['a="x\\012Evil: 1"; Path=/'], 'a="x\\012Evil: 1"'),
+        (["a=1", "a=2; HttpOnly"], "a=2"),
+        (["a=1; Max-Age=60", "a=; Max-Age=0"], ""),
+        (["a=1", "b=2; Expires=Thu, 01 Jan 1970 00:00:00 GMT"], "a=1"),
+        (["a=1; Expires=nonsense"], "a=1"),
+        ([f"a={'x' * 5000}", "b=2"], "b=2"),
+    ],
+    ids=["escapes", "set again", "deleted", "expired", "no time", "too large"],
+)
+def test_cookies_are_sent_as_they_came_until_the_server_deletes_them(headers: list[str], sent: str) -> None:
+    jar = CookieJar()
+    jar.store(headers)
+    assert jar.header == sent
+
+
+def test_a_server_cannot_fill_the_memory_with_cookies() -> None:
+    jar = CookieJar()
+    jar.store(f"name{number}=x" for number in range(1000))
+    assert jar.header.count("=") == 64
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+async def test_a_proxy_of_the_environment_is_not_used_for_this_machine_where_it_could_read_the_token(
+    profile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with served(AcpEndpoint(serve_demo)) as host, proxy() as (address, asked):
+        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+            monkeypatch.setenv(name, address)
+        async with antiphon.connect(f"{profile}://{host}/acp", token="secret") as agent:
+            assert (await agent.new_session(tmp_path)).id
+        assert asked == []
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+async def test_a_certificate_that_is_not_trusted_is_not_tried_again(profile: str) -> None:
+    async with served(AcpEndpoint(serve_demo), **CERTIFICATE) as host:
+        with pytest.raises(ConnectionRefused) as refused:
+            await antiphon.connect(f"{profile}s://{host}/acp")
+        assert refused.value.recoverable is False
+
+
+async def test_a_tunnel_that_leads_nowhere_is_told_from_a_server_that_speaks_something_else() -> None:
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    with pytest.raises(ConnectionRefused, match="closed the connection before it answered") as refused:
+        await RemoteAddress(f"ws://127.0.0.1:{port}/acp").open()
+    assert refused.value.recoverable is True and "tunnel" in refused.value.hint
+    server.close()
+
+
+# A server over HTTP that does what a test says.
+
+
+class Messages:
+    """What arrives at the client."""
+
+    def __init__(self) -> None:
+        self.found: list[dict[str, Any]] = []
+        self.why: ConnectionClosed | None = None
+
+    def block_received(self, block: Any) -> None:
+        self.found += [json.loads(line) for line in block.splitlines()]
+
+    def connection_lost(self, error: ConnectionClosed) -> None:
+        self.why = error
+
+
+@asynccontextmanager
+async def answered(answer: Any) -> AsyncIterator[tuple[http.HttpTransport, Messages]]:
+    """A connection to a server whose answers to all but `initialize` are made by a function, which gets the scope and `send`."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        body = (await receive()).get("body", b"") if scope["method"] == "POST" else b""
+        if b"initialize" in body:
+            headers = [(b"acp-connection-id", b"c"), (b"content-type", b"application/json")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": b'{"jsonrpc":"2.0","id":1,"result":{}}'})
+        else:
+            answering, ending = asyncio.ensure_future(answer(scope, send)), asyncio.ensure_future(over.wait())
+            await asyncio.wait([answering, ending], return_when=asyncio.FIRST_COMPLETED)
+            answering.cancel()
+            ending.cancel()
+
+    over = asyncio.Event()
+    messages = Messages()
+    async with asyncio.timeout(limit()), served(app) as host:
+        transport = await http.open_http(f"http://{host}/acp", limit=100_000)
+        transport.attach(messages)
+        await transport.send(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}')
+        await until(lambda: messages.found)
+        try:
+            yield transport, messages
+        finally:
+            await transport.close()
+            over.set()
+
+
+async def stream(scope: Any, send: Any) -> None:
+    """Answer a GET with a stream that stays open, a POST with 202."""
+    status = 200 if scope["method"] == "GET" else 202
+    headers = [(b"content-type", b"text/event-stream")] if status == 200 else []
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send(
+        {"type": "http.response.body", "body": b": open\n\n" if status == 200 else b"", "more_body": status == 200}
+    )
+    if status == 200:
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(
+    "session", ["sitzung-ü", "a\r\nX: 1", " a", "x" * 2000], ids=["accents", "lines", "space", "long"]
+)
+async def test_a_session_that_no_header_can_name_is_refused_and_the_connection_lives_on(session: str) -> None:
+    async with answered(stream) as (transport, messages):
+        params = {"sessionId": session}
+        await transport.send(
+            json.dumps({"jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": params}).encode()
+        )
+        await transport.send(json.dumps({"jsonrpc": "2.0", "method": "session/cancel", "params": params}).encode())
+        await until(lambda: len(messages.found) == 2)
+        assert messages.found[1]["error"]["code"] == -32602 and messages.found[1]["error"]["data"]["hint"]
+        await until(lambda: not transport.unsent)
+        assert transport.lost is None
+
+
+async def test_an_answer_without_end_to_a_message_ends_the_connection_and_not_the_memory() -> None:
+    async def flood(scope: Any, send: Any) -> None:
+        if scope["method"] == "GET":
+            await stream(scope, send)
+            return
+        await send({"type": "http.response.start", "status": 202, "headers": []})
+        for _ in range(1000):
+            await send({"type": "http.response.body", "body": b"x" * 1000, "more_body": True})
+        await asyncio.Event().wait()
+
+    async with answered(flood) as (transport, messages):
+        await transport.send(b'{"jsonrpc":"2.0","id":2,"method":"session/list","params":{}}')
+        await until(lambda: messages.why)
+        assert "larger than 100000 bytes" in str(messages.why)
+
+
+async def test_a_stream_that_the_server_takes_for_open_is_tried_again_and_then_ends_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http, "STREAM_RETRIES", (0.0, 0.0))
+    tried = 0
+
+    async def conflict(scope: Any, send: Any) -> None:
+        nonlocal tried
+        if scope["method"] == "GET" and header_of(scope, b"acp-session-id"):
+            tried += 1
+            await respond(send, 409, "there is a stream")
+        else:
+            await stream(scope, send)
+
+    async with answered(conflict) as (transport, messages):
+        await transport.send(b'{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s"}}')
+        await until(lambda: messages.why)
+        assert "409" in str(messages.why) and tried == 3
+
+
+async def test_what_waits_to_be_sent_is_not_sent_after_the_connection_was_lost() -> None:
+    posts = 0
+    lose = asyncio.Event()
+
+    async def slow(scope: Any, send: Any) -> None:
+        nonlocal posts
+        if scope["method"] == "GET":
+            headers = [(b"content-type", b"text/event-stream")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": b": open\n\n", "more_body": True})
+            await lose.wait()
+            return
+        posts += scope["method"] == "POST"
+        await lose.wait()
+        await until(lambda: messages.why)
+        await send({"type": "http.response.start", "status": 202, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async with answered(slow) as (transport, messages):
+        for id in (2, 3):
+            await transport.send(b'{"jsonrpc":"2.0","id":%d,"method":"session/list","params":{}}' % id)
+        await until(lambda: posts)
+        lose.set()
+        await until(lambda: messages.why)
+        await idle()
+        assert posts == 1

@@ -513,10 +513,7 @@ class RemoteLink(Transport):
         if isinstance(head.result, UnsetType):
             return self._refused(line, request, head.error)
         follow(self._sessions, request, mark_of(head.result))
-        try:
-            return self._paths.to_local(line, request.method)
-        except RequestError:
-            return line
+        return self._to_client(line, request.method)
 
     def _refused(self, line: bytes, request: EditorRequest, error: Raw | UnsetType) -> bytes:
         """An error of the server. One about a directory that is not there names the directories that are."""
@@ -592,6 +589,8 @@ class RemoteLink(Transport):
         for task in (*self._tasks,):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._first is not None:  # it was never used
+            await self._first.close()
 
 
 def _closed_by(error: AcpError) -> ConnectionClosed:

@@ -8,11 +8,12 @@ a session only after it was loaded.
 """
 
 import asyncio
+import logging
 import ssl
 from collections import deque
 from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import aclosing, suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 import httpx
 import msgspec
@@ -32,14 +33,18 @@ from antiphon.transports.remote import (
     CookieJar,
     MessageHead,
     head_of,
+    is_header_text,
     not_reached,
     on_lines,
     refused_by_status,
     shown_address,
+    without_proxy,
 )
 from antiphon.transports.sse import EventParser
 
 __all__ = ["HttpTransport", "open_http"]
+
+_log = logging.getLogger(__name__)
 
 STREAM_TIMEOUT: Final = 120.0
 """Seconds without a byte after which a stream is taken for dead. Servers send a comment every 15."""
@@ -58,6 +63,9 @@ QUIET: Final = 0.1
 
 Some servers send the response to `session/load` on the stream of the connection, where it overtakes the history.
 """
+
+QUIET_LIMIT: Final = 5.0
+"""Seconds after which it counts as sent in any case: a turn that runs in the session sends updates without a pause."""
 
 _FATAL: Final = frozenset({401, 403, 404, 410})
 """Refusals of a post that mean the connection, not the message."""
@@ -95,7 +103,14 @@ class HttpTransport(Transport):
     def _start(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A task that fails must not leave the peers waiting for what it would have done."""
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("a task of the connection to `%s` failed", shown_address(self._url), exc_info=error)
+            self._fail(ConnectionClosed(f"the connection failed: {error!r}", hint="report this as a bug"))
 
     # What leaves.
 
@@ -126,7 +141,7 @@ class HttpTransport(Transport):
                 while self._queue:
                     line = self._queue.popleft()
                     await self._post(line)
-                    self._queued -= len(line) + 1
+                    self._queued = max(0, self._queued - len(line) - 1)
                     self._room.set()
                 self._work.clear()
         except AcpError as error:
@@ -143,30 +158,54 @@ class HttpTransport(Transport):
         if not self._connection_id:
             await self._open(line, method)
             return
+        if session is not None and not is_header_text(session):
+            self._refuse_session(head, session)
+            return
         if method in _OPENS or method in _ENDS:
             self._requests[head.key] = (method, session)
         # Also for the request that ends a session which was closed before: its response is sent on the stream of the session.
         stream = self._listen(session) if session is not None else None
         if stream is not None:
             await stream.ready()
-        response = await self._client.post(self._url, content=line, headers=self._headers(session, posts=True))
+        response = await self._exchange(line, session)
         if response.status_code == 404 and method in REPLAYS:
             # The official Python server refuses the header of a session that is about to be loaded.
-            response = await self._client.post(self._url, content=line, headers=self._headers(None, posts=True))
-        self._cookies.store(response.headers.get_list("set-cookie"))
+            response = await self._exchange(line, None)
         if stream is not None:
             stream.try_again()  # a server may know a session only now
         await self._answered(response, head, method, session)
 
+    def _refuse_session(self, head: MessageHead, session: str) -> None:
+        """Answer a request about a session whose name does not fit into a header, where servers look for it."""
+        if not head.name or not head.key:
+            _log.warning("a message about session `%.100r` was not sent: HTTP has no place for such a name", session)
+            return
+        wrong = {"code": int(Code.INVALID_PARAMS), "message": f"session {session!a:.100} cannot be named over HTTP"}
+        data = {"hint": "use the address with `ws` in place of `http`", "recoverable": False}
+        error = msgspec.json.encode({**wrong, "data": data})
+        self._receive(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (head.key, error))
+
+    async def _exchange(self, line: bytes, session: str | None) -> "_PostAnswer":
+        """Post a message and return the answer, if it is no larger than a message."""
+        headers = self._headers(session, posts=True)
+        async with self._client.stream("POST", self._url, content=line, headers=headers) as response:
+            body = bytearray()
+            async for piece in response.aiter_bytes():
+                body += piece
+                if len(body) > self._limit:
+                    raise RemoteProtocolError(f"the answer to a message is larger than {self._limit} bytes")
+        self._cookies.store(response.headers.get_list("set-cookie"))
+        return _PostAnswer(response.status_code, response.headers, bytes(body))
+
     async def _open(self, line: bytes, method: str) -> None:
         if method != "initialize":
             raise LocalProtocolError("the first message to a remote agent has to be `initialize`")
-        response = await self._client.post(self._url, content=line, headers=self._headers(None, posts=True))
-        self._cookies.store(response.headers.get_list("set-cookie"))
+        response = await self._exchange(line, None)
         if response.status_code != 200:
             raise refused_by_status(self._url, response.status_code, response.headers.get("location"))
         self._connection_id = response.headers.get(CONNECTION_ID, "")
-        if not self._connection_id:
+        if not is_header_text(self._connection_id):
+            self._connection_id = ""
             hint = "check the address: an agent is usually at `/acp`"
             raise ConnectionRefused(
                 f"`{shown_address(self._url)}` does not speak ACP: its answer has no `{CONNECTION_ID}`", hint=hint
@@ -174,7 +213,7 @@ class HttpTransport(Transport):
         self._listen(None)
         self._receive(response.content)
 
-    async def _answered(self, response: httpx.Response, head: MessageHead, method: str, session: str | None) -> None:
+    async def _answered(self, response: "_PostAnswer", head: MessageHead, method: str, session: str | None) -> None:
         status, kind = response.status_code, response.headers.get("content-type", "")
         if status < 300:
             if response.content and "text/event-stream" in kind:
@@ -214,7 +253,7 @@ class HttpTransport(Transport):
     async def events(self, session: str | None, last_id: str) -> AsyncGenerator[tuple[bytes, str], None]:
         """Open a stream and give each message with the id of its event. Raises `_NoStream` if the server has none."""
         headers = self._headers(session, posts=False)
-        if last_id:
+        if is_header_text(last_id):
             headers["Last-Event-ID"] = last_id
         timeout = httpx.Timeout(OPEN_TIMEOUT, read=STREAM_TIMEOUT)
         async with self._client.stream("GET", self._url, headers=headers, timeout=timeout) as response:
@@ -237,7 +276,9 @@ class HttpTransport(Transport):
         self._receive(message)
 
     async def _receive_later(self, message: bytes, stream: "_Stream") -> None:
-        await stream.quiet(QUIET)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(QUIET_LIMIT):
+                await stream.quiet(QUIET)
         self._receive(message)
 
     def _receive(self, message: bytes) -> None:
@@ -254,12 +295,16 @@ class HttpTransport(Transport):
         method, session = self._requests.pop(head.key, ("", None))
         if method in _OPENS and not isinstance(head.result, UnsetType):
             opened = head.session_of(head.result) or session
-            if opened is not None:
+            if opened is not None and is_header_text(opened):
                 self._listen(opened)
         elif method in _ENDS and not isinstance(head.result, UnsetType):
             stream = self._streams.pop(session, None)
             if stream is not None:
                 stream.cancel()
+
+    def stream_refused(self, session: str | None) -> None:
+        """The server has no stream for a session now. The next message about it asks again."""
+        self._streams.pop(session, None)
 
     def stream_failed(self, error: AcpError) -> None:
         """The stream of the connection has ended, and the connection with it."""
@@ -269,6 +314,8 @@ class HttpTransport(Transport):
         closed = error if isinstance(error, ConnectionClosed) else ConnectionClosed(error.sentence, hint=error.hint)
         closed.__cause__ = error if closed is not error else None
         self._lose(closed)
+        self._queue.clear()  # what the peers believe to be lost is not sent
+        self._queued = 0
         self._room.set()
         for stream in self._streams.values():
             stream.cancel()
@@ -305,6 +352,12 @@ class HttpTransport(Transport):
                     await self._client.delete(self._url, headers=self._headers(None, posts=True))
         await self._client.aclose()
         self._lose(ConnectionClosed("the connection is closed"))
+
+
+class _PostAnswer(NamedTuple):
+    status_code: int
+    headers: httpx.Headers
+    content: bytes
 
 
 class _NoStream(Exception):
@@ -371,7 +424,9 @@ class _Stream:
                 failures, first = 0, reason
             if refused and self._session is not None:
                 if failures == len(STREAM_RETRIES):
-                    return  # the server has no such stream: its messages may come on that of the connection
+                    # The server has no such stream: its messages may come on that of the connection.
+                    self._transport.stream_refused(self._session)
+                    return
             elif refused or not (self._session or self._last_id) or failures == len(STREAM_RETRIES):
                 self._transport.stream_failed(first)
                 return
@@ -400,7 +455,8 @@ class _Stream:
                         return False, None, arrived
         except _NoStream as refused:
             reason = ConnectionClosed(f"the server opened no stream: HTTP status {refused.status}")
-            return refused.status not in PASSING, reason, arrived
+            # 409: the server takes a stream that was cut for open.
+            return refused.status not in PASSING and refused.status != 409, reason, arrived
         except RemoteProtocolError as error:
             self._transport.stream_failed(error)
             return False, None, arrived
@@ -436,13 +492,17 @@ async def open_http(
 
     `path`: the Unix socket to use instead of the host of the address. The server is reached with the first message.
     """
-    verify: ssl.SSLContext | bool = True if tls is None else tls
+    # Not the authorities that `httpx` brings along: those of the system, as for a WebSocket.
+    verify = tls or (ssl.create_default_context() if url.startswith("https:") else False)
+    direct = dict.fromkeys(("all://", "http://", "https://")) if without_proxy(url) else None
     if path is not None:
         client = httpx.AsyncClient(
             transport=httpx.AsyncHTTPTransport(uds=path, verify=verify), headers=dict(headers or {}), timeout=timeout
         )
     else:
-        client = httpx.AsyncClient(headers=dict(headers or {}), timeout=timeout, verify=verify, limits=_LIMITS)
+        client = httpx.AsyncClient(
+            headers=dict(headers or {}), timeout=timeout, verify=verify, limits=_LIMITS, mounts=direct
+        )
     return HttpTransport(client, url, cookies or CookieJar(), limit)
 
 

@@ -3,9 +3,11 @@
 import ipaddress
 import os
 import ssl
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from http.cookies import CookieError, SimpleCookie
+from email.utils import parsedate_to_datetime
+from http.cookies import CookieError, Morsel, SimpleCookie
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urldefrag, urlsplit
 
@@ -19,8 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLOSE_TIMEOUT", "CONNECTION_ID", "OPEN_TIMEOUT", "PASSING", "REPLAYS", "SCHEMES", "SESSION_ID", "ConnectionRefused", "CookieJar",
-    "MessageHead", "RemoteAddress", "head_of", "is_loopback", "not_reached", "on_lines", "refused_by_status", "shown_address", "wants_token",
+    "MessageHead", "RemoteAddress", "head_of", "is_header_text", "is_loopback", "not_reached", "on_lines", "refused_by_status", "shown_address", "wants_token", "without_proxy",
 ]  # fmt: skip
+
+HEADER_SIZE: Final = 8 * 1024
+"""Characters of a header of ours. Servers refuse longer ones."""
 
 OPEN_TIMEOUT: Final = 30.0
 """Seconds for the connection, the proxy, TLS and the handshake together."""
@@ -116,19 +121,30 @@ PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 class ConnectionRefused(ConnectionClosed):
     """A remote agent could not be reached, or did not let us in."""
 
-    def __init__(self, sentence: str, *, status: int | None = None, hint: str = "") -> None:
+    def __init__(self, sentence: str, *, status: int | None = None, hint: str = "", passes: bool = True) -> None:
         super().__init__(sentence, hint=hint)
         self.status = status
         """The HTTP status of the refusal; None if it never came to one."""
+        self._passes = passes
 
     @property
     def recoverable(self) -> bool:
-        """Whether another try can succeed: the server may start soon, or has too much to do."""
-        return self.status is None or self.status in PASSING
+        """Whether another try can succeed: the server may start soon, or has too much to do. A certificate stays as it is."""
+        return self._passes and (self.status is None or self.status in PASSING)
+
+
+COOKIES: Final = 64
+"""Cookies of a server that are kept."""
+
+COOKIE_SIZE: Final = 4096
+"""Characters of a cookie that is kept. Browsers take no more."""
 
 
 class CookieJar:
-    """Cookies of one server, kept from one connection to the next: names and values, as other clients of the protocol keep them."""
+    """Cookies of one server, kept from one connection to the next: names and values, as other clients of the protocol keep them.
+
+    A value is sent as it came: the one that its quotes and escapes stand for may hold a line end.
+    """
 
     def __init__(self) -> None:
         self._values: dict[str, str] = {}
@@ -137,12 +153,37 @@ class CookieJar:
         """Take the values of `Set-Cookie` headers. What makes no sense is left out."""
         for header in headers:
             with suppress(CookieError):
-                self._values.update({name: morsel.value for name, morsel in SimpleCookie(header).items()})
+                for name, morsel in SimpleCookie(header).items():
+                    self._values.pop(name, None)
+                    is_kept = len(self._values) < COOKIES and is_header_text(morsel.coded_value, COOKIE_SIZE)
+                    if is_kept and not _has_expired(morsel):
+                        self._values[name] = morsel.coded_value
 
     @property
     def header(self) -> str:
         """The value of a `Cookie` header; empty without any."""
         return "; ".join(f"{name}={value}" for name, value in self._values.items())
+
+
+def _has_expired(morsel: "Morsel[str]") -> bool:
+    """Whether a server deletes a cookie by setting it: it has no time left."""
+    if age := str(morsel["max-age"]).strip():
+        return not age.isdigit() or int(age[:9]) == 0
+    try:
+        return parsedate_to_datetime(morsel["expires"]).timestamp() <= time.time()
+    except (TypeError, ValueError, OverflowError):  # it names no time, or one that makes no sense
+        return False
+
+
+def is_header_text(value: str, limit: int = 1024) -> bool:
+    """Whether a text arrives as it is in a header: printable ASCII, and no more than any server reads."""
+    return 0 < len(value) <= limit and value.isascii() and value.isprintable() and value == value.strip()
+
+
+def without_proxy(url: str) -> bool:
+    """Whether a proxy of the environment is not for an address: one on this machine, where the proxy would read what has no TLS."""
+    parts = urlsplit(url)
+    return parts.scheme in ("http", "ws") and is_loopback(parts.hostname or "")
 
 
 _HINTS: Final = {
@@ -183,7 +224,8 @@ def not_reached(url: str, error: BaseException, timeout: float | None) -> Connec
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
             hint = "check the certificate, or name your own authority with SSL_CERT_FILE"
-            return ConnectionRefused(f"the certificate of `{url}` is not trusted: {cause.verify_message}", hint=hint)
+            wrong = f"the certificate of `{url}` is not trusted: {cause.verify_message}"
+            return ConnectionRefused(wrong, hint=hint, passes=False)
         if isinstance(cause, TimeoutError):
             limit = f" within {timeout:g} seconds" if timeout is not None else ""
             return ConnectionRefused(f"`{url}` did not answer{limit}", hint="check that it runs and can be reached")
@@ -254,6 +296,14 @@ class RemoteAddress:
                 hint=f"use `{secure}://…` or a tunnel of SSH; if the way is private, as in a VPN, allow it with"
                 " `--plaintext` or `plaintext=True`",
             )
+        for name, value in {**(headers or {}), **({"token": token} if token else {})}.items():
+            if not (is_header_text(name) and is_header_text(value, HEADER_SIZE)):
+                raise LocalProtocolError(
+                    f"`{name}` for `{parts.hostname or parts.path}` cannot be sent in a header"
+                    if is_header_text(name)
+                    else "the name of a header cannot be sent",
+                    hint="it has to be printable ASCII on one line, without a space at its ends",
+                )
         self.name = parts.path if parts.scheme == "unix" else parts.netloc
         """What it is called in errors: the host, without what may be secret."""
         self._url = urldefrag(url).url

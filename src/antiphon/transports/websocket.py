@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import (
     InvalidHandshake,
+    InvalidMessage,
     InvalidProxyStatus,
     InvalidStatus,
     InvalidURI,
@@ -37,6 +38,7 @@ from antiphon.transports.remote import (
     on_lines,
     refused_by_status,
     shown_address,
+    without_proxy,
 )
 
 __all__ = ["WebSocketTransport", "open_websocket"]
@@ -225,6 +227,8 @@ async def open_websocket(
     if jar.header:
         sent["Cookie"] = jar.header
     options: dict[str, Any] = {"ssl": tls} if tls is not None else {}
+    if without_proxy(url):
+        options["proxy"] = None
     if path is not None:
         options |= {"unix": True, "path": path}
     try:
@@ -256,6 +260,9 @@ def _refused(url: str, error: Exception, timeout: float | None) -> ConnectionRef
             return ConnectionRefused(
                 f"the proxy did not open the way to `{shown}`: {error}", hint="check HTTPS_PROXY and NO_PROXY"
             )
+        case InvalidMessage() if isinstance(error.__cause__, EOFError):
+            hint = "check that the server runs: a tunnel to one that does not ends so"
+            return ConnectionRefused(f"`{shown}` closed the connection before it answered", hint=hint)
         case InvalidHandshake():
             return ConnectionRefused(f"`{shown}` does not speak WebSocket: {error}", hint="check the address")
         case _:
