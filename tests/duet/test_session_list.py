@@ -6,13 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from antiphon.agent.session import AgentSession
 from antiphon.duet import session_list as listing
-from antiphon.duet.session_list import PAGE, has_session, normal_directory
+from antiphon.duet.history.writer import OURS
+from antiphon.duet.session_list import PAGE, UNIQUE, has_session, normal_directory
 from antiphon.errors import Code, RequestError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.store.schema import open_database
+from antiphon.store.sessions import SessionStore
 from tests.agent.editor import FULL, Editor, playing
-from tests.duet.fake_engines import FakeEngine, agent_over, state_of
+from tests.duet.fake_engines import FakeEngine, FakeEngineSession, agent_over, state_of
 
 Turn = Callable[[v1.ListSessions], v1.ListSessionsResult]
 
@@ -194,6 +198,37 @@ async def test_an_engine_that_refuses_its_own_cursor_does_not_hide_the_others() 
 
     async with playing(agent_over(Lister(turn)), FULL) as editor:
         assert len(ids(await page(editor))) == 3
+
+
+class LongIds(FakeEngine):
+    """Gives its sessions ids that no other engine gives."""
+
+    async def new(self, session: AgentSession) -> FakeEngineSession:
+        opened = await super().new(session)
+        session.id = session.id.ljust(UNIQUE, "-")
+        return opened
+
+
+async def test_a_session_that_several_engines_list_is_one_row_and_none_if_it_is_part_of_ours() -> None:
+    """As where one engine is an ACP agent for the CLI that another one drives."""
+    tenor = LongIds("tenor")
+    of_a_terminal = "t" * UNIQUE
+    same = Lister(lambda query: v1.ListSessionsResult([row(id, 1) for id in (*tenor.kept, of_a_terminal, "1")]))
+    async with playing(agent_over(tenor, same), FULL) as editor:
+        mine = await editor.open()
+        await editor.prompt(mine, "la")
+        tenor.kept |= {of_a_terminal: [], "1": []}  # two engines may count from one
+        assert sorted(ids(await page(editor))) == sorted([mine, of_a_terminal, "1", "1"])
+
+
+async def test_a_session_of_ours_that_is_an_engine_session_of_another_is_one_row(tmp_path: Path) -> None:
+    """As where an engine is a joint agent itself, with the same store."""
+    store = SessionStore(open_database())
+    async with store.database, playing(agent_over(LongIds("tenor")), FULL) as editor:
+        mine = await editor.open()
+        await editor.prompt(mine, "la")
+        await store.create("tenor-1".ljust(UNIQUE, "-"), OURS, str(tmp_path))
+        assert ids(await page(editor)) == [mine]
 
 
 async def test_a_directory_is_listed_by_each_of_its_names() -> None:

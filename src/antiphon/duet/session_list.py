@@ -9,7 +9,7 @@ import base64
 import hashlib
 import logging
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -45,6 +45,9 @@ PAGE: Final = 50
 MOST_PAGES: Final = 1000
 """Pages of one source. One that has more turns in a circle."""
 
+UNIQUE: Final = 16
+"""Characters of an id from which on no two sessions have the same by chance. Engines that count from one have shorter ones."""
+
 _MINE: Final = ""
 """The name of our own source; the others are named by their engines."""
 
@@ -55,7 +58,8 @@ class _Mark(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     cursor: str | None = None
     """Cursor of the page."""
     passed: list[str] = []
-    """Rows of the page that were shown or skipped, in short; and the last ones of the page before: they move here when others come."""
+    """Rows of the page that were shown or skipped, in short; and the last ones of the page before: they move here when others come,
+    and another source may have them too."""
     turned: list[str] = []
     """The cursors so far, in short."""
     over: bool = False
@@ -90,7 +94,7 @@ class _Source:
     def _turn(self) -> None:
         following = _following(self._next, self.mark.turned, self.name)
         if following is None:
-            self.mark = _Mark(over=True)
+            self.mark = _Mark(passed=self.mark.passed[-PAGE:], over=True)
         else:
             self.mark, self._rows = _Mark(following, self.mark.passed[-PAGE:], self.mark.turned), None
 
@@ -187,6 +191,8 @@ async def list_sessions(
 ) -> v1.ListSessionsResult:
     """A page of all lists together. `known` are the engines' sessions that belong to joint sessions: each of those is one row, ours.
 
+    An engine that is an ACP agent may list sessions that another engine has too, or have its own in our store: each is one row.
+
     Raises:
         RequestError: the cursor is not one of ours, or an engine no longer knows its own.
     """
@@ -194,6 +200,7 @@ async def list_sessions(
     marks = _read_cursor(query.cursor)
     sources = [_Source(name, marks.get(name, _Mark())) for name in names]
     read = _Reader(query, marks, engines, store)
+    theirs = {engine_session for _, engine_session in known}
     page: list[v1.SessionInfo] = []
     while len(page) < PAGE:
         heads = await asyncio.gather(*(source.head(read) for source in sources))
@@ -202,13 +209,19 @@ async def list_sessions(
             return v1.ListSessionsResult(page)
         head, source = max(found, key=lambda each: _time(each[0]))
         source.step(head)
-        if source.name == _MINE:
-            page.append(head)
-        elif (source.name, head.session_id) not in known:
-            page.append(_of_engine(head, source.name))
+        if (source.name, head.session_id) not in known and _is_new(head.session_id, source, sources, theirs):
+            page.append(head if source.name == _MINE else _of_engine(head, source.name))
     heads = await asyncio.gather(*(source.head(read) for source in sources))
     more = any(head is not None for head in heads)
     return v1.ListSessionsResult(page, _cursor(sources) if more else None)
+
+
+def _is_new(id: str, source: _Source, sources: Iterable[_Source], theirs: Collection[str]) -> bool:
+    """Whether a session of a source has no row yet, by its id alone: it belongs to no joint session, and no other source had it."""
+    if len(id) < UNIQUE:
+        return True
+    short = _short(id)
+    return id not in theirs and not any(short in other.mark.passed for other in sources if other is not source)
 
 
 def _row(row: "SessionRow") -> v1.SessionInfo:
