@@ -139,6 +139,19 @@ async def test_leaving_a_turn_early_cancels_it_and_frees_its_buffer() -> None:
         assert client.inbox.buffered == 0 and not client.inbox.paused
 
 
+@pytest.mark.parametrize("read", [1, 2, 3])
+async def test_a_turn_that_is_answered_and_forgotten_before_its_end_is_read_frees_its_buffer(read: int) -> None:
+    async with asyncio.timeout(limit()), against_raw(inbox_limit=LIMIT) as (client, agent):
+        turn = client.stream(m.PROMPT, Prompt("s", []))
+        id = (await agent.receive())["id"]
+        await agent.send(*(chunk(f"{n}") for n in range(3)), answer(id, END_TURN))
+        assert [text_of(await anext(turn)) for _ in range(read)] == ["0", "1", "2"][:read]
+        assert turn.answered and [text_of(each) for each in turn.waiting] == ["0", "1", "2"][read:]
+        assert client.inbox.buffered
+        del turn
+        await until(lambda: client.inbox.buffered == 0)
+
+
 @pytest.mark.parametrize("how", ["break", "timeout", "forgotten"])
 async def test_a_turn_left_in_any_way_neither_leaks_into_the_next_nor_holds_up_the_wire(how: str) -> None:
     async with asyncio.timeout(limit()), against_raw(inbox_limit=LIMIT) as (client, agent):

@@ -109,9 +109,9 @@ class UpdateListener:
         try:
             while not backlog.over:
                 await backlog.more()
-                while backlog:
+                while backlog.ready():
                     self._taken += 1
-                    await self._forward_one(backlog.pop().update)
+                    await self._forward_one(next(backlog.head).update)
         finally:
             while self._waiting:
                 self._resolve(self._waiting.popleft()[1])

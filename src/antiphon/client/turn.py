@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import suppress
 from enum import Enum
-from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import msgspec
@@ -38,7 +37,7 @@ from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.tools import ToolCallPatch
 from antiphon.protocol.v1.updates import AgentMessageChunk
-from antiphon.transcript.entries import Message, Thought
+from antiphon.transcript.entries import NO_MESSAGE, Message, Thought
 
 if TYPE_CHECKING:
     from antiphon.client.session import ClientSession
@@ -57,12 +56,6 @@ CANCELLED: Final = v1.PromptResult(v1.StopReason.CANCELLED)
 
 AUTH_REQUIRED: Final = "auth_required"
 """A stop reason that is in no schema. It means what the error -32000 means, and is treated as that."""
-
-SETTLE_EVERY: Final = 32
-"""Updates that are read before their bytes are taken off the connection's limit, while more wait."""
-
-_NO_ENTRY: Final = Message(-1, "agent", None)
-"""A message that is in no transcript."""
 
 
 class ClientTurnState(Enum):
@@ -142,12 +135,12 @@ class ClientTurn:
         self._late: list[Update] = []
         self._held_back: tuple[Inbox, int] | None = None
         # What came of them.
-        self._entry: Message | Thought = _NO_ENTRY
+        self._entry: Message | Thought = NO_MESSAGE
         """The last message of the transcript that an update of this turn was added to: the next piece of it needs nothing else."""
         self._starts: dict[Message, int] = {}
         """The messages of the agent, and where in their text this turn begins."""
         self._ends: dict[Message, int] = {}
-        """Where it ends, once it is over: a later turn may go on with the same message."""
+        """Where it ends in those that a later turn may go on with, once it is over."""
         self._timeout = timeout
         self._timed_out = False
         self._timer = None if timeout is None else self._loop.call_later(timeout, _expire, weakref.ref(self))
@@ -171,19 +164,17 @@ class ClientTurn:
     async def _updates(self) -> "AsyncGenerator[Update, None]":
         # A generator, and most of it in one place: this is what a client does for each of a hundred thousand updates.
         ahead, transcript, more = self._ahead, self._session.transcript, True
-        entry, chunk = self._entry, transcript._open_chunk
+        entry = self._entry
         while more:
             while ahead:
                 yield ahead.popleft()
             backlog = self._backlog
-            if backlog is not None and (waiting := backlog.waiting):
-                take = waiting.popleft
-                for _ in repeat(None, SETTLE_EVERY):
-                    update = take().update
+            if backlog is not None and backlog.ready():
+                for received in backlog.head:
+                    update = received.update
                     # The next piece of plain text is added here, as `Transcript.apply` does it: a call would be a tenth of all.
                     if (
-                        type(update) is chunk
-                        and transcript._open is entry
+                        type(update) is entry.open_to
                         and type(content := update.content) is TextBlock
                         and content.annotations is entry.note
                         and (update.message_id is None or update.message_id == entry.message_id)
@@ -191,12 +182,10 @@ class ClientTurn:
                         entry.tail.append(content.text)
                         yield update
                     elif self._follow(transcript.apply(update), update):
-                        entry, chunk = self._entry, transcript._open_chunk
+                        entry = self._entry
                         yield update
-                    if ahead or not waiting:
+                    if ahead:
                         break
-                else:
-                    backlog.settle()
             elif backlog is not None and not backlog.over:
                 try:
                     await backlog.arrival()
@@ -210,7 +199,7 @@ class ClientTurn:
         while True:
             if self._ahead:
                 return self._ahead.popleft()
-            if (backlog := self._backlog) is not None and backlog.waiting:
+            if (backlog := self._backlog) is not None and backlog.ready():
                 if (update := self._take(backlog)) is not None:
                     return update
             elif not await self._more():
@@ -316,7 +305,7 @@ class ClientTurn:
 
     def _take(self, backlog: "Backlog[v1.SessionUpdate]") -> "Update | None":
         """Read the next update that waits. None: it was the mark of a permission request."""
-        update: Update = backlog.pop().update
+        update: Update = next(backlog.head).update
         return update if self._follow(self._session.transcript.apply(update), update) else None
 
     def _follow(self, entry: "Entry | None", update: "Update") -> bool:
@@ -364,12 +353,11 @@ class ClientTurn:
                     self._send(connection)
                     if self._ahead:
                         return True
-                elif backlog.waiting:
+                elif backlog.ready():
                     return True
                 elif not backlog.over:
                     await backlog.more()
                 else:
-                    backlog.settle()
                     await self._respond(await asyncio.shield(response))  # raises what the request raised
             except AcpError as error:
                 await self._fail(error)
@@ -446,7 +434,7 @@ class ClientTurn:
             result, error = None, RequestTimeout(m.PROMPT.name, self._timeout, peer=self._session._link.name)
         self._does(_E.FINISH if error is None else _E.FAIL)
         self._result, self._error = result, error
-        self._ends = {message: len(message.text) for message in self._starts}
+        self._ends = {message: len(message.text) for message in self._starts if message.message_id is not None}
         self._session._inbox.over(self)
 
     def _cancel(self) -> "asyncio.Task[None] | None":
@@ -476,7 +464,7 @@ class ClientTurn:
             async with asyncio.timeout(link.cancel_grace):
                 while not self._over:
                     async with self._reading:
-                        if not await self._wait() or (backlog := self._backlog) is None or not backlog.waiting:
+                        if not await self._wait() or (backlog := self._backlog) is None or not backlog.ready():
                             continue
                         update = self._take(backlog)
                         if update is not None and not self._forgotten:

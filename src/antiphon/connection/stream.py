@@ -12,7 +12,9 @@ and the rest of its updates is discarded.
 import asyncio
 from asyncio import Future
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from copy import copy
+from operator import length_hint
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 from antiphon.aio import current_task
@@ -41,7 +43,7 @@ class Backlog(Generic[U]):
     future. Few calls are made on that road, because after a pause the code of each has left the processor's cache.
     """
 
-    __slots__ = ("__weakref__", "_cancel", "_counted", "_inbox", "_loop", "_readers", "_runs", "_size", "over", "session_id", "unwanted", "waiting")  # fmt: skip
+    __slots__ = ("__weakref__", "_cancel", "_head_size", "_inbox", "_loop", "_readers", "_runs", "head", "over", "session_id", "unwanted")  # fmt: skip
 
     def __init__(self, inbox: "Inbox", session_id: str, cancel: Callable[[], None]) -> None:
         self.session_id = session_id
@@ -50,18 +52,27 @@ class Backlog(Generic[U]):
         self._inbox = inbox
         self._loop = asyncio.get_running_loop()  # once: each call asks the kernel for our process id
         self._cancel = cancel
-        self.waiting: deque[U] = deque()
-        """The updates that wait, the oldest first. A reader that takes from it directly calls `settle` now and then;
-        `arrival` does it, too."""
-        self._runs: deque[tuple[int, int]] = deque()
-        """How they came: so many updates, of so many bytes together."""
-        self._counted = 0
-        self._size = 0
+        self.head: Iterator[U] = iter(())
+        """The updates that come next. All readers take from this one iterator, so that each update is read once and in its order;
+        one that finds it at its end calls `ready`."""
+        self._head_size = 0
+        self._runs: deque[tuple[Sequence[U], int]] = deque()
+        """What waits behind them: updates that came together, and how many bytes they were."""
         self._readers: list[asyncio.Future[None]] = []
         inbox.add(session_id, self)
 
     def __len__(self) -> int:
-        return len(self.waiting)
+        return length_hint(self.head) + sum(len(run) for run, _ in self._runs)
+
+    @property
+    def size(self) -> int:
+        """The bytes that it takes of the connection's limit."""
+        return self._head_size + sum(size for _, size in self._runs)
+
+    @property
+    def waiting(self) -> list[U]:
+        """The updates that wait, the oldest first. They stay where they are."""
+        return [*copy(self.head), *(update for run, _ in self._runs for update in run)]
 
     def push(self, updates: Sequence[U], size: int, *, at_once: bool = False) -> None:
         """Add updates that came together, in wire order; `size` is how many bytes they were.
@@ -70,34 +81,22 @@ class Backlog(Generic[U]):
         """
         if self.unwanted:
             return
-        self.waiting.extend(updates)
-        self._runs.append((len(updates), size))
-        self._count(len(updates), size)
+        self._runs.append((updates, size))
+        self._inbox.take(size)
         if self._readers and not (at_once and self._step()):
             self._wake()
 
     def push_alone(self, update: U, size: int) -> None:
         """Add an update that came alone: a reader that waits for it goes on now. If it takes the update, that needs not be counted."""
-        if self.waiting or self.unwanted:
+        if not self._readers or self.unwanted:
             self.push((update,), size)
             return
-        waiting = self.waiting
-        waiting.append(update)
-        if self._step():
-            if not waiting or waiting[0] is not update:
-                return
-        elif self._readers:
+        self.head = head = iter((update,))  # a reader waits, so there was nothing
+        if not self._step():
             self._wake()
-        self._runs.appendleft((1, size))
-        self._count(1, size)
-
-    def _count(self, updates: int, size: int) -> None:
-        self._counted += updates
-        self._size += size
-        inbox = self._inbox
-        inbox.buffered += size
-        if inbox.buffered > inbox.limit:
-            inbox.decide()
+        if self.head is head and length_hint(head):
+            self._head_size = size
+            self._inbox.take(size)
 
     def _step(self) -> bool:
         """Step the task of the reader. False: there is not just one, or it cannot be stepped here."""
@@ -122,44 +121,24 @@ class Backlog(Generic[U]):
             if not reader.done():  # else its task was cancelled
                 reader.set_result(None)
 
-    def pop(self) -> U:
-        """Take the oldest that waits."""
-        update = self.waiting.popleft()
-        self.settle()
-        return update
-
-    def settle(self) -> None:
-        """Release the bytes of what was taken since the last time."""
-        if not self.waiting:  # as nearly always
-            self._counted = 0
-            self._runs.clear()
-            inbox = self._inbox
-            inbox.buffered -= self._size
-            self._size = 0
-            if inbox.paused:
-                inbox.decide()
-            return
-        taken = max(self._counted - len(self.waiting), 0)  # less than 0: one that came alone is not counted yet
-        self._counted -= taken
-        released = 0
-        while taken:
-            count, size = self._runs.popleft()
-            if taken < count:
-                part = size * taken // count
-                self._runs.appendleft((count - taken, size - part))
-                released += part
-                break
-            taken -= count
-            released += size
-        if released:
-            self._size -= released
-            self._inbox.release(released)
+    def ready(self) -> bool:
+        """Whether updates wait; if so `head` has the next. Releases the bytes of those that came together and are all read."""
+        if length_hint(self.head):
+            return True
+        if self._head_size:
+            self._inbox.release(self._head_size)
+            self._head_size = 0
+        if not self._runs:
+            return False
+        run, self._head_size = self._runs.popleft()
+        self.head = iter(run)
+        return True
 
     def end(self) -> None:
         """The response is here: what comes after it belongs to another turn."""
         self._inbox.remove(self.session_id, self)
         self.over = True
-        self.settle()  # a reader that goes no further has taken some, too
+        self.ready()  # a reader that goes no further has read some, too
         self._wake()
 
     def stop_reading(self) -> None:
@@ -167,22 +146,21 @@ class Backlog(Generic[U]):
         if self.unwanted:
             return
         self.unwanted = True
-        self.waiting.clear()
-        self.settle()
+        self._inbox.release(self.size)
+        self.head, self._head_size = iter(()), 0
+        self._runs.clear()
         if not self.over:
             self._cancel()
 
     def arrival(self) -> "asyncio.Future[None]":
-        """Return what a reader that has found nothing awaits: the next update, or the end."""
-        if self._counted:
-            self.settle()
+        """Return what a reader that is not `ready` awaits: the next update, or the end."""
         reader: asyncio.Future[None] = Future(loop=self._loop)
         self._readers.append(reader)
         return reader
 
     async def more(self) -> None:
         """Wait until there is an update or the end."""
-        if not self.waiting and not self.over:
+        if not self.ready() and not self.over:
             await self.arrival()
 
 
@@ -202,7 +180,7 @@ class Stream(Generic[U, R]):
     @property
     def result(self) -> R:
         """The turn's answer, once the updates are read to the end."""
-        if not self._answer.done() or self._backlog:
+        if not self._answer.done() or self._backlog.ready():
             raise LocalProtocolError("the turn is not over: read the stream to its end, or await it")
         return self._answer.result()
 
@@ -212,7 +190,7 @@ class Stream(Generic[U, R]):
     async def __anext__(self) -> U:
         backlog = self._backlog
         try:
-            while not backlog:
+            while not backlog.ready():
                 if backlog.over or backlog.unwanted:
                     await asyncio.shield(self._answer)  # raises what the request raised
                     raise StopAsyncIteration
@@ -220,7 +198,7 @@ class Stream(Generic[U, R]):
         except asyncio.CancelledError:
             backlog.stop_reading()  # a timeout around the loop: the rest will not be read
             raise
-        return backlog.pop()
+        return next(backlog.head)
 
     @property
     def answered(self) -> bool:
@@ -230,11 +208,11 @@ class Stream(Generic[U, R]):
     @property
     def waiting(self) -> list[U]:
         """Updates that have come and were not taken yet. They stay in the backlog."""
-        return list(self._backlog.waiting)
+        return self._backlog.waiting
 
     def take_now(self) -> U | None:
         """The next update if it waits already."""
-        return self._backlog.pop() if self._backlog else None
+        return next(self._backlog.head, None) if self._backlog.ready() else None
 
     async def take(self) -> U | None:
         """The next update, or None when the answer is here.
@@ -242,12 +220,12 @@ class Stream(Generic[U, R]):
         Unlike iterating, a wait that is cancelled leaves the turn as it is: the caller decides what becomes of it.
         """
         backlog = self._backlog
-        while not backlog:
+        while not backlog.ready():
             if backlog.over or backlog.unwanted:
                 await asyncio.shield(self._answer)  # raises what the request raised
                 return None
             await backlog.more()
-        return backlog.pop()
+        return next(backlog.head)
 
     def __await__(self) -> Generator[object, None, R]:
         return self._drain().__await__()
@@ -271,6 +249,6 @@ class Stream(Generic[U, R]):
     def __del__(self) -> None:
         # Left by `break` and forgotten. Without this its backlog would count against the limit, and pause the connection for good.
         backlog, loop = self._backlog, self._answer.get_loop()
-        if (backlog or not backlog.over) and not loop.is_closed():
+        if (backlog.size or not backlog.over) and not loop.is_closed():
             # Not at once: the collector runs anywhere, also while another frame is encoded into the buffer that `cancel` goes to.
             loop.call_soon_threadsafe(backlog.stop_reading)

@@ -19,7 +19,13 @@ from antiphon.protocol.v1.tools import (
     ToolLocation,
     ToolStatus,
 )
-from antiphon.protocol.v1.updates import CompactionStatus, CompactionUpdate, NoticeSeverity, NoticeUpdate
+from antiphon.protocol.v1.updates import (
+    CompactionStatus,
+    CompactionUpdate,
+    MessageChunk,
+    NoticeSeverity,
+    NoticeUpdate,
+)
 
 __all__ = ["CallEntry", "CompactionEntry", "Entry", "Message", "NoticeEntry", "Speaker", "Thought"]
 
@@ -35,7 +41,7 @@ OTHER: Final = ToolKind.OTHER
 class Writing:
     """Content that comes in pieces. Text is joined when it is read, so that n pieces cost n steps and not n²."""
 
-    __slots__ = ("_blocks", "note", "tail")
+    __slots__ = ("_blocks", "note", "open_to", "tail")
 
     def __init__(self) -> None:
         self._blocks: list[ContentBlock] = []
@@ -43,6 +49,8 @@ class Writing:
         """The text after the last of the blocks, in pieces. `Transcript.apply` puts the next one here by itself."""
         self.note: Annotations | None = None
         """The annotations that all of this text has."""
+        self.open_to: type[MessageChunk] | None = None
+        """The kind of update that goes on with this text though it names no message, as long as nothing stands behind it."""
 
     def add(self, block: ContentBlock) -> None:
         """Put a piece at the end. Text joins the text before it unless its annotations differ."""
@@ -72,11 +80,12 @@ class Writing:
     @property
     def blocks(self) -> list[ContentBlock]:
         """Everything in order, text in as few blocks as possible."""
-        tail = self._joined()
-        return [*self._blocks, TextBlock(text=tail, annotations=self.note)] if tail else [*self._blocks]
+        tail, blocks = self._joined(), self._blocks or ()
+        return [*blocks, TextBlock(text=tail, annotations=self.note)] if tail else [*blocks]
 
-    def compact(self) -> None:
-        """Join the text, because no more of it is expected soon: thousands of pieces would each have their own place in memory."""
+    def close(self) -> None:
+        """Take no more pieces that name no message, and join the text: thousands of pieces would each have their own place in memory."""
+        self.open_to = None
         if len(self.tail) > 1:
             # In a new list: another thread may be at work in `_joined`, and puts its result into the list that it has seen.
             self.tail = ["".join(self.tail)]
@@ -104,6 +113,10 @@ class Message(Writing):
         self.key = key
         self.speaker = speaker
         self.message_id = message_id
+
+
+NO_MESSAGE: Final = Message(-1, "agent", None)
+"""A message that is in no transcript and open to nothing."""
 
 
 class Thought(Writing):

@@ -48,6 +48,7 @@ from antiphon.protocol.v1.updates import (
     UserMessageChunk,
 )
 from antiphon.transcript.entries import (
+    NO_MESSAGE,
     CallEntry,
     CompactionEntry,
     Entry,
@@ -101,22 +102,21 @@ class Transcript:
         self._by_message_id: dict[tuple[type, str], _TextEntry] = {}
         self._calls: dict[str, CallEntry] = {}
         self._compactions: dict[str, CompactionEntry] = {}
-        self._open: _TextEntry | None = None  # the last entry, if the next piece may still go there
-        self._open_chunk: type[MessageChunk] | None = None  # and the kind of update that brings it
+        self._current: _TextEntry = NO_MESSAGE  # where the next piece may go
         self._echo: tuple[Message, list[ContentBlock]] | None = None
 
     def apply(self, update: "Update") -> Entry | None:
         """Take one update. Returns the entry to draw again, or `None` if it changed no entry (but perhaps the state)."""
         # The fast road: the next piece of plain text. Nearly every update of a turn is one.
-        if type(update) is self._open_chunk and (entry := self._open) is not None:
-            content, message_id = update.content, update.message_id
-            if (
-                type(content) is TextBlock
-                and content.annotations is entry.note
-                and (message_id is None or message_id == entry.message_id)
-            ):
-                entry.tail.append(content.text)
-                return entry
+        entry = self._current
+        if (
+            type(update) is entry.open_to
+            and type(content := update.content) is TextBlock
+            and content.annotations is entry.note
+            and (update.message_id is None or update.message_id == entry.message_id)
+        ):
+            entry.tail.append(content.text)
+            return entry
         # By its own type: `isinstance` takes ten times as long where the type is another one, as it nearly always is here.
         if type(update) is ToolCallUpdate:
             return self._patched(update)
@@ -145,7 +145,8 @@ class Transcript:
 
     def turn_ended(self) -> None:
         """End the current message: what comes next does not continue it, unless its `message_id` is the same."""
-        self._open = self._open_chunk = self._echo = None
+        self._current.close()
+        self._echo = None
         if self.dropped:
             self._calls = {id: call for id, call in self._calls.items() if call.key >= self.dropped}
 
@@ -163,9 +164,7 @@ class Transcript:
 
     def _enter(self, entry: Entry) -> None:
         self.entries.append(entry)
-        if self._open is not None:
-            self._open.compact()
-        self._open = self._open_chunk = None
+        self._current.close()
         if self.limit is not None:
             while len(self.entries) > self.limit:
                 self._drop(self.entries.pop(0))
@@ -192,7 +191,7 @@ class Transcript:
         if message_id is not None:
             entry = self._by_message_id.get((kind, message_id))
         else:
-            entry = self._open if kind is self._open_chunk else None
+            entry = self._current if kind is self._current.open_to else None
         if entry is None:
             entry = self._started(chunk)
         entry.add(chunk.content)
@@ -208,7 +207,7 @@ class Transcript:
             entry = Message(key, speaker, message_id)
         self._enter(entry)
         if self.entries:  # else it was dropped at once
-            self._open, self._open_chunk = entry, type(chunk)
+            self._current, entry.open_to = entry, type(chunk)
             if message_id is not None:
                 self._by_message_id[type(chunk), message_id] = entry
         return entry
@@ -263,7 +262,7 @@ class Transcript:
     def _patched(self, patch: ToolCallPatch) -> CallEntry:
         entry = self._calls.get(patch.tool_call_id) or self._new_call(patch.tool_call_id)
         entry.patch(patch)
-        if entry.finished and entry.key < self.dropped:
+        if entry.key < self.dropped and entry.finished:
             self._forget(entry)
         return entry
 
