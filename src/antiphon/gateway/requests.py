@@ -223,7 +223,7 @@ class WaitingRequests(RequestTasks):
         asked: list[tuple[WaitingRequest, Answered]] = []
 
         async def ask(question: Question) -> PermissionChoice:
-            pending = WaitingRequest(self._session, request.method, line)
+            pending = WaitingRequest(self._session, request.method, self.shown([line])[0])
             found = await self._wait(pending)
             asked.append((pending, found))
             return _choice(found, params.options)
@@ -293,8 +293,12 @@ class WaitingRequests(RequestTasks):
     async def _served_here(self) -> HostServices:
         gate = await self._policy()
         if self._host is None:
-            self._host = HostServices(gate, self.workspace(""), self._hub.roots)
+            self._host = HostServices(gate, self.workspace(""), self._hub.roots, self._session.record)
         return self._host
+
+    def shown(self, run: list[bytes]) -> list[bytes]:
+        """Return messages of the agent with the output of our terminals where they name them."""
+        return run if self._host is None else [self._host.outputs.shown(line) for line in run]
 
     # What the gate has to know of the session.
 

@@ -209,7 +209,7 @@ class HubSession:
                 if title is not None:
                     self.row = msgspec.structs.replace(self.row, title=title)
                 self.save()
-        self._record(run)
+        self._record(self.requests.shown(run))
 
     def _when_recorded(self, then: Callable[[], None]) -> None:
         """Call `then` once all that was recorded is stored and shown."""

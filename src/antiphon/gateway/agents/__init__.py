@@ -6,4 +6,5 @@ Files in reading order:
     link.py      the connection to one process: raw frames, ids, blocks of updates
     usage.py     how much memory an agent and what it started have, and how many processes they are
     host.py      what an agent gets of this machine: environment, policy, files, terminals
+    terminals.py the output of those terminals as clients see it
 """

@@ -7,6 +7,7 @@ an agent that reads the token of the gateway, or writes its policy, would be let
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,11 +17,14 @@ from antiphon.client.files import Files
 from antiphon.client.launch import GuardedFiles, GuardedTerminals, LaunchOptions, gate_of
 from antiphon.client.terminals import Terminals
 from antiphon.config.environment import owner_of
+from antiphon.errors import RequestError
+from antiphon.gateway.agents.terminals import TerminalOutputs
 from antiphon.local.problems import NotPermitted
 from antiphon.local.roots import AnyPath, Roots, Workspace
 from antiphon.permission.gate import Ask, PermissionGate
 from antiphon.permission.settings import settings_here
 from antiphon.policy.protected import never_served
+from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
 from antiphon.protocol.v1 import methods as m
 from antiphon.store.database import Database
@@ -129,9 +133,13 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 class HostServices:
-    """Serves the requests for files and terminals of one session."""
+    """Serves the requests for files and terminals of one session. `show` takes the updates with what terminals have printed."""
 
-    def __init__(self, gate: PermissionGate, workspace: Workspace, roots: GatewayRoots) -> None:
+    def __init__(
+        self, gate: PermissionGate, workspace: Workspace, roots: GatewayRoots, show: Callable[[bytes], object]
+    ) -> None:
+        self.outputs = TerminalOutputs()
+        self._show = show
         environment = gateway_environment(os.environ)
         self._terminals = GuardedTerminals(Terminals(max_open=MAX_TERMINALS, environment=environment), gate)
         files = GuardedFiles(Files(write=True), gate)
@@ -139,11 +147,11 @@ class HostServices:
         self._handlers: dict[str, Callable[[Any], Awaitable[object]]] = {
             m.READ_TEXT_FILE.name: lambda request: files.read(readable, request),
             m.WRITE_TEXT_FILE.name: lambda request: files.write(writable, request),
-            m.CREATE_TERMINAL.name: lambda request: self._terminals.create(readable, request),
-            m.TERMINAL_OUTPUT.name: self._terminals.output,
-            m.WAIT_FOR_EXIT.name: self._terminals.wait_for_exit,
-            m.KILL_TERMINAL.name: self._terminals.kill,
-            m.RELEASE_TERMINAL.name: self._terminals.release,
+            m.CREATE_TERMINAL.name: lambda request: self._create(readable, request),
+            m.TERMINAL_OUTPUT.name: self._output,
+            m.WAIT_FOR_EXIT.name: self._wait_for_exit,
+            m.KILL_TERMINAL.name: self._kill,
+            m.RELEASE_TERMINAL.name: self._release,
         }
 
     @staticmethod
@@ -158,6 +166,38 @@ class HostServices:
             RequestError: the params make no sense, the policy forbids it, or it failed.
         """
         return await self._handlers[method](_BY_NAME[method].decode_params(params))
+
+    # Terminals: what they have printed is shown to clients, which cannot show a terminal that they have not made.
+
+    async def _create(self, roots: GatewayRoots, request: v1.CreateTerminal) -> v1.CreateTerminalResult:
+        made = await self._terminals.create(roots, request)
+        self.outputs.open(made.terminal_id)
+        return made
+
+    async def _output(self, request: v1.TerminalOutput, *, is_over: bool = False) -> v1.TerminalOutputResult:
+        found = await self._terminals.output(request)
+        over = is_over or found.exit_status is not None
+        for update in self.outputs.put(request.session_id, request.terminal_id, found.output, is_over=over):
+            self._show(update)
+        return found
+
+    async def _show_all(self, session_id: str, terminal_id: str) -> None:
+        with suppress(RequestError):  # it was released meanwhile
+            await self._output(v1.TerminalOutput(session_id, terminal_id), is_over=True)
+
+    async def _wait_for_exit(self, request: v1.WaitForExit) -> v1.WaitForExitResult:
+        ended = await self._terminals.wait_for_exit(request)
+        await self._show_all(request.session_id, request.terminal_id)
+        return ended
+
+    async def _kill(self, request: v1.KillTerminal) -> v1.KillTerminalResult:
+        killed = await self._terminals.kill(request)
+        await self._show_all(request.session_id, request.terminal_id)
+        return killed
+
+    async def _release(self, request: v1.ReleaseTerminal) -> v1.ReleaseTerminalResult:
+        await self._show_all(request.session_id, request.terminal_id)
+        return await self._terminals.release(request)
 
     async def close(self) -> None:
         """Release all terminals."""
