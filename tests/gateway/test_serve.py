@@ -154,6 +154,11 @@ def test_a_guest_gets_a_command_that_follows_the_session(gateway: Gateway) -> No
         capture_output=True, text=True, timeout=limit(), check=False, cwd=gateway.directory,
     )  # fmt: skip
     assert given[:2] == ["antiphon", "chat"] and "may only watch" in done.stderr, "it found the session"
+    done = subprocess.run(
+        [sys.executable, "-m", "antiphon", "run", *given[2:6], "hello"],
+        capture_output=True, text=True, timeout=limit(), check=False, cwd=gateway.directory,
+    )  # fmt: skip
+    assert "may open no session" in done.stderr and "--resume ID" in done.stderr.splitlines()[-1]
 
 
 def test_tokens_are_made_listed_and_revoked(gateway: Gateway) -> None:

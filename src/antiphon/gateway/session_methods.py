@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SessionMethods"]
 
+FOLLOW: Final = "`session/list` has those that it may follow: load or resume one, as `antiphon chat --resume ID` does"
+
 _UNREADABLE: Final = (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _log = logging.getLogger(__name__)
 
@@ -105,7 +107,7 @@ class SessionMethods:
     async def _open_new(self, request: Request, line: bytes, params: _Params) -> None:
         client, hub = self._client, self._client.process.hub
         if not client.may(AccessRole.DRIVE):
-            raise RequestError(Code.INVALID_REQUEST, "this token may open no session")
+            raise RequestError(Code.INVALID_REQUEST, "this token may open no session", hint=FOLLOW)
         line, servers, left_out = self._reduced(line, params)
         link = await client.process.ready()
         if client.closed.is_set():
@@ -183,7 +185,7 @@ class SessionMethods:
     async def _open_fork(self, source: HubSession, request: Request, line: bytes, params: _Params) -> None:
         client = self._client
         if not client.may(AccessRole.DRIVE):
-            raise RequestError(Code.INVALID_REQUEST, "this token may open no session")
+            raise RequestError(Code.INVALID_REQUEST, "this token may open no session", hint=FOLLOW)
         line, servers, left_out = self._reduced(line, params)
         link = await source.reopen()
         await source.settled()
