@@ -131,6 +131,7 @@ async def test_a_socket_that_is_cut_in_a_turn_is_not_noticed(gateway: Gateway) -
         cable.cut()
         assert (await client.response(asked))["result"]["stopReason"] == "end_turn"
         assert cable.opened == 2
+        assert not any(b'"number":' in frame for frame in client.frames), "they are for those who asked"
         whole = RawClient(None, transport=await spawn(words(gateway)))
         await whole.initialize()
         await whole.request(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from antiphon.aio import ignore_result
 from antiphon.errors import AcpError, ConnectionClosed, fresh
+from antiphon.remote.numbers import without_numbers
 from antiphon.rpc.envelope import Frame, Overlong
 from antiphon.transports.base import Transport
 
@@ -62,7 +63,7 @@ class ServerConnection:
                 if line and not line.isspace():
                     found = self._link.line_received(line)
                     if found is not None:
-                        self.gathered += found + b"\n"
+                        self.gathered += (found if self._link.wants_numbers else without_numbers(found)) + b"\n"
         finally:
             gathered, self.gathered = bytes(self.gathered), None
         if gathered:

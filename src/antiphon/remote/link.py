@@ -29,6 +29,7 @@ from antiphon.errors import AcpError, Code, ConnectionClosed, LocalProtocolError
 from antiphon.remote.connection import ServerConnection
 from antiphon.remote.held import HeldMessage, HeldMessages
 from antiphon.remote.messages import OPENING, MessagePaths
+from antiphon.remote.numbers import with_own_numbers
 from antiphon.remote.paths import PathMap
 from antiphon.remote.requests import ForwardedRequests
 from antiphon.remote.sessions import (
@@ -105,7 +106,7 @@ class RemoteLink(Transport):
         self._why: AcpError = ConnectionClosed("not connected yet")
         """Why there is no connection."""
         self._hello: bytes | None = None
-        self._wants_numbers = False
+        self.wants_numbers = False
         """Whether the client itself asked for the numbers of events."""
         self._offer = ServerOffer()
         self._sessions: dict[str, FollowedSession] = {}
@@ -216,7 +217,7 @@ class RemoteLink(Transport):
                 self._connection.end(wants_token(self._address.name))
                 return
         for request in [each for each in self._open.values() if each.method == "initialize"]:
-            self._finish(request, outcome_of(head))
+            self._finish(request, with_own_numbers(outcome_of(head), self.wants_numbers))
 
     def _open_again(self, connection: ServerConnection, session: FollowedSession) -> None:
         """Attach to a session, or have the agent open it."""
@@ -359,7 +360,7 @@ class RemoteLink(Transport):
             self._finish(request, error_member(error))
             return
         if head.name == "initialize":
-            self._wants_numbers = wants_numbers(head.params)
+            self.wants_numbers = wants_numbers(head.params)
             request.frame = self._hello = hello_frame(request.frame, offers_files=self._requests.offers_files)
         elif head.name in OPENING:
             request.cwd = mark_of(head.params).cwd
@@ -481,9 +482,9 @@ class RemoteLink(Transport):
             return self._to_client(line, head.name)
         if head.name.startswith("_antiphon/"):
             self._about_session(head.name, mark)
-            return line if self._wants_numbers else None
+            return line if self.wants_numbers else None
         own = mark.own_prompt
-        if own and not self._wants_numbers and session is not None and not session.loads and self._prompt_named(own):
+        if own and not self.wants_numbers and session is not None and not session.loads and self._prompt_named(own):
             return None  # the client has shown its own message
         return self._to_client(line, head.name)
 

@@ -1,0 +1,52 @@
+"""A client that did not ask for the numbers of events gets none, in the bytes of the agent."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon.gateway.events import numbered
+from antiphon.remote.numbers import with_own_numbers, without_numbers
+from antiphon.rpc.spans import with_value
+
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.sampled_from(["", "antiphon", '"_meta":{', "é"]))
+KEYS = st.sampled_from(["a", "number", "_meta", "antiphon", "sessionId"])
+VALUES = st.recursive(SCALARS, lambda inner: st.dictionaries(KEYS, inner, max_size=3) | st.lists(inner, max_size=2))
+META = st.dictionaries(st.sampled_from(["a", "traceparent"]), VALUES, min_size=1, max_size=2)
+
+
+@given(st.dictionaries(st.sampled_from(["a", "update"]), VALUES), st.none() | META, st.booleans(), st.booleans())
+def test_a_number_that_was_added_is_taken_out_again_and_nothing_else(
+    members: dict[str, object], meta: dict[str, object] | None, first: bool, spaces: bool
+) -> None:
+    about = {} if meta is None else {"_meta": meta}
+    params = {**about, **members} if first else {**members, **about}
+    for name in ("params", "result"):
+        text = json.dumps({"jsonrpc": "2.0", name: params, "top": 1}, separators=None if spaces else (",", ":"))
+        line = text.encode()
+        assert without_numbers(line) == line
+        with_number = numbered(line, 7, (name, "_meta", "antiphon", "number"))
+        assert without_numbers(with_number) == line
+        assert without_numbers(with_value(with_number, (name, "_meta", "antiphon", "request"), b'"r"')) == line
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (b'{"params":{"_meta":{"antiphon":{"number":1}},"a":1}}', b'{"params":{"a":1}}'),
+        (b'{"params":{"_meta":{"antiphon":{"number":1}}}}', b'{"params":{}}'),
+        (b'{"params":{"_meta":{"antiphon":{"number":1,"of the agent":2}}}}', None),
+        (b'{"params":{"update":{"_meta":{"antiphon":{"number":1}}}}}', None),
+        (b'{"params":{"_meta":{"antiphon":{', None),
+    ],
+)
+def test_what_is_not_a_number_of_the_gateway_stays(line: bytes, shown: bytes | None) -> None:
+    assert without_numbers(line) == (line if shown is None else shown)
+
+
+def test_a_client_learns_whether_it_has_numbers_itself() -> None:
+    outcome = b'"result":{"a":1,"_meta":{"antiphon":{"numbers":true,"extension":1}}}'
+    assert with_own_numbers(outcome, True) == outcome
+    assert with_own_numbers(outcome, False) == outcome.replace(b"true", b"false")
+    assert with_own_numbers(b'"error":{"code":1}', False) == b'"error":{"code":1}'
