@@ -3,18 +3,20 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from antiphon.errors import RequestError
 from antiphon.gateway.access.messages import ClientRules
 from antiphon.gateway.base import AccessRole, GatewaySession, HubLimits, Principal
 from antiphon.gateway.data import GatewayData
 from antiphon.gateway.hub import Hub
 from antiphon.journal.base import Feed, JournalEntry, Lease, StaleLease
+from antiphon.store.errors import NoSuchSession
 from antiphon.transports.base import Transport
 from antiphon.transports.memory import MemoryTransport, memory_pair
 from antiphon.transports.process import spawn
@@ -36,31 +38,34 @@ class MemoryJournal:
         """While it is not set a reader sees events whose writer does not know yet that they are stored."""
         self.acknowledged.set()
         self.broken: Exception | None = None
-        self._leases: dict[str, Lease] = {}
+        self.leases: dict[str, Lease] = {}
+        self.deleted: set[str] = set()
         self._epoch = 0
         self._feed = Feed(self.read)
 
     async def claim(self, session: str, previous: int | None = None, *, by: str = "") -> Lease:
-        held = self._leases.get(session)
+        held = self.leases.get(session)
         if previous is None and held is not None:
             raise StaleLease(session)
         if previous is not None and (held is None or held.epoch != previous):
             raise StaleLease(session)
         self._epoch += 1
-        lease = self._leases[session] = Lease(session, self._epoch)
+        lease = self.leases[session] = Lease(session, self._epoch)
         return lease
 
     async def release(self, lease: Lease) -> None:
-        if self._leases.get(lease.session) == lease:
-            del self._leases[lease.session]
+        if self.leases.get(lease.session) == lease:
+            del self.leases[lease.session]
 
     async def append(self, lease: Lease, events: Sequence[bytes]) -> int:
         await asyncio.sleep(0)
         await self.gate.wait()
         if self.broken is not None:
             raise self.broken
-        if self._leases.get(lease.session) != lease:
+        if self.leases.get(lease.session) != lease:
             raise StaleLease(lease.session)
+        if lease.session in self.deleted:
+            raise NoSuchSession(lease.session)
         stored = self.events.setdefault(lease.session, [])
         stored += events
         self._feed.publish(lease.session, len(stored), events)
@@ -81,7 +86,7 @@ class MemoryJournal:
 
     def forget_leases(self) -> None:
         """Forget all leases, as the end of the process does."""
-        self._leases.clear()
+        self.leases.clear()
 
 
 class MemoryRows:
@@ -122,6 +127,7 @@ class MemoryRows:
     async def delete(self, key: str) -> None:
         self.rows.pop(key, None)
         self._journal.events.pop(key, None)
+        self._journal.deleted.add(key)
 
 
 class RawClient:
@@ -231,7 +237,8 @@ class RawClient:
         """Cut the connection."""
         await self.transport.close()
         if self.serving is not None:
-            await asyncio.wait([self.serving])
+            with suppress(RequestError):  # it was refused
+                await self.serving
 
 
 class ScriptedAgent:

@@ -225,6 +225,8 @@ class Hub:
             row = await self.rows.create(session.agent.name, session.id, session.row.cwd, directories, owner.name)
             lease = await self.journal.claim(row.key, by="gateway")
             last = await self._copy(source, session.id, lease) if source else 0
+            if session.is_over:
+                raise RequestError(Code.REQUEST_CANCELLED, f"session `{session.id}` was closed while it was stored")
         except BaseException:
             self.forget(session)
             if lease is not None:
@@ -411,15 +413,21 @@ class Hub:
             _log.error("not all events could be stored before the end")
         for client in (*self._clients,):
             client.close_soon("the gateway is stopped")
-        for session in self._sessions():  # one that was opened meanwhile too
+        await self._cancel_tasks()  # first: one of them may be opening a session
+        for session in self._sessions():
             session.end(_ENDED)
         await asyncio.gather(*(agent.close() for agent in self.agents.values()))
         for agent in self.agents.values():
             agent.sessions.clear()
         while self.tasks or self._to_the_end:
+            await self._cancel_tasks()
+            await asyncio.gather(*self._to_the_end, return_exceptions=True)
+
+    async def _cancel_tasks(self) -> None:
+        while self.tasks:
             for task in (*self.tasks,):
                 task.cancel()
-            await asyncio.gather(*self.tasks, *self._to_the_end, return_exceptions=True)
+            await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
 async def _settle(session: HubSession, why: str) -> None:

@@ -457,6 +457,13 @@ class WaitingRequests(RequestTasks):
                 task.cancel()
             await asyncio.wait(tasks)
 
+    def record_ends(self) -> None:
+        """Record that all that waits is over, because nothing can be recorded any more when its tasks end."""
+        for pending in self._pending.values():
+            if pending.number:
+                header = EventHeader(request=pending.id, method=pending.method)
+                self._session.record(stored_event(ANSWER, header))
+
     def client_left(self, client: "RemoteClient") -> None:
         """Forget a client that was asked. A request that only it could answer is over."""
         for pending in (*self._pending.values(),):

@@ -360,6 +360,7 @@ class HubSession:
         """
         if self.is_over:
             return
+        self.requests.record_ends()
         self.is_over = True
         self.turns.end_all(error)
         self.detach_all()

@@ -24,7 +24,7 @@ from antiphon.rpc.envelope import Request, Response, error_frame, head_of_answer
 from antiphon.rpc.spans import Unreadable, params_values_of, replaced, with_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Awaitable, Callable, Collection
 
     from antiphon.gateway.agents.link import AgentLink
     from antiphon.gateway.attachment import SessionAttachment
@@ -102,7 +102,7 @@ class SessionMethods:
     # A new session, and a fork.
 
     def _new(self, request: Request, line: bytes, params: _Params) -> None:
-        self._start(self._open_new(request, line, params), request)
+        self._start(lambda: self._open_new(request, line, params), request)
 
     async def _open_new(self, request: Request, line: bytes, params: _Params) -> None:
         client, hub = self._client, self._client.process.hub
@@ -154,7 +154,7 @@ class SessionMethods:
                 return
             session.settings.mcp_servers = servers
             client.process.hold(session.id)
-            self._start(store(session, response, frame), request)
+            self._start(lambda: store(session, response, frame), request)
 
         link.opening += 1
         client.forward(link, request, line, then)
@@ -178,7 +178,7 @@ class SessionMethods:
 
     def _fork(self, request: Request, line: bytes, params: _Params) -> None:
         def forked(session: HubSession) -> None:
-            self._start(self._open_fork(session, request, line, params), request)
+            self._start(lambda: self._open_fork(session, request, line, params), request)
 
         self._client.with_session(request, params.session_id, AccessRole.DRIVE, forked)
 
@@ -200,7 +200,7 @@ class SessionMethods:
         def found(session: HubSession | None) -> None:
             if session is None and self._client.may(AccessRole.DRIVE):
                 process.hold(params.session_id)
-                self._start(self._load_from_agent(request, line, params), request)
+                self._start(lambda: self._load_from_agent(request, line, params), request)
             elif session is None or not self._client.may(AccessRole.WATCH, session.key):
                 self._unknown(request, params.session_id)
             else:
@@ -245,9 +245,16 @@ class SessionMethods:
 
             client.forward(link, request, line, then)
             if not await asyncio.shield(loaded):
-                await process.hub.delete(session)
+                await self._delete_refused(session)
         finally:
             process.let_go(params.session_id)
+
+    async def _delete_refused(self, session: HubSession) -> None:
+        """Delete a session that the agent does not have. Its client has the agent's error already."""
+        try:
+            await self._client.process.hub.delete(session)
+        except AcpError as error:
+            _log.error("session `%s`, which its agent refused to load, is still stored: %s", session.id, error)
 
     def _resume(self, request: Request, line: bytes, params: _Params) -> None:
         def resumed(session: HubSession) -> None:
@@ -304,7 +311,7 @@ class SessionMethods:
     # The list.
 
     def _list(self, request: Request, line: bytes, params: _Params) -> None:
-        self._start(self._send_list(request, params), request)
+        self._start(lambda: self._send_list(request, params), request)
 
     async def _send_list(self, request: Request, params: _Params) -> None:
         """Send a list when those before it were sent, and read: a list may be long."""
@@ -368,7 +375,7 @@ class SessionMethods:
         def ended(session: HubSession) -> None:
             if not delete or self._may_delete(request, session.row.owner):
                 self._client.process.hold(session.id)
-                self._start(self._end_session(session, request, delete=delete), request)
+                self._start(lambda: self._end_session(session, request, delete=delete), request)
 
         if delete and self._client.principal.sessions is not None:
             self._client.refuse(request, Code.INVALID_REQUEST, "the holder of a share cannot delete the session")
@@ -421,27 +428,21 @@ class SessionMethods:
 
     # Small things.
 
-    def _start(self, work: "object", request: Request | None) -> None:
+    def _start(self, work: "Callable[[], Awaitable[None]]", request: Request) -> None:
         self._client.process.hub.run(self._run(work, request))
 
-    async def _run(self, work: "object", request: Request | None) -> None:
+    async def _run(self, work: "Callable[[], Awaitable[None]]", request: Request) -> None:
         try:
-            await work  # type: ignore[misc]
+            await work()
         except AcpError as error:
-            if request is None:
-                _log.error("a session could not be changed: %s", error)
-            else:
-                self._client.put(error_frame(request.id, error_object(error)), None, request.id)
+            self._client.put(error_frame(request.id, error_object(error)), None, request.id)
         except TimeoutError:
-            if request is not None:
-                self._client.refuse(request, Code.REQUEST_TIMEOUT, "the agent did not answer in time")
+            self._client.refuse(request, Code.REQUEST_TIMEOUT, "the agent did not answer in time")
         except _UNREADABLE as error:
-            if request is not None:
-                self._client.refuse(request, Code.INVALID_PARAMS, f"`{request.method}` cannot be read: {error}")
+            self._client.refuse(request, Code.INVALID_PARAMS, f"`{request.method}` cannot be read: {error}")
         except Exception:
             _log.exception("a request of a client failed")
-            if request is not None:
-                self._client.refuse(request, Code.INTERNAL_ERROR, "Internal error")
+            self._client.refuse(request, Code.INTERNAL_ERROR, "Internal error")
 
     def _opening(self, frame: bytes, number: int) -> bytes:
         """Return the response that opens a session, with the number after which its events begin."""
