@@ -78,6 +78,8 @@ async def test_a_turn_that_takes_too_long_is_cancelled(tmp_path: Path) -> None:
         await place.agent.got("session/cancel")
         place.agent.result(prompt["id"], {"stopReason": "cancelled"})
         assert (await client.response(asked))["result"] == {"stopReason": "cancelled"}
+        (notice,) = [each for each in client.messages if b'"notice"' in msgspec.json.encode(each.get("params"))]
+        assert "more than 0.05 seconds" in notice["params"]["update"]["description"]
 
 
 async def test_a_turn_that_does_not_end_when_its_time_is_over_is_interrupted(tmp_path: Path) -> None:

@@ -322,7 +322,22 @@ def test_a_signal_lets_the_turn_end_and_closes_every_connection(gateway: Gateway
         gateway.process.send_signal(signal.SIGTERM)
         with pytest.raises(ConnectionClosed):
             opened.recv(timeout=limit())
+        assert (opened.close_code, opened.close_reason) == (1001, "the server is shutting down")
     assert gateway.process.wait(limit()) == 0
+
+
+def test_a_client_sees_why_its_connection_ends(gateway: Gateway) -> None:
+    secret = gateway.admin(action="create token", name="short", role="drive", lifetime=3)["secret"]
+    with gateway.open_socket({"Authorization": f"Bearer {secret}"}) as opened:
+        with pytest.raises(ConnectionClosed):
+            opened.recv(timeout=limit())
+        assert (opened.close_code, opened.close_reason) == (1008, "the token has expired")
+    with gateway.open_socket({}) as opened:
+        for id in range(3):
+            assert "error" in call(opened, id, "authenticate", method="password", password="wrong")
+        with pytest.raises(ConnectionClosed):
+            opened.recv(timeout=limit())
+        assert opened.close_code == 1008 and "too many wrong tokens" in str(opened.close_reason)
 
 
 def test_a_second_signal_ends_the_turn_and_its_client_gets_the_response(gateway: Gateway) -> None:

@@ -65,5 +65,5 @@ async def test_browsers_send_no_more_prompts_than_their_token_may(tmp_path: Path
     browsers = [AccessToken(id, "browser", "link", AccessRole.DRIVE, b"", None, 0, None, 7) for id in (8, 9)]
     async with stage(tmp_path, QUICK) as place:
         most = place.hub.limits.prompts_per_minute
-        sent = [place.hub.may_prompt(browsers[number % 2].principal) for number in range(most)]
-        assert all(sent) and not any(place.hub.may_prompt(each.principal) for each in (token, *browsers))
+        refused = [place.hub.refuse_prompt(browsers[number % 2].principal) for number in range(most)]
+        assert not any(refused) and all(place.hub.refuse_prompt(each.principal) for each in (token, *browsers))

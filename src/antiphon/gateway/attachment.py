@@ -21,6 +21,7 @@ from antiphon.gateway.events import (
     HubEvent,
     member,
     merged,
+    notice,
     notification,
     numbered,
     parse_event,
@@ -146,6 +147,10 @@ class SessionAttachment:
         self._deferred.clear()
 
     # What was stored.
+
+    def tell(self, title: str, description: str) -> None:
+        """Show a notice of the gateway, which is no event: it is not stored."""
+        self.client.put(notice(self.session.id, title, description), self.session.id)
 
     def show(self, run: EventRun) -> None:
         """Give the client events that have just been stored, if it is live."""

@@ -470,18 +470,12 @@ class RemoteClient:
             )
             session.release_if_idle()
         elif request.method == "session/prompt":
-            if self.process.hub.may_prompt(self.principal):
+            if why := self.process.hub.refuse_prompt(self.principal):
+                hint = "try again in a minute"
+                self.refuse(request, Code.INVALID_REQUEST, why, hint=hint, session_id=session.id, recovery=LATER)
+            else:
                 self.process.hub.note(self.principal, "prompt", session.key, "")
                 session.turns.prompt(self, request, line)
-            else:
-                self.refuse(
-                    request,
-                    Code.INVALID_REQUEST,
-                    "too many prompts, or the gateway is shutting down",
-                    hint="try again in a minute",
-                    session_id=session.id,
-                    recovery=LATER,
-                )
         elif request.method == "session/cancel":  # a notification in the schema; one page does not say that it is
             session.turns.cancel(self, notification(request.method, {"sessionId": session.id}))
             self.put(b"%bnull}" % head_of_answer(request.id), session.id, request.id)

@@ -147,16 +147,18 @@ class Hub:
         finally:
             self._clients.discard(client)
 
-    def may_prompt(self, principal: Principal) -> bool:
-        """Count a prompt of a principal. False: it has sent too many in this minute, or no turn begins any more."""
+    def refuse_prompt(self, principal: Principal) -> str:
+        """Count a prompt of a principal, and return why it is refused; empty if it is not."""
+        if self.is_draining:
+            return "the gateway is shutting down"
         now = time.monotonic()
         sent = self._prompts.setdefault(principal.root_id or principal.token_id or principal.name, deque())
         while sent and sent[0] < now - 60:
             sent.popleft()
-        if self.is_draining or len(sent) >= self.limits.prompts_per_minute:
-            return False
+        if len(sent) >= self.limits.prompts_per_minute:
+            return f"too many prompts: this token may send {self.limits.prompts_per_minute} in a minute"
         sent.append(now)
-        return True
+        return ""
 
     def note(self, principal: Principal, action: str, key: str, detail: str) -> None:
         """Hand something that was done to the audit."""

@@ -17,7 +17,6 @@ from antiphon.errors import AcpError, Code, RequestError
 from antiphon.gateway.agents.link import UPDATE_HEAD, AgentLink
 from antiphon.gateway.attachment import EventRun, SessionAttachment
 from antiphon.gateway.base import GatewaySession
-from antiphon.gateway.events import notice
 from antiphon.gateway.requests import WaitingRequests
 from antiphon.gateway.settings import SETTINGS_KINDS, HubSettings
 from antiphon.gateway.turns import HubTurns
@@ -289,7 +288,7 @@ class HubSession:
         if not self._is_failing and self._waiting:
             self._is_failing = True
             for attachment in self.attachments:
-                attachment.client.put(notice(self.id, *_NOT_STORED), self.id)
+                attachment.tell(*_NOT_STORED)
         asyncio.get_running_loop().call_later(RETRY, self._commit)
 
     def drop_last(self, count: int) -> None:

@@ -202,6 +202,10 @@ class HubTurns:
         turn.is_cancelled = True
         turn.link.send(notification("session/cancel", {"sessionId": self._session.id}))
         self._session.requests.cancel_all()
+        for attachment in self._session.attachments:
+            attachment.tell(
+                "The turn was cancelled", f"It took more than {seconds:g} seconds, the time a turn has here"
+            )
         why = f"it took more than {seconds:g} seconds, and its agent did not end it"
         turn.timer = asyncio.get_running_loop().call_later(
             self._session.hub.limits.cancel_timeout,

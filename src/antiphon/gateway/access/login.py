@@ -19,6 +19,7 @@ from antiphon.gateway.access.checks import Access
 from antiphon.gateway.access.tokens import AccessToken
 from antiphon.gateway.dialect import OpenCodeDialect
 from antiphon.rpc.envelope import Frame, Overlong
+from antiphon.transports.asgi.connections import SocketConnection
 from antiphon.transports.asgi.heads import Refusal
 from antiphon.transports.base import Transport
 from antiphon.transports.framing import lines_of
@@ -65,8 +66,10 @@ async def serve_login(
     try:
         async with asyncio.timeout(LOGIN_TIMEOUT):
             return login, await login.signed_in
-    except (TimeoutError, ConnectionClosed):
-        await transport.close()
+    except (TimeoutError, ConnectionClosed) as error:
+        if isinstance(transport, SocketConnection):
+            transport.close_status = (1008, str(error) or "no token was shown in time")
+        await transport.close()  # and no abort: the client gets the answer to its last try
         return None
 
 

@@ -19,6 +19,7 @@ from typing import Final
 
 import msgspec
 
+from antiphon.aio import background
 from antiphon.errors import AcpError, sentence_and_hint
 from antiphon.gateway.access.audit import AccessLog
 from antiphon.gateway.access.checks import (
@@ -116,7 +117,7 @@ class GatewayApp:
         self.is_draining = False
         self._open: dict[str, dict[Transport, str]] = {}
         """The connections by the number of the token that they count for, each with that of the token that opened it."""
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing: set[asyncio.Task[object]] = set()
         self._unsigned: Counter[str] = Counter()
         """The sockets that have shown no token yet, by their addresses."""
         self._limits = limits or EndpointLimits()
@@ -153,6 +154,12 @@ class GatewayApp:
             sentence, hint = sentence_and_hint(error)
             await _respond_json(send, 400, {"error": sentence, "hint": hint})
 
+    def drain(self) -> None:
+        """Take no more work. Clients will see that their connections end because the gateway does."""
+        self.is_draining = True
+        for endpoint in {*self._endpoints.values()}:
+            endpoint.going_away()
+
     async def close(self) -> None:
         """End all connections."""
         await asyncio.gather(*(endpoint.close() for endpoint in {*self._endpoints.values()}))
@@ -162,9 +169,10 @@ class GatewayApp:
         """End the connections that a token has opened."""
         family = self._open.get(str(token.root), {})
         for transport in [each for each, opened_by in family.items() if opened_by == str(token.id)]:
-            task = asyncio.ensure_future(transport.abort("the token was revoked"))
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+            self._abort_soon(transport, "the token was revoked")
+
+    def _abort_soon(self, transport: Transport, why: str) -> None:
+        _ = background(transport.abort(why), self._closing)
 
     def _watched(self, scope: Scope, send: Send) -> Send:
         """Add the common headers to a response, and count it."""
@@ -224,14 +232,15 @@ class GatewayApp:
         connections = self._open.setdefault(principal.root_id, {})
         connections[transport] = principal.token_id
         self._audit.add("connect", actor=principal.name, token=principal.token_id, address=address, detail=agent)
-        left = None if token is None or token.expires is None else token.expires - self._access.tokens.now()
+        timer = None
+        if token is not None and token.expires is not None:
+            left = token.expires - self._access.tokens.now()
+            timer = asyncio.get_running_loop().call_later(left, self._abort_soon, transport, "the token has expired")
         try:
-            async with asyncio.timeout(left):
-                await self._hub.serve(transport, principal, agent)
-        except TimeoutError:
-            _log.info("the token %s has expired: its connection is closed", principal.token_id)
-            await transport.abort("the token has expired")
+            await self._hub.serve(transport, principal, agent)
         finally:
+            if timer is not None:
+                timer.cancel()
             connections.pop(transport, None)
             if not connections:
                 self._open.pop(principal.root_id, None)

@@ -193,7 +193,7 @@ async def serve(
         data.audit.add("start")
         announce(address, tokens.launch_code())
         await asked.wait()
-        app.is_draining = True
+        app.drain()
         await _drain(hub.drain, again)
         data.audit.add("stop")
 

@@ -158,6 +158,8 @@ class SocketConnection(ServerTransport):
         self._writer: asyncio.Task[None] | None = None
         self._kept = 0
         """How much of `out` may still leave while it is being closed."""
+        self.close_status = (1000, "")
+        """Code and reason that the client gets when it is closed."""
         if self._lines is None:
             self._writer = asyncio.get_running_loop().create_task(self._write())
         else:
@@ -278,7 +280,7 @@ class SocketConnection(ServerTransport):
             self._writer.cancel()
             await asyncio.gather(self._writer, return_exceptions=True)
         if self.lost is None:
-            await self._close_socket(1000, "")
+            await self._close_socket(*self.close_status)
         self._lose(ConnectionClosed("the connection is closed"))
 
     async def abort(self, reason: str) -> None:

@@ -45,6 +45,9 @@ INITIALIZE_TIMEOUT: Final = 30.0
 BODY_TIMEOUT: Final = 60.0
 """Seconds in which the whole body of a post has to arrive."""
 
+GOING_AWAY: Final = (1001, "the server is shutting down")
+"""Code and reason of a WebSocket whose server ends."""
+
 MAX_ID: Final = 1024
 """Characters of a connection or session id."""
 
@@ -130,8 +133,14 @@ class AcpEndpoint:
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
+    def going_away(self) -> None:
+        """Let every WebSocket close with the code of a server that ends."""
+        for socket in self._sockets:
+            socket.close_status = GOING_AWAY
+
     async def close(self) -> None:
         """End every connection, and wait until what served them has ended."""
+        self.going_away()
         await asyncio.gather(*(connection.close() for connection in (*self._connections.values(), *self._sockets)))
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
