@@ -1,4 +1,5 @@
 """`antiphon` in a process of its own, without the time to import it: one process has imported it, and each command is a fork of that.
+So is each gateway; they are forks of another process, which has imported what they need.
 
 To start Python and import the package takes most of the processor time of a short command, and hundreds of tests run one. A fork has
 a directory, an environment, streams and an exit status of its own, as a program has. What Python reads when it starts is that of
@@ -19,6 +20,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
@@ -50,6 +52,9 @@ IMPORTED: Final = (
 )
 """The packages with what commands import when they run."""
 
+FOR_GATEWAYS: Final = ("cli.serve", "gateway", "journal", "store")
+"""The packages with what a gateway imports."""
+
 
 class Request(NamedTuple):
     """A command: as much of a program as differs from one to the next."""
@@ -57,6 +62,47 @@ class Request(NamedTuple):
     words: list[str]
     cwd: str
     env: dict[str, str]
+
+
+class Forked:
+    """A gateway that runs: what tests use of `subprocess.Popen`."""
+
+    def __init__(self, status: socket.socket, stdout: int, stderr: int) -> None:
+        self._status = status
+        (self.pid,) = NUMBER.unpack(status.recv(NUMBER.size))
+        self.stdout = open(stdout, encoding="utf-8")  # noqa: SIM115  # closed by the test, as those of a Popen
+        self.stderr = open(stderr, encoding="utf-8")  # noqa: SIM115
+        self.returncode: int | None = None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end, and return its status."""
+        if self.returncode is None:
+            self._status.settimeout(timeout)
+            (self.returncode,) = NUMBER.unpack(self._status.recv(NUMBER.size))
+            self._status.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless it has ended."""
+        if self.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.send_signal(signal.SIGKILL)
+
+
+def start_gateway(*words: str, cwd: Path, env: Mapping[str, str]) -> Forked:
+    """Start `tests/gateway/weakened.py` with these words."""
+    (from_stdout, stdout), (from_stderr, stderr) = os.pipe(), os.pipe()
+    ours, theirs = socket.socketpair()
+    stdin = os.open(os.devnull, os.O_RDONLY)
+    _send(Request(list(words), str(cwd), dict(env)), [stdin, stdout, stderr, theirs.fileno()], gateway=True)
+    for fd in (stdin, stdout, stderr):
+        os.close(fd)
+    theirs.close()
+    return Forked(ours, from_stdout, from_stderr)
 
 
 def run(
@@ -118,18 +164,18 @@ def _read_all(readers: list[Any], timeout: float | None) -> tuple[bytes, bytes]:
     return out, err
 
 
-def _send(request: Request, descriptors: list[int]) -> None:
+def _send(request: Request, descriptors: list[int], *, gateway: bool = False) -> None:
     data = json.dumps(request).encode()
     with _SENDING:
-        socket.send_fds(_server(), [NUMBER.pack(len(data))], descriptors)
-        _server().sendall(data)
+        socket.send_fds(_server(gateway), [NUMBER.pack(len(data))], descriptors)
+        _server(gateway).sendall(data)
 
 
 @cache
-def _server() -> socket.socket:
-    """Start the process that forks, once in each process of tests. It ends when we do."""
+def _server(gateway: bool) -> socket.socket:
+    """Start the process that forks, once in each process of tests; gateways have one of their own. It ends when we do."""
     ours, theirs = socket.socketpair()
-    command = [sys.executable, "-m", "tests.prepared", str(theirs.fileno())]
+    command = [sys.executable, "-m", "tests.prepared", str(theirs.fileno()), *(["gateway"] if gateway else [])]
     server = subprocess.Popen(command, cwd=ROOT, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
     theirs.close()
 
@@ -218,18 +264,16 @@ def _import(name: str) -> ModuleType | None:
         return None
 
 
-def _import_package() -> None:
-    for name in IMPORTED:
+def _import_packages(names: tuple[str, ...]) -> None:
+    for name in names:
         package = _import(f"antiphon.{name}")
         if package is not None:
             for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
                 _import(module.name)
 
 
-def _run_to_the_end() -> int:
+def _run_to_the_end(main: Callable[[], int]) -> int:
     """Run the command as the interpreter would: what is raised is shown, what is registered for the end is called."""
-    from antiphon.__main__ import main
-
     try:
         status = main()
     except SystemExit as end:
@@ -246,6 +290,13 @@ def _run_to_the_end() -> int:
 
 
 if __name__ == "__main__":
-    _import_package()
+    if sys.argv[2:] == ["gateway"]:
+        from tests.gateway.weakened import run_weakened as command
+
+        _import_packages(FOR_GATEWAYS)
+    else:
+        from antiphon.__main__ import main as command
+
+        _import_packages(IMPORTED)
     serve(socket.socket(fileno=int(sys.argv[1])))
-    os._exit(_run_to_the_end())
+    os._exit(_run_to_the_end(command))

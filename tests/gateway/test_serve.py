@@ -17,6 +17,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect, unix_connect
 
+from tests import prepared
 from tests.gateway.processes import DEMO, HOSTILE, Gateway, call, prompt, running
 from tests.limits import limit
 
@@ -25,8 +26,7 @@ pytestmark = pytest.mark.slow  # each starts a gateway
 
 def control(gateway: Gateway, *words: str) -> Any:
     """Run a subcommand with `--json`."""
-    command = [sys.executable, "-m", "antiphon", "serve", *words, "--data", str(gateway.directory / "data"), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=limit(), check=False)
+    done = prepared.run("serve", *words, "--data", str(gateway.directory / "data"), "--json", timeout=limit())
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -19,6 +19,7 @@ from antiphon.client.terminals import Terminals
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
 from antiphon.protocol.base import encode
+from tests import prepared
 from tests.limits import limit
 from tests.seeds.client_rows import ASKING_ROWS, UPDATE_ROWS
 from tests.seeds.ending_rows import ENDING_ROWS, OPENING_ROWS
@@ -48,16 +49,8 @@ class RowSetup:
         }
 
     def run(self, *words: str) -> "subprocess.CompletedProcess[bytes]":
-        command = [sys.executable, "-m", "antiphon", "run", "--json", "--agent", " ".join(self.agent), *words, "sing"]
-        return subprocess.run(
-            command,
-            cwd=self.cwd,
-            env=self.env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            timeout=limit(),
-        )
+        given = ["--json", "--agent", " ".join(self.agent), *words, "sing"]
+        return prepared.run("run", *given, cwd=self.cwd, env=self.env, timeout=limit())
 
     @property
     def received(self) -> Counter[str]:
