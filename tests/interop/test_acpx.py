@@ -12,6 +12,7 @@ import pytest
 from tests.interop import scenario, table
 from tests.interop.environment import Environment, environment
 from tests.interop.programs import all_programs
+from tests.interop.test_network import our_gateway
 
 Message = dict[str, Any]
 
@@ -19,13 +20,12 @@ Message = dict[str, Any]
 class Acpx:
     """It, in one folder with one home. What stays running between its commands ends with the stage."""
 
-    def __init__(self, on: Environment) -> None:
-        who = all_programs()
+    def __init__(self, on: Environment, agent: list[str]) -> None:
         self.on = on
         on.environment["ACPX_AUTH_DEMO"] = "nothing to type"  # makes it authenticate
         self.poem = on.folder / "poem.txt"
-        agent = shlex.join(on.tapped(who["antiphon"].agent))
-        self.command = [*who["acpx"].client, "--agent", agent, "--cwd", str(on.folder), "--format", "json"]
+        client = all_programs()["acpx"].client
+        self.command = [*client, "--agent", shlex.join(agent), "--cwd", str(on.folder), "--format", "json"]
         self.command += ["--auth-policy", "fail", "--non-interactive-permissions", "deny"]
 
     def words(self, *words: str, permission: str = "--approve-all") -> list[str]:
@@ -143,18 +143,29 @@ STEPS = {
 
 
 @pytest.fixture
-def acpx(tmp_path: Path) -> Iterator[Acpx]:
+def on(tmp_path: Path) -> Iterator[Environment]:
     who = all_programs()["acpx"]
     if who.missing:
         pytest.skip(f"{who.name} {who.missing}")
     with environment(tmp_path) as on:
-        yield Acpx(on)
+        yield on
 
 
 @pytest.mark.slow
-def test_acpx_drives_our_agent(acpx: Acpx) -> None:
+def test_acpx_drives_our_agent(on: Environment) -> None:
+    acpx = Acpx(on, on.tapped(all_programs()["antiphon"].agent))
     results = table.RESULTS["acpx", "antiphon"] = {}
     for title, step in STEPS.items():
         step(acpx)
         results[title] = table.OK
-    assert [line for line in acpx.on.traffic().splitlines() if line.startswith("!")] == []
+    assert [line for line in on.traffic().splitlines() if line.startswith("!")] == []
+
+
+@pytest.mark.slow
+@pytest.mark.prove
+def test_acpx_drives_an_agent_behind_our_gateway_through_a_command(on: Environment) -> None:
+    with our_gateway(on) as command:
+        acpx = Acpx(on, command)
+        for step in STEPS.values():
+            step(acpx)
+    assert [line for line in on.traffic().splitlines() if line.startswith("!")] == []

@@ -69,7 +69,7 @@ def our_gateway(on: Environment) -> Iterator[list[str]]:
     with running(on, [who.agent[0], "-m", "antiphon", "serve", *options, "--", *on.tapped(who.agent)]) as process:
         assert process.stdout is not None
         url = json.loads(process.stdout.readline())["url"].replace("http", "ws", 1)
-        yield [who.agent[0], "-m", "antiphon", "agent", "--connect", f"{url}/acp"]
+        yield [who.agent[0], "-m", "antiphon", "agent", "--connect", f"{url}/acp", "--offer-files"]
 
 
 @contextmanager
