@@ -434,3 +434,21 @@ async def test_without_a_map_a_directory_outside_of_the_roots_is_refused_with_th
         await here.client.initialize()
         error = await here.client.refused("session/new", {"cwd": "/home/me/q", "mcpServers": []})
         assert f"it has `{tmp_path}`" in error["message"] and f"--map /home/me/q={tmp_path}" in error["data"]["hint"]
+
+
+async def test_a_client_gets_the_updates_that_it_asked_for_and_no_others(tmp_path: Path) -> None:
+    async with linked(tmp_path) as here:
+        session = await opened(here, tmp_path)
+        plain, asking = await here.place.client(BOB), await here.place.client(BOB, session={"notices": {}})
+        for client in (plain, asking):
+            await client.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        notice = {"sessionUpdate": "notice", "title": "Low disk", "severity": "warning"}
+        here.place.agent.notify("session/update", {"sessionId": session, "update": notice})
+        here.place.agent.say(session, 'a notice: "notice"')
+        for client in (here.client, plain, asking):
+            await until(lambda client=client: client.texts)  # type: ignore[misc]
+        counts = [b"".join(each.frames).count(b"Low disk") for each in (here.client, plain, asking)]
+        assert counts == [0, 0, 1]
+        late = await here.place.client(BOB)
+        await late.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        assert b"Low disk" not in b"".join(late.frames) and late.texts == ['a notice: "notice"']

@@ -27,6 +27,7 @@ from antiphon.gateway.events import (
     parse_event,
     with_id,
 )
+from antiphon.protocol.v1.opt_in import is_unwanted, may_be_opt_in
 from antiphon.rpc.envelope import RequestId
 from antiphon.store.errors import StoreError
 from antiphon.transports.base import OUTPUT_HIGH
@@ -34,6 +35,7 @@ from antiphon.transports.base import OUTPUT_HIGH
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from antiphon.gateway.capabilities import ClientOffer
     from antiphon.gateway.client import RemoteClient
     from antiphon.gateway.session import HubSession
 
@@ -48,7 +50,7 @@ _log = logging.getLogger(__name__)
 class EventRun:
     """Events that were stored together, with what all clients share of them."""
 
-    __slots__ = ("_block", "_has_booleans", "events", "first", "last")
+    __slots__ = ("_block", "_has_booleans", "_has_opt_in", "events", "first", "last")
 
     def __init__(self, first: int, events: "Sequence[bytes]") -> None:
         self.first = first
@@ -56,6 +58,7 @@ class EventRun:
         self.events = events
         self._block: bytes | None = None
         self._has_booleans: bool | None = None
+        self._has_opt_in: bool | None = None
 
     @property
     def has_booleans(self) -> bool:
@@ -63,6 +66,17 @@ class EventRun:
         if self._has_booleans is None:
             self._has_booleans = b'"boolean"' in self.block
         return self._has_booleans
+
+    @property
+    def has_opt_in(self) -> bool:
+        """Whether an update that some clients did not ask for may be among them."""
+        if self._has_opt_in is None:
+            self._has_opt_in = may_be_opt_in(self.block)
+        return self._has_opt_in
+
+    def fits(self, offer: "ClientOffer") -> bool:
+        """Whether a client gets all of them as they are."""
+        return (offer.booleans or not self.has_booleans) and (not offer.unwanted or not self.has_opt_in)
 
     @property
     def block(self) -> bytes:
@@ -158,7 +172,7 @@ class SessionAttachment:
             return
         if self.cursor >= run.first:  # some were read from the journal already
             self._give(run.events[self.cursor - run.first + 1 :])
-        elif run.block and self.client.takes_blocks and (self.client.offer.booleans or not run.has_booleans):
+        elif run.block and self.client.takes_blocks and run.fits(self.client.offer):
             self.client.put_block(run.block)
             self.cursor = run.last
         else:
@@ -236,6 +250,8 @@ class SessionAttachment:
     def _render(self, number: int, data: bytes) -> None:
         """Give one event to the client, in the form that it understands."""
         event = parse_event(data)
+        if event.kind == UPDATE and is_unwanted(data, self.client.offer.unwanted):
+            return
         if event.kind == UPDATE:
             frame = numbered(data, number) if self.client.offer.numbers else data
             self.client.put(frame, self.session.id, number=number)

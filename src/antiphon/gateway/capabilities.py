@@ -5,6 +5,7 @@ from msgspec import Raw
 
 from antiphon.gateway.events import asks_for_merged
 from antiphon.protocol.v1 import methods as m
+from antiphon.protocol.v1.opt_in import unwanted_updates
 
 __all__ = ["ClientOffer", "read_offer"]
 
@@ -18,6 +19,8 @@ class ClientOffer(msgspec.Struct, frozen=True):
     """Whether it asked for history with the pieces of a message merged."""
     booleans: bool = False
     """Whether it shows options that are switches."""
+    unwanted: frozenset[str] = frozenset()
+    """The kinds of update that it does not get. One with numbers gets all: each number is a message there."""
     forms: frozenset[str] = frozenset()
     served: frozenset[str] = frozenset()
 
@@ -40,10 +43,12 @@ def read_offer(params: Raw) -> ClientOffer:
     abilities = initialize.abilities or _Abilities()
     elicits = abilities.elicitation or _Elicits()
     options = abilities.session.config_options if abilities.session is not None else None
+    numbers = initialize.meta is not None and initialize.meta.antiphon.numbers
     return ClientOffer(
-        numbers=initialize.meta is not None and initialize.meta.antiphon.numbers,
+        numbers=numbers,
         merged=asks_for_merged(params) is True,
         booleans=options is not None and options.boolean is not None,
+        unwanted=frozenset() if numbers else unwanted_updates(params),
         forms=frozenset(form for form in ("form", "url") if getattr(elicits, form) is not None),
         served=abilities.served(),
     )

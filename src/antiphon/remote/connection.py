@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from antiphon.aio import ignore_result
-from antiphon.errors import AcpError, ConnectionClosed, fresh
+from antiphon.errors import AcpError, ConnectionClosed, fresh, sentence_and_hint
 from antiphon.remote.numbers import without_numbers
 from antiphon.rpc.envelope import Frame, Overlong
 from antiphon.transports.base import Transport
@@ -12,7 +12,7 @@ from antiphon.transports.base import Transport
 if TYPE_CHECKING:
     from antiphon.remote.link import RemoteLink
 
-__all__ = ["ServerConnection"]
+__all__ = ["ServerConnection", "closed_by"]
 
 
 class ServerConnection:
@@ -73,3 +73,9 @@ class ServerConnection:
         """Handle the end of the connection."""
         self._link.connection_ended()
         self.end(error)
+
+
+def closed_by(error: AcpError) -> ConnectionClosed:
+    """Return an error as the reason why a transport is closed."""
+    sentence, hint = sentence_and_hint(error)
+    return error if isinstance(error, ConnectionClosed) else ConnectionClosed(sentence, hint=hint or "")

@@ -26,7 +26,8 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from antiphon.errors import AcpError, Code, ConnectionClosed, LocalProtocolError, RequestError, sentence_and_hint
-from antiphon.remote.connection import ServerConnection
+from antiphon.protocol.v1.opt_in import is_unwanted, unwanted_updates
+from antiphon.remote.connection import ServerConnection, closed_by
 from antiphon.remote.held import HeldMessage, HeldMessages
 from antiphon.remote.messages import OPENING, MessagePaths
 from antiphon.remote.numbers import with_own_numbers
@@ -41,8 +42,10 @@ from antiphon.remote.sessions import (
     ServerOffer,
     error_code,
     error_member,
+    failed_member,
     follow,
     hello_frame,
+    lost_member,
     mark_of,
     notification_frame,
     outcome_of,
@@ -108,6 +111,8 @@ class RemoteLink(Transport):
         self._hello: bytes | None = None
         self.wants_numbers = False
         """Whether the client itself asked for the numbers of events."""
+        self._unwanted: frozenset[str] = frozenset()
+        """The kinds of update that the client did not ask for."""
         self._offer = ServerOffer()
         self._sessions: dict[str, FollowedSession] = {}
         self._open: dict[bytes, EditorRequest] = {}
@@ -168,7 +173,7 @@ class RemoteLink(Transport):
             return True
         finally:
             if self._passes_loss and not self._offer.numbers:
-                self._lose(_closed_by(connection.error or self._why))
+                self._lose(closed_by(connection.error or self._why))
                 self._room.set()
             connection.is_over = True
             self._connection = None
@@ -318,19 +323,14 @@ class RemoteLink(Transport):
             self._finish(request, self._lost_error("the turn goes on there: load the session again to see it"))
 
     def _lost_error(self, what: str) -> bytes:
-        reason, hint = sentence_and_hint(self._why)
-        data = {"hint": hint or "try again", "recoverable": True, "action": "reconnect"}
-        message = f"`{self._address.name}` is not connected: {reason} ({what})"
-        return error_member(RequestError(Code.INTERNAL_ERROR, message, data))
+        return lost_member(self._address.name, self._why, what)
 
     def _fail(self, error: AcpError) -> None:
         """End for good: another try would not help."""
-        sentence, hint = sentence_and_hint(error)
-        data = {"hint": hint or "check the address and the token", "recoverable": False}
         for request in (*self._open.values(),):
-            self._finish(request, error_member(RequestError(Code.INTERNAL_ERROR, sentence, data)))
+            self._finish(request, failed_member(error))
         self._room.set()
-        self._lose(_closed_by(error))
+        self._lose(closed_by(error))
 
     def connection_ended(self) -> None:
         """Handle the end of the connection: what the client sends from now on waits."""
@@ -361,6 +361,7 @@ class RemoteLink(Transport):
             return
         if head.name == "initialize":
             self.wants_numbers = wants_numbers(head.params)
+            self._unwanted = unwanted_updates(head.params)
             request.frame = self._hello = hello_frame(request.frame, offers_files=self._requests.offers_files)
         elif head.name in OPENING:
             request.cwd = mark_of(head.params).cwd
@@ -486,6 +487,8 @@ class RemoteLink(Transport):
         own = mark.own_prompt
         if own and not self.wants_numbers and session is not None and not session.loads and self._prompt_named(own):
             return None  # the client has shown its own message
+        if mark.event and not self.wants_numbers and is_unwanted(line, self._unwanted):
+            return None
         return self._to_client(line, head.name)
 
     def _about_session(self, method: str, mark: MessageMark) -> None:
@@ -592,9 +595,3 @@ class RemoteLink(Transport):
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._first is not None:  # it was never used
             await self._first.close()
-
-
-def _closed_by(error: AcpError) -> ConnectionClosed:
-    """Return an error as the reason why a transport is closed."""
-    sentence, hint = sentence_and_hint(error)
-    return error if isinstance(error, ConnectionClosed) else ConnectionClosed(sentence, hint=hint or "")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from antiphon.errors import Code, RequestError, RequestRefused
+from antiphon.errors import AcpError, Code, RequestError, RequestRefused, sentence_and_hint
 from antiphon.remote.messages import OPENING
 from antiphon.rpc.spans import values_of, with_value
 from antiphon.transports.remote import MessageHead
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from antiphon.remote.held import HeldMessage
 
 __all__ = [
-    "CANCELLED", "Attached", "EditorRequest", "FollowedSession", "MessageMark", "ServerOffer", "error_code", "error_member", "follow",
-    "hello_frame", "mark_of", "notification_frame", "outcome_of", "refusal_of", "request_frame", "wants_numbers",
+    "CANCELLED", "Attached", "EditorRequest", "FollowedSession", "MessageMark", "ServerOffer", "error_code", "error_member", "failed_member", "follow",
+    "hello_frame", "lost_member", "mark_of", "notification_frame", "outcome_of", "refusal_of", "request_frame", "wants_numbers",
 ]  # fmt: skip
 
 
@@ -339,6 +339,21 @@ def error_member(error: RequestError) -> bytes:
     """Return the member of a response that has this error."""
     wrong = {"code": int(error.code), "message": error.message, **({} if error.data is None else {"data": error.data})}
     return b'"error":%b' % msgspec.json.encode(wrong)
+
+
+def lost_member(name: str, why: AcpError, what: str) -> bytes:
+    """Return the error for a request that a lost connection ended: another try can succeed."""
+    reason, hint = sentence_and_hint(why)
+    data = {"hint": hint or "try again", "recoverable": True, "action": "reconnect"}
+    message = f"`{name}` is not connected: {reason} ({what})"
+    return error_member(RequestError(Code.INTERNAL_ERROR, message, data))
+
+
+def failed_member(error: AcpError) -> bytes:
+    """Return the error for a request that an error ended for good."""
+    sentence, hint = sentence_and_hint(error)
+    data = {"hint": hint or "check the address and the token", "recoverable": False}
+    return error_member(RequestError(Code.INTERNAL_ERROR, sentence, data))
 
 
 def outcome_of(head: MessageHead) -> bytes:

@@ -9,6 +9,7 @@ Files in reading order:
     auth.py              authentication: methods, sign-in, sign-out, status
     session.py           sessions from start to end: opened, listed, prompted, changed, closed
     updates.py           session updates: messages, plans, notices, usage, subagents, and the union of all kinds
+    opt_in.py            updates that only clients get which ask for them
     content.py           content blocks, and the system prompt
     tools.py             tool calls
     permission.py        permission requests
