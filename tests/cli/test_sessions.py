@@ -1,8 +1,11 @@
 """`antiphon sessions` as a person meets it: data on stdout, words on stderr."""
 
+import asyncio
 import json
 import os
+import re
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +13,9 @@ import msgspec
 import pytest
 
 from antiphon.cli.main import main
+from antiphon.gateway.data import FILE_NAME as GATEWAY_FILE
+from antiphon.gateway.data import GatewayData
+from antiphon.gateway.events import PROMPT, TURN, EventHeader, stored_event, user_messages
 from antiphon.store.locks import SessionLock
 from antiphon.store.schema import FILE_NAME
 from tests.cli.histories import asked, called, ended, message_event, thought, write
@@ -78,6 +84,62 @@ def test_the_sessions_of_this_directory_are_listed_the_last_used_first(home: Pat
         "0198f3a2-77c  just now  1      -      Songs",
     ]
     assert sessions("list")[1] == out
+
+
+def behind_the_gateway(home: Path, *rows: tuple[str, str, str, int]) -> None:
+    """Store sessions in the data of a gateway: the agent, its id of the session, the title, and turns."""
+
+    async def store() -> None:
+        async with GatewayData.open() as data:
+            for agent, id, title, turns in rows:
+                row = await data.create(agent, id, str(home))
+                header = EventHeader(turn="t")
+                messages = user_messages(
+                    id, msgspec.Raw(b'{"prompt":[{"type":"text","text":"Paint it\\nred"}]}'), header
+                )
+                begun = [stored_event(TURN, header), *(stored_event(PROMPT, header, each) for each in messages)]
+                if turns:
+                    await data.journal.append(await data.journal.claim(row.key), begun * turns)
+                data.save(msgspec.structs.replace(row, title=title, updated=time.time() if turns else 0))
+
+    asyncio.run(store())
+
+
+def test_sessions_that_only_the_gateway_has_are_listed_once_and_marked(home: Path, sessions: Sessions) -> None:
+    write(ONE, str(home), [asked("Sing a song"), message_event("La la"), ended()], title="Songs")
+    gemini = "7d1e77c1-aaaa-4b1e-9d0a-5c1f8f3f1a01"
+    behind_the_gateway(home, ("antiphon", ONE, "Songs", 1), ("gemini", gemini, "", 2), ("codex", "unused", "x", 0))
+    status, out, err = sessions()
+    assert (status, err) == (
+        0,
+        "those with `gateway:` are stored by the gateway: see `antiphon serve sessions`\n",
+    )
+    assert [re.split(r"  +", line) for line in out.splitlines()[1:]] == [
+        ["7d1e77c1", "just now", "2", "gateway: gemini", "Paint it"],
+        ["0198f3a2", "just now", "1", "-", "Songs"],
+    ]
+    listed = [msgspec.json.decode(line) for line in sessions("--json")[1].splitlines()]
+    assert [(each["id"], each["gateway"], each["turns"]) for each in listed] == [(gemini, "gemini", 2), (ONE, None, 1)]
+    assert "gemini" not in sessions("--from", "zed")[1]
+    assert sessions("--limit", "1")[2].startswith("… and 1 more")
+
+
+@pytest.mark.parametrize("command", ["show", "export", "resume", "delete"])
+def test_a_command_for_a_session_of_the_gateway_names_the_command_that_has_it(
+    home: Path, sessions: Sessions, command: str
+) -> None:
+    behind_the_gateway(home, ("gemini", "7d1e77c1", "", 1))
+    status, out, err = sessions(command, "7d1e")
+    assert (status, out) == (2, "") and "session of the gateway" in err and "antiphon serve sessions" in err
+
+
+def test_data_of_a_gateway_that_cannot_be_read_hide_no_other_sessions(home: Path, sessions: Sessions) -> None:
+    two(home)
+    directory = home.parent / "state" / "gateway"
+    directory.mkdir(parents=True)
+    (directory / GATEWAY_FILE).write_bytes(b"not a database" * 100)
+    status, out, err = sessions()
+    assert status == 0 and len(out.splitlines()) == 3 and "cannot be read" in err
 
 
 def test_all_and_another_directory_are_listed_on_request(home: Path, sessions: Sessions) -> None:

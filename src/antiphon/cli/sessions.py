@@ -18,9 +18,9 @@ from antiphon.errors import AcpError
 if TYPE_CHECKING:
     import re
 
-    from antiphon.export.session import SessionFacts
-    from antiphon.export.stored import Hit, StoredSessions
-    from antiphon.store.locks import Holder, SessionLock
+    from antiphon.export.stored import Hit, ListedSession, StoredSessions
+    from antiphon.gateway.stored import StoredGatewaySession
+    from antiphon.store.locks import SessionLock
     from antiphon.store.sessions import SessionRow
     from antiphon.text import Paint
 
@@ -31,8 +31,8 @@ _UNLESS_GIVEN: Final = argparse.SUPPRESS
 """The default of options that may stand before the command as well: a value given there holds."""
 
 EPILOG: Final = """\
-Without a command the sessions of this directory are listed. ID is an id of that list, its first letters, or `last` for the session
-that was used last in this directory.
+Without a command the sessions of this directory are listed, and those of other agents that the gateway has stored, marked `gateway:`.
+ID is an id of that list, its first letters, or `last` for the session that was used last in this directory.
 
   antiphon sessions --all
   antiphon sessions show last
@@ -205,8 +205,11 @@ async def show_list(which: SessionFilter, *, limit: int, as_json: bool) -> int:
     """List the sessions of a directory, or of all."""
 
     from antiphon.cli.terminal import stdout_paint
+    from antiphon.client.agent import shortened
     from antiphon.config.directories import state_dir
     from antiphon.export.stored import ListedSession, open_stored
+    from antiphon.gateway.data import data_directory
+    from antiphon.gateway.stored import with_turns
     from antiphon.store.locks import holder
     from antiphon.text import table
 
@@ -214,24 +217,31 @@ async def show_list(which: SessionFilter, *, limit: int, as_json: bool) -> int:
     async with open_stored() as stored:
         every = list(stored.rows) if folder is None else stored.in_directory(folder)
         rows = [row for row in every if which.has(row)]
-        shown = [await stored.about(row) for row in rows[:limit]]
-    owners = {about.id: holder(state_dir(), about.id) for about in shown}
+        joint = [await stored.about(row) for row in rows[:limit]]
+    # Which client made a session is not stored in the gateway.
+    behind = _behind_gateway({row.id for row in stored.rows}, folder) if which.client is None else []
+    shown = [ListedSession(**msgspec.structs.asdict(about), open_in=holder(state_dir(), about.id)) for about in joint]
+    shown = sorted(
+        [*shown, *map(_listed, with_turns(data_directory(), behind[:limit]))],
+        key=lambda each: each.updated_at,
+        reverse=True,
+    )[:limit]
     if as_json:
-        listed = (ListedSession(**msgspec.structs.asdict(about), open_in=owners[about.id]) for about in shown)
-        sys.stdout.write("".join(f"{msgspec.json.encode(each).decode()}\n" for each in listed))
-    if not rows:
+        sys.stdout.write("".join(f"{msgspec.json.encode(each).decode()}\n" for each in shown))
+    if not shown:
         there = len(stored.rows) - len(every)
         elsewhere = f"; {there} elsewhere: `antiphon sessions --all` lists them" if there else ""
-        others = f"; {len(every)} made otherwise" if every else ""
+        otherwise = f"; {len(every)} made otherwise" if every else ""
         here = "" if folder is None else " in this directory"
-        sys.stderr.write(f"there is no {'such ' if every else ''}session{here} yet{others}{elsewhere}\n")
-    if as_json or not rows:
+        sys.stderr.write(f"there is no {'such ' if every else ''}session{here} yet{otherwise}{elsewhere}\n")
+    if as_json or not shown:
         return 0
     paint = stdout_paint()
-    cells = [_cells(stored, about, owners[about.id], everywhere=folder is None) for about in shown]
+    names = shortened([*(row.id for row in stored.rows), *(each.session_id for each in behind)])
+    cells = [_cells(names[about.id], about, everywhere=folder is None) for about in shown]
     header = ("ID", "USED", "TURNS", "ROUTE", "FROM", "TITLE", *(("FOLDER",) if folder is None else ()), "OPEN IN")
     styles = ("cyan", "", "", "", "dim", "", *(("",) if folder is None else ()), "green")
-    if not any(owners.values()):
+    if not any(about.open_in for about in shown):
         header, styles, cells = header[:-1], styles[:-1], [row[:-1] for row in cells]
     title = header.index("TITLE")
     if not any(about.client for about in shown):
@@ -243,22 +253,75 @@ async def show_list(which: SessionFilter, *, limit: int, as_json: bool) -> int:
         cells = [(*row[:title], *row[title + 1 :]) for row in cells]
     lines = table(header, cells, styles, title, paint)
     sys.stdout.write("".join(f"{line}\n" for line in lines))
-    if len(rows) > limit:
-        sys.stderr.write(f"… and {len(rows) - limit} more: --limit shows more\n")
+    if (total := len(rows) + len(behind)) > limit:
+        sys.stderr.write(f"… and {total - limit} more: --limit shows more\n")
+    if any(about.gateway for about in shown):
+        sys.stderr.write("those with `gateway:` are stored by the gateway: see `antiphon serve sessions`\n")
     return 0
 
 
-def _cells(
-    stored: "StoredSessions", about: "SessionFacts", owner: "Holder | None", *, everywhere: bool
-) -> tuple[str, ...]:
+def _behind_gateway(known: set[str], folder: str | None = None) -> "list[StoredGatewaySession]":
+    """Return the sessions that the gateway of this user has stored. One that the joint agent has stored too is known already."""
+
+    from antiphon.gateway.data import data_directory
+    from antiphon.gateway.stored import read_sessions
+
+    try:
+        found = [each for each in read_sessions(data_directory()) if each.session_id not in known]
+    except AcpError as error:
+        sys.stderr.write(f"{error}\n")
+        return []
+    real = None if folder is None else os.path.realpath(folder)
+    return [each for each in found if real in (None, os.path.realpath(each.cwd))]
+
+
+def _listed(session: "StoredGatewaySession") -> "ListedSession":
+    from antiphon.export.stored import ListedSession
+    from antiphon.store.database import stamp
+
+    return ListedSession(
+        id=session.session_id,
+        title=session.title or None,
+        cwd=session.cwd,
+        directories=session.directories,
+        created_at=stamp(datetime.fromtimestamp(session.created, UTC)),
+        updated_at=stamp(datetime.fromtimestamp(session.updated, UTC)),
+        route=None,
+        engines=(),
+        turns=session.turns,
+        gateway=session.agent,
+    )
+
+
+def _find(stored: "StoredSessions", word: str) -> "SessionRow":
+    """Return a session of the joint agent.
+
+    Raises:
+        SessionNotFound: there is none; the hint says who has stored the one that the list has.
+    """
+    from antiphon.export.stored import SessionNotFound
+    from antiphon.text import prose
+
+    try:
+        return stored.find(word)
+    except SessionNotFound as error:
+        if not any(word and each.session_id.startswith(word) for each in _behind_gateway(set())):
+            raise
+        raise SessionNotFound(
+            f"`{prose(word)}` is a session of the gateway",
+            hint="`antiphon serve sessions` has it; `antiphon chat --agent URL` continues it",
+        ) from error
+
+
+def _cells(name: str, about: "ListedSession", *, everywhere: bool) -> tuple[str, ...]:
     from antiphon.text import exact_line, one_line
 
     home = os.path.expanduser("~")
     folder = f"~{about.cwd.removeprefix(home)}" if about.cwd == home or about.cwd.startswith(f"{home}/") else about.cwd
-    route = about.route or "+".join(about.engines)
-    live = "" if owner is None else str(owner) or "another Antiphon"
+    route = f"gateway: {about.gateway}" if about.gateway else about.route or "+".join(about.engines)
+    live = "" if about.open_in is None else str(about.open_in) or "another Antiphon"
     made = "script" if about.script else about.client or ""
-    cells = [stored.short(about.id), ago(about.updated_at), str(about.turns), route, made, about.title or ""]
+    cells = [name, ago(about.updated_at), str(about.turns), route, made, about.title or ""]
     cells += [folder] if everywhere else []
     return (*(one_line(cell) or "-" for cell in cells), exact_line(live))
 
@@ -270,7 +333,7 @@ async def show(word: str, *, thoughts: bool, calls: bool) -> int:
     from antiphon.export.stored import open_stored
 
     async with open_stored() as stored:
-        session = await stored.session(stored.find(word))
+        session = await stored.session(_find(stored, word))
     _write(markdown(session, thoughts=thoughts, calls=calls).encode("utf-8", "replace"))
     return 0
 
@@ -281,7 +344,7 @@ async def export(word: str, path: str | None, form: str) -> int:
     from antiphon.export.stored import open_stored
 
     async with open_stored() as stored:
-        session = await stored.session(stored.find(word))
+        session = await stored.session(_find(stored, word))
     match form:
         case "json" | "line":
             from antiphon.export.json import document
@@ -369,7 +432,7 @@ async def delete(words: Sequence[str], *, yes: bool) -> int:
     from antiphon.export.stored import open_stored
 
     async with open_stored() as stored:
-        rows = list({row.id: row for row in map(stored.find, words)}.values())
+        rows = list({row.id: row for row in (_find(stored, word) for word in words)}.values())
         with ExitStack() as locks:
             for row in rows:
                 locks.enter_context(_taken(row))
@@ -418,7 +481,7 @@ async def to_resume(word: str) -> "SessionRow":
     from antiphon.store.locks import LiveElsewhere, holder
 
     async with open_stored() as stored:
-        row = stored.find(word)
+        row = _find(stored, word)
     owner = holder(state_dir(), row.id)
     if owner is not None:
         raise LiveElsewhere(row.id, owner)

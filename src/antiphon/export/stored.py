@@ -208,6 +208,8 @@ class ListedSession(SessionFacts, frozen=True, rename="camel"):
     """A session as `--json` lists it."""
 
     open_in: "Holder | None" = None
+    gateway: str | None = None
+    """The name of the agent, if the gateway has stored the session and not the joint agent."""
 
 
 class FoundSession(msgspec.Struct, frozen=True, rename="camel"):

@@ -4,6 +4,7 @@ Files in reading order:
 
     base.py              who a client is, the row of a session, limits, and the store of rows as an interface
     data.py              the one file of a gateway: rows of sessions, their journal, how long they are kept, backups
+    stored.py            the sessions in that file, as commands list them beside a gateway that runs
     hub.py               finds agents, sessions and clients for each other; starts and ends all of them
     client.py            one remote connection: its ids, its role, what it asks
     dialect.py           a client that knows the OpenCode-derived page alone: its words, and the page's fields for it
