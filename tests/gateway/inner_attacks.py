@@ -187,7 +187,7 @@ INNER: Final = [
     Attack("reduced_opening", program_in_the_words_of_another_dialect),
     Attack("reduced_opening", settings_of_the_agent_in_meta),
     Attack("check_spelling", key_with_other_letters),
-    Attack("check_spelling", key_with_other_letters_in_a_server),
+    Attack("check_spelling and reduced_opening", key_with_other_letters_in_a_server),
     Attack("check_spelling", key_with_letters_that_fold),
     Attack("check_spelling", key_as_the_python_sdk_calls_its_field),
     Attack("check_spelling", key_that_is_repeated),

@@ -113,6 +113,12 @@ def set_on(owner: object, name: str, new: object) -> Callable[[], None]:
     return lambda: setattr(owner, name, new)
 
 
+def servers_in_any_form() -> None:
+    """Let MCP servers of clients through, however their keys are spelled: each of the two checks keeps such a server out alone."""
+    replace(messages, "check_spelling", lambda *_: "")
+    replace(messages, "reduced_opening", whole_opening)
+
+
 def signal_while_starting() -> None:
     """Let a gateway get SIGTERM before it can be reached."""
     start = Hub.start
@@ -216,6 +222,7 @@ SWITCHES: Final[dict[str, Callable[[], None]]] = {
     "root of a token": set_on(tokens.AccessToken, "root", property(lambda self: self.id)),
     "reduced_opening": lambda: replace(messages, "reduced_opening", whole_opening),
     "check_spelling": off(messages, "check_spelling", ""),
+    "check_spelling and reduced_opening": servers_in_any_form,
     "why_closed": lambda: replace(host, "why_closed", lambda *_, write: ""),
     "policy of the user": set_on(host.UserPolicy, "gate", ask_about_all),
     "what people are shown": lambda: replace(requests, "_call_asked", as_the_agent_says),
