@@ -166,7 +166,7 @@ def open_file(path: Path, migrations: Sequence[Migration], lock: DirectoryLock |
     try:
         _make_private(path)
     except OSError as error:
-        hint = "check the permissions, or choose another directory with ANTIPHON_STATE_DIR"
+        hint = "check the permissions, or choose another directory: ANTIPHON_STATE_DIR, or `--data` of a gateway"
         raise StoreError(f"`{path}` cannot be made: {error.strerror}", hint=hint) from error
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT, isolation_level=None, factory=_FileConnection)
     try:
@@ -228,14 +228,14 @@ def _keep_copy(path: Path, version: int) -> None:
             source.backup(target)
         half.replace(copy)
     except (OSError, sqlite3.Error) as error:
-        hint = "free some space on its disk, or choose another directory with ANTIPHON_STATE_DIR"
+        hint = "free some space on its disk, or choose another directory: ANTIPHON_STATE_DIR, or `--data` of a gateway"
         raise StoreError(
             f"`{path}` cannot be brought up to date: no copy could be made ({error})", hint=hint
         ) from error
 
 
 def _newer(path: Path, found: int, known: int) -> StoreError:
-    hint = "update this Antiphon and start it again, or give it a directory of its own with ANTIPHON_STATE_DIR"
+    hint = "update this Antiphon and start it again, or give it a directory of its own: ANTIPHON_STATE_DIR, or `--data` of a gateway"
     return StoreError(
         f"`{path}` was written by a newer Antiphon (its tables are version {found}, we know {known})", hint=hint
     )

@@ -346,5 +346,5 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        hint = "check the permissions and the disk, or choose another directory with ANTIPHON_STATE_DIR"
+        hint = "check the permissions and the disk, or choose another directory: ANTIPHON_STATE_DIR, or `--data` of a gateway"
         raise AcpError(f"`{path}` cannot be locked: {error.strerror}", hint=hint) from error
