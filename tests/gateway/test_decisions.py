@@ -125,6 +125,37 @@ async def test_of_two_options_under_one_id_the_one_that_rejects_counts(tmp_path:
         await until(lambda: len(client.requests()) == 2)
 
 
+@each_row(
+    "given, forwarded",
+    [
+        ({"action": "accept", "content": {"a": "b"}}, {"action": "accept", "content": {"a": "b"}}),
+        ({"action": "accept"}, {"action": "accept"}),
+        ({"action": "decline", "content": {"a": "b"}}, {"action": "decline"}),
+        ({"action": "decline", "decision": "accept"}, {"action": "decline"}),
+        ({"Action": "accept", "action": "decline"}, {"action": "decline"}),
+        ({"action": "accepted"}, {"action": "cancel"}),
+        ({"action": {"action": "accept"}}, {"action": "cancel"}),
+        ("accept", {"action": "cancel"}),
+        (None, {"action": "cancel"}),
+    ],
+)
+async def test_the_agent_gets_the_answer_to_a_question_that_is_written_down(
+    given: object, forwarded: dict[str, object], tmp_path: Path
+) -> None:
+    async with stage(tmp_path) as place:
+        entries = audited(place.hub)
+        client = await place.client(elicitation={"form": {}})
+        session = await begun(place, tmp_path, client)
+        for number, about in enumerate(({"sessionId": session}, {}), 1):
+            form = {**about, "mode": "form", "message": "?", "requestedSchema": {}}
+            place.agent.request(number, "elicitation/create", form)
+            await until(lambda number=number: len(client.requests("elicitation/create")) == number)  # type: ignore[misc]
+            client.answer(client.requests("elicitation/create")[-1]["id"], given)
+            await until(lambda number=number: len(answers(place.agent)) == number)  # type: ignore[misc]
+            assert result_of(place.agent) == forwarded
+            assert entries[-1] == ("alice", "answer", f"elicitation/create: {forwarded['action']}")
+
+
 @pytest.fixture
 def quick_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "REFUSAL_GRACE", 0.01)

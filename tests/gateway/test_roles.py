@@ -57,7 +57,9 @@ def cases() -> list[tuple[Principal, str, dict[str, object]]]:
     ]
     refused.append((BOB, "session/delete", {"sessionId": MINE}))
     refused.append((BOB, "session/delete", {"sessionId": "of the agent"}))
-    refused += [(BOB, name, {}) for name in ("logout", "providers/set", "providers/disable", "proxy/successor")]
+    whole = ("logout", "providers/set", "providers/disable", "proxy/initialize", "proxy/successor")
+    for name in whole:
+        refused += [(BOB, name, {}), (BOB, name, {"sessionId": MINE})]
     return refused
 
 

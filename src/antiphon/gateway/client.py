@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from antiphon.errors import AcpError, Code, ConnectionClosed
-from antiphon.gateway.access.messages import check_spelling
+from antiphon.gateway.access.messages import REQUESTS, SHARED_METHODS, WHOLE_AGENT, check_spelling, chosen_setting
 from antiphon.gateway.agents.link import AgentLink, cancel_frame
 from antiphon.gateway.base import EXTENSION, AccessRole, Principal
 from antiphon.gateway.capabilities import ClientOffer, read_offer
@@ -25,7 +25,6 @@ from antiphon.gateway.requests import WaitingRequest
 from antiphon.gateway.session_methods import SessionMethods
 from antiphon.gateway.settings import without_boolean_options
 from antiphon.gateway.turns import LATER, error_object, with_recovery
-from antiphon.protocol.v1 import methods as m
 from antiphon.rpc.envelope import (
     EMPTY,
     ErrorObject,
@@ -61,41 +60,7 @@ MAX_OPEN: Final = 1000
 MAX_OWED: Final = 64 * 1024 * 1024
 """Bytes that wait for a client which does not read, beside events. More ends its connection."""
 
-SHARED_METHODS: Final = frozenset(
-    {
-        "session/prompt",
-        "session/cancel",
-        "session/set_mode",
-        "session/set_model",
-        "session/set_config_option",
-    }
-)
-"""What the holder of a share may send to the agent: methods that are about one session and nothing else. Any other could be about the
-whole agent, whatever session its params name."""
-
-WHOLE_AGENT: Final = frozenset(
-    {m.LOGOUT.name, m.SET_PROVIDER.name, m.DISABLE_PROVIDER.name, m.PROXY_INITIALIZE.name, m.PROXY_SUCCESSOR.name}
-)
-"""Requests that change an agent for all who use it. One of them names the server that gets the keys of the agent."""
-
-REQUESTS: Final = frozenset(m.CALLS_BY_NAME.keys() - (m.NOTICES_BY_NAME.keys() - WHOLE_AGENT))
-"""Methods that are requests and nothing else."""
-
 _log = logging.getLogger(__name__)
-
-
-class _Chosen(msgspec.Struct, rename="camel"):
-    """What a client sets in a session."""
-
-    mode_id: object = ""
-    model_id: object = ""
-    config_id: object = ""
-    value: object = ""
-
-    @property
-    def text(self) -> str:
-        """All of it, for the audit log."""
-        return " ".join(str(part) for part in (self.mode_id, self.model_id, self.config_id, self.value) if part != "")
 
 
 class RemoteClient:
@@ -171,8 +136,8 @@ class RemoteClient:
         self.closed.set()  # what was on its way for it attaches it no more
         self.process.clients.discard(self)
         for pending in self._asked.values():
-            if pending.session is None and pending.shown.pop(self, None) is not None and not pending.shown:
-                pending.settle(None)  # no client is left that could answer
+            if pending.session is None:
+                self._cannot_answer(pending)
         for attachment in (*self.attachments.values(),):
             attachment.session.detach(self)
             attachment.session.release_if_idle()
@@ -411,14 +376,16 @@ class RemoteClient:
             self.refuse(
                 request, Code.INVALID_REQUEST, "a share is for its session alone, and this method may reach further"
             )
+        elif request.method in WHOLE_AGENT and self.may(AccessRole.DRIVE) and not self.may(AccessRole.ADMIN):
+            self.refuse(request, Code.INVALID_REQUEST, "this changes the agent for everyone: it is for admins")
         elif session_id is not None:
             self.with_session(
                 request, session_id, AccessRole.DRIVE, lambda session: self._in_session(session, request, line)
             )
-        elif self.may(AccessRole.ADMIN if request.method in WHOLE_AGENT else AccessRole.DRIVE):
-            self.forward_soon(request, line)
         elif self.may(AccessRole.DRIVE):
-            self.refuse(request, Code.INVALID_REQUEST, "this changes the agent for everyone: it is for admins")
+            if request.method in WHOLE_AGENT:
+                self.process.hub.note(self.principal, request.method, "", "")
+            self.forward_soon(request, line)
         else:
             self.refuse(request, Code.INVALID_REQUEST, "this token may only watch")
 
@@ -481,8 +448,7 @@ class RemoteClient:
             self.put(b"%bnull}" % head_of_answer(request.id), session.id, request.id)
         else:
             if request.method in SHARED_METHODS:  # a mode may allow what was asked about before
-                chosen = msgspec.json.decode(request.params, type=_Chosen)
-                self.process.hub.note(self.principal, request.method, session.key, chosen.text)
+                self.process.hub.note(self.principal, request.method, session.key, chosen_setting(request.params))
             self.process.hub.run(self._forward(request, line, session))
 
     def forward_soon(self, request: Request, line: bytes) -> None:
@@ -585,8 +551,15 @@ class RemoteClient:
         pending = self._asked.pop(response.id, None) if type(response.id) is int else None
         if pending is None or not self.may(AccessRole.DRIVE, pending.key):
             return
-        if response.error is None or not pending.number or pending.session is None:
+        if response.error is not None and pending.session is None:
+            self._cannot_answer(pending)
+        elif response.error is not None and pending.session is not None and pending.number:
+            _log.info("a client refused `%s`: %s", pending.method, response.error.message)
+            pending.session.requests.refused(pending, self)
+        else:
             pending.settle((self, response, line))
-            return
-        _log.info("a client refused `%s`: %s", pending.method, response.error.message)
-        pending.session.requests.refused(pending, self)
+
+    def _cannot_answer(self, pending: WaitingRequest) -> None:
+        """Leave a question about no session to the other clients. It is over if no client is left that could answer."""
+        if pending.shown.pop(self, None) is not None and not pending.shown:
+            pending.settle(None)

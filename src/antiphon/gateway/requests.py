@@ -15,10 +15,11 @@ Rules:
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from secrets import token_hex
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 from weakref import WeakSet
 
 import msgspec
@@ -326,10 +327,7 @@ class WaitingRequests(RequestTasks):
             # The person who is there would wait for a question that no screen shows. Without a client it waits for one.
             return b"%b%b}" % (head_of_answer(request.id), _CANCELLED[request.method])
         found = await self._wait(pending)
-        if found is None:
-            frame = b"%b%b}" % (head_of_answer(request.id), _CANCELLED[request.method])
-        else:
-            frame = with_id(found[2], written_id(request.id))
+        frame = _elicited(request, found)
         await self._resolved(pending, found, _without_content(frame))
         return frame
 
@@ -517,11 +515,10 @@ class AgentQuestions(RequestTasks):
             clients = [each for each, _ in found]
             line = replaced(line, [(span, id) for _, id in found[:1] for span in spans])
         pending = WaitingRequest(None, request.method, line, form=_form_of(request))
-        for client in clients:
-            client.ask(pending, 0)
+        asked = [client for client in clients if client.ask(pending, 0)]
         answer: Answered = None
         try:
-            if pending.shown:
+            if asked:
                 async with asyncio.timeout(self._hub.limits.answer_timeout):
                     answer = await pending.answer
         except TimeoutError:
@@ -529,9 +526,11 @@ class AgentQuestions(RequestTasks):
         finally:
             for client in pending.shown:
                 client.cancel_request(pending.id)
-        if answer is None:
-            return b"%b%b}" % (head_of_answer(request.id), _CANCELLED[request.method])
-        return with_id(answer[2], written_id(request.id))
+        frame = _elicited(request, answer)
+        if asked:
+            by = GATEWAY if answer is None else answer[0].principal
+            self._hub.note(by, "answer", "", f"{request.method}: {_decided(frame)}")
+        return frame
 
 
 def _form_of(request: Request) -> str:
@@ -580,6 +579,22 @@ def _decided(frame: bytes) -> str:
     if result is None:
         return "an error" if frame else "cancelled"
     return result.outcome.option_id or result.outcome.outcome or result.action or "an error"
+
+
+class _Elicited(msgspec.Struct):
+    action: Literal["accept", "decline", "cancel"]
+    content: Raw = Raw(b"")
+
+
+def _elicited(request: Request, found: "Answered") -> bytes:
+    """Return the response to a question, in the form of the schema: what was filled in as it was written. What makes no sense cancels it."""
+    result = _CANCELLED[request.method]
+    if found is not None and found[1].result is not None:
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+            given = msgspec.json.decode(found[1].result, type=_Elicited)
+            content = b',"content":%b' % bytes(given.content) if given.action == "accept" and given.content else b""
+            result = b'{"action":"%b"%b}' % (given.action.encode(), content)
+    return b"%b%b}" % (head_of_answer(request.id), result)
 
 
 def _without_content(frame: bytes) -> bytes:

@@ -15,17 +15,59 @@ import msgspec
 from msgspec import Raw
 
 from antiphon.errors import Code, RequestError
+from antiphon.protocol.v1 import methods as m
 from antiphon.rpc.spans import params_values_of, replaced
 
-__all__ = ["ClientRules", "Opening", "check_spelling", "reduced_opening"]
+__all__ = ["REQUESTS", "SHARED_METHODS", "WHOLE_AGENT", "ClientRules", "Opening", "check_spelling", "reduced_opening"]
 
 ALL_HOSTS: Final = "*"
+
+SHARED_METHODS: Final = frozenset(
+    {
+        "session/prompt",
+        "session/cancel",
+        "session/set_mode",
+        "session/set_model",
+        "session/set_config_option",
+    }
+)
+"""What the holder of a share may send to the agent: methods that are about one session and nothing else. Any other could be about the
+whole agent, whatever session its params name."""
+
+WHOLE_AGENT: Final = frozenset(
+    {m.LOGOUT.name, m.SET_PROVIDER.name, m.DISABLE_PROVIDER.name, m.PROXY_INITIALIZE.name, m.PROXY_SUCCESSOR.name}
+)
+"""Requests that change an agent for all who use it. One of them names the server that gets the keys of the agent."""
+
+REQUESTS: Final = frozenset(m.CALLS_BY_NAME.keys() - (m.NOTICES_BY_NAME.keys() - WHOLE_AGENT))
+"""Methods that are requests and nothing else."""
 
 _ENVELOPE: Final = ("jsonrpc", "id", "method", "params", "result", "error")
 _PARAMS: Final = ("sessionId", "cwd", "additionalDirectories", "mcpServers", "requestId", "_meta")
 _SERVER: Final = ("type", "name", "command", "args", "env", "url", "headers")
 _HARMLESS_META: Final = frozenset({"antiphon", "baggage", "traceparent", "tracestate"})
 """Keys of `_meta` that are passed on: ours, and those of traces. Others are settings of agents, as `claudeCode` with options of its CLI."""
+
+
+class _Chosen(msgspec.Struct, rename="camel"):
+    """What a client sets in a session."""
+
+    mode_id: object = ""
+    model_id: object = ""
+    config_id: object = ""
+    value: object = ""
+
+
+def chosen_setting(params: Raw) -> str:
+    """Return what a client sets in a session, for the audit log.
+
+    Raises:
+        msgspec.DecodeError: it cannot be read.
+    """
+    chosen = msgspec.json.decode(params, type=_Chosen)
+    return " ".join(
+        str(part) for part in (chosen.mode_id, chosen.model_id, chosen.config_id, chosen.value) if part != ""
+    )
 
 
 class ClientRules(msgspec.Struct, frozen=True):
