@@ -15,21 +15,29 @@ Rules:
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from secrets import token_hex
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import WeakSet
 
 import msgspec
 from msgspec import Raw
 
-from antiphon.agent.questions import Permission
 from antiphon.aio import background, maybe_await
 from antiphon.errors import AcpError, Code, RequestError
 from antiphon.gateway.agents.host import HostServices
 from antiphon.gateway.agents.link import AgentLink
+from antiphon.gateway.answers import (
+    CANCELLED,
+    Answered,
+    choice_of,
+    decision_in,
+    elicitation_frame,
+    form_of,
+    outcome_of,
+    without_content,
+)
 from antiphon.gateway.base import MAX_PENDING, AccessRole, Principal
 from antiphon.gateway.events import ANSWER, REQUEST, EventHeader, member, stored_event, with_id, written_id
 from antiphon.gateway.turns import error_object
@@ -67,9 +75,6 @@ T = TypeVar("T")
 Answering = Callable[[], Awaitable[bytes]]
 """Finds the response to a request. Called in the task of the request."""
 
-Answered: TypeAlias = "tuple[RemoteClient, Response, bytes] | None"
-"""The client that answered, its response and the bytes of that; None without an answer."""
-
 GATEWAY: Final = Principal("gateway")
 """Who decides what no client decided, in the audit log."""
 
@@ -81,12 +86,6 @@ _OURS: Final = [
     v1.PermissionOption(ALLOW, "Allow", Kind.ALLOW_ONCE),
     v1.PermissionOption("reject", "Reject", Kind.REJECT_ONCE),
 ]
-_CANCELLED: Final = {
-    m.REQUEST_PERMISSION.name: b'{"outcome":{"outcome":"cancelled"}}',
-    m.CREATE_ELICITATION.name: b'{"action":"cancel"}',
-}
-"""The result of a request whose turn was cancelled."""
-
 _received_in: ContextVar[int] = ContextVar("received_in")
 """The epoch in which the request was received that this task answers: what was cancelled since then is not asked any more."""
 
@@ -227,7 +226,7 @@ class WaitingRequests(RequestTasks):
             pending = WaitingRequest(self._session, request.method, self.shown([line])[0])
             found = await self._wait(pending)
             asked.append((pending, found))
-            return _choice(found, params.options)
+            return choice_of(found, params.options)
 
         error: RequestError | None = None
         frame = b""
@@ -244,8 +243,8 @@ class WaitingRequests(RequestTasks):
                 raise error
             return frame
         pending, found = asked[-1]
-        if epoch != self._epoch if found is None else isinstance(_outcome(found[1]), v1.Cancelled):
-            frame = b"%b%b}" % (head_of_answer(request.id), _CANCELLED[request.method])
+        if epoch != self._epoch if found is None else isinstance(outcome_of(found[1]), v1.Cancelled):
+            frame = b"%b%b}" % (head_of_answer(request.id), CANCELLED[request.method])
         elif error is not None:
             frame = error_frame(request.id, error_object(error))
         await self._resolved(pending, found, frame)
@@ -265,7 +264,7 @@ class WaitingRequests(RequestTasks):
         frame = b"%b%b}" % (head_of_request(0, m.REQUEST_PERMISSION.name), msgspec.json.encode(params))
         pending = WaitingRequest(self._session, m.REQUEST_PERMISSION.name, frame)
         found = await self._wait(pending)
-        choice = _choice(found, _OURS)
+        choice = choice_of(found, _OURS)
         allowed = choice.verdict is Verdict.ALLOW
         chosen = v1.PermissionResult(v1.Selected(_OURS[0 if allowed else 1].option_id))
         answer = b"%b%b}" % (head_of_answer(0), msgspec.json.encode(chosen))
@@ -321,14 +320,14 @@ class WaitingRequests(RequestTasks):
     # Questions, and requests that only a client can answer.
 
     async def _elicitation(self, request: Request, line: bytes) -> bytes:
-        pending = WaitingRequest(self._session, request.method, line, form=_form_of(request))
+        pending = WaitingRequest(self._session, request.method, line, form=form_of(request))
         drivers = self._clients()
         if drivers and not any(each.offer.shows(pending.form) for each in drivers):
             # The person who is there would wait for a question that no screen shows. Without a client it waits for one.
-            return b"%b%b}" % (head_of_answer(request.id), _CANCELLED[request.method])
+            return b"%b%b}" % (head_of_answer(request.id), CANCELLED[request.method])
         found = await self._wait(pending)
-        frame = _elicited(request, found)
-        await self._resolved(pending, found, _without_content(frame))
+        frame = elicitation_frame(request, found)
+        await self._resolved(pending, found, without_content(frame))
         return frame
 
     async def _file_or_terminal(self, request: Request, line: bytes) -> bytes:
@@ -416,7 +415,7 @@ class WaitingRequests(RequestTasks):
         self._session.turns.trace("request answered", method=pending.method, by=sender)
         header = EventHeader(request=pending.id, method=pending.method, sender=sender)
         await self._session.stored(stored_event(ANSWER, header, frame))
-        self._hub.note(by, "answer", self._session.key, f"{pending.method}: {_decided(frame)}")
+        self._hub.note(by, "answer", self._session.key, f"{pending.method}: {decision_in(frame)}")
 
     def find(self, id: str) -> WaitingRequest | None:
         """Return a request that still waits."""
@@ -514,7 +513,7 @@ class AgentQuestions(RequestTasks):
             found = [(each, id) for each in clients if (id := each.sent_as(link, line[slice(*spans[-1])])) is not None]
             clients = [each for each, _ in found]
             line = replaced(line, [(span, id) for _, id in found[:1] for span in spans])
-        pending = WaitingRequest(None, request.method, line, form=_form_of(request))
+        pending = WaitingRequest(None, request.method, line, form=form_of(request))
         asked = [client for client in clients if client.ask(pending, 0)]
         answer: Answered = None
         try:
@@ -526,78 +525,8 @@ class AgentQuestions(RequestTasks):
         finally:
             for client in pending.shown:
                 client.cancel_request(pending.id)
-        frame = _elicited(request, answer)
+        frame = elicitation_frame(request, answer)
         if asked:
             by = GATEWAY if answer is None else answer[0].principal
-            self._hub.note(by, "answer", "", f"{request.method}: {_decided(frame)}")
+            self._hub.note(by, "answer", "", f"{request.method}: {decision_in(frame)}")
         return frame
-
-
-def _form_of(request: Request) -> str:
-    """What a client has to be able to show for a question."""
-    return "url" if member(bytes(request.params), "mode") == b'"url"' else "form"
-
-
-def _choice(found: "Answered", options: list[v1.PermissionOption]) -> PermissionChoice:
-    """Make a choice of an answer. What is no option of the request is no permission, and of two under one id the one that rejects counts."""
-    option = None if found is None else Permission(_outcome(found[1]) or v1.Cancelled(), options).option
-    chosen = None if option is None else option.option_id
-    kinds = [each.kind for each in options if each.option_id == chosen]
-    allowed = bool(kinds) and all(kind.known and kind in (Kind.ALLOW_ONCE, Kind.ALLOW_ALWAYS) for kind in kinds)
-    by = "gateway" if found is None else found[0].principal.name
-    return PermissionChoice(Verdict.ALLOW if allowed else Verdict.DENY, option_id=chosen, by=by)
-
-
-def _outcome(response: Response) -> v1.PermissionOutcome | None:
-    """What a client answered to a permission request, in the form of the schema or in one that is known; None if it makes no sense."""
-    try:
-        return m.REQUEST_PERMISSION.decode_result(response.result or Raw(b"null")).outcome
-    except AcpError:
-        return None
-
-
-class _GivenOutcome(msgspec.Struct, rename="camel"):
-    outcome: str = ""
-    option_id: str = ""
-
-
-class _GivenResult(msgspec.Struct):
-    outcome: _GivenOutcome = msgspec.field(default_factory=_GivenOutcome)
-    action: str = ""
-
-
-class _GivenResponse(msgspec.Struct):
-    result: _GivenResult | None = None
-
-
-def _decided(frame: bytes) -> str:
-    """Return what a response to the agent says, for the audit log: the id of an option, or what became of a question. Not what people filled in."""
-    try:
-        result = msgspec.json.decode(frame or b"{}", type=_GivenResponse).result
-    except msgspec.DecodeError:
-        result = None
-    if result is None:
-        return "an error" if frame else "cancelled"
-    return result.outcome.option_id or result.outcome.outcome or result.action or "an error"
-
-
-class _Elicited(msgspec.Struct):
-    action: Literal["accept", "decline", "cancel"]
-    content: Raw = Raw(b"")
-
-
-def _elicited(request: Request, found: "Answered") -> bytes:
-    """Return the response to a question, in the form of the schema: what was filled in as it was written. What makes no sense cancels it."""
-    result = _CANCELLED[request.method]
-    if found is not None and found[1].result is not None:
-        with suppress(msgspec.DecodeError, UnicodeDecodeError):
-            given = msgspec.json.decode(found[1].result, type=_Elicited)
-            content = b',"content":%b' % bytes(given.content) if given.action == "accept" and given.content else b""
-            result = b'{"action":"%b"%b}' % (given.action.encode(), content)
-    return b"%b%b}" % (head_of_answer(request.id), result)
-
-
-def _without_content(frame: bytes) -> bytes:
-    """Return the response to a question with its action alone: what a person filled in is for the agent, and may be a password."""
-    action = member(member(frame, "result") or b"{}", "action")
-    return b"%b%b}" % (head_of_answer(0), b"{}" if action is None else b'{"action":%b}' % action)
