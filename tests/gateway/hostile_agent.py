@@ -64,7 +64,8 @@ def main() -> None:
                 send({"id": message["id"], "result": {"protocolVersion": 1, "agentCapabilities": {}}})
             case "session/new":
                 opened.append(params)
-                send({"id": message["id"], "result": {"sessionId": f"s{len(opened)}"}})
+                if "id" in message:  # it looks at the method alone, as some agents do
+                    send({"id": message["id"], "result": {"sessionId": f"s{len(opened)}"}})
             case "session/prompt":
                 session = params["sessionId"]
                 text = params["prompt"][0]["text"]

@@ -83,6 +83,47 @@ def settings_of_the_agent_in_meta(gateway: Gateway) -> bool:
     return "evil" in opened_with(gateway, f'"mcpServers":[],"_meta":{meta}')
 
 
+def notification_in_the_place_of_a_request(gateway: Gateway) -> bool:
+    with gateway.open_socket() as opened:
+        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        root = str(gateway.directory / "root")
+        session = call(opened, 1, "session/new", cwd=root, mcpServers=[])["result"]["sessionId"]
+        evil = {"cwd": root, "mcpServers": json.loads(PROGRAM)}
+        opened.send(json.dumps({"jsonrpc": "2.0", "method": "session/new", "params": evil}))
+        asked = {"sessionId": session, "prompt": [{"type": "text", "text": "opened"}]}
+        opened.send(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": asked}))
+        while True:
+            message = json.loads(opened.recv(timeout=limit()))
+            content = message.get("params", {}).get("update", {}).get("content")
+            if content:
+                return "/bin/evil" in str(content["text"])
+
+
+# One token against another.
+
+
+def refused_to_a_driver(gateway: Gateway, method: str, **params: object) -> int:
+    """Send a request with a token of the role drive, and return the code of the error; 0 if there is none."""
+    made = gateway.admin(action="create token", name="mallory", role="drive")
+    with gateway.open_socket({"Authorization": f"Bearer {made['secret']}"}) as opened:
+        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        return int(call(opened, 1, method, **params).get("error", {}).get("code", 0))
+
+
+def deleting_the_session_of_another(gateway: Gateway) -> bool:
+    with gateway.open_socket() as opened:
+        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        made = call(opened, 1, "session/new", cwd=str(gateway.directory / "root"), mcpServers=[])
+    return refused_to_a_driver(gateway, "session/delete", sessionId=made["result"]["sessionId"]) == 0
+
+
+def changing_the_providers_of_the_agent(gateway: Gateway) -> bool:
+    """Whether it reaches the agent, which does not know the method."""
+    return (
+        refused_to_a_driver(gateway, "providers/set", id="main", apiType="x", baseUrl="http://evil.example") == -32601
+    )
+
+
 # An agent that uses what the gateway does for it.
 
 
@@ -191,6 +232,9 @@ INNER: Final = [
     Attack("check_spelling", key_with_letters_that_fold),
     Attack("check_spelling", key_as_the_python_sdk_calls_its_field),
     Attack("check_spelling", key_that_is_repeated),
+    Attack("REQUESTS", notification_in_the_place_of_a_request),
+    Attack("owner of a session", deleting_the_session_of_another),
+    Attack("WHOLE_AGENT", changing_the_providers_of_the_agent),
     Attack("why_closed", agent_reads_the_token),
     Attack("why_closed", agent_reads_the_token_behind_a_link),
     Attack("why_closed", agent_writes_our_config),

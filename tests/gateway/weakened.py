@@ -23,6 +23,7 @@ from antiphon.gateway.agents import host
 from antiphon.gateway.base import AccessRole, HubLimits, Principal
 from antiphon.gateway.hub import Hub
 from antiphon.gateway.server import app, program
+from antiphon.gateway.session_methods import SessionMethods
 from antiphon.journal import runs
 from antiphon.local.roots import Roots
 from antiphon.permission.gate import PermissionGate, Question
@@ -223,6 +224,9 @@ SWITCHES: Final[dict[str, Callable[[], None]]] = {
     "reduced_opening": lambda: replace(messages, "reduced_opening", whole_opening),
     "check_spelling": off(messages, "check_spelling", ""),
     "check_spelling and reduced_opening": servers_in_any_form,
+    "REQUESTS": lambda: replace(messages, "REQUESTS", frozenset()),
+    "WHOLE_AGENT": lambda: replace(messages, "WHOLE_AGENT", frozenset()),
+    "owner of a session": set_on(SessionMethods, "_may_delete", lambda self, request, owner: True),
     "why_closed": lambda: replace(host, "why_closed", lambda *_, write: ""),
     "policy of the user": set_on(host.UserPolicy, "gate", ask_about_all),
     "what people are shown": lambda: replace(requests, "_call_asked", as_the_agent_says),
