@@ -55,19 +55,20 @@ http {{
 
 
 class Proxy:
-    """An nginx that runs in front of a gateway."""
+    """A proxy that runs in front of a gateway."""
 
-    def __init__(self, gateway: Gateway, address: tuple[str, int], log: Path) -> None:
+    def __init__(self, gateway: Gateway, address: tuple[str, int], log: Path, context: ssl.SSLContext) -> None:
         self.gateway = gateway
         self.address = address
+        self.context = context
+        context.check_hostname = False
         self._log = log
 
     def open(self, *protocols: str) -> ssl.SSLSocket:
-        """A connection over TLS to nginx."""
-        context = ssl.create_default_context(cafile=str(TLS / "authority.pem"))
-        context.check_hostname = False
-        context.set_alpn_protocols([*(protocols or ("http/1.1",))])
-        return context.wrap_socket(socket.create_connection(self.address, timeout=limit()))
+        """A connection over TLS to the proxy."""
+        self.context.set_alpn_protocols([*(protocols or ("http/1.1",))])
+        opened = socket.create_connection(self.address, timeout=limit())
+        return self.context.wrap_socket(opened, server_hostname=NAME)
 
     def send(self, request: bytes) -> bytes:
         """Send bytes, and return all that comes back."""
@@ -84,16 +85,17 @@ class Proxy:
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Check that the gateway sees no more requests than are forwarded in the block."""
-        seen, forwarded = self._seen(), self._forwarded()
+        seen, forwarded = self.seen(), self._forwarded()
         yield
-        expected = self._seen() - seen - 1  # the first question is counted too
+        expected = self.seen() - seen - 1  # the first question is counted too
         asyncio.run(until(lambda: self._forwarded() - forwarded >= expected))  # nginx writes a line when all is sent
 
     def _forwarded(self) -> int:
         lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
         return sum(not line.startswith("-") for line in lines)
 
-    def _seen(self) -> int:
+    def seen(self) -> int:
+        """Return how many requests the gateway has answered, this question not yet among them."""
         text = self.gateway.ask("/metrics", self.gateway.bearer).body.decode()
         return int(sum(float(each) for each in re.findall(r"^antiphon_requests_total\{.*\} (\S+)$", text, re.M)))
 
@@ -117,7 +119,8 @@ def proxied(
         process = subprocess.Popen([NGINX, "-c", str(config), "-e", str(directory / "error.log")])
         try:
             wait_for((address, port), process)
-            yield Proxy(gateway, (address, port), directory / "access.log")
+            context = ssl.create_default_context(cafile=str(TLS / "authority.pem"))
+            yield Proxy(gateway, (address, port), directory / "access.log", context)
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(limit())
@@ -137,7 +140,7 @@ def wait_for(address: tuple[str, int], process: "subprocess.Popen[bytes]") -> No
         except ConnectionRefusedError:
             continue
         return
-    raise AssertionError("nginx does not start")
+    raise AssertionError("the proxy does not start")
 
 
 @pytest.fixture(scope="module")
@@ -152,12 +155,10 @@ def test_a_client_works_through_the_proxy(tmp_path: Path) -> None:
 
 
 def check_client(proxy: Proxy) -> None:
-    context = ssl.create_default_context(cafile=str(TLS / "authority.pem"))
-    context.check_hostname = False
     url = f"wss://{NAME}/acp"
     raw = socket.create_connection(proxy.address, timeout=limit())
     headers = {**proxy.gateway.bearer, "Origin": f"https://{NAME}"}
-    with connect(url, sock=raw, ssl=context, additional_headers=headers, proxy=None) as opened:
+    with connect(url, sock=raw, ssl=proxy.context, additional_headers=headers, proxy=None) as opened:
         assert "result" in call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
     connects = [each for each in proxy.gateway.admin(action="audit")["entries"] if each["action"] == "connect"]
     assert connects[-1]["address"] == "127.0.0.1"

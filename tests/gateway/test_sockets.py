@@ -1,11 +1,14 @@
 """The hub behind real sockets, with the real file of a gateway and the real process of the demo."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
+import pytest
 
 import antiphon
 from antiphon.gateway.base import GatewaySessions, HubJournal
@@ -16,23 +19,49 @@ from antiphon.transcript.entries import Message
 from antiphon.transports.asgi.endpoint import AcpEndpoint
 from tests.gateway.peers import DRIVER, QUICK, RawClient, Stage, chunk, demo, stage
 from tests.limits import limit
-from tests.transports.serving import served
+from tests.transports.serving import cut_before_an_event, served
 from tests.transports.test_asgi import RawClient as HttpClient
 from tests.transports.test_asgi import new, prompt
 from tests.waits import until
 
 
 @asynccontextmanager
-async def gateway(tmp_path: Path) -> AsyncIterator[tuple[Hub, str]]:
-    """A hub on a socket; its data stay in the directory."""
+async def gateway(tmp_path: Path, around: Callable[[Any], Any] = lambda app: app) -> AsyncIterator[tuple[Hub, str]]:
+    """A hub on a socket; its data stay in the directory. `around`: what stands between the two."""
     async with asyncio.timeout(limit()), GatewayData.open(tmp_path / "data") as data:
         rows: GatewaySessions = data
         journal: HubJournal = data.journal
         async with (
             Hub({"demo": lambda: demo(tmp_path)}, rows, journal, roots=[str(tmp_path)], limits=QUICK) as hub,
-            served(AcpEndpoint(lambda transport: hub.serve(transport, DRIVER, "demo"))) as host,
+            served(around(AcpEndpoint(lambda transport: hub.serve(transport, DRIVER, "demo")))) as host,
         ):
             yield hub, host
+
+
+@pytest.mark.parametrize("delivered", ["nothing", "the opening"])
+async def test_a_new_session_whose_stream_is_cut_before_its_first_event_loses_none(
+    delivered: str, tmp_path: Path
+) -> None:
+    around = partial(cut_before_an_event, delivered=delivered)
+    async with gateway(tmp_path, around) as (_, host), antiphon.connect(f"http://{host}/acp") as agent:
+        session = await agent.new_session(tmp_path)
+        await session.prompt("/many 5")
+        said = [entry.text for entry in session.transcript.entries if isinstance(entry, Message)]
+        assert said == ["/many 5", "0 1 2 3 4 "]
+
+
+@pytest.mark.parametrize("method", ["load_session", "resume_session"])
+async def test_a_stream_that_is_cut_before_its_first_event_gets_each_event_once(method: str, tmp_path: Path) -> None:
+    async with gateway(tmp_path, partial(cut_before_an_event, delivered="the opening")) as (_, host):
+        async with antiphon.connect(f"ws://{host}/acp") as agent:
+            session = await agent.new_session(tmp_path)
+            await session.prompt("/many 3")
+        async with antiphon.connect(f"http://{host}/acp") as agent:
+            again = await getattr(agent, method)(session.id, tmp_path)
+            assert (await again.prompt("/many 5")).stop_reason is v1.StopReason.END_TURN
+            said = [entry.text for entry in again.transcript.entries if isinstance(entry, Message)]
+            before = ["/many 3", "0 1 2 "] if method == "load_session" else []
+            assert said == [*before, "/many 5", "0 1 2 3 4 "]
 
 
 async def test_our_own_client_prompts_over_both_profiles_and_loads_what_the_other_said(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from antiphon.transports.asgi.endpoint import respond
 from antiphon.transports.asgi.heads import header_of
 from antiphon.transports.remote import ConnectionRefused, CookieJar, RemoteAddress
 from tests.limits import limit
-from tests.transports.serving import serve_demo, served
+from tests.transports.serving import cut_before_an_event, serve_demo, served
 from tests.waits import idle, until
 
 TLS = Path(__file__).parent / "tls"
@@ -252,6 +252,21 @@ async def test_a_stream_that_is_cut_is_opened_again_after_the_last_event(session
             await each.prompt("/many 20")
             said = [entry.text for entry in each.transcript.entries if isinstance(entry, Message)]
             assert said[-1] == "".join(f"{number} " for number in range(20))
+
+
+@pytest.mark.parametrize("delivered", ["nothing", "the opening"])
+async def test_a_stream_of_a_session_that_is_cut_before_its_first_event_loses_none(
+    delivered: str, tmp_path: Path
+) -> None:
+    async with (
+        asyncio.timeout(limit()),
+        served(cut_before_an_event(AcpEndpoint(serve_demo), delivered=delivered)) as host,
+        antiphon.connect(f"http://{host}/acp") as agent,
+    ):
+        session = await agent.new_session(tmp_path)
+        await session.prompt("/many 20")
+        said = [entry.text for entry in session.transcript.entries if isinstance(entry, Message)]
+        assert said[-1] == "".join(f"{number} " for number in range(20))
 
 
 async def test_a_stream_that_cannot_be_opened_any_more_ends_the_connection(

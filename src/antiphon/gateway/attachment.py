@@ -98,7 +98,18 @@ def send_response(client: "RemoteClient", turn: str, frame: bytes, session_id: s
 class SessionAttachment:
     """One client on one session."""
 
-    __slots__ = ("_catching_up", "_deferred", "_replay", "client", "cursor", "is_live", "is_over", "merged", "session")
+    __slots__ = (
+        "_catching_up",
+        "_deferred",
+        "_replay",
+        "client",
+        "cursor",
+        "first",
+        "is_live",
+        "is_over",
+        "merged",
+        "session",
+    )
 
     def __init__(
         self,
@@ -114,6 +125,8 @@ class SessionAttachment:
         self.session = session
         self.cursor = cursor
         """The number of the last event that the client was given, or that is not for it."""
+        self.first: int = cursor if before is None else min(cursor, before.first)
+        """The number of the event after which this client began to follow the session."""
         self.is_live = False
         self.is_over = False
         self.merged = client.offer.merged

@@ -148,6 +148,8 @@ class RemoteClient:
         if seen is None:
             return
         after = seen[0]
+        if seen == (0, 0) and (attached := self.attachments.get(session_id)) is not None:
+            after = attached.first  # no event of this stream has arrived yet
 
         def found(session: "HubSession | None") -> None:
             if session is None or not self.may(AccessRole.WATCH, session.key) or after > session.last:

@@ -265,6 +265,8 @@ class HttpTransport(Transport):
                 await self._reading.wait()
                 for event in parser.feed(piece):
                     yield event.data, event.id
+                if parser.last_id:
+                    yield b"", parser.last_id  # also an id without an event, with which a stream begins
 
     def received(self, message: bytes, session: str | None) -> None:
         """Take a message from a stream."""
@@ -382,6 +384,7 @@ class _Stream:
         self._again = asyncio.Event()
         self._received = asyncio.Event()
         self._last_id = ""
+        self._was_tried = False
         self._over = False
         """Set where the last message of the stream was the one that ends it, so that its task cannot be cancelled."""
 
@@ -443,7 +446,10 @@ class _Stream:
         """
         arrived = False
         try:
-            async with aclosing(self._transport.events(self._session, self._last_id)) as events:
+            # Without an id it was cut before the first one arrived: what was sent into it is sent again.
+            last_id = self._last_id or ("0" if self._was_tried and self._session is not None else "")
+            self._was_tried = True
+            async with aclosing(self._transport.events(self._session, last_id)) as events:
                 async for message, id in events:
                     self._last_id = id
                     self._tried.set()

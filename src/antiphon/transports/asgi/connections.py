@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from antiphon.errors import ConnectionClosed, fresh
 from antiphon.rpc.envelope import RequestId
-from antiphon.transports.asgi.streams import EventStream
+from antiphon.transports.asgi.streams import EventStream, event_place, forget_some, opening
 from antiphon.transports.base import OUTPUT_HIGH, Transport
 from antiphon.transports.remote import CLOSE_TIMEOUT, REPLAYS, MessageHead, head_of, on_lines
 from antiphon.transports.sse import KEEP_ALIVE
@@ -39,6 +39,9 @@ KEEP_ALIVE_INTERVAL: Final = 15.0
 
 BUFFER_LIMIT: Final = 64 * 1024 * 1024
 """Bytes that wait for streams which no client reads, in one connection. More ends it: the client is not coming."""
+
+MAX_ASKED: Final = 4096
+"""Requests of a client without a response whose way a connection remembers."""
 
 MAX_SESSIONS: Final = 1024
 """Sessions without a stream of their own that a connection remembers."""
@@ -339,6 +342,8 @@ class HttpConnection(ServerTransport):
         self._live()
         if head.name and (id := head.request_id) is not None:
             self._asked[type(id), id] = session
+            if len(self._asked) > MAX_ASKED:
+                del self._asked[next(iter(self._asked))]
         if head.name in REPLAYS and session is not None and session not in self._streams:
             if len(self._sessions_without_stream) >= MAX_SESSIONS:
                 self._sessions_without_stream.clear()
@@ -402,7 +407,10 @@ class HttpConnection(ServerTransport):
     async def send_events(self, session: str | None, last_id: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events of a session, or of the connection, until the client leaves or another reader takes over."""
         stream = self._stream(session)
-        self._sessions_without_stream.discard(session or "")
+        if session in self._sessions_without_stream:
+            self._sessions_without_stream.discard(session or "")
+            if event_place(last_id) == (0, 0):
+                last_id = ""  # what came before is on the stream of the connection
         again = b""
         if self.stream_opened is not None and session is not None:
             self.stream_opened(session, last_id)
@@ -417,9 +425,10 @@ class HttpConnection(ServerTransport):
         leaving = asyncio.ensure_future(_left(receive))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send({"type": "http.response.body", "body": again or KEEP_ALIVE, "more_body": True})
+            await send({"type": "http.response.body", "body": opening(stream, last_id) + again, "more_body": True})
             while stream.reader is reader and self.lost is None and not leaving.done():
                 chunk, size = stream.take()
+                forget_some(self._streams.values())
                 if chunk:
                     try:
                         await send({"type": "http.response.body", "body": chunk, "more_body": True})

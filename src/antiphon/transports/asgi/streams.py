@@ -2,14 +2,18 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Collection
 from typing import Final
 
-from antiphon.transports.sse import encode_event
+from antiphon.transports.sse import KEEP_ALIVE, encode_event
 
-__all__ = ["REPLAY_LIMIT", "EventStream", "event_place"]
+__all__ = ["REPLAY_LIMIT", "EventStream", "event_place", "forget_some", "opening"]
 
-REPLAY_LIMIT: Final = 1024 * 1024
+STREAM_REPLAY: Final = 1024 * 1024
 """Bytes of sent events that a stream keeps for a client that comes back."""
+
+REPLAY_LIMIT: Final = 4 * 1024 * 1024
+"""The same for all streams of a connection."""
 
 CHUNK: Final = 256 * 1024
 """Bytes of events that leave in one piece."""
@@ -32,15 +36,17 @@ class EventStream:
         """Frames without a number that a client has missed, each with the number of the event that it comes after."""
         self._has_caught_up = False
         self._sent: deque[tuple[int, int, bytes]] = deque()
-        """Number, place after it, and frame."""
-        self._sent_size = 0
+        """Number, place after it, and frame, of those that are kept for a client that comes back."""
+        self.kept = 0
+        """Bytes of frames that are kept."""
+        self._was_used = False
         self._number = 0
         self._place = 0
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing waits, and nothing was ever sent."""
-        return not (self._waiting or self._again or self._sent)
+        return not (self._waiting or self._again or self._was_used)
 
     def put(self, frame: bytes, number: int = 0) -> None:
         """Add a frame; `number` is that of its event, 0 if it has none."""
@@ -80,10 +86,24 @@ class EventStream:
         return encode_event(frame, f"{number}.{place}" if place else str(number))
 
     def _remember(self, frame: bytes) -> None:
+        self._was_used = True
+        if self._numbered and not self._place:
+            return  # its sender has it, and puts it again
         self._sent.append((self._number, self._place, frame))
-        self._sent_size += len(frame)
-        while self._sent_size > REPLAY_LIMIT and len(self._sent) > 1:
-            self._sent_size -= len(self._sent.popleft()[2])
+        self.kept += len(frame)
+        while self.kept > STREAM_REPLAY and len(self._sent) > 1:
+            self.forget()
+
+    def forget(self) -> int:
+        """Forget the oldest event that was kept, and return how many bytes that were."""
+        size = len(self._sent.popleft()[2])
+        self.kept -= size
+        return size
+
+    @property
+    def here(self) -> str:
+        """The id of the last event that was sent; `0` before the first."""
+        return f"{self._number}.{self._place}" if self._place else str(self._number)
 
     def after(self, last_id: str) -> bytes:
         """Return what was sent after the event that a client has seen last; nothing for a client that names none."""
@@ -111,7 +131,7 @@ class EventStream:
         self._again = deque(sorted(again, key=lambda each: each[0]))
         self._number, self._place = number, place
         self._sent = deque(event for event in self._sent if event[:2] <= (number, place))
-        self._sent_size = sum(len(frame) for _, _, frame in self._sent)
+        self.kept = sum(len(frame) for _, _, frame in self._sent)
         return sum(len(frame) + 1 for _, frame in self._again) - before
 
     def caught_up(self) -> None:
@@ -126,3 +146,17 @@ def event_place(last_id: str) -> tuple[int, int] | None:
     if not (number.isascii() and number.isdecimal() and (not dot or (place.isascii() and place.isdecimal()))):
         return None
     return int(number[:18]), int(place[:18] or 0)
+
+
+def opening(stream: EventStream, last_id: str) -> bytes:
+    """Return the first bytes of a stream: where it begins. A client that gets no event before it is cut comes back with that."""
+    seen = event_place(last_id)
+    here = stream.here if seen is None else f"{seen[0]}.{seen[1]}" if seen[1] else str(seen[0])
+    return KEEP_ALIVE + b"id: %b\n\n" % here.encode()
+
+
+def forget_some(streams: Collection[EventStream]) -> None:
+    """Keep no more of all these streams than a connection may, and most of those that are small."""
+    kept = sum(stream.kept for stream in streams)
+    while kept > REPLAY_LIMIT:
+        kept -= max(streams, key=lambda stream: stream.kept).forget()
