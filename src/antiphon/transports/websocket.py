@@ -202,7 +202,7 @@ def _reason(socket: _Socket) -> tuple[str]:
     if close is None:
         return (_CLOSES[1006],)
     sentence = _CLOSES.get(close.code, f"the server closed the connection with code {close.code}")
-    return (f"{sentence}: {close.reason}" if close.reason else sentence,)
+    return (f"{sentence}: {close.reason}" if close.reason and close.reason not in sentence else sentence,)
 
 
 async def open_websocket(

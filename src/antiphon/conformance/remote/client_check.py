@@ -2,9 +2,9 @@
 
 import asyncio
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from secrets import token_urlsafe
 from typing import Final, Protocol
@@ -12,15 +12,9 @@ from typing import Final, Protocol
 from antiphon.conformance.client_process import CLIENT_PURPOSES, RunningClient
 from antiphon.conformance.client_run import ClientCheckOptions
 from antiphon.conformance.remote.judge import JudgeServer
-from antiphon.conformance.requirements import (
-    Blocked,
-    NotSeen,
-    RequirementStatus,
-    RequirementVerdict,
-    Scenario,
-    ScenarioStopped,
-)
-from antiphon.conformance.results import ConformanceReport, ScenarioRecord, results_of
+from antiphon.conformance.remote.play import play_scenario, play_suite
+from antiphon.conformance.requirements import Blocked, NotSeen, Scenario
+from antiphon.conformance.results import ConformanceReport, ScenarioRecord
 from antiphon.conformance.wire import VerdictRecorder
 from antiphon.traffic.entries import Direction, Entry
 
@@ -122,45 +116,6 @@ class RemoteClientRun(VerdictRecorder):
         await self.other.close()
 
 
-class _Check:
-    """One run of a suite."""
-
-    def __init__(self, place: RemoteClientSource, options: ClientCheckOptions, jobs: int) -> None:
-        self._place = place
-        self._options = options
-        self._turns = asyncio.Semaphore(jobs)
-        self.peer = ""
-
-    async def play(self, scenario: Scenario[RemoteClientRun]) -> ScenarioRecord:
-        async with self._turns:
-            with _workspace() as cwd:
-                run = RemoteClientRun(self._place, cwd, self._options)
-                record, begun = ScenarioRecord(scenario.name), time.monotonic()
-                try:
-                    reason = await _played(scenario, run)
-                finally:
-                    await run.close()
-        record.verdicts.update(run.verdicts)
-        for one in scenario.shows:
-            record.verdicts.setdefault(one.id, reason)
-        record.took = time.monotonic() - begun
-        self.peer = self.peer or _name(run.judge)
-        return record
-
-
-async def _played(scenario: Scenario[RemoteClientRun], run: RemoteClientRun) -> RequirementVerdict:
-    try:
-        async with asyncio.timeout(SCENARIO_LIMIT * run.options.limit):
-            await scenario.play(run)
-    except ScenarioStopped as stopped:
-        return RequirementVerdict(stopped.status, str(stopped))
-    except TimeoutError:
-        return RequirementVerdict(RequirementStatus.BLOCKED, "the scenario took too long")
-    except Exception as error:  # a client may send anything
-        return RequirementVerdict(RequirementStatus.BLOCKED, f"the check itself failed: {error!r:.200}")
-    return RequirementVerdict(RequirementStatus.BLOCKED, "the scenario did not come to it")
-
-
 @contextmanager
 def _workspace() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="antiphon-check-", ignore_cleanup_errors=True) as folder:
@@ -186,16 +141,14 @@ async def check_remote_client(
     """Check a client of the remote profiles; `only` names the scenarios to run, unless all of them."""
     from antiphon.conformance.suites.remote_client import REMOTE_CLIENT_SUITE as SUITE
 
-    begun = time.monotonic()
-    check = _Check(place, options or ClientCheckOptions(), jobs)
+    chosen, peers = options or ClientCheckOptions(), list[str]()
 
-    async def played(scenario: Scenario[RemoteClientRun]) -> ScenarioRecord:
-        record = await check.play(scenario)
-        if progress is not None:
-            progress(record)
+    async def play(scenario: Scenario[RemoteClientRun]) -> ScenarioRecord:
+        with _workspace() as cwd:
+            run = RemoteClientRun(place, cwd, chosen)
+            record = await play_scenario(scenario, run, SCENARIO_LIMIT * chosen.limit, "the scenario took too long")
+        peers.append(_name(run.judge))
         return record
 
-    scenarios = [one for one in SUITE.scenarios.values() if not only or one.name in only]
-    records = await asyncio.gather(*map(played, scenarios))
-    results = results_of(SUITE.requirements(), records, Direction.C2A, some=bool(only))
-    return ConformanceReport(SUITE.side, check.peer, results, time.monotonic() - begun, complete=not only)
+    report = await play_suite(SUITE, play, Direction.C2A, only=only, jobs=jobs, progress=progress)
+    return replace(report, peer=next((name for name in peers if name), ""))

@@ -9,12 +9,22 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Self
 from urllib.parse import urlsplit
 
 from antiphon.traffic.entries import Direction, Entry, Json, JsonObject, parse
 
-__all__ = ["CONNECTION", "SESSION", "ExchangeLog", "HttpAddress", "HttpHead", "HttpReply", "RawStream", "read_head"]
+__all__ = [
+    "CONNECTION",
+    "SESSION",
+    "ExchangeLog",
+    "HttpAddress",
+    "HttpHead",
+    "HttpReply",
+    "RawExchange",
+    "RawStream",
+    "read_head",
+]
 
 CONNECTION: Final = "Acp-Connection-Id"
 SESSION: Final = "Acp-Session-Id"
@@ -209,23 +219,93 @@ async def _end(writer: asyncio.StreamWriter) -> None:
             await writer.wait_closed()
 
 
-class RawStream:
-    """A stream of events that was asked for: the response, and the events as they come."""
+class RawExchange:
+    """A request whose connection goes on after the head of its response: what both sent, and what follows, as a task reads it."""
 
-    def __init__(self, request: Entry, entry: Entry, head: HttpHead) -> None:
+    def __init__(
+        self, request: Entry, entry: Entry, head: HttpHead, log: ExchangeLog, writer: asyncio.StreamWriter
+    ) -> None:
         self.request = request
         self.entry = entry
         self.head = head
-        self.events: list[tuple[Entry, str]] = []
-        """The data of each event, with its id."""
         self.ended = False
         self.listener: Callable[[Entry], None] = lambda entry: None
+        self.log = log
+        self.writer = writer
         self._task: asyncio.Task[None] | None = None
-        self._writer: asyncio.StreamWriter | None = None
 
     @property
     def evidence(self) -> tuple[Entry, Entry]:
         return self.request, self.entry
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more follows after the head."""
+        raise NotImplementedError
+
+    async def read(self, reader: asyncio.StreamReader) -> None:
+        """Read what follows until it ends."""
+        raise NotImplementedError
+
+    @classmethod
+    async def begin(
+        cls,
+        address: HttpAddress,
+        log: ExchangeLog,
+        headers: Mapping[str, str | None],
+        listener: Callable[[Entry], None],
+    ) -> Self:
+        """Send the head of a request, and read what follows the head of its response from then on.
+
+        Raises:
+            OSError, EOFError, ValueError: there is no response, or it is no HTTP.
+        """
+        head = address.request_head("GET", headers)
+        request = log.note(Direction.C2A, _hidden(head, address.token))
+        reader, writer = await address.open()
+        body = b""
+        try:
+            async with asyncio.timeout(address.limit):
+                writer.write(head)
+                found = await read_head(reader)
+                if found.status >= 300 and (found.get("content-length") or found.get("transfer-encoding")):
+                    body = await read_body(found, reader, to_end=False)
+        except BaseException:
+            await _end(writer)
+            raise
+        made = cls(request, log.note(Direction.A2C, found.raw + body[:2000]), found, log, writer)
+        made.listener = listener
+        if made.is_open:
+            made._task = asyncio.create_task(made._read_all(reader), name=f"what a server sends to {cls.__name__}")
+        else:
+            await made.close()
+        return made
+
+    async def _read_all(self, reader: asyncio.StreamReader) -> None:
+        with suppress(OSError, EOFError, ValueError):
+            await self.read(reader)
+        self.ended = True
+        self.listener(self.entry)
+
+    async def close(self) -> None:
+        """Cut the connection, as a client that leaves."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        await _end(self.writer)
+        self.ended = True
+
+
+class RawStream(RawExchange):
+    """A stream of events that was asked for: the response, and the events as they come."""
+
+    def __init__(
+        self, request: Entry, entry: Entry, head: HttpHead, log: ExchangeLog, writer: asyncio.StreamWriter
+    ) -> None:
+        super().__init__(request, entry, head, log, writer)
+        self.events: list[tuple[Entry, str]] = []
+        """The data of each event, with its id."""
 
     @property
     def is_open(self) -> bool:
@@ -244,58 +324,30 @@ class RawStream:
         Raises:
             OSError, EOFError, ValueError: there is no response, or it is no HTTP.
         """
-        head = address.request_head("GET", {"Accept": "text/event-stream", **headers})
-        request = log.note(Direction.C2A, _hidden(head, address.token))
-        reader, writer = await address.open()
-        try:
-            async with asyncio.timeout(address.limit):
-                writer.write(head)
-                found = await read_head(reader)
-        except BaseException:
-            await _end(writer)
-            raise
-        made = cls(request, log.note(Direction.A2C, found.raw), found)
-        made.listener, made._writer = listener, writer
-        if made.is_open:
-            made._task = asyncio.create_task(made._read(reader, log), name="events of a stream")
-        else:
-            await made.close()
-        return made
+        return await cls.begin(address, log, {"Accept": "text/event-stream", **headers}, listener)
 
-    async def _read(self, reader: asyncio.StreamReader, log: ExchangeLog) -> None:
+    async def read(self, reader: asyncio.StreamReader) -> None:
+        """Read events."""
         chunked = "chunked" in self.head.get("transfer-encoding").lower()
         rest, data, id = b"", list[bytes](), ""
-        with suppress(OSError, EOFError, ValueError):
-            while piece := await (read_chunk(reader) if chunked else reader.read(65536)):
-                *lines, rest = (rest + piece).replace(b"\r\n", b"\n").split(b"\n")
-                for line in lines:
-                    name, _, value = line.partition(b":")
-                    value = value.removeprefix(b" ")
-                    if name == b"data":
-                        data.append(value)
-                    elif name == b"id" and line.startswith(b"id"):
-                        id = value.decode("utf-8", "replace")
-                    elif not line and data:
-                        entry = log.note(Direction.A2C, b"\n".join(data))
-                        self.events.append((entry, id))
-                        data = []
-                        self.listener(entry)
-        self.ended = True
-        self.listener(self.entry)
+        while piece := await (read_chunk(reader) if chunked else reader.read(65536)):
+            *lines, rest = (rest + piece).replace(b"\r\n", b"\n").split(b"\n")
+            for line in lines:
+                name, _, value = line.partition(b":")
+                value = value.removeprefix(b" ")
+                if name == b"data":
+                    data.append(value)
+                elif name == b"id" and line.startswith(b"id"):
+                    id = value.decode("utf-8", "replace")
+                elif not line and data:
+                    entry = self.log.note(Direction.A2C, b"\n".join(data))
+                    self.events.append((entry, id))
+                    data = []
+                    self.listener(entry)
 
     @property
     def messages(self) -> list[Entry]:
         return [entry for entry, _ in self.events]
-
-    async def close(self) -> None:
-        """End it, as a client that leaves."""
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
-        if self._writer is not None:
-            await _end(self._writer)
-        self.ended = True
 
 
 def result_of(entry: Entry) -> JsonObject:

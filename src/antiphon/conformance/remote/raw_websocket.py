@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from antiphon.conformance.remote.raw_http import ExchangeLog, HttpAddress, HttpHead, read_body, read_head
+from antiphon.conformance.remote.raw_http import ExchangeLog, HttpAddress, HttpHead, RawExchange
 from antiphon.traffic.entries import Direction, Entry
 
 __all__ = [
@@ -104,31 +104,22 @@ async def read_frame(reader: asyncio.StreamReader) -> RawFrame:
     )
 
 
-class RawSocket:
+class RawSocket(RawExchange):
     """A WebSocket to a server, or the refusal of one."""
 
-    def __init__(self, request: Entry, entry: Entry, head: HttpHead, key: str) -> None:
-        self.request = request
-        self.entry = entry
-        self.head = head
-        self.key = key
+    def __init__(
+        self, request: Entry, entry: Entry, head: HttpHead, log: ExchangeLog, writer: asyncio.StreamWriter
+    ) -> None:
+        super().__init__(request, entry, head, log, writer)
+        self.key = ""
         self.frames: list[RawFrame] = []
         self.messages: list[Entry] = []
         """Text messages, joined where they came in pieces."""
-        self.ended = False
-        self.listener: Callable[[Entry], None] = lambda entry: None
-        self._log = ExchangeLog()
-        self._task: asyncio.Task[None] | None = None
-        self._writer: asyncio.StreamWriter
 
     @property
     def is_open(self) -> bool:
         """Whether the server switched to WebSocket."""
         return self.head.status == 101
-
-    @property
-    def evidence(self) -> tuple[Entry, Entry]:
-        return self.request, self.entry
 
     @property
     def closing(self) -> RawFrame | None:
@@ -155,63 +146,31 @@ class RawSocket:
             "Sec-WebSocket-Version": "13",
             "Sec-WebSocket-Key": key,
         }
-        head = address.request_head("GET", {**usual, **headers})
-        shown = head if address.token is None else head.replace(address.token.encode(), b"[token]")
-        request = log.note(Direction.C2A, shown)
-        reader, writer = await address.open()
-        body = b""
-        try:
-            async with asyncio.timeout(address.limit):
-                writer.write(head)
-                found = await read_head(reader)
-                if found.status != 101 and (found.get("content-length") or found.get("transfer-encoding")):
-                    body = await read_body(found, reader, to_end=False)
-        except BaseException:
-            writer.close()
-            raise
-        made = cls(request, log.note(Direction.A2C, found.raw + body[:2000]), found, key)
-        made.listener, made._log, made._writer = listener, log, writer
-        if made.is_open:
-            made._task = asyncio.create_task(made._read(reader), name="frames of a WebSocket")
-        else:
-            await made.close()
+        made = await cls.begin(address, log, {**usual, **headers}, listener)
+        made.key = key
         return made
 
-    async def _read(self, reader: asyncio.StreamReader) -> None:
+    async def read(self, reader: asyncio.StreamReader) -> None:
+        """Read frames."""
         parts: list[bytes] = []
-        with suppress(OSError, EOFError, ValueError):
-            while True:
-                frame = await read_frame(reader)
-                self.frames.append(frame)
-                entry = self.entry
-                if frame.opcode in (TEXT, CONT):
-                    parts.append(frame.payload)
-                    if frame.fin:
-                        entry = self._log.note(Direction.A2C, b"".join(parts))
-                        self.messages.append(entry)
-                        parts = []
-                self.listener(entry)
-        self.ended = True
-        self.listener(self.entry)
+        while True:
+            frame = await read_frame(reader)
+            self.frames.append(frame)
+            entry = self.entry
+            if frame.opcode in (TEXT, CONT):
+                parts.append(frame.payload)
+                if frame.fin:
+                    entry = self.log.note(Direction.A2C, b"".join(parts))
+                    self.messages.append(entry)
+                    parts = []
+            self.listener(entry)
 
     async def send_frame(self, opcode: int, payload: bytes, *, fin: bool = True, mask: bool = True) -> Entry:
         """Send a frame, whatever it is."""
-        entry = self._log.note(
+        entry = self.log.note(
             Direction.C2A, payload[:2000] if opcode in (TEXT, CONT) else bytes([opcode]) + payload[:200]
         )
         with suppress(ConnectionError):
-            self._writer.write(encode(opcode, payload, fin=fin, mask=mask))
-            await self._writer.drain()
+            self.writer.write(encode(opcode, payload, fin=fin, mask=mask))
+            await self.writer.drain()
         return entry
-
-    async def close(self) -> None:
-        """Cut the connection."""
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
-        self._writer.close()
-        with suppress(OSError, TimeoutError):
-            async with asyncio.timeout(1):
-                await self._writer.wait_closed()
-        self.ended = True

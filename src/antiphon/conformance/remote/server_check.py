@@ -1,9 +1,7 @@
 """Run all scenarios for servers of a remote profile with a server, and report."""
 
-import asyncio
 import ssl
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,16 +10,11 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from antiphon.conformance.agent_run import CheckOptions
+from antiphon.conformance.remote.play import play_scenario, play_suite
 from antiphon.conformance.remote.raw_http import HttpAddress
 from antiphon.conformance.remote.server_run import ServerRun
-from antiphon.conformance.requirements import (
-    RequirementStatus,
-    RequirementVerdict,
-    Scenario,
-    ScenarioStopped,
-    Suite,
-)
-from antiphon.conformance.results import ConformanceReport, ScenarioRecord, results_of
+from antiphon.conformance.requirements import Scenario, Suite
+from antiphon.conformance.results import ConformanceReport, ScenarioRecord
 from antiphon.conformance.suites.server import HTTP_SUITE, SOCKET_SUITE
 from antiphon.traffic.entries import Direction
 
@@ -50,21 +43,15 @@ async def check_server(
     progress: Callable[[ScenarioRecord], None] | None = None,
 ) -> ConformanceReport:
     """Check the server at an address by the profile that it names; `only` names the scenarios to run, unless all of them."""
-    begun = time.monotonic()
-    suite, turns = suite_of(url), asyncio.Semaphore(jobs)
     address = HttpAddress(url, token, options.limit, tls)
+    late = f"no answer came within {options.limit:g} s"
 
-    async def played(scenario: Scenario[ServerRun]) -> ScenarioRecord:
-        async with turns:
-            record = await _play(scenario, address, options)
-        if progress is not None:
-            progress(record)
-        return record
+    async def play(scenario: Scenario[ServerRun]) -> ScenarioRecord:
+        with _workspace(options) as cwd:
+            run = ServerRun(address, options, cwd, over_http=urlsplit(url).scheme in ("http", "https"))
+            return await play_scenario(scenario, run, SCENARIO_LIMIT * options.limit, late)
 
-    scenarios = [one for one in suite.scenarios.values() if not only or one.name in only]
-    records = await asyncio.gather(*map(played, scenarios))
-    results = results_of(suite.requirements(), records, Direction.A2C, some=bool(only))
-    return ConformanceReport(suite.side, "", results, time.monotonic() - begun, complete=not only)
+    return await play_suite(suite_of(url), play, Direction.A2C, only=only, jobs=jobs, progress=progress)
 
 
 @contextmanager
@@ -77,41 +64,6 @@ def _workspace(options: CheckOptions) -> Iterator[Path]:
         prefix="antiphon-check-", dir=options.directory, ignore_cleanup_errors=True
     ) as made:
         yield Path(made).resolve()
-
-
-async def _play(scenario: Scenario[ServerRun], address: HttpAddress, options: CheckOptions) -> ScenarioRecord:
-    record, begun = ScenarioRecord(scenario.name), time.monotonic()
-    with _workspace(options) as cwd:
-        over_http = urlsplit(address.url).scheme in ("http", "https")
-        run = ServerRun(address, options, cwd, over_http=over_http)
-        try:
-            reason = await _played(scenario, run)
-        finally:
-            await run.close()
-    record.verdicts.update(run.verdicts)
-    for one in scenario.shows:
-        record.verdicts.setdefault(one.id, reason)
-    record.took = time.monotonic() - begun
-    return record
-
-
-async def _played(scenario: Scenario[ServerRun], run: ServerRun) -> RequirementVerdict:
-    """Run a scenario; return the verdict for what it does not show. Nothing that a server sends may end the check."""
-    longest = SCENARIO_LIMIT * run.options.limit
-    try:
-        async with asyncio.timeout(longest):
-            await scenario.play(run)
-    except ScenarioStopped as stopped:
-        return RequirementVerdict(stopped.status, str(stopped))
-    except TimeoutError:
-        text = f"no answer came within {run.options.limit:g} s"
-        return RequirementVerdict(RequirementStatus.BLOCKED, text)
-    except (OSError, EOFError, ValueError) as error:
-        text = f"the connection broke off: {str(error) or type(error).__name__}"
-        return RequirementVerdict(RequirementStatus.BLOCKED, text)
-    except Exception as error:
-        return RequirementVerdict(RequirementStatus.BLOCKED, f"the check itself failed: {error!r}")
-    return RequirementVerdict(RequirementStatus.BLOCKED, "the scenario did not come to it")
 
 
 def joined_suite(agent: Suite[Any], server: Suite[Any]) -> Suite[Any]:
