@@ -116,6 +116,20 @@ async def test_a_cancellation_that_was_lost_is_sent_again_before_what_came_after
         assert order(here.place.agent.lines) == ["work", "cancel", "next"]
 
 
+async def test_prompts_that_wait_at_the_gateway_are_cancelled_from_another_connection(tmp_path: Path) -> None:
+    async with linked(tmp_path) as here:
+        session = await opened(here, tmp_path)
+        asked = [here.client.prompt(session, text) for text in ("one", "two")]
+        await until(lambda: here.hub_session.turns.queued == 1)
+        await here.place.agent.got("session/prompt")
+        await here.server.cut()
+        here.client.notify("session/cancel", {"sessionId": session})
+        assert (await here.client.response(asked[1]))["result"]["stopReason"] == "cancelled"
+        await end(here.place, reason="cancelled")
+        assert (await here.client.response(asked[0]))["result"]["stopReason"] == "cancelled"
+        assert order(here.place.agent.lines) == ["one", "cancel"]
+
+
 async def test_a_request_that_is_cancelled_by_its_id_without_a_connection_is_cancelled_at_the_agent(
     tmp_path: Path,
 ) -> None:

@@ -244,16 +244,24 @@ class HubTurns:
         self._next()
 
     def _drop(self, turn: HubTurn, frame: bytes) -> None:
-        """Answer a prompt that was never sent."""
+        """Answer a prompt that was never sent. Where its connection is lost the answer is an event: its client knows the prompt by name."""
         turn.over(frame)
-        self._session.answer(turn.client, frame, turn.request.id)
+        if turn.client.closed.is_set() and turn.header.prompt:
+            self._session.record(stored_event(END, turn.header, frame))
+        else:
+            self._session.answer(turn.client, frame, turn.request.id)
         if self.running is turn:
             self.running = None
             self._next()
 
     def cancel(self, client: "RemoteClient", line: bytes) -> None:
-        """Cancel the running turn, and the prompts of this client that wait."""
-        for turn in [turn for turn in self._queue if turn.client is client]:
+        """Cancel the running turn, and the prompts of this client that wait, those that it sent on a lost connection included."""
+
+        def is_own(turn: HubTurn) -> bool:
+            was_lost = turn.client.closed.is_set() and turn.client.principal == client.principal
+            return turn.client is client or (was_lost and bool(turn.header.prompt))
+
+        for turn in [turn for turn in self._queue if is_own(turn)]:
             self._queue.remove(turn)
             self._drop(turn, cancelled_frame(turn.request.id))
         if self.running is None:
