@@ -11,6 +11,7 @@ import pytest
 
 from antiphon.errors import RequestError
 from antiphon.gateway.agents.process import AgentProcessState
+from antiphon.gateway.base import AccessRole, Principal
 from antiphon.transports.base import Transport
 from antiphon.transports.process import ProcessTransport
 from tests.gateway.peers import QUICK, demo, stage
@@ -303,3 +304,19 @@ async def test_errors_of_the_gateway_have_whether_to_try_again_and_what_to_do(tm
         place.hub.agents["demo"]._not_before += 30
         crashed = await client.refused("session/new", {"cwd": str(tmp_path), "mcpServers": []})
         assert recovery(crashed) == (True, "try again later")
+
+
+async def test_what_a_token_may_not_do_is_refused_with_the_role_that_may(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        session = await (await place.client()).new(tmp_path)
+        watcher = await place.client(Principal("eve", AccessRole.WATCH))
+        for method, params in (
+            ("session/new", {"cwd": str(tmp_path), "mcpServers": []}),
+            ("session/prompt", {"sessionId": session, "prompt": []}),
+            ("_vendor/thing", {}),
+        ):
+            error = await watcher.refused(method, params)
+            assert recovery(error) == (False, "use another token") and error["data"]["hint"]
+        driver = await place.client()
+        error = await driver.refused("authenticate", {"methodId": "x"})
+        assert recovery(error) == (False, "use another token") and "the role admin" in error["data"]["hint"]

@@ -24,7 +24,7 @@ from antiphon.gateway.events import notification, written_id
 from antiphon.gateway.requests import WaitingRequest
 from antiphon.gateway.session_methods import SessionMethods
 from antiphon.gateway.settings import without_boolean_options
-from antiphon.gateway.turns import LATER, error_object, with_recovery
+from antiphon.gateway.turns import LATER, error_object, for_role, with_recovery
 from antiphon.rpc.envelope import (
     EMPTY,
     ErrorObject,
@@ -379,7 +379,8 @@ class RemoteClient:
                 request, Code.INVALID_REQUEST, "a share is for its session alone, and this method may reach further"
             )
         elif request.method in WHOLE_AGENT and self.may(AccessRole.DRIVE) and not self.may(AccessRole.ADMIN):
-            self.refuse(request, Code.INVALID_REQUEST, "this changes the agent for everyone: it is for admins")
+            why = "this changes the agent for everyone: it is for admins"
+            self.refuse(request, Code.INVALID_REQUEST, why, recovery=for_role(AccessRole.ADMIN))
         elif session_id is not None:
             self.with_session(
                 request, session_id, AccessRole.DRIVE, lambda session: self._in_session(session, request, line)
@@ -389,7 +390,7 @@ class RemoteClient:
                 self.process.hub.note(self.principal, request.method, "", "")
             self.forward_soon(request, line)
         else:
-            self.refuse(request, Code.INVALID_REQUEST, "this token may only watch")
+            self.refuse(request, Code.INVALID_REQUEST, "this token may only watch", recovery=for_role(AccessRole.DRIVE))
 
     def with_session(
         self,
@@ -418,7 +419,13 @@ class RemoteClient:
                     session_id=session_id,
                 )
             elif not self.may(role, session.key):
-                self.refuse(request, Code.INVALID_REQUEST, "this token may only watch", session_id=session_id)
+                self.refuse(
+                    request,
+                    Code.INVALID_REQUEST,
+                    "this token may only watch",
+                    session_id=session_id,
+                    recovery=for_role(role),
+                )
             else:
                 then(session)
 

@@ -19,7 +19,7 @@ from antiphon.gateway.access.messages import reduced_opening
 from antiphon.gateway.base import AccessRole, GatewaySession
 from antiphon.gateway.events import asks_for_merged, notice, numbered
 from antiphon.gateway.session import HubSession
-from antiphon.gateway.turns import error_object
+from antiphon.gateway.turns import error_object, for_role
 from antiphon.rpc.envelope import Request, Response, error_frame, head_of_answer
 from antiphon.rpc.spans import Unreadable, params_values_of, replaced, with_value
 
@@ -107,7 +107,9 @@ class SessionMethods:
     async def _open_new(self, request: Request, line: bytes, params: _Params) -> None:
         client, hub = self._client, self._client.process.hub
         if not client.may(AccessRole.DRIVE):
-            raise RequestError(Code.INVALID_REQUEST, "this token may open no session", hint=FOLLOW)
+            raise RequestError(
+                Code.INVALID_REQUEST, "this token may open no session", for_role(AccessRole.DRIVE), hint=FOLLOW
+            )
         line, servers, left_out = self._reduced(line, params)
         link = await client.process.ready()
         if client.closed.is_set():
@@ -185,7 +187,9 @@ class SessionMethods:
     async def _open_fork(self, source: HubSession, request: Request, line: bytes, params: _Params) -> None:
         client = self._client
         if not client.may(AccessRole.DRIVE):
-            raise RequestError(Code.INVALID_REQUEST, "this token may open no session", hint=FOLLOW)
+            raise RequestError(
+                Code.INVALID_REQUEST, "this token may open no session", for_role(AccessRole.DRIVE), hint=FOLLOW
+            )
         line, servers, left_out = self._reduced(line, params)
         link = await source.reopen()
         await source.settled()

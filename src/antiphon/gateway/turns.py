@@ -7,6 +7,7 @@ import asyncio
 import logging
 import time
 from collections import deque
+from collections.abc import Mapping
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,7 @@ from antiphon.codes import meaning_of, recovery_from
 from antiphon.errors import AcpError, Code, ResponseError
 from antiphon.gateway.agents.link import AgentLink, cancel_frame
 from antiphon.gateway.attachment import send_response
+from antiphon.gateway.base import AccessRole
 from antiphon.gateway.events import (
     END,
     PROMPT,
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from antiphon.gateway.client import RemoteClient
     from antiphon.gateway.session import HubSession
 
-__all__ = ["LATER", "HubTurn", "HubTurns", "error_object", "interrupted_frame", "with_recovery"]
+__all__ = ["LATER", "HubTurn", "HubTurns", "error_object", "for_role", "interrupted_frame", "with_recovery"]
 
 _log = logging.getLogger(__name__)
 
@@ -374,6 +376,12 @@ def error_object(error: AcpError) -> ErrorObject:
 
 LATER: Final = {"recoverable": True, "action": "try again later"}
 """The data of an error that passes by itself."""
+
+
+def for_role(role: AccessRole) -> Mapping[str, object]:
+    """Return the data of an error about what a token may not do."""
+    hint = f"a token with the role {role.name.lower()} may"
+    return {"recoverable": False, "action": "use another token", "hint": hint}
 
 
 def with_recovery(code: int, message: str, data: object = None) -> ErrorObject:
