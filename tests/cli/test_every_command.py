@@ -18,6 +18,7 @@ import pytest
 
 from antiphon.cli.completion import tree
 from antiphon.cli.main import COMMANDS
+from tests import prepared
 from tests.cli.histories import asked, ended, message_event, write
 from tests.cli.program import NO_ENGINES, ROOT
 from tests.cli.terminal import Terminal
@@ -137,6 +138,10 @@ class Machine:
             shutil.copytree(self.folder / name, self.kept / name)
 
     def run(self, *words: str, wrong: Surroundings = WRONG["nothing"]) -> Done:
+        if wrong is WRONG["nothing"]:
+            self.restore()
+            done = prepared.run(*words, cwd=self.cwd, env=self.env, timeout=limit())
+            return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
         env = {name: value for name, value in self.env.items() if name not in wrong.without} | wrong.env
         gone = self.folder / "gone"
         gone.mkdir(exist_ok=True)
