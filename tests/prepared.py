@@ -7,6 +7,7 @@ the tests: where a test is about that (flags, `PYTHONPATH`, what is imported whe
 """
 
 import atexit
+import fcntl
 import importlib
 import json
 import os
@@ -17,6 +18,7 @@ import socket
 import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 import traceback
@@ -62,16 +64,18 @@ class Request(NamedTuple):
     words: list[str]
     cwd: str
     env: dict[str, str]
+    leads: bool = False
+    """Whether it leads a session of its own, whose terminal is its stdin: that sends the signals of keys."""
 
 
 class Forked:
-    """A gateway that runs: what tests use of `subprocess.Popen`."""
+    """A fork that runs: what tests use of `subprocess.Popen`."""
 
-    def __init__(self, status: socket.socket, stdout: int, stderr: int) -> None:
-        self._status = status
-        (self.pid,) = NUMBER.unpack(status.recv(NUMBER.size))
-        self.stdout = open(stdout, encoding="utf-8")  # noqa: SIM115  # closed by the test, as those of a Popen
-        self.stderr = open(stderr, encoding="utf-8")  # noqa: SIM115
+    def __init__(self, request: Request, streams: tuple[int, int, int], *, gateway: bool = False) -> None:
+        self._status, theirs = socket.socketpair()
+        _send(request, [*streams, theirs.fileno()], gateway=gateway)
+        theirs.close()
+        (self.pid,) = NUMBER.unpack(self._status.recv(NUMBER.size))
         self.returncode: int | None = None
 
     def wait(self, timeout: float | None = None) -> int:
@@ -88,21 +92,31 @@ class Forked:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
     def kill(self) -> None:
         """End it at once."""
         self.send_signal(signal.SIGKILL)
 
 
-def start_gateway(*words: str, cwd: Path, env: Mapping[str, str]) -> Forked:
-    """Start `tests/gateway/weakened.py` with these words."""
-    (from_stdout, stdout), (from_stderr, stderr) = os.pipe(), os.pipe()
-    ours, theirs = socket.socketpair()
-    stdin = os.open(os.devnull, os.O_RDONLY)
-    _send(Request(list(words), str(cwd), dict(env)), [stdin, stdout, stderr, theirs.fileno()], gateway=True)
-    for fd in (stdin, stdout, stderr):
-        os.close(fd)
-    theirs.close()
-    return Forked(ours, from_stdout, from_stderr)
+class ForkedGateway(Forked):
+    """`tests/gateway/weakened.py` with these words, and what it prints."""
+
+    def __init__(self, *words: str, cwd: Path, env: Mapping[str, str]) -> None:
+        (from_stdout, stdout), (from_stderr, stderr) = os.pipe(), os.pipe()
+        stdin = os.open(os.devnull, os.O_RDONLY)
+        super().__init__(Request(list(words), str(cwd), dict(env)), (stdin, stdout, stderr), gateway=True)
+        for fd in (stdin, stdout, stderr):
+            os.close(fd)
+        self.stdout = open(from_stdout, encoding="utf-8")  # noqa: SIM115  # closed by the test, as those of a Popen
+        self.stderr = open(from_stderr, encoding="utf-8")  # noqa: SIM115
+
+
+def start_on_terminal(*words: str, cwd: Path, env: Mapping[str, str], terminal: int) -> Forked:
+    """Start `antiphon` with these words on a terminal, which becomes its own."""
+    return Forked(Request(list(words), str(cwd), dict(env), leads=True), (terminal, terminal, terminal))
 
 
 def run(
@@ -244,6 +258,9 @@ def _become(request: Request, descriptors: list[int], others: list[socket.socket
         one.close()
     for number, fd in enumerate(descriptors[:3]):
         os.dup2(fd, number)
+    if request.leads:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     for fd in descriptors:
         os.close(fd)
     os.chdir(request.cwd)

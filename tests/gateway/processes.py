@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from websockets.sync.client import ClientConnection, connect
 
 from tests.limits import limit
-from tests.prepared import Forked, start_gateway
+from tests.prepared import ForkedGateway
 from tests.waits import until
 
 __all__ = [
@@ -56,7 +56,7 @@ class Gateway:
 
     def __init__(
         self,
-        process: "subprocess.Popen[str] | Forked",
+        process: "subprocess.Popen[str] | ForkedGateway",
         place: Mapping[str, Any],
         directory: Path,
         without: str = "nothing",
@@ -213,14 +213,14 @@ def running(
     data = directory / "data"
     words = ["serve", "--json", "--port", "0", "--data", str(data), "--root", str(root), *options, "--", *agent]
     given = {**os.environ, "ANTIPHON_STATE_DIR": str(directory / "state"), "PYTHONPATH": str(ROOT), **(env or {})}
-    process: subprocess.Popen[str] | Forked
+    process: subprocess.Popen[str] | ForkedGateway
     if prefix:
         process = subprocess.Popen(
             [*prefix, sys.executable, str(WEAKENED), without, *words],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=given, cwd=directory,
         )  # fmt: skip
     else:
-        process = start_gateway(without, *words, cwd=directory, env=given)
+        process = ForkedGateway(without, *words, cwd=directory, env=given)
     assert process.stdout is not None and process.stderr is not None
     try:
         line = process.stdout.readline()

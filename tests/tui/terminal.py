@@ -6,7 +6,6 @@ import pty
 import select
 import struct
 import subprocess
-import sys
 import termios
 import time
 from collections.abc import Callable, Iterator
@@ -16,21 +15,15 @@ from pathlib import Path
 import pyte
 
 from tests.limits import limit
+from tests.prepared import Forked, start_on_terminal
 
 ENTER, ESCAPE, CTRL_C, CTRL_D, TAB = "\r", "\x1b", "\x03", "\x04", "\t"
-
-TAKE_TERMINAL = (
-    "import fcntl, os, sys, termios\n"
-    "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
-    "os.execv(sys.executable, [sys.executable, '-m', *sys.argv[1:]])\n"
-)
-"""Makes the terminal the one that sends signals, as for a shell. Not by forking here: a test runner has threads."""
 
 
 class Terminal:
     """The screen of one program, and its keyboard."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", keyboard: int, columns: int, rows: int) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes] | Forked", keyboard: int, columns: int, rows: int) -> None:
         self.written = ""
         """Everything that came, as it came."""
         self._process = process
@@ -127,10 +120,7 @@ def chat(place: Path, *words: str, columns: int = 80, rows: int = 24, **environm
         **environment,
     }
     keyboard, other_end = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", TAKE_TERMINAL, "antiphon", "chat", *words], cwd=work, env=env, start_new_session=True,
-        stdin=other_end, stdout=other_end, stderr=other_end,
-    )  # fmt: skip
+    process = start_on_terminal("chat", *words, cwd=work, env=env, terminal=other_end)
     os.close(other_end)
     terminal = Terminal(process, keyboard, columns, rows)
     terminal.resize(columns, rows)
