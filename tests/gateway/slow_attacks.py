@@ -3,6 +3,7 @@
 Each shows itself by a client that is still served after the time in which it should have done its part, or beside more than its part.
 """
 
+import select
 import socket
 from contextlib import ExitStack
 from http.client import HTTPException, HTTPResponse
@@ -115,6 +116,19 @@ def sockets_of_one_token(gateway: Gateway) -> bool:
         return [is_answered(each, request) for each in opened][-1]
 
 
+def posts_of_one_token_at_once(gateway: Gateway) -> bool:
+    """Whether any number of large posts of one token is kept until they are whole."""
+    head = "POST /acp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    request = f"{head}Authorization: Bearer {gateway.token}\r\nContent-Length: 3000\r\n\r\n{'x' * 1500}".encode()
+    with gateway.raw() as first, gateway.raw() as second:
+        first.sendall(request)
+        second.sendall(request)
+        if select.select([first, second], [], [], 1.0)[0]:
+            return False
+        second.sendall(b"x" * 1500)
+        return b" 400 " in second.recv(65536)[:20]  # it was read to its end, and is no message
+
+
 def requests_before_their_responses(gateway: Gateway) -> bool:
     with gateway.raw() as raw:
         raw.sendall(GET * 99 + GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
@@ -138,6 +152,7 @@ SLOW: Final = [
     Attack("phase_timeout", body_that_does_not_end, "short times"),
     Attack("too_many", sockets_without_requests),
     Attack("has_too_many_sockets", sockets_of_one_token, "few OWNER_SOCKETS"),
+    Attack("holds_too_much", posts_of_one_token_at_once, "small BODIES"),
     Attack("PIPELINED", requests_before_their_responses),
     Attack("HEADERS", many_headers),
 ]

@@ -64,6 +64,11 @@ def name_that_begins_like_ours(gateway: Gateway) -> bool:
     return gateway.ask("/healthz", {"Host": "127.0.0.1.evil.example"}).status == 200
 
 
+def name_below_localhost(gateway: Gateway) -> bool:
+    """Whether a name is taken for this machine that some systems ask a DNS server for."""
+    return gateway.ask("/healthz", {"Host": f"random.localhost:{gateway.port}"}).status == 200
+
+
 def two_names(gateway: Gateway) -> bool:
     with gateway.raw() as raw:
         head = f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{gateway.port}\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
@@ -385,6 +390,7 @@ ATTACKS: Final = [
     Attack("check_cookie", cookie_without_origin),
     Attack("check_host", rebound_name),
     Attack("check_host", name_that_begins_like_ours),
+    Attack("check_host", name_below_localhost),
     Attack("check_headers", two_names),
     Attack("--no-auth", no_token),
     Attack("--no-auth", no_token_for_metrics),

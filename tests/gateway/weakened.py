@@ -206,6 +206,8 @@ SWITCHES: Final[dict[str, Callable[[], None]]] = {
     "too_many": off(sockets, "too_many"),
     "few OWNER_SOCKETS": set_on(sockets, "OWNER_SOCKETS", 4),
     "has_too_many_sockets": off(sockets, "has_too_many_sockets", False),
+    "small BODIES": set_on(endpoint, "BODIES", 0.0001),
+    "holds_too_much": off(endpoint, "holds_too_much", False),
     "PIPELINED": set_on(server, "PIPELINED", 1 << 30),
     "HEADERS": set_on(server, "HEADERS", 1 << 30),
     "principal of a connection": set_on(endpoint.AcpEndpoint, "_connection", any_connection),

@@ -92,14 +92,18 @@ async def test_a_client_that_never_reads_does_not_delay_the_end_of_its_connectio
         with await asyncio.to_thread(upgraded, opened):
             await open_now.wait()
             await ended.wait()
-            with pytest.raises(OSError):  # noqa: PT011 # reset, or an end that TLS did not announce
-                await asyncio.to_thread(read_all, opened)
+            assert await asyncio.to_thread(read_all, opened) < 20_000_000, "what waited was not kept for it"
 
 
-def read_all(raw: socket.socket) -> None:
-    while raw.recv(65536):
+def read_all(raw: socket.socket) -> int:
+    """Read until the connection ends, in whatever way, and return how many bytes that were."""
+    size = 0
+    try:
+        while part := raw.recv(65536):
+            size += len(part)
+    except OSError:
         pass
-    raise ConnectionResetError("it ended")
+    return size
 
 
 async def test_a_stream_whose_client_never_reads_ends_with_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,9 @@ FAILURES: Final = 5
 ALL_FAILURES: Final = 50
 """Wrong secrets of all addresses in `WINDOW`, after which those that never had a right one have to wait."""
 
+HOPS: Final = 16
+"""Addresses of proxies behind each other that are looked at: a header may hold thousands."""
+
 WINDOW: Final = 60.0
 LONGEST_WAIT: Final = 900.0
 ADDRESSES: Final = 4096
@@ -213,7 +216,7 @@ def check_failures(failures: "FailureCounter", address: str) -> float:
 
 def check_sockets(scope: Scope, token: AccessToken) -> Refusal | None:
     """Refuse a token on more sockets than one client needs: those of others would find no room."""
-    if sign_in_socket(scope, str(token.id)):
+    if sign_in_socket(scope, str(token.root)):
         return None
     return Refusal(429, "this token has too many sockets", ((b"retry-after", b"10"), (b"connection", b"close")))
 
@@ -243,7 +246,7 @@ def client_address(scope: Scope, proxies: Sequence[Network]) -> str:
         return address
     forwarded = [part.strip() for name, value in scope["headers"] if name == b"x-forwarded-for"
                  for part in value.decode("latin-1").split(",")]  # fmt: skip
-    for hop in reversed(forwarded):
+    for hop in reversed(forwarded[-HOPS:]):
         if not _is_address(hop):
             break
         address = hop

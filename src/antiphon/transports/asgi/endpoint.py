@@ -16,6 +16,7 @@ Each request is admitted by itself: a connection belongs to the principal that o
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from secrets import token_hex
@@ -47,6 +48,9 @@ BODY_TIMEOUT: Final = 60.0
 
 GOING_AWAY: Final = (1001, "the server is shutting down")
 """Code and reason of a WebSocket whose server ends."""
+
+BODIES: Final = 4
+"""How many of the largest messages may arrive in posts of one principal at the same time, or as many bytes in smaller ones."""
 
 MAX_ID: Final = 1024
 """Characters of a connection or session id."""
@@ -114,6 +118,8 @@ class AcpEndpoint:
         self._connections: dict[str, HttpConnection] = {}
         self._sockets: set[SocketConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._arriving: Counter[object] = Counter()
+        """Bytes of posts that are not handed over yet, by their principals."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -205,10 +211,16 @@ class AcpEndpoint:
         if header_of(scope, b"content-type").partition(";")[0].strip().lower() != "application/json":
             await respond(send, 415, "the body has to be `application/json`")
             return
-        body = await _body(receive, self._limits.message)
-        if isinstance(body, Refusal):
-            await respond(send, body.status, body.sentence)
-            return
+        body = _ArrivingBody(self._arriving, admission.principal, self._limits.message)
+        try:
+            if (refusal := await body.receive(receive)) is not None:
+                await respond(send, refusal.status, refusal.sentence, *refusal.headers)
+            else:
+                await self._posted(bytes(body.data), scope, send, admission)
+        finally:
+            body.release()
+
+    async def _posted(self, body: bytes, scope: Scope, send: Send, admission: Admission) -> None:
         if body.lstrip()[:1] == b"[":
             await respond(send, 501, "batches are not supported")
             return
@@ -333,23 +345,47 @@ async def _refuse_socket(scope: Scope, send: Send, refusal: Refusal) -> None:
     await send({"type": "websocket.http.response.body", "body": f"{refusal.sentence}\n".encode()})
 
 
-async def _body(receive: Receive, limit: int) -> bytes | Refusal:
-    """Return the body of a request, or why it is not taken. A client that left before its end posted nothing."""
-    parts, size = [], 0
-    try:
-        async with asyncio.timeout(BODY_TIMEOUT):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    return b""
-                parts.append(message.get("body", b""))
-                size += len(parts[-1])
-                if size > limit:
-                    return Refusal(413, f"a message has at most {limit} bytes")
-                if not message.get("more_body", False):
-                    return b"".join(parts)
-    except TimeoutError:
-        return Refusal(408, "the body did not arrive in time")
+def holds_too_much(arriving: Counter[object], principal: object, limit: int) -> bool:
+    """Whether more is on its way in posts of a principal than it may have there; `limit` is that of one message."""
+    return arriving[principal] > BODIES * limit
+
+
+class _ArrivingBody:
+    """The body of a post, which is counted until it is released."""
+
+    def __init__(self, arriving: Counter[object], principal: object, limit: int) -> None:
+        self.data = bytearray()
+        self._arriving = arriving
+        self._principal = principal
+        self._limit = limit
+
+    async def receive(self, receive: Receive) -> Refusal | None:
+        """Receive all of it, or return why it is not taken. A client that left before its end posted nothing."""
+        try:
+            async with asyncio.timeout(BODY_TIMEOUT):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        self.release()
+                        return None
+                    part = message.get("body", b"")
+                    self.data += part
+                    self._arriving[self._principal] += len(part)
+                    if len(self.data) > self._limit:
+                        return Refusal(413, f"a message has at most {self._limit} bytes")
+                    if holds_too_much(self._arriving, self._principal, self._limit):
+                        return Refusal(429, "too much is posted at the same time", ((b"retry-after", b"1"),))
+                    if not message.get("more_body", False):
+                        return None
+        except TimeoutError:
+            return Refusal(408, "the body did not arrive in time")
+
+    def release(self) -> None:
+        """Count it no more."""
+        self._arriving[self._principal] -= len(self.data)
+        if not self._arriving[self._principal]:
+            del self._arriving[self._principal]
+        self.data = bytearray()
 
 
 async def _end(serving: "asyncio.Future[None]", transport: Transport) -> None:
