@@ -500,3 +500,24 @@ async def test_what_waits_to_be_sent_is_not_sent_after_the_connection_was_lost()
         await until(lambda: messages.why)
         await idle()
         assert posts == 1
+
+
+async def test_a_stream_that_answers_a_message_and_stays_open_does_not_hold_up_the_next_one() -> None:
+    posts = 0
+
+    async def streamed(scope: Any, send: Any) -> None:
+        nonlocal posts
+        if scope["method"] != "POST":
+            await stream(scope, send)
+            return
+        posts += 1
+        headers = [(b"content-type", b"text/event-stream")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        body = b'data: {"jsonrpc":"2.0","id":%d,"result":{}}\n\n' % (posts + 1)
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+        await asyncio.Event().wait()
+
+    async with answered(streamed) as (transport, messages):
+        for id in (2, 3):
+            await transport.send(b'{"jsonrpc":"2.0","id":%d,"method":"session/list","params":{}}' % id)
+        await until(lambda: [each["id"] for each in messages.found] == [1, 2, 3])

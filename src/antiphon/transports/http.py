@@ -186,16 +186,37 @@ class HttpTransport(Transport):
         self._receive(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (head.key, error))
 
     async def _exchange(self, line: bytes, session: str | None) -> "_PostAnswer":
-        """Post a message and return the answer, if it is no larger than a message."""
+        """Post a message and return the answer, if it is no larger than a message. One that is a stream is read by a task of its own."""
         headers = self._headers(session, posts=True)
-        async with self._client.stream("POST", self._url, content=line, headers=headers) as response:
-            body = bytearray()
-            async for piece in response.aiter_bytes():
-                body += piece
-                if len(body) > self._limit:
-                    raise RemoteProtocolError(f"the answer to a message is larger than {self._limit} bytes")
+        request = self._client.build_request("POST", self._url, content=line, headers=headers)
+        response = await self._client.send(request, stream=True)
         self._cookies.store(response.headers.get_list("set-cookie"))
+        body = bytearray()
+        if response.status_code < 300 and "text/event-stream" in response.headers.get("content-type", ""):
+            self._start(self._receive_stream(response))
+        else:
+            async with aclosing(response):
+                async for piece in response.aiter_bytes():
+                    body += piece
+                    if len(body) > self._limit:
+                        raise RemoteProtocolError(f"the answer to a message is larger than {self._limit} bytes")
         return _PostAnswer(response.status_code, response.headers, bytes(body))
+
+    async def _receive_stream(self, response: httpx.Response) -> None:
+        """Receive the messages of a stream that answers a post."""
+        parser = EventParser(self._limit)
+        try:
+            async with aclosing(response):
+                async for piece in response.aiter_bytes():
+                    await self._reading.wait()
+                    for event in parser.feed(piece):
+                        self._receive(event.data)
+                for event in parser.feed(b"\n\n"):  # some end with the data of the last event
+                    self._receive(event.data)
+        except AcpError as error:
+            self._fail(error)
+        except (httpx.HTTPError, OSError) as error:
+            self._fail(ConnectionClosed(f"the connection was lost: {str(error) or type(error).__name__}"))
 
     async def _open(self, line: bytes, method: str) -> None:
         if method != "initialize":
@@ -214,12 +235,9 @@ class HttpTransport(Transport):
         self._receive(response.content)
 
     async def _answered(self, response: "_PostAnswer", head: MessageHead, method: str, session: str | None) -> None:
-        status, kind = response.status_code, response.headers.get("content-type", "")
+        status = response.status_code
         if status < 300:
-            if response.content and "text/event-stream" in kind:
-                for event in EventParser(self._limit).feed(response.content + b"\n\n"):
-                    self._receive(event.data)
-            elif response.content.strip():
+            if response.content.strip():
                 self._receive(response.content)
         elif status == 404 and session is not None and head.key and method:
             # The official Python server answers so for a session that it does not know. If it is the connection, its stream ends.
