@@ -21,6 +21,7 @@ from tests.limits import limit
 from tests.rows import each_row
 from tests.transports.serving import serve_demo, served
 from tests.transports.test_network import TLS
+from tests.waits import until
 
 TLS_FILES: dict[str, Any] = {"certificate": str(TLS / "server.pem"), "key": str(TLS / "server.key")}
 UPGRADE = (
@@ -193,6 +194,39 @@ async def test_pings_whose_answers_are_not_read_take_no_memory() -> None:
             await asyncio.to_thread(raw.sendall, flood)
             await kept.received
             assert 0 < protocols[0].unsent < 1_500_000  # what one reading answers may be on top of the limit
+
+
+async def test_little_is_taken_of_a_client_that_nothing_reads_yet() -> None:
+    connected_as: asyncio.Future[SocketConnection] = asyncio.get_running_loop().create_future()
+    may_read, frames = asyncio.Event(), [b'"%06d%b"' % (number, b"x" * 100) for number in range(80_000)]
+    taken = bytearray()
+
+    class Taking(Kept):
+        def block_received(self, block: Any) -> None:
+            taken.extend(block)
+            if taken.count(b"\n") == len(frames) and not self.received.done():
+                self.received.set_result(bytes(taken))
+
+    kept = Taking()
+
+    async def serve(transport: Transport) -> None:
+        assert isinstance(transport, SocketConnection)
+        connected_as.set_result(transport)
+        await may_read.wait()
+        transport.attach(kept)
+        await kept.over.wait()
+
+    async with served(AcpEndpoint(serve)) as host:
+        with await asyncio.to_thread(lambda: upgraded(connected(host))) as raw:
+            flood = b"".join(frame(0x81, each) for each in frames)
+            sending = asyncio.ensure_future(asyncio.to_thread(raw.sendall, flood))
+            transport = await connected_as
+            assert transport._lines is not None
+            await until(lambda: not transport._lines.transport.is_reading())  # type: ignore[union-attr]
+            assert len(transport._arrived) < 2_000_000
+            may_read.set()
+            await sending
+            assert (await kept.received).split() == frames
 
 
 async def test_a_message_in_many_small_pieces_is_kept_as_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,9 @@ KEEP_ALIVE_INTERVAL: Final = 15.0
 BUFFER_LIMIT: Final = 64 * 1024 * 1024
 """Bytes that wait for streams which no client reads, in one connection. More ends it: the client is not coming."""
 
+UNREAD_LIMIT: Final = 256 * 1024
+"""Bytes of messages that a WebSocket takes before anything reads them."""
+
 MAX_ASKED: Final = 4096
 """Requests of a client without a response whose way a connection remembers."""
 
@@ -243,6 +246,8 @@ class SocketConnection(ServerTransport):
         if self._arrived and self._reading.is_set() and self.sink is not None and self.lost is None:
             block, self._arrived = bytes(self._arrived), bytearray()
             self.sink.block_received(block)
+        elif len(self._arrived) > UNREAD_LIMIT and self._lines is not None:
+            self._lines.read(False)  # nothing takes it yet, as while an agent starts: until it is resumed
 
     def pause(self) -> None:
         super().pause()
