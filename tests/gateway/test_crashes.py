@@ -318,5 +318,5 @@ async def test_what_a_token_may_not_do_is_refused_with_the_role_that_may(tmp_pat
             error = await watcher.refused(method, params)
             assert recovery(error) == (False, "use another token") and error["data"]["hint"]
         driver = await place.client()
-        error = await driver.refused("authenticate", {"methodId": "x"})
+        error = await driver.refused("logout", {})
         assert recovery(error) == (False, "use another token") and "the role admin" in error["data"]["hint"]
