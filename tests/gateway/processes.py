@@ -22,6 +22,7 @@ from tests.waits import until
 __all__ = [
     "DEMO",
     "HOSTILE",
+    "INITIALIZE",
     "ROOT",
     "WEAKENED",
     "Answer",
@@ -37,6 +38,12 @@ WEAKENED = Path(__file__).with_name("weakened.py")
 ROOT = Path(__file__).resolve().parents[2]
 DEMO = (sys.executable, "-m", "antiphon", "agent", "--engine", "demo")
 HOSTILE = (sys.executable, str(Path(__file__).with_name("hostile_agent.py")))
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": 1, "clientCapabilities": {}},
+}
 
 
 class Answer(NamedTuple):
@@ -103,6 +110,12 @@ class Gateway:
             return Answer(response.status, found, response.read())
         finally:
             connection.close()
+
+    def open_http(self) -> str:
+        """Open a connection over HTTP, and return its id."""
+        opened = self.ask("/acp", self.bearer, method="POST", body=INITIALIZE)
+        assert opened.status == 200, opened
+        return opened.headers["acp-connection-id"]
 
     def admin(self, **request: object) -> Any:
         """Ask as an admin, and return the result."""

@@ -80,8 +80,7 @@ def chunks_behind_their_response(gateway: Gateway) -> bool:
 
 def body_that_does_not_end(gateway: Gateway) -> bool:
     """Whether a body is waited for that the application does not wait for, as that of a stream of events."""
-    opened = gateway.ask("/acp", gateway.bearer, method="POST", body=INITIALIZE)
-    fields = {**gateway.bearer, "Acp-Connection-Id": opened.headers["acp-connection-id"], "Accept": "*/*"}
+    fields = {**gateway.bearer, "Acp-Connection-Id": gateway.open_http(), "Accept": "*/*"}
     head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
     with gateway.raw() as raw:
         raw.sendall(b"GET /acp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n" + head.encode() + b"\r\n")
@@ -96,9 +95,6 @@ def body_that_does_not_end(gateway: Gateway) -> bool:
         except ConnectionResetError:
             pass
         return False
-
-
-INITIALIZE: Final = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1, "clientCapabilities": {}}}  # fmt: skip
 
 
 def sockets_without_requests(gateway: Gateway) -> bool:

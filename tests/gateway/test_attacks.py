@@ -19,12 +19,11 @@ from websockets.exceptions import ConnectionClosed
 
 from antiphon.store.database import DirectoryLock
 from tests.gateway.inner_attacks import INNER, SECRETS, Attack
-from tests.gateway.processes import HOSTILE, ROOT, WEAKENED, Gateway, call, own_address, running
+from tests.gateway.processes import HOSTILE, INITIALIZE, ROOT, WEAKENED, Gateway, call, own_address, running
 from tests.gateway.slow_attacks import SLOW
 from tests.limits import limit
 
 EVIL: Final = "http://evil.example"
-INITIALIZE: Final = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1, "clientCapabilities": {}}}  # fmt: skip
 
 
 # Pages of other sites.
@@ -277,10 +276,9 @@ def connections_of_the_browsers_of_a_token(gateway: Gateway) -> bool:
 
 
 def connection_of_another_principal(gateway: Gateway) -> bool:
-    opened = gateway.ask("/acp", gateway.bearer, method="POST", body=INITIALIZE)
-    assert opened.status == 200, opened
+    opened = gateway.open_http()
     secret = gateway.admin(action="create token", name="other", role="drive")["secret"]
-    headers = {"Authorization": f"Bearer {secret}", "Acp-Connection-Id": opened.headers["acp-connection-id"]}
+    headers = {"Authorization": f"Bearer {secret}", "Acp-Connection-Id": opened}
     body = {"jsonrpc": "2.0", "id": 1, "method": "session/list", "params": {}}
     return gateway.ask("/acp", headers, method="POST", body=body).status == 202
 

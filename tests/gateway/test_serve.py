@@ -18,7 +18,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect, unix_connect
 
 from tests import prepared
-from tests.gateway.processes import DEMO, HOSTILE, Gateway, call, prompt, running
+from tests.gateway.processes import DEMO, HOSTILE, INITIALIZE, Gateway, call, prompt, running
 from tests.limits import limit
 
 pytestmark = pytest.mark.slow  # each starts a gateway
@@ -220,11 +220,7 @@ def test_http2_serves_both_profiles_over_tls(tmp_path: Path, certificate: tuple[
         context = ssl.create_default_context(cafile=cert)
         url = f"https://localhost:{gateway.port}"
         with httpx.Client(http2=has_h2(), verify=context, trust_env=False, timeout=limit()) as client:
-            answer = client.post(
-                f"{url}/acp",
-                json={"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1, "clientCapabilities": {}}},
-                headers=gateway.bearer,
-            )  # fmt: skip
+            answer = client.post(f"{url}/acp", json=INITIALIZE, headers=gateway.bearer)
             assert answer.status_code == 200 and answer.headers["acp-connection-id"]
             code = client.post(f"{url}/api/login", json={"code": gateway.code})
             assert code.headers["set-cookie"].startswith("__Host-antiphon=") and "Secure" in code.headers["set-cookie"]
