@@ -12,6 +12,7 @@ import msgspec
 from antiphon.gateway.base import GatewaySession, HubLimits
 from antiphon.gateway.hub import Hub
 from antiphon.journal.base import Lease
+from antiphon.store.errors import StoreError
 from tests.gateway.peers import MemoryJournal, MemoryRows, ScriptedAgent
 from tests.gateway.test_random_ends import BusyAgent, User
 from tests.schedules import World, check
@@ -93,6 +94,9 @@ class LateAgent(BusyAgent):
         }
 
     def opened(self, kind: str) -> str:
+        """Return the id of a new session, sometimes one that was used before."""
+        if self.sessions and self._random.random() < 0.1:
+            return f"{kind}{self._random.randint(1, self.sessions)}"
         self.sessions += 1
         return f"{kind}{self.sessions}"
 
@@ -120,7 +124,8 @@ async def scenario(world: World) -> None:
             world.offer("cut", partial(_cut, world, users))
             world.offer("kill", lambda: agent.crash() if agent.starts else None)
             world.offer("stop", hub.close)
-            await asyncio.gather(*(world.start(_work(world, user, agent, hub)) for user in users))
+            world.offer("full", partial(_fill, journal))
+            await asyncio.gather(*(world.start(_work(world, user, agent, hub, rows)) for user in users))
             for user in users:
                 if user.client is not None:
                     await user.client.leave()
@@ -139,7 +144,14 @@ async def _cut(world: World, users: list[User]) -> None:
         await client.transport.close()
 
 
-async def _work(world: World, user: User, agent: ScriptedAgent, hub: Hub) -> None:
+async def _fill(journal: MemoryJournal) -> None:
+    """Let the disk be full for some time."""
+    journal.broken = StoreError("the disk is full", hint="free some")
+    await asyncio.sleep(2.5)
+    journal.broken = None
+
+
+async def _work(world: World, user: User, agent: ScriptedAgent, hub: Hub, rows: MemoryRows) -> None:
     """Send some requests at once, wait for their responses, and sometimes leave before they have come."""
     for _ in range(STEPS):
         if hub.is_draining:
@@ -161,6 +173,8 @@ async def _work(world: World, user: User, agent: ScriptedAgent, hub: Hub) -> Non
             await world.pause()
         if world.random.random() < 0.2:
             await client.transport.close()
+        if rows.rows and world.random.random() < 0.1:
+            await hub.delete_stored(world.random.choice([*rows.rows.values()]))
         await user.turns(lambda asked=asked, client=client: _answered(client.messages) >= set(asked))
 
 
@@ -195,3 +209,7 @@ def _header(event: bytes) -> dict[str, Any]:
 
 def test_sessions_end_whole_whatever_clients_and_ends_come_at_once() -> None:
     check(scenario, ends=("cut", "kill", "stop"))
+
+
+def test_sessions_end_whole_whenever_the_disk_is_full_for_a_while() -> None:
+    check(scenario, ends=("full",), logs=False)

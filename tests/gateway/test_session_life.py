@@ -79,6 +79,18 @@ async def test_a_client_that_leaves_while_its_session_is_stored_is_not_attached_
         assert not sessions(place)[0].in_use and place.hub.counts()["attachments"] == 0
 
 
+async def test_a_client_that_is_being_closed_and_attaches_again_leaves_nothing(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client()
+        await client.new(tmp_path)
+        [theirs] = place.hub._clients
+        theirs.close_soon("the test says so")
+        sessions(place)[0].attach(theirs, 0).start()
+        assert client.serving is not None
+        await client.serving
+        assert place.hub.counts()["attachments"] == 0 and client.is_lost
+
+
 @pytest.mark.parametrize("method", ["session/load", "session/resume", "_antiphon/session/attach"])
 async def test_a_client_that_leaves_while_a_session_is_read_leaves_nothing_in_memory(
     tmp_path: Path, method: str
@@ -278,6 +290,37 @@ async def test_a_slow_client_that_goes_on_behind_the_end_of_its_turn_gets_the_re
         await client.response(resumed)
         assert (await client.response(asked))["result"]["stopReason"] == "end_turn"
         assert "missed" not in client.texts
+
+
+async def test_nothing_waits_for_a_prompt_that_could_not_be_stored(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        place.agent.answers["session/set_mode"] = lambda params: {}
+        client = await place.client()
+        session = await client.new(tmp_path)
+        here = sessions(place)[0]
+        place.journal.gate.clear()
+        asked = client.prompt(session, "work")
+        await until(lambda: here.recorded == 2)
+        chosen = client.begin("session/set_mode", {"sessionId": session, "modeId": "code"})
+        await place.agent.got("session/set_mode")
+        settled = asyncio.create_task(here.settled())
+        await idle()
+        place.journal.broken = StoreError("the disk is full", hint="free some")
+        place.journal.gate.set()
+        assert "disk" in (await client.response(asked))["error"]["message"]
+        assert (await client.response(chosen))["result"] == {}
+        await settled
+
+
+async def test_a_load_that_ends_with_the_gateway_keeps_no_other_from_the_session(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        session = await closed(place, tmp_path, await place.client())
+        process = place.hub.agents["demo"]
+        process.with_session(session, lambda _: None)
+        for task in (*place.hub.tasks,):
+            task.cancel()  # before it has begun
+        async with process.alone(session):
+            assert not sessions(place)
 
 
 # The last events.

@@ -160,6 +160,11 @@ class SessionAttachment:
         self._deferred.append((self.session.last, lambda: send_response(self.client, turn, frame, self.session.id)))
         self._send_deferred()
 
+    def drop_after(self, number: int) -> None:
+        """Let no response wait for events after this one: they were dropped."""
+        self._deferred = deque((min(after, number), send) for after, send in self._deferred)
+        self._send_deferred()
+
     def hand_over(self) -> "deque[tuple[int, Callable[[], None]]]":
         """End, and return the responses that wait for another attachment of the same client."""
         self.is_over = True

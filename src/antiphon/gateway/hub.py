@@ -7,7 +7,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
@@ -115,13 +115,24 @@ class Hub:
     ) -> None:
         await self.close()
 
-    def run(self, work: Coroutine[object, object, object], *, to_the_end: bool = False) -> None:
-        """Run something by itself. It is cancelled when the hub is closed, or waited for if it has to come to its end."""
+    def run(
+        self,
+        work: Coroutine[object, object, object],
+        *,
+        to_the_end: bool = False,
+        after: Callable[[], None] | None = None,
+    ) -> None:
+        """Run something by itself. It is cancelled when the hub is closed, or waited for if it has to come to its end.
+
+        `after` is called behind it, even if it was cancelled before it began.
+        """
         task = asyncio.get_running_loop().create_task(work)
         tasks = self._to_the_end if to_the_end else self.tasks
         tasks.add(task)
         task.add_done_callback(tasks.discard)
         task.add_done_callback(_report)
+        if after is not None:
+            task.add_done_callback(lambda _: after())
 
     # Clients.
 

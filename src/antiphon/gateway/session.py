@@ -72,6 +72,8 @@ class HubSession:
         self._append: asyncio.Future[int] | None = None
         """What stores them."""
         self._thens: deque[tuple[int, Callable[[], None]]] = deque()
+        self._progress: asyncio.Future[None] | None = None
+        """Done when more is stored, or dropped: what waits looks again."""
         self._needs_agent = 0
         """How many wait for an agent that has it open."""
         self._is_failing = False
@@ -210,10 +212,6 @@ class HubSession:
                 self.save()
         self._record(self.requests.shown(run))
 
-    def _when_recorded(self, then: Callable[[], None]) -> None:
-        """Call `then` once all that was recorded is stored and shown."""
-        self._thens.append((self.recorded, then))
-
     def record(self, *events: bytes, then: Callable[[], None] | None = None) -> int:
         """Store events in one commit and show them. `then` is called once both are done. Return the number of the last one."""
         if self.is_over:
@@ -271,6 +269,7 @@ class HubSession:
                 attachment.client.close_soon("an event could not be shown to it")
         while self._thens and self._thens[0][0] <= self.last:
             self._thens.popleft()[1]()
+        self._progressed()
         self._commit()
         self.agent.stored(sum(map(len, batch)))
 
@@ -297,6 +296,9 @@ class HubSession:
         del self._waiting[-count:]
         while self._thens and self._thens[-1][0] > self.recorded:
             self._thens.pop()
+        for attachment in tuple(self.attachments):
+            attachment.drop_after(self.recorded)
+        self._progressed()
 
     # Clients.
 
@@ -304,16 +306,17 @@ class HubSession:
         """Add a client after an event; `start` of what is returned begins to send.
 
         A client that was attached is still asked what it was asked, and gets its responses after the events before them.
-        One that has left meanwhile follows nothing.
+        One that has left meanwhile follows nothing, and neither does one whose session is over.
         """
-        before = client.attachments.get(self.id)
-        if before is not None:
-            self.attachments.remove(before)
-        attachment = SessionAttachment(client, self, cursor, replay=replay, before=before)
-        if client.closed.is_set():
+        if client.closed.is_set() or self.is_over:
+            attachment = SessionAttachment(client, self, cursor)
             attachment.end()
             asyncio.get_running_loop().call_soon(self.release_if_idle)
             return attachment
+        before = client.attachments.get(self.id)
+        if before is not None:
+            before.session.attachments.remove(before)
+        attachment = SessionAttachment(client, self, cursor, replay=replay, before=before)
         self.attachments.append(attachment)
         client.attachments[self.id] = attachment
         client.closed_sessions.pop(self.id, None)
@@ -321,8 +324,9 @@ class HubSession:
 
     def detach(self, client: "RemoteClient") -> None:
         """Remove a client. Its prompts go on."""
-        attachment = client.attachments.pop(self.id, None)
-        if attachment is not None:
+        attachment = client.attachments.get(self.id)
+        if attachment is not None and attachment.session is self:
+            del client.attachments[self.id]
             attachment.end()
             self.attachments.remove(attachment)
             self.requests.client_left(client)
@@ -368,6 +372,7 @@ class HubSession:
         for _, then in self._thens:
             then()
         self._thens.clear()
+        self._progressed()
         if lease is None or not keep:
             self._drop_waiting()
         elif self._row_changed:
@@ -396,11 +401,17 @@ class HubSession:
         self._waiting = []
 
     async def settled(self) -> None:
-        """Wait until all that was recorded is stored and shown."""
-        if self.recorded > self.last and not self.is_over:
-            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._when_recorded(lambda: None if done.done() else done.set_result(None))
-            await done
+        """Wait until all that is recorded now is stored and shown, or dropped."""
+        goal = self.recorded
+        while self.last < min(goal, self.recorded) and not self.is_over:
+            if self._progress is None:
+                self._progress = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._progress)
+
+    def _progressed(self) -> None:
+        if self._progress is not None:
+            self._progress.set_result(None)
+            self._progress = None
 
     def save(self) -> None:
         """Store the row as it is now, with the settings, in one commit with what is recorded next."""

@@ -133,13 +133,10 @@ class SessionMethods:
 
         async def store(session: HubSession, response: Response, frame: bytes) -> None:
             directories = tuple(params.additional_directories or ())
-            try:
-                copied = await client.process.hub.store_new(session, directories, client.principal, source)
-                attachment = session.attach(client, copied)
-                answer(response, self._opening(frame, copied))
-                attachment.start()
-            finally:
-                client.process.let_go(session.id)
+            copied = await client.process.hub.store_new(session, directories, client.principal, source)
+            attachment = session.attach(client, copied)
+            answer(response, self._opening(frame, copied))
+            attachment.start()
             if left_out:
                 client.put(_notice(session.id, left_out), session.id)
 
@@ -155,8 +152,7 @@ class SessionMethods:
                 answer(response, frame)
                 return
             session.settings.mcp_servers = servers
-            client.process.hold(session.id)
-            self._start(lambda: store(session, response, frame), request)
+            self._start(lambda: store(session, response, frame), request, session.id)
 
         link.opening += 1
         client.forward(link, request, line, then)
@@ -203,8 +199,7 @@ class SessionMethods:
 
         def found(session: HubSession | None) -> None:
             if session is None and self._client.may(AccessRole.DRIVE):
-                process.hold(params.session_id)
-                self._start(lambda: self._load_from_agent(request, line, params), request)
+                self._start(lambda: self._load_from_agent(request, line, params), request, params.session_id)
             elif session is None or not self._client.may(AccessRole.WATCH, session.key):
                 self._unknown(request, params.session_id)
             else:
@@ -222,36 +217,33 @@ class SessionMethods:
     async def _load_from_agent(self, request: Request, line: bytes, params: _Params) -> None:
         """Load a session that only the agent has. Its replay is recorded, so the next client gets it from here."""
         client, process = self._client, self._client.process
-        try:
-            link = await process.ready()
-            if not process.abilities.load_session:
-                self._unknown(request, params.session_id)
-                return
-            line, servers, left_out = self._reduced(line, params)
-            session = process.hub.begin(process, params.session_id, params.cwd)
-            session.settings.mcp_servers = servers
-            await process.hub.store_new(session, tuple(params.additional_directories or ()), client.principal)
-            session.attach(client, 0).start()
-            answer = client.answering(request, line, session)
-            loaded: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        link = await process.ready()
+        if not process.abilities.load_session:
+            self._unknown(request, params.session_id)
+            return
+        line, servers, left_out = self._reduced(line, params)
+        session = process.hub.begin(process, params.session_id, params.cwd)
+        session.settings.mcp_servers = servers
+        await process.hub.store_new(session, tuple(params.additional_directories or ()), client.principal)
+        session.attach(client, 0).start()
+        answer = client.answering(request, line, session)
+        loaded: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
-            def then(response: Response, frame: bytes) -> None:
-                if response.result is not None:
-                    process.hub.note(client.principal, "load", session.key, params.cwd)
-                    session.link = link
-                    session.settings.opened(bytes(response.result))
-                    session.row = msgspec.structs.replace(session.row, updated=time.time())
-                    session.save()
-                answer(response, frame)
-                if response.result is not None and left_out:
-                    client.put(_notice(session.id, left_out), session.id)
-                loaded.set_result(response.result is not None)
+        def then(response: Response, frame: bytes) -> None:
+            loaded.set_result(response.result is not None)
+            if response.result is not None:
+                process.hub.note(client.principal, "load", session.key, params.cwd)
+                session.link = link
+                session.settings.opened(bytes(response.result))
+                session.row = msgspec.structs.replace(session.row, updated=time.time())
+                session.save()
+            answer(response, frame)
+            if response.result is not None and left_out:
+                client.put(_notice(session.id, left_out), session.id)
 
-            client.forward(link, request, line, then)
-            if not await asyncio.shield(loaded):
-                await self._delete_refused(session)
-        finally:
-            process.let_go(params.session_id)
+        client.forward(link, request, line, then)
+        if not await asyncio.shield(loaded):
+            await self._delete_refused(session)
 
     async def _delete_refused(self, session: HubSession) -> None:
         """Delete a session that the agent does not have. Its client has the agent's error already."""
@@ -378,8 +370,7 @@ class SessionMethods:
     def _end(self, request: Request, line: bytes, params: _Params, *, delete: bool) -> None:
         def ended(session: HubSession) -> None:
             if not delete or self._may_delete(request, session.row.owner):
-                self._client.process.hold(session.id)
-                self._start(lambda: self._end_session(session, request, delete=delete), request)
+                self._start(lambda: self._end_session(session, request, delete=delete), request, session.id)
 
         if delete and self._client.principal.sessions is not None:
             self._client.refuse(request, Code.INVALID_REQUEST, "the holder of a share cannot delete the session")
@@ -408,14 +399,11 @@ class SessionMethods:
     async def _end_session(self, session: HubSession, request: Request, *, delete: bool) -> None:
         """Close or delete a session, at the agent too if it can. Its other clients are detached."""
         client, process = self._client, self._client.process
-        try:
-            await self._end_at_agent(session, request, delete=delete)
-            process.hub.note(client.principal, "delete" if delete else "close", session.key, session.id)
-            await (process.hub.delete(session) if delete else process.hub.end(session))
-            client.note_closed(session.id)
-            client.put(b"%b{}}" % head_of_answer(request.id), session.id, request.id)
-        finally:
-            process.let_go(session.id)
+        await self._end_at_agent(session, request, delete=delete)
+        process.hub.note(client.principal, "delete" if delete else "close", session.key, session.id)
+        await (process.hub.delete(session) if delete else process.hub.end(session))
+        client.note_closed(session.id)
+        client.put(b"%b{}}" % head_of_answer(request.id), session.id, request.id)
 
     async def _end_at_agent(self, session: HubSession, request: Request, *, delete: bool) -> None:
         process = self._client.process
@@ -432,8 +420,14 @@ class SessionMethods:
 
     # Small things.
 
-    def _start(self, work: "Callable[[], Awaitable[None]]", request: Request) -> None:
-        self._client.process.hub.run(self._run(work, request))
+    def _start(self, work: "Callable[[], Awaitable[None]]", request: Request, holds: str | None = None) -> None:
+        """Do what a request asks for. What else concerns the session that it holds waits meanwhile."""
+        process = self._client.process
+        if holds is None:
+            process.hub.run(self._run(work, request))
+        else:
+            process.hold(holds)
+            process.hub.run(self._run(work, request), after=lambda: process.let_go(holds))
 
     async def _run(self, work: "Callable[[], Awaitable[None]]", request: Request) -> None:
         try:

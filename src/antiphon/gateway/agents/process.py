@@ -83,10 +83,11 @@ AGENT_PROCESS_LIFE: Final = Life(
 class _HeldSession:
     """A session that is being opened, closed or deleted, and what waits for that."""
 
-    __slots__ = ("holders", "waiting")
+    __slots__ = ("holders", "over", "waiting")
 
     def __init__(self) -> None:
         self.holders = 0
+        self.over = asyncio.Event()
         self.waiting: list[tuple[Callable[[HubSession | None], None], Callable[[AcpError], None]]] = []
 
 
@@ -349,7 +350,7 @@ class AgentProcess:
             then(found)
         else:
             self.hold(session_id)
-            self.hub.run(self._open(session_id, then, failed))
+            self.hub.run(self._open(session_id, then, failed), after=lambda: self.let_go(session_id))
 
     def hold(self, session_id: str) -> None:
         """Let calls of `with_session` wait until `let_go` is called as often: the session is being opened, closed or deleted."""
@@ -362,6 +363,7 @@ class AgentProcess:
         if held.holders:
             return
         del self._held[session_id]
+        held.over.set()
         for then, failed in held.waiting:
             with self._reported(session_id, failed):
                 self.with_session(session_id, then, failed)
@@ -369,23 +371,9 @@ class AgentProcess:
     @asynccontextmanager
     async def alone(self, session_id: str) -> "AsyncIterator[None]":
         """Hold a session as long as the block lasts, after those who hold it now."""
-        held: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def hold() -> None:
-            if not held.done():
-                self.hold(session_id)
-                held.set_result(None)
-
-        if session_id in self._held:
-            self._held[session_id].waiting.append((lambda _: hold(), lambda _: hold()))
-        else:
-            hold()
-        try:
-            await held
-        except asyncio.CancelledError:
-            if not held.cancelled():
-                self.let_go(session_id)
-            raise
+        while (held := self._held.get(session_id)) is not None:
+            await held.over.wait()
+        self.hold(session_id)
         try:
             yield
         finally:
@@ -395,11 +383,8 @@ class AgentProcess:
         self, session_id: str, then: "Callable[[HubSession | None], None]", failed: Callable[[AcpError], None]
     ) -> None:
         """Bring a session into memory. An error is not the same as that there is none: that one would be made anew."""
-        try:
-            with self._reported(session_id, failed):
-                then(await self.hub.open_stored(self, session_id))
-        finally:
-            self.let_go(session_id)
+        with self._reported(session_id, failed):
+            then(await self.hub.open_stored(self, session_id))
 
     @contextmanager
     def _reported(self, session_id: str, failed: Callable[[AcpError], None]) -> "Iterator[None]":
