@@ -73,6 +73,13 @@ class MemoryJournal:
         await self.acknowledged.wait()
         return last
 
+    def store(self, lease: Lease, events: Sequence[bytes], then: Callable[[int, BaseException | None], None]) -> None:
+        def done(append: "asyncio.Task[int]") -> None:
+            error = asyncio.CancelledError() if append.cancelled() else append.exception()
+            then(0 if error else append.result(), error)
+
+        asyncio.ensure_future(self.append(lease, events)).add_done_callback(done)
+
     async def read(self, session: str, after: int = 0, limit: int = 1000) -> list[JournalEntry]:
         await asyncio.sleep(0)
         found = self.events.get(session, [])[after : after + limit]

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from sqlite3 import Connection, IntegrityError
+from sqlite3 import Connection, IntegrityError, OperationalError
 
 import pytest
 
@@ -11,6 +11,7 @@ from antiphon.errors import sentence_and_hint
 from antiphon.gateway.data import GatewayData
 from antiphon.journal import runs
 from antiphon.journal.base import JournalEntry
+from antiphon.store import database
 from antiphon.store.errors import NoSuchSession, StoreError
 
 
@@ -156,3 +157,71 @@ async def test_an_append_to_a_closed_file_fails(tmp_path: Path) -> None:
         lease = await data.journal.claim(await begun(data))
     with pytest.raises(StoreError, match="closed"):
         await data.journal.append(lease, [b"1"])
+
+
+async def test_events_of_known_sessions_are_stored_by_one_statement_without_a_transaction_around_it(
+    data: GatewayData,
+) -> None:
+    leases = [await data.journal.claim(await begun(data, f"s{each}")) for each in range(3)]
+    await asyncio.gather(*(data.journal.append(lease, [b"1"]) for lease in leases))
+    statements: list[str] = []
+    await data.database.run(lambda connection: connection.set_trace_callback(statements.append))
+    statements.clear()
+    assert await asyncio.gather(*(data.journal.append(lease, [b"2", b"3"]) for lease in leases)) == [3, 3, 3]
+    assert [statement.split()[0] for statement in statements] == ["INSERT"]
+    assert await rows(data) == [(1, 1), (2, 3)] * 3
+
+
+async def test_more_rows_than_one_statement_holds_are_stored_in_one_commit(data: GatewayData) -> None:
+    leases = [await data.journal.claim(await begun(data, f"s{each}")) for each in range(2 * runs.ROWS + 1)]
+    await asyncio.gather(*(data.journal.append(lease, [b"1"]) for lease in leases))
+    statements: list[str] = []
+    await data.database.run(lambda connection: connection.set_trace_callback(statements.append))
+    statements.clear()
+    assert await asyncio.gather(*(data.journal.append(lease, [b"2"]) for lease in leases)) == [2] * len(leases)
+    assert [statement.split()[0] for statement in statements] == ["BEGIN", "INSERT", "INSERT", "INSERT", "COMMIT"]
+    assert await rows(data) == [(1, 1), (2, 2)] * len(leases)
+
+
+async def test_a_known_session_that_was_deleted_fails_alone_among_many(data: GatewayData) -> None:
+    keys = [await begun(data, f"s{each}") for each in range(runs.ROWS + 10)]
+    leases = [await data.journal.claim(key) for key in keys]
+    await asyncio.gather(*(data.journal.append(lease, [b"1"]) for lease in leases))
+    await data.delete(keys[-1])
+    found = await asyncio.gather(*(data.journal.append(lease, [b"2"]) for lease in leases), return_exceptions=True)
+    assert found[:-1] == [2] * (len(keys) - 1) and isinstance(found[-1], NoSuchSession)
+    assert [await data.journal.length(key) for key in keys] == [2] * (len(keys) - 1) + [0]
+
+
+async def test_events_whose_commit_fails_are_not_taken_for_stored(
+    data: GatewayData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = await begun(data)
+    lease = await data.journal.claim(key)
+    execute = database._retry_while_locked
+
+    def full(connection: Connection, *statements: str) -> object:
+        if statements == ("COMMIT",):
+            raise OperationalError("database or disk is full")
+        return execute(connection, *statements)
+
+    monkeypatch.setattr(database, "_retry_while_locked", full)
+    with pytest.raises(OperationalError, match="disk is full"):
+        await data.journal.append(lease, [b"lost"])
+    monkeypatch.undo()
+    assert await data.journal.append(lease, [b"1"]) == 1
+    assert await data.journal.read(key) == [JournalEntry(1, b"1")]
+
+
+async def test_what_follows_an_append_and_fails_takes_no_other_along(
+    data: GatewayData, caplog: pytest.LogCaptureFixture
+) -> None:
+    leases = [await data.journal.claim(await begun(data, f"s{each}")) for each in range(2)]
+
+    def fail(number: int, error: BaseException | None) -> None:
+        raise ZeroDivisionError
+
+    data.journal.store(leases[0], [b"1"], fail)
+    assert await data.journal.append(leases[1], [b"1"]) == 1
+    assert await data.journal.append(leases[0], [b"2"]) == 2
+    assert "ZeroDivisionError" in caplog.text

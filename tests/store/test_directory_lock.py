@@ -13,6 +13,7 @@ import pytest
 from antiphon.errors import LocalProtocolError
 from antiphon.store.database import Database, DirectoryLock
 from antiphon.store.errors import DirectoryInUse
+from tests.limits import limit
 
 TABLES = (("CREATE TABLE word (id INTEGER PRIMARY KEY, word TEXT NOT NULL)",),)
 
@@ -130,3 +131,34 @@ def test_a_reader_beside_it_sees_what_is_committed(tmp_path: Path) -> None:
                     reader.close()
 
     assert asyncio.run(play()) == ["one"]
+
+
+async def test_a_job_that_is_locked_out_of_a_transaction_of_its_own_waits_its_turn(tmp_path: Path) -> None:
+    done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def store(connection: sqlite3.Connection, how: str) -> str:
+        connection.execute("INSERT INTO word (word) VALUES (?)", (how,))
+        return how
+
+    def then(result: str | None, error: Exception | None) -> None:
+        done.set_result(result or str(error))
+
+    with DirectoryLock(tmp_path) as lock:
+        async with asyncio.timeout(limit(30)), Database(tmp_path / "db", TABLES, lock=lock) as database:
+            other = sqlite3.connect(tmp_path / "db", isolation_level=None, check_same_thread=False)
+            other.execute("BEGIN IMMEDIATE")
+            tried = asyncio.Event()
+            loop = asyncio.get_running_loop()
+
+            def alone(connection: sqlite3.Connection) -> str:
+                try:
+                    return store(connection, "alone")
+                finally:
+                    loop.call_soon_threadsafe(tried.set)
+
+            database.submit_then(lambda connection: store(connection, "among others"), then, alone=alone)
+            await tried.wait()
+            other.execute("ROLLBACK")
+            assert await done == "among others"
+            assert await words(database) == ["among others"]
+            other.close()

@@ -1,6 +1,7 @@
 """The server end of both remote profiles, asked by hand: statuses, streams, and leniency where real clients differ."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,7 +15,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from antiphon.transports.asgi import AcpEndpoint, EndpointLimits
-from antiphon.transports.asgi.connections import HttpConnection, SocketConnection
+from antiphon.transports.asgi.connections import LINES, HttpConnection, SocketConnection
 from antiphon.transports.base import Transport
 from antiphon.transports.remote import on_lines
 from antiphon.transports.sse import EventParser
@@ -358,3 +359,19 @@ async def test_what_is_added_while_a_socket_is_closed_does_not_leave_and_no_part
     room.set()
     await closing
     assert sent == ["before", "websocket.close"]
+
+
+async def test_a_frame_does_not_wait_until_the_client_has_confirmed_the_one_before() -> None:
+    accepted: list[int] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "websocket":
+            await receive()
+            socket_of = scope["extensions"][LINES].transport.get_extra_info("socket")
+            accepted.append(socket_of.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            await send({"type": "websocket.close"})
+
+    async with served(app) as host:
+        with pytest.raises(InvalidStatus):
+            await connect(f"ws://{host}/acp")
+    assert accepted == [1]

@@ -124,6 +124,9 @@ class HubJournal(Protocol):
     def append(self, lease: Lease, events: Sequence[bytes]) -> Awaitable[int]:
         """Store events; the result is the number of the last one, after the commit."""
 
+    def store(self, lease: Lease, events: Sequence[bytes], then: Callable[[int, BaseException | None], None]) -> None:
+        """Store events, and call `then` after the commit: with the number of the last one, or with the error."""
+
     async def read(self, session: str, after: int = 0, limit: int = PAGE) -> list[JournalEntry]:
         """Return the entries after a number."""
 

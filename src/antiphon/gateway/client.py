@@ -229,10 +229,10 @@ class RemoteClient:
         transport.flush_soon()
 
     def put_block(self, block: bytes) -> None:
-        """Send whole lines."""
+        """Send whole lines, with those of other sessions that were stored in the same commit."""
         if self.transport.lost is None:
             self.transport.out += block
-            self.transport.flush_soon()
+            self.transport.gather()
 
     def refuse(
         self,

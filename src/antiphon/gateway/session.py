@@ -69,8 +69,8 @@ class HubSession:
         self._waiting: list[bytes] = []
         self._batch: list[bytes] = []
         """Events that are being stored."""
-        self._append: asyncio.Future[int] | None = None
-        """What stores them."""
+        self._batch_done: asyncio.Future[None] | None = None
+        """Gets done when it is known what became of them, for the end of the session."""
         self._thens: deque[tuple[int, Callable[[], None]]] = deque()
         self._progress: asyncio.Future[None] | None = None
         """Done when more is stored, or dropped: what waits looks again."""
@@ -245,16 +245,15 @@ class HubSession:
             return
         self._batch, self._waiting = self._waiting, []
         try:
-            self._append = append = asyncio.ensure_future(self.hub.journal.append(self._lease, self._batch))
+            self.hub.journal.store(self._lease, self._batch, self._committed)
         except StaleLease as error:
             batch, self._batch = self._batch, []
             self._not_stored(batch, error)
-            return
-        append.add_done_callback(self._committed)
 
-    def _committed(self, append: "asyncio.Future[int]") -> None:
+    def _committed(self, number: int, error: BaseException | None) -> None:
         batch, self._batch = self._batch, []
-        error = asyncio.CancelledError() if append.cancelled() else append.exception()
+        if self._batch_done is not None and not self._batch_done.done():
+            self._batch_done.set_result(None)  # what waits for it goes on in a later turn of the loop
         if error is not None:
             self._not_stored(batch, error)
             return
@@ -385,8 +384,9 @@ class HubSession:
     async def _store_rest(self, lease: Lease, *, keep: bool) -> None:
         """Store the last events behind those that are being stored now, and only then release the lease."""
         try:
-            if self._batch and self._append is not None:
-                await asyncio.wait([self._append])  # `_committed` says what became of it
+            if self._batch:
+                self._batch_done = asyncio.get_running_loop().create_future()
+                await self._batch_done
             if self._waiting and keep:
                 await self.hub.journal.append(lease, self._waiting)
         except AcpError as error:

@@ -14,9 +14,11 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain
 from sqlite3 import SQLITE_CONSTRAINT_FOREIGNKEY, Connection, IntegrityError
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from antiphon.errors import AcpError, fresh
 from antiphon.journal.base import PAGE, Feed, JournalEntry, Lease, StaleLease
@@ -34,6 +36,10 @@ COMMIT_BYTES: Final = 8 * 1024 * 1024
 
 PAGE_BYTES: Final = 1024 * 1024
 """Size at which a page of `read` ends, however few entries it has."""
+
+ROWS: Final = 64
+"""Rows of one statement. The thread that stores gives the loop its turn with every statement and waits to get it back, so a statement
+for each row costs more than the rows; and SQLite keeps 128 statements prepared."""
 
 EVENTS: Final[Migration] = (
     """
@@ -53,6 +59,8 @@ _log = logging.getLogger(__name__)
 _LAST: Final = "SELECT last FROM event WHERE session = session.id ORDER BY first DESC LIMIT 1"
 _FIND: Final = f"SELECT id, ({_LAST}) FROM session WHERE key = ?"  # noqa: S608
 _INSERT: Final = "INSERT INTO event (session, first, last, data) VALUES (?, ?, ?, ?)"
+_INSERTS: Final = [_INSERT + ", (?, ?, ?, ?)" * more for more in range(ROWS)]
+"""By the number of rows, less one."""
 _READ: Final = """
     SELECT first, last, data FROM event WHERE session = :session
     AND first >= ifnull((SELECT max(first) FROM event WHERE session = :session AND first <= :number), 0) ORDER BY first
@@ -66,17 +74,45 @@ class _Stored(NamedTuple):
     last: int
 
 
+Then: TypeAlias = Callable[[int, BaseException | None], None]
+"""Takes the number of the last event that is stored; or the error, and then no event is."""
+
+_Row: TypeAlias = tuple[int, int, int, bytes]
+"""Session, number of the first event, number of the last one, data."""
+
+
 class _Append:
-    """Events that wait to be stored, and the future of their caller; or a job that waits its turn among them."""
+    """Events that wait to be stored, and the function that their caller gave; or a job that waits its turn among them."""
 
-    __slots__ = ("events", "future", "job", "session", "size")
+    __slots__ = ("events", "job", "session", "size", "then")
 
-    def __init__(self, session: str, events: tuple[bytes, ...], future: "asyncio.Future[int]") -> None:
+    def __init__(self, session: str, events: tuple[bytes, ...], then: Then) -> None:
         self.session = session
         self.events = events
-        self.future = future
+        self.then = then
         self.size = sum(map(len, events))
         self.job: Callable[[Connection], object] | None = None
+
+    def done(self, number: int, error: BaseException | None) -> None:
+        """Inform the caller."""
+        try:
+            self.then(number, error)
+        except Exception:  # those of other callers are as good as stored
+            _log.exception("what follows an append to session `%s` failed", self.session)
+
+
+def _into(future: "asyncio.Future[int]") -> Then:
+    """Return the function that makes a future done."""
+
+    def then(number: int, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(number)
+        else:
+            future.set_exception(error)
+
+    return then
 
 
 class RunJournal:
@@ -88,12 +124,17 @@ class RunJournal:
         self._feed = Feed(self.read)
         self._epoch = 0
         self._waiting: deque[_Append] = deque()
-        self._committing: asyncio.Future[dict[str, _Stored]] | None = None
+        self._committing = False
         self._known: dict[str, _Stored] = {}
         """What the last commit has left of each session. Nothing else writes events, so it need not be read again."""
         self._scheduled = False
         self.unstored = 0
         """Bytes that were appended and are not stored yet. A caller that reads from a fast source stops while there are many."""
+
+    @cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        """The loop that runs. To ask for it is a system call each time, before Python 3.12."""
+        return asyncio.get_running_loop()
 
     # Leases.
 
@@ -129,38 +170,51 @@ class RunJournal:
         Raises:
             StaleLease: the lease is not valid.
         """
+        future = self._loop.create_future()
+        self.store(lease, events, _into(future))
+        return future
+
+    def store(self, lease: Lease, events: Sequence[bytes], then: Then) -> None:
+        """Store events, and call `then` after the commit, in the order of the calls.
+
+        Raises:
+            StaleLease: the lease is not valid.
+        """
         held = self._held.get(lease.session)
         if held is None or held[0] != lease:
             raise StaleLease(lease.session)
-        append = _Append(lease.session, tuple(events), asyncio.get_running_loop().create_future())
+        append = _Append(lease.session, tuple(events), then)
         self.unstored += append.size
         self._put(append)
-        return append.future
 
     def post(self, job: Callable[[Connection], object]) -> None:
         """Do a job that writes behind everything that was appended so far, in the same commit as the last of it."""
-        self._post(job)
+        self._post(job, lambda number, error: None)
 
     async def flush(self) -> None:
         """Wait until everything that was given so far is stored, or has failed."""
-        if self._waiting or self._committing is not None:
-            await asyncio.wait([self._post(lambda _: None).future])
+        if self._waiting or self._committing:
+            done = self._loop.create_future()
+            self._post(lambda _: None, _into(done))
+            await asyncio.wait([done])
+            done.exception()  # those whose events are not stored were informed
 
-    def _post(self, job: Callable[[Connection], object]) -> _Append:
-        append = _Append("", (), asyncio.get_running_loop().create_future())
+    def _post(self, job: Callable[[Connection], object], then: Then) -> None:
+        append = _Append("", (), then)
         append.job = job
         self._put(append)
-        return append
 
     def _put(self, append: _Append) -> None:
         self._waiting.append(append)
-        if self._committing is None and not self._scheduled:
+        if not self._committing and not self._scheduled:
             self._scheduled = True
             # What else is given in this turn of the loop shares the commit.
-            asyncio.get_running_loop().call_soon(self._commit)
+            self._loop.call_soon(self._commit)
 
     def _commit(self) -> None:
         self._scheduled = False
+        if self._committing:
+            return
         batch: list[_Append] = []
         size = 0
         while self._waiting and size < COMMIT_BYTES:
@@ -176,22 +230,48 @@ class RunJournal:
                 jobs.append(append.job)
             else:
                 events.setdefault(append.session, []).extend(append.events)
+        alone = None if jobs else self._stored_alone(events)
+        self._committing = True
         try:
-            self._committing = self._database.submit(lambda connection: _store(connection, events, self._known, jobs))
+            self._database.submit_then(
+                lambda connection: _store(connection, events, self._known, jobs),
+                lambda stored, error: self._committed(batch, events, stored, error),
+                alone=alone,
+            )
         except StoreError as error:  # it was closed
+            self._committing = False
             self._fail(batch, error)
-            return
-        self._committing.add_done_callback(lambda done: self._committed(batch, events, done))
+
+    def _stored_alone(self, events: dict[str, list[bytes]]) -> "Callable[[Connection], dict[str, _Stored]] | None":
+        """Return a job that stores these events and reads nothing before; None if what is stored of one of the sessions is not known."""
+        rows: list[_Row] = []
+        stored: dict[str, _Stored] = {}
+        for session, appended in events.items():
+            before = self._known.get(session)
+            if before is None:
+                return None
+            rows += _rows(before, appended)
+            stored[session] = _Stored(before.id, before.last + len(appended))
+
+        def store(connection: Connection) -> dict[str, _Stored]:
+            _insert(connection, rows)
+            return stored
+
+        return store if rows else None
 
     def _committed(
-        self, batch: list[_Append], events: dict[str, list[bytes]], done: "asyncio.Future[dict[str, _Stored]]"
+        self,
+        batch: list[_Append],
+        events: dict[str, list[bytes]],
+        stored: dict[str, _Stored] | None,
+        error: Exception | None,
     ) -> None:
-        self._committing = None
-        error = done.exception()
-        if error is not None:
+        self._committing = False
+        done: list[tuple[_Append, int]] = []
+        if error is not None or stored is None:
+            stored = {}
             self._fail(batch, error)
         else:
-            stored = done.result()
             self._known.update(stored)
             numbers = {session: each.last - len(events[session]) for session, each in stored.items()}
             missing = []
@@ -201,14 +281,15 @@ class RunJournal:
                     continue
                 self.unstored -= append.size
                 number = numbers[append.session] = numbers.get(append.session, 0) + len(append.events)
-                if not append.future.done():
-                    append.future.set_result(number)
-            for session in stored.keys() & self._feed.followed.keys():
-                self._feed.publish(session, stored[session].last, events[session])
+                done.append((append, number))
             if missing:
                 self._fail(missing, None)
-        if self._waiting and self._committing is None:
-            self._commit()
+        if self._waiting:
+            self._commit()  # first: the disk works while these are shown
+        for append, number in done:
+            append.done(number, None)
+        for session in stored.keys() & self._feed.followed.keys():
+            self._feed.publish(session, stored[session].last, events[session])
 
     def _fail(self, batch: list[_Append], error: BaseException | None) -> None:
         """Report a failure to these appends and to those that wait behind them for the same sessions (rule 2)."""
@@ -221,10 +302,8 @@ class RunJournal:
             self.unstored -= append.size
             if append.job is not None:
                 _log.error("a row could not be stored: %s", error)
-                append.future.cancel()
-            elif not append.future.done():
-                reason = NoSuchSession(append.session) if error is None else error
-                append.future.set_exception(fresh(reason) if isinstance(reason, AcpError) else reason)
+            reason = NoSuchSession(append.session) if error is None else error
+            append.done(0, fresh(reason) if isinstance(reason, AcpError) else reason)
 
     # Read.
 
@@ -291,11 +370,33 @@ def _store(
 
 
 def _store_runs(connection: Connection, before: _Stored, events: list[bytes]) -> _Stored:
+    for row in _rows(before, events):
+        connection.execute(_INSERT, row)
+    return _Stored(before.id, before.last + len(events))
+
+
+def _rows(before: _Stored, events: list[bytes]) -> Iterator[_Row]:
     id, last = before
     for run in _runs(events):
-        connection.execute(_INSERT, (id, last + 1, last + len(run), b"\n".join(run)))
+        yield id, last + 1, last + len(run), b"\n".join(run)
         last += len(run)
-    return _Stored(id, last)
+
+
+def _insert(connection: Connection, rows: Sequence[_Row]) -> None:
+    """Store rows in a transaction of their own: one statement is one."""
+    if len(rows) <= ROWS:
+        connection.execute(_INSERTS[len(rows) - 1], (*chain.from_iterable(rows),))
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for at in range(0, len(rows), ROWS):
+            some = rows[at : at + ROWS]
+            connection.execute(_INSERTS[len(some) - 1], (*chain.from_iterable(some),))
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def _read(connection: Connection, session: str, after: int, limit: int) -> list[JournalEntry]:

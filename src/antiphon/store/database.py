@@ -289,8 +289,12 @@ class _Job(msgspec.Struct, eq=False):
     """Something to do, and what came of it. Without `call` it only marks a place in the queue."""
 
     call: "Callable[[Connection], Any] | None"
+    alone: "Callable[[Connection], Any] | None" = None
+    """Does the same in a transaction of its own."""
     future: "asyncio.Future[Any] | None" = None
     """Gets the result; None: nothing waits for it."""
+    then: "Callable[[Any, Exception | None], None] | None" = None
+    """Is called with the result, within the turn of the loop in which it is known."""
     writes: bool = False
     empties_log: bool = False
     last: bool = False
@@ -315,6 +319,7 @@ class Database:
         self._lost: Exception | None = None  # the first failure of a posted job that was not raised yet
         self._log_is_to_be_emptied = False
         self._closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None  # of those that gave a function to call
 
     async def __aenter__(self) -> Self:
         try:
@@ -342,13 +347,29 @@ class Database:
     def submit(self, job: Callable[[Connection], T], *, empties_log: bool = False) -> "asyncio.Future[T]":
         """Do a job that writes, like `run`. The future is done after the commit."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._put(_Job(job, future, writes=True, empties_log=empties_log))
+        self._put(_Job(job, future=future, writes=True, empties_log=empties_log))
         return future
+
+    def submit_then(
+        self,
+        job: Callable[[Connection], T],
+        then: Callable[[T | None, Exception | None], None],
+        *,
+        alone: Callable[[Connection], T] | None = None,
+    ) -> None:
+        """Do a job that writes, and call `then` with its result or its error after the commit. It must not raise.
+
+        `alone` does the same in a transaction of its own, such as one statement, and is called instead where no other job waits and no
+        other process has the file: each statement around it would be a change of threads. If a constraint fails or the file is locked
+        it has done nothing, and the job is done.
+        """
+        self._loop = self._loop or asyncio.get_running_loop()
+        self._put(_Job(job, alone, then=then, writes=True))
 
     async def read(self, job: Callable[[Connection], T]) -> T:
         """Do a job that only reads: it sees every job given before it, and does not wait for writers elsewhere."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._put(_Job(job, future))
+        self._put(_Job(job, future=future))
         return await future
 
     def post(self, job: Callable[[Connection], object]) -> None:
@@ -359,7 +380,7 @@ class Database:
         """Wait until everything given so far is on the disk; raise the first failure of what was posted."""
         if self._thread is not None and not self._closed:
             here: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._put(_Job(None, here))
+            self._put(_Job(None, future=here))
             await here
         self._raise_lost()
 
@@ -368,7 +389,7 @@ class Database:
         thread = self._thread
         if thread is not None and not self._closed:
             end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._put(_Job(None, end, last=True))
+            self._put(_Job(None, future=end, last=True))
             self._closed = True
             await end
             thread.join()  # the job above was its last
@@ -422,6 +443,9 @@ class Database:
             return
         try:
             connection = self._connection = self._connection or open_file(self.path, self._migrations, self._lock)
+            if self._done_alone(connection, jobs):
+                self._empty_log(connection)
+                return
             found = _retry_while_locked(
                 connection, "BEGIN IMMEDIATE" if any(job.writes for job in jobs) else "BEGIN", VERSION
             )
@@ -443,6 +467,18 @@ class Database:
         for job in jobs:  # SQLite has undone the neighbours of one that failed: each on its own, then
             if job.error is None:
                 self._transact([job])
+
+    def _done_alone(self, connection: Connection, jobs: Sequence[_Job]) -> bool:
+        """Do a job in a transaction of its own. False: nothing is done, and the job is to be done among others."""
+        if len(jobs) > 1 or jobs[0].alone is None or self._lock is None:
+            return False
+        try:
+            jobs[0].result = jobs[0].alone(connection)
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_BUSY):
+                raise
+            return False
+        return True
 
     def _do(self, connection: Connection, job: _Job) -> bool:
         """Do one job in its savepoint. False: it failed, and SQLite has undone the whole transaction, as when the disk is full."""
@@ -478,6 +514,8 @@ class Database:
         for job in group:
             if job.future is not None:
                 waiting.setdefault(job.future.get_loop(), []).append(job)
+            elif job.then is not None and self._loop is not None:
+                waiting.setdefault(self._loop, []).append(job)
             elif job.error is not None:
                 _log.error("something could not be stored: %s", job.error)
                 self._lost = self._lost or job.error
@@ -500,6 +538,8 @@ atexit.register(_finish_all)
 def _settle(jobs: Sequence[_Job]) -> None:
     """Give the results to those that still wait. On the loop's thread."""
     for job in jobs:
+        if job.then is not None:
+            job.then(job.result if job.error is None else None, job.error)
         if job.future is None or job.future.done():
             continue
         if job.error is None:

@@ -1,6 +1,7 @@
 """The two transports of a server: a WebSocket that was accepted, and a connection over posts and streams of events."""
 
 import asyncio
+import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
@@ -25,6 +26,7 @@ __all__ = [
     "Scope",
     "Send",
     "SocketConnection",
+    "send_at_once",
 ]
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -74,6 +76,16 @@ def cut_socket(scope: Scope) -> None:
         lines.abort()
     elif (counted := extensions.get(SOCKET)) is not None:
         counted.cut()
+
+
+def send_at_once(listening: socket.socket) -> None:
+    """Have the connections that a socket accepts send every piece at once.
+
+    The event loop does that only for sockets that were made with the protocol TCP by name. For others the kernel holds a small piece back
+    until the peer has confirmed the one before, which a peer may put off by 40 ms.
+    """
+    if listening.family in (socket.AF_INET, socket.AF_INET6):
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # those that are accepted inherit it
 
 
 class LineSocket(Protocol):

@@ -12,6 +12,7 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config, Sockets
 from hypercorn.protocol import ws_stream
 
+from antiphon.transports.asgi.connections import send_at_once
 from antiphon.transports.asgi.server import (
     HANDSHAKE_TIMEOUT,
     HEAD_TIMEOUT,
@@ -89,6 +90,7 @@ async def listen_http2(
 
         await app(scope, receive, sent if scope["type"] == "lifespan" else send)
 
+    send_at_once(listening)
     listening.listen(BACKLOG)  # what connects before the server accepts has to wait, and is not refused
     loop = asyncio.get_running_loop()
     before = loop.get_exception_handler()

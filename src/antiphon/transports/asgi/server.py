@@ -15,7 +15,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from antiphon.transports.asgi.connections import LINES
+from antiphon.transports.asgi.connections import LINES, send_at_once
 from antiphon.transports.asgi.sockets import OpenSockets
 from antiphon.transports.base import OUTPUT_HIGH
 from antiphon.transports.framing import MAX_FRAME
@@ -374,6 +374,7 @@ async def listen(
     `certificate` and `key` are files for TLS. `limit`: the bytes of a WebSocket message. `sockets` counts those that are open.
     """
     sockets = sockets or OpenSockets()
+    send_at_once(listening)
     config = uvicorn.Config(
         sockets.watched(app), loop="none", http=BoundedRequests, ws=LineProtocol, ws_max_size=limit, ws_per_message_deflate=False,
         ws_ping_interval=PING_INTERVAL, ws_ping_timeout=PING_INTERVAL, log_config=None, access_log=False, server_header=False,
