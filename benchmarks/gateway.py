@@ -1,7 +1,11 @@
 """The gateway as people start it, measured at its clients' sockets: `python -m benchmarks.gateway`.
 
-Every update is stored before it is shown, so what arrives is durable. For the latency the same agent and client are measured with
-`antiphon bridge` in between, which stores nothing, and a bare group commit (`journal.py`) is measured in the same run.
+    python -m benchmarks.gateway                  # all of it, about three minutes
+    python -m benchmarks.gateway --only latency   # what the journal adds to an update's way
+
+Every update is stored before it is shown, so what arrives is durable. For the latency the same agent and client are measured in turns with
+three relays in between: `antiphon bridge`, which stores nothing; the least relay that stores before it shows
+(`contestants/bare_relay.py`); and the gateway. So the bare group commit has the same load beside it, the same threads and the same events.
 """
 
 import argparse
@@ -10,16 +14,17 @@ import json
 import os
 import re
 import selectors
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from benchmarks.journal import BareCommit, paced
+from benchmarks.journal import BareCommit, paced, quantiles
 from benchmarks.network import LIMIT, Socket, cpu_of, free_port, started
 
 AGENT: Final = [sys.executable, "-m", "benchmarks.contestants.gateway_agent"]
@@ -132,20 +137,77 @@ def spread(count: int) -> dict[str, float]:
         return {f"{SESSIONS} sessions, events/s": count / (time.perf_counter() - began)}
 
 
-def latency(seconds: float) -> dict[str, float]:
-    """Milliseconds from the agent's write to the client's read, with and without the journal; and those of a bare commit."""
-    lines: dict[str, float] = {}
-    for name, between in (("gateway", gateway), ("bridge", bridge)):
-        with between() as relay:
-            client = Client(relay, SESSIONS)
-            for session in client.sessions:
-                client.prompt(session, f"paced {int(seconds * RATE)} {RATE}")
-            waits = sorted(_waits(client))
-            lines[f"{name}, {SESSIONS} x {RATE}/s, p50 ms"] = waits[len(waits) // 2]
-            lines[f"{name}, {SESSIONS} x {RATE}/s, p99 ms"] = waits[len(waits) * 99 // 100]
+@contextmanager
+def bare() -> Iterator[Relay]:
+    """Start the least relay that stores before it shows."""
+    port = free_port()
     with tempfile.TemporaryDirectory(prefix="antiphon-bench-") as directory:
-        lines |= asyncio.run(_bare(Path(directory) / "bare.sqlite3", seconds))
-    return lines
+        words = ["-m", "benchmarks.contestants.bare_relay", str(port), f"{directory}/bare.sqlite3", "--", *AGENT]
+        with started([sys.executable, *words], stdout=subprocess.PIPE) as process:
+            yield Relay(process, port)
+
+
+class Paced(NamedTuple):
+    """Milliseconds from the agent's write to the client's read, and microseconds of the relay's CPU for an update."""
+
+    half: float
+    most: float
+    cpu: float
+    commit: tuple[float, float] | None = None
+    """The same of a bare commit: from the append to the loop's knowledge of it."""
+
+
+def paced_through(between: "Callable[[], AbstractContextManager[Relay]]", seconds: float) -> Paced:
+    """Measure updates that come one by one, through one relay."""
+    with between() as relay:
+        client = Client(relay, SESSIONS)
+        before = cpu_of(relay.process)
+        for session in client.sessions:
+            client.prompt(session, f"paced {int(seconds * RATE)} {RATE}")
+        waits = [*_waits(client)]
+        cpu = (cpu_of(relay.process) - before) / len(waits) * 1e6
+        client.socket.close()
+        commit = None
+        if between is bare:
+            assert relay.process.stdout is not None
+            found = json.loads(relay.process.stdout.readline())
+            commit = found["p50"], found["p99"]
+        return Paced(*quantiles(waits), cpu, commit)
+
+
+def latency(seconds: float, rounds: int) -> dict[str, float]:
+    """What the journal adds to the way of an update, next to a bare commit under the same load; and the bare commit with nothing beside it.
+
+    A round plays each relay once. Differences and ratios are made within a round; all lines are medians over the rounds.
+    """
+    relays = (bridge, bare, gateway)
+    played = [{each.__name__: paced_through(each, seconds) for each in relays} for _ in range(rounds)]
+    lines: dict[str, float] = {}
+
+    def line(name: str, value: Callable[[dict[str, Paced]], float]) -> None:
+        lines[name] = statistics.median(map(value, played))
+
+    for relay in ("bridge", "bare", "gateway"):
+        line(f"{relay}, p50 ms", lambda each, relay=relay: each[relay].half)  # type: ignore[misc]
+        line(f"{relay}, p99 ms", lambda each, relay=relay: each[relay].most)  # type: ignore[misc]
+        line(f"{relay}, µs of CPU for an update", lambda each, relay=relay: each[relay].cpu)  # type: ignore[misc]
+    line("bare commit in its relay, p50 ms", lambda each: _commit_of(each)[0])
+    line("bare commit in its relay, p99 ms", lambda each: _commit_of(each)[1])
+    line("added by the journal, p50 ms (≤ 2)", lambda each: each["gateway"].half - each["bridge"].half)
+    line("added by the journal, p99 ms", lambda each: each["gateway"].most - each["bridge"].most)
+    line(
+        "the same ÷ p99 of the bare commit (≤ 2)",
+        lambda each: (each["gateway"].most - each["bridge"].most) / _commit_of(each)[1],
+    )
+    with tempfile.TemporaryDirectory(prefix="antiphon-bench-") as directory:
+        lines |= asyncio.run(_alone(Path(directory) / "bare.sqlite3", seconds))
+    return {f"{SESSIONS} x {RATE}/s: {name}": value for name, value in lines.items()}
+
+
+def _commit_of(played: dict[str, Paced]) -> tuple[float, float]:
+    found = played["bare"].commit
+    assert found is not None
+    return found
 
 
 def _waits(client: Client) -> Iterator[float]:
@@ -160,13 +222,13 @@ def _waits(client: Client) -> Iterator[float]:
                 yield (now - int(sent[1])) / 1e6
 
 
-async def _bare(path: Path, seconds: float) -> dict[str, float]:
+async def _alone(path: Path, seconds: float) -> dict[str, float]:
     bare = BareCommit(path)
     try:
         half, most = await paced(bare.append, seconds)
     finally:
         bare.close()
-    return {"bare commit, p50 ms": half, "bare commit, p99 ms": most}
+    return {"bare commit alone, p50 ms": half, "bare commit alone, p99 ms": most}
 
 
 def memory(process: "subprocess.Popen[bytes]") -> int:
@@ -205,22 +267,24 @@ def main() -> int:
     """Measure and print."""
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("--count", type=int, default=200_000, help="updates for each line (200,000)")
-    words.add_argument("--seconds", type=float, default=5.0, help="for the latency (5)")
+    words.add_argument("--seconds", type=float, default=5.0, help="for each relay of the latency (5)")
+    words.add_argument("--rounds", type=int, default=3, help="of the latency (3)")
+    words.add_argument("--only", action="append", choices=("flood", "spread", "latency", "idle", "growth"))
     words.add_argument("--json", type=Path, help="write all numbers to this file")
     options = words.parse_args()
     lines: dict[str, float] = {}
-    measures: tuple[Callable[[], dict[str, float]], ...] = (
-        lambda: flood(options.count),
-        lambda: spread(options.count),
-        lambda: latency(options.seconds),
-        idle,
-        lambda: growth(options.count),
-    )
-    for measured in measures:
-        found = measured()
+    measures: dict[str, Callable[[], dict[str, float]]] = {
+        "flood": lambda: flood(options.count),
+        "spread": lambda: spread(options.count),
+        "latency": lambda: latency(options.seconds, options.rounds),
+        "idle": idle,
+        "growth": lambda: growth(options.count),
+    }
+    for part in options.only or measures:
+        found = measures[part]()
         lines |= found
         for name, value in found.items():
-            print(f"{name:48} {value:14,.2f}", flush=True)
+            print(f"{name:62} {value:14,.2f}", flush=True)
     if options.json:
         options.json.write_text(json.dumps(lines, indent=1) + "\n", encoding="utf-8")
     return 0

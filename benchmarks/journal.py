@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias
@@ -122,8 +122,13 @@ async def paced(append: Append, seconds: float) -> tuple[float, float]:
             waits.append(time.perf_counter() - given)
 
     await asyncio.gather(*map(one, range(SESSIONS)))
-    waits.sort()
-    return waits[len(waits) // 2] * 1000, waits[len(waits) * 99 // 100] * 1000
+    return quantiles([1000 * wait for wait in waits])
+
+
+def quantiles(waits: Sequence[float]) -> tuple[float, float]:
+    """Return what half of these stay under, and 99 of 100."""
+    found = sorted(waits)
+    return found[len(found) // 2], found[len(found) * 99 // 100]
 
 
 async def measure(seconds: float) -> dict[str, float]:
