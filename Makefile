@@ -6,6 +6,7 @@
 #   make evidence the same, and write what was seen into the evidence pages
 #   make check    format, lint, types, import contracts, limits of the source tree
 #   make bench    benchmarks
+#   make bench-gateway   those of the gateway and the bridge, at a client's socket; on a quiet machine
 #   make zed-extension   the extension for Zed, in dist/zed   (REPOSITORY=https://… where its archives will be)
 #   make format   let ruff rewrite what it can
 #   make lock     resolve the locks again               (needs uv; LOCK_ARGS=--upgrade for newer versions)
@@ -18,7 +19,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast prove evidence peers thirdparty check format bench lock clean env zed-extension
+.PHONY: help run test test-fast prove evidence peers thirdparty check format bench bench-gateway lock clean env zed-extension
 
 VENV ?= .venv
 LOCK ?= requirements/dev.txt
@@ -236,6 +237,12 @@ benchmarks/node_modules/.package-lock.json: benchmarks/package-lock.json .venv-b
 bench: .venv-bench/.ready benchmarks/node_modules/.package-lock.json
 	@env -u PYTHONDONTWRITEBYTECODE .venv-bench/bin/python -m compileall -q src .venv-bench/lib
 	.venv-bench/bin/python -m benchmarks $(ARGS)
+
+# Both are run, whatever the first one finds.
+bench-gateway: .venv-bench/.ready benchmarks/node_modules/.package-lock.json
+	@mkdir -p build
+	-.venv-bench/bin/python -m benchmarks.network --json build/network.json
+	.venv-bench/bin/python -m benchmarks.gateway --json build/gateway.json
 
 # Names, versions and hashes; never an address, so that everybody fetches from where they are used to fetch.
 lock:

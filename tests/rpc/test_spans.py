@@ -2,8 +2,10 @@
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from antiphon.rpc.spans import with_value
+from antiphon.rpc.spans import may_hold_id, with_value
 
 PATH = ("params", "_meta", "antiphon", "number")
 
@@ -29,3 +31,12 @@ PATH = ("params", "_meta", "antiphon", "number")
 def test_a_value_is_put_at_its_path_and_every_other_byte_stays(line: bytes, expected: bytes) -> None:
     assert with_value(line, PATH, b"7") == expected
     assert msgspec.json.decode(expected)["params"]["_meta"]["antiphon"]["number"] == 7
+
+
+PIECES = st.sampled_from([b'"id"', b'requestId"', b"re", b"quest", b"q", b'Id"', b"\\", b"\\u00", b"u00", b'"', b"id", b"text"])
+
+
+@given(st.lists(PIECES, max_size=12).map(b"".join))
+def test_an_id_is_seen_wherever_its_key_is(lines: bytes) -> None:
+    found = any(word in lines for word in (b'"id"', b'requestId"', b"\\u00"))
+    assert may_hold_id(lines) == may_hold_id(bytearray(lines)) == found

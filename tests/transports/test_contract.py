@@ -41,6 +41,15 @@ async def test_what_is_gathered_leaves_at_the_end_of_the_turn(pair: Pair) -> Non
     assert [await far.receive(), await far.receive()] == [b"one", b"two"]
 
 
+async def test_what_is_gathered_leaves_before_the_end_of_the_turn_when_it_is_much(pair: Pair) -> None:
+    near, far = pair
+    near.gather()
+    near.out += b"x" * OUTPUT_HIGH + b"\n"
+    near.flush_soon()
+    assert not near.out
+    assert await far.receive() == b"x" * OUTPUT_HIGH
+
+
 async def test_both_directions_at_once(pair: Pair) -> None:
     near, far = pair
     await asyncio.gather(near.send(b"to far"), far.send(b"to near"))

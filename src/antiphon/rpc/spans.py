@@ -35,7 +35,14 @@ Change = tuple[Span, bytes]
 
 def may_hold_id(lines: Line) -> bool:
     """Whether a key of an id can be in there: as it is, or with a letter of it escaped (each begins with `\\u00`)."""
-    return lines.find(b'"id"') >= 0 or lines.find(b'requestId"') >= 0 or lines.find(b"\\u00") >= 0
+    if lines.find(b'"id"') >= 0:
+        return True
+    # A byte is found sixty times as fast as a word, and the rare one of each word is in few blocks.
+    rare = lines.find(b"q")
+    if rare >= 0 and lines.find(b'requestId"', max(0, rare - 2)) >= 0:
+        return True
+    rare = lines.find(b"\\")
+    return rare >= 0 and lines.find(b"\\u00", rare) >= 0
 
 
 def replaced(line: bytes, changes: list[Change]) -> bytes:

@@ -88,9 +88,12 @@ class Transport(ABC):
         """Have `close` wait for a peer no longer than it must: it was given its time to end, and did not use it."""
 
     def flush_soon(self) -> None:
-        """Send `out` at once, and what is added in this turn of the loop at its end, so that many small frames leave together."""
+        """Send `out` at once, and what is added in this turn of the loop at its end, so that many small frames leave together; or when it
+        is as much as leaves in one piece, so that a fast reader does not pass for a slow one."""
         if not self.flushing_soon:
             self.gather()
+            self.flush()
+        elif len(self.out) >= OUTPUT_HIGH:
             self.flush()
 
     def gather(self) -> None:

@@ -29,7 +29,7 @@ from antiphon.rpc.envelope import (
     head_of_request,
 )
 from antiphon.rpc.peer import CANCEL_REQUEST, FIRST_ID, id_key
-from antiphon.rpc.spans import session_in
+from antiphon.rpc.spans import may_hold_id, session_in
 from antiphon.transports.base import Transport
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ class AgentLink:
 
 def _only_updates(block: bytes | bytearray, lines: int) -> bool:
     """Whether every line is an update that names its session once: no line can hold an id, as it is or escaped."""
-    if any(block.find(text) >= 0 for text in (b"\r", b'"id"', b"\\u00")) or block.count(b'"sessionId"') != lines:
+    if may_hold_id(block) or block.find(b"\r") >= 0 or block.count(b'"sessionId"') != lines:
         return False
     if not block.isascii():
         try:
