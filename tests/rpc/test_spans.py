@@ -33,7 +33,9 @@ def test_a_value_is_put_at_its_path_and_every_other_byte_stays(line: bytes, expe
     assert msgspec.json.decode(expected)["params"]["_meta"]["antiphon"]["number"] == 7
 
 
-PIECES = st.sampled_from([b'"id"', b'requestId"', b"re", b"quest", b"q", b'Id"', b"\\", b"\\u00", b"u00", b'"', b"id", b"text"])
+PIECES = st.sampled_from(
+    [b'"id"', b'requestId"', b"re", b"quest", b"q", b'Id"', b"\\", b"\\u00", b"u00", b'"', b"id", b"text"]
+)
 
 
 @given(st.lists(PIECES, max_size=12).map(b"".join))
