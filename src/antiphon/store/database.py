@@ -72,7 +72,7 @@ WAL_KEPT: Final = 64 * 1024 * 1024
 """Bytes that the write-ahead log may keep on the disk after its pages went into the file."""
 
 WAL_PAGES: Final = 4096
-"""Pages of the write-ahead log from which a commit moves them into the file, and makes whoever waits behind it wait longer. SQLite's own
+"""Pages of the write-ahead log from which a commit moves them into the file, while what arrives has to wait. SQLite's own
 1000 are reached several times a second by 200 busy sessions; four times as many hold a page that changes often four times, and move it once."""
 
 _creating = threading.Lock()
