@@ -290,3 +290,22 @@ async def test_a_client_that_an_event_cannot_be_shown_to_costs_the_others_nothin
         place.agent.say(session, "one")
         await until(lambda: second.texts == ["one"] and first.is_lost)
         assert here.agent.uncommitted == 0
+
+
+async def test_a_prompt_that_arrives_twice_on_two_connections_runs_once_and_both_get_the_response(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path) as place:
+        old, new = await place.client(numbers=True), await place.client(numbers=True)
+        session = await old.new(tmp_path)
+        params = {
+            "sessionId": session,
+            "prompt": [{"type": "text", "text": "work"}],
+            "_meta": {"antiphon": {"prompt": "one of its kind"}},
+        }
+        await new.request("_antiphon/session/attach", {"sessionId": session})
+        asked = [client.begin("session/prompt", params) for client in (new, old)]
+        await end(place)
+        for client, id in zip((new, old), asked, strict=True):
+            assert (await client.response(id))["result"]["stopReason"] == "end_turn"
+        assert len(place.agent.received("session/prompt")) == 1

@@ -73,6 +73,10 @@ class HubTurn:
         self.span: HubSpan | None = None
         self.timer: asyncio.TimerHandle | None = None
 
+    def is_of(self, other: "HubTurn") -> bool:
+        """Whether both have the same prompt of the same principal, by the name that it was given."""
+        return self.header.prompt == other.header.prompt and self.client.principal == other.client.principal
+
     def over(self, frame: bytes, *, interrupted: bool = False) -> None:
         """End what runs with it: its time limit, and its span with what the response says."""
         if self.timer is not None:
@@ -120,10 +124,18 @@ class HubTurns:
         if self._session.id not in client.attachments:
             self._session.attach(client, self._session.last).start()
         turn = HubTurn(client, self._session.id, request, line)
+        if (same := self._same(turn)) is not None:
+            client.turns[same.id] = request.id, line[slice(*turn.spans[-1])]
+            return
         if self._session.hub.traces is not None:
             turn.span = self._session.hub.traces.begin("turn", self._attributes(turn), _trace_context(request.params))
         self._queue.append(turn)
         self._next()
+
+    def _same(self, turn: HubTurn) -> HubTurn | None:
+        """Return the turn that runs or waits for a prompt which is sent again: its first copy was late, and is not lost as its client believes."""
+        turns = (*self._queue, *([self.running] if self.running is not None else ()))
+        return next((each for each in turns if turn.header.prompt and each.is_of(turn)), None)
 
     def _attributes(self, turn: HubTurn) -> dict[str, str]:
         return {
