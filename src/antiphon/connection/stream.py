@@ -13,7 +13,6 @@ import asyncio
 from asyncio import Future
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from copy import copy
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
@@ -72,6 +71,8 @@ class Backlog(Generic[U]):
     @property
     def waiting(self) -> list[U]:
         """The updates that wait, the oldest first. They stay where they are."""
+        from copy import copy  # late: an agent never needs it, and start-up counts
+
         return [*copy(self.head), *(update for run, _ in self._runs for update in run)]
 
     def push(self, updates: Sequence[U], size: int, *, at_once: bool = False) -> None:
