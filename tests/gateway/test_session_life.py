@@ -252,6 +252,38 @@ async def test_settings_that_change_while_the_session_is_stored_are_kept(tmp_pat
         assert place.rows.rows["key0"].title == "named"
 
 
+async def test_a_session_that_leaves_memory_is_opened_again_when_its_last_events_are_stored(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client()
+        session = await begun(place, tmp_path, client)
+        place.journal.gate.clear()
+        place.agent.say(session, "last")
+        await until(lambda: sessions(place)[0].recorded == 3)
+        place.hub.forget(sessions(place)[0])
+        other = await place.client()
+        asked = other.begin("session/load", where(session, tmp_path))
+        await idle()
+        place.journal.gate.set()
+        assert "result" in await other.response(asked)
+        assert other.texts == ["work", "last"]
+
+
+async def test_a_load_beside_a_new_session_under_the_same_id_waits_for_the_new_one(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client, other = await place.client(), await place.client()
+        session = await closed(place, tmp_path, client)
+        gate = slow(place)
+        loaded = other.begin("session/load", where(session, tmp_path))
+        await idle()
+        place.agent.sessions = 0
+        opened = client.begin("session/new", {"cwd": str(tmp_path), "mcpServers": []})
+        await until(lambda: sessions(place))
+        gate.set()
+        assert (await client.response(opened))["result"]["sessionId"] == session
+        assert "result" in await other.response(loaded)
+        assert other.texts == [] and [each.key for each in sessions(place)] == ["key1"]
+
+
 # Responses.
 
 

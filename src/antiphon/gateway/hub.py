@@ -267,38 +267,39 @@ class Hub:
         return last
 
     async def open_stored(self, agent: AgentProcess, session_id: str) -> HubSession | None:
-        """Bring a stored session into memory; None if there is none.
+        """Bring a stored session into memory; None if there is none, or the agent has opened another one under its id meanwhile.
 
         Raises:
             AcpError: it cannot be read, or too many sessions are open.
         """
         row = await self.rows.find(agent.name, session_id)
-        if row is None:
+        if row is None or agent.session_of(session_id) is not None:
             return None
         lease = await self.journal.claim(row.key, by="gateway")
+        session: HubSession | None = None
         try:
             found = await self.rows.find(agent.name, session_id)  # again: until it was claimed it could be deleted
             if found is None or found.key != row.key:
-                await self.journal.release(lease)
                 return None
             row = await self._interrupt(found, lease) if found.turn else found
             last = await self.journal.length(row.key)
-            newer = agent.session_of(session_id)  # the agent has opened another one under this id meanwhile
-            session = newer or self.begin(agent, session_id, row.cwd)
-        except BaseException:
-            await self.journal.release(lease)
-            raise
-        if newer is not None:
-            await self.journal.release(lease)
-        else:
-            session.begin(row, lease, last)
-        return session
+            if agent.session_of(session_id) is None:
+                session = self.begin(agent, session_id, row.cwd)
+                session.begin(row, lease, last)
+            return session
+        finally:
+            if session is None:
+                await self.journal.release(lease)
 
     def forget(self, session: HubSession, *, keep: bool = True) -> None:
         """Remove a session from memory at once. What is stored stays; without `keep` nothing more is stored."""
-        if session.agent.sessions.get(session.id.encode()) is session:
-            del session.agent.sessions[session.id.encode()]
+        agent = session.agent
+        if agent.sessions.get(session.id.encode()) is session:
+            del agent.sessions[session.id.encode()]
         session.end(_CLOSED, keep=keep)
+        if not session.released.is_set():  # until then it cannot be claimed again
+            agent.hold(session.id)
+            self.run(session.released.wait(), to_the_end=True, after=lambda: agent.let_go(session.id))
 
     async def end(self, session: HubSession) -> None:
         """Close a session: a turn that runs in it is interrupted, what was recorded is stored.

@@ -34,6 +34,9 @@ __all__ = ["HubSession"]
 RETRY: Final = 1.0
 """Seconds until events that could not be stored are tried again, as when the disk is full. The agent is not read on meanwhile."""
 
+LAST_TRIES: Final = 3
+"""How often the last events of a session are tried again. The end of the gateway waits for that."""
+
 _NOT_STORED: Final = (
     "The gateway cannot store this session now",
     "Look at its disk. Nothing is lost: the agent waits, and the session goes on when there is space.",
@@ -388,13 +391,24 @@ class HubSession:
                 self._batch_done = asyncio.get_running_loop().create_future()
                 await self._batch_done
             if self._waiting and keep:
-                await self.hub.journal.append(lease, self._waiting)
+                await self._append_rest(lease)
         except AcpError as error:
             _log.error("the last events of session `%s` were not stored: %s", self.id, error)
         finally:
             self._drop_waiting()
             await self.hub.journal.release(lease)
             self.released.set()
+
+    async def _append_rest(self, lease: Lease) -> None:
+        for _ in range(LAST_TRIES):
+            try:
+                await self.hub.journal.append(lease, self._waiting)
+                return
+            except (StaleLease, NoSuchSession):
+                raise
+            except AcpError:
+                await asyncio.sleep(RETRY)
+        await self.hub.journal.append(lease, self._waiting)
 
     def _drop_waiting(self) -> None:
         self.agent.stored(sum(map(len, self._waiting)))

@@ -384,7 +384,11 @@ class AgentProcess:
     ) -> None:
         """Bring a session into memory. An error is not the same as that there is none: that one would be made anew."""
         with self._reported(session_id, failed):
-            then(await self.hub.open_stored(self, session_id))
+            found = await self.hub.open_stored(self, session_id)
+            if found is None and self.session_of(session_id) is not None:
+                self._held[session_id].waiting.insert(0, (then, failed))  # until the one of the agent is stored
+            else:
+                then(found)
 
     @contextmanager
     def _reported(self, session_id: str, failed: Callable[[AcpError], None]) -> "Iterator[None]":
