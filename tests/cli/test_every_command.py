@@ -48,6 +48,7 @@ SAMPLES: dict[str, tuple[str, ...]] = {
     "sessions show": ("last",),
     "serve": ("unit",),
     "serve backup": ("copy.sqlite3",),
+    "serve sessions delete": ("4f0c",),
     "setup": ("zed",),
 }
 """What makes a command do its work; the others do it without arguments."""
@@ -182,7 +183,7 @@ def of(path: tuple[str, ...]) -> tuple[str, ...]:
     return (*path, *SAMPLES.get(" ".join(path), ()))
 
 
-CONTROLS = ["serve status", "serve tokens", "serve shares", "serve sessions", "serve backup"]
+CONTROLS = ["serve status", "serve tokens", "serve shares", "serve sessions", "serve sessions delete", "serve backup"]
 """Commands about the data of a gateway, of which there is none."""
 
 USUALLY = {

@@ -5,8 +5,9 @@ import argparse
 import msgspec
 import pytest
 
+from antiphon.cli.serve.command import announce
 from antiphon.cli.serve.limits import LIMITS, limit, with_limits
-from antiphon.gateway.server.program import ServeOptions
+from antiphon.gateway.server.program import GatewayAddress, ServeOptions
 
 
 def test_each_limit_reaches_the_options() -> None:
@@ -40,3 +41,9 @@ def test_sizes_and_times_have_units(text: str, value: float) -> None:
 def test_what_is_no_limit_is_an_error_that_names_what_is_taken(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match=r"such as|names are|number from"):
         limit(text)
+
+
+@pytest.mark.parametrize(("host", "warned"), [("127.0.0.1", False), ("0.0.0.0", True), ("::", True)])
+def test_listening_on_every_network_is_a_warning(host: str, warned: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    announce(ServeOptions(host=host), ["demo"], "demo", False, GatewayAddress(1, "https://127.0.0.1:8321"), "code")
+    assert ("every network" in capsys.readouterr().err) == warned

@@ -133,7 +133,7 @@ def test_a_share_is_for_its_sessions_and_ends_with_them(gateway: Gateway) -> Non
     headers = {"Authorization": f"Bearer {share['secret']}"}
     assert gateway.upgrade(headers) == 101
     assert gateway.ask("/metrics", headers).status == 403, "it is for sessions, not for the gateway"
-    (deleted,) = control(gateway, "sessions", "--delete", session["key"])["deleted"]
+    (deleted,) = control(gateway, "sessions", "delete", session["key"])["deleted"]
     assert deleted["key"] == session["key"] and control(gateway, "sessions")["sessions"] == []
     assert gateway.upgrade(headers) == 401
 

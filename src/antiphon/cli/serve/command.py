@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from antiphon.gateway.server.program import GatewayAddress, ServeOptions
     from antiphon.transports.process import ProcessTransport
 
-__all__ = ["parser", "run"]
+__all__ = ["announce", "parser", "run"]
 
 PORT: Final = 8321
 """The port, unless another is given: free on most machines."""
@@ -70,11 +70,12 @@ def parser() -> argparse.ArgumentParser:
     shares.add_argument("--for", dest="lifetime", metavar="TIME", type=duration, help="how long (default: 168h)")
     shares.add_argument("--revoke", metavar="ID", type=_number, help="revoke one for ever")
     sessions = commands.add_parser("sessions", help="list and delete stored sessions")
-    sessions.add_argument("--delete", metavar="SESSION", nargs="+", help="delete their events and the text about them")
+    delete = sessions.add_subparsers(dest="action").add_parser("delete", help="delete sessions")
+    delete.add_argument("sessions", metavar="SESSION", nargs="+", help="its events and the text about it are deleted")
     backup = commands.add_parser("backup", help="write a copy of all data while the gateway runs")
     backup.add_argument("file", metavar="FILE", help="the file to write; it must not exist")
     unit = commands.add_parser("unit", help="print a unit for systemd that starts this gateway")
-    for command in (status, tokens, shares, sessions, backup, unit):
+    for command in (status, tokens, shares, sessions, delete, backup, unit):
         command.add_argument(
             "--data", metavar="DIR", default=argparse.SUPPRESS, help="where the gateway keeps its data"
         )
@@ -159,7 +160,7 @@ def _serve(options: Any, program: list[str] | None) -> int:
     sources, default = _agents(options.agent, program)
     chosen = _serve_options(options)
     with logging_to_file(verbose=False, stderr=options.log):
-        asyncio.run(serve(chosen, sources, default, partial(_announce, chosen, tuple(sources), default, options.json)))
+        asyncio.run(serve(chosen, sources, default, partial(announce, chosen, tuple(sources), default, options.json)))
     return 0
 
 
@@ -225,9 +226,10 @@ async def _start(command: Sequence[str], env: Mapping[str, str], cwd: str | None
     return await spawn(command, env=env, cwd=cwd)
 
 
-def _announce(
+def announce(
     options: "ServeOptions", agents: Sequence[str], default: str, as_json: bool, address: "GatewayAddress", code: str
 ) -> None:
+    """Print where the gateway is, and how to use it."""
     from antiphon.gateway.access.tokens import TOKEN_FILE
     from antiphon.gateway.data import data_directory
 
@@ -260,6 +262,10 @@ def _announce(
         ]
         sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
+    if options.unix is None and options.host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
+        sys.stderr.write(
+            "warning: it listens on every network that this machine is in\nhint: `--host ADDRESS` names one alone\n"
+        )
 
 
 def command_name() -> tuple[str, ...]:

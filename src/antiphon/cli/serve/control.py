@@ -67,8 +67,8 @@ def _request(options: Any) -> AdminRequest:
                 sessions=options.create,
                 lifetime=options.lifetime,
             )
-        case "sessions" if options.delete:
-            return AdminRequest("delete session", sessions=options.delete)
+        case "sessions" if options.action == "delete":
+            return AdminRequest("delete session", sessions=options.sessions)
         case _:
             return AdminRequest(options.command)
 
