@@ -334,7 +334,6 @@ async def test_nothing_waits_for_a_prompt_that_could_not_be_stored(tmp_path: Pat
         asked = client.prompt(session, "work")
         await until(lambda: here.recorded == 2)
         chosen = client.begin("session/set_mode", {"sessionId": session, "modeId": "code"})
-        await place.agent.got("session/set_mode")
         settled = asyncio.create_task(here.settled())
         await idle()
         place.journal.broken = StoreError("the disk is full", hint="free some")

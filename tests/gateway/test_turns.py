@@ -224,6 +224,23 @@ async def test_a_share_reaches_nothing_beyond_its_session_by_naming_it(tmp_path:
         assert not place.agent.received("_vendor/reset")
 
 
+async def test_what_is_sent_behind_a_prompt_reaches_the_agent_behind_it(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        place.agent.answers["session/set_mode"] = lambda params: {}
+        client = await place.client()
+        session = await client.new(tmp_path)
+        place.journal.gate.clear()
+        client.prompt(session, "work")
+        modes = [client.begin("session/set_mode", {"sessionId": session, "modeId": mode}) for mode in ("a", "b", "c")]
+        place.journal.gate.set()
+        for chosen in modes:
+            await client.response(chosen)
+        received = map(msgspec.json.decode, place.agent.lines)
+        about = [each["params"] for each in received if each["method"] in ("session/prompt", "session/set_mode")]
+        assert [each.get("modeId", "prompt") for each in about] == ["prompt", "a", "b", "c"]
+        await end(place)
+
+
 async def test_too_many_prompts_of_one_principal_are_refused(tmp_path: Path) -> None:
     async with stage(tmp_path, msgspec.structs.replace(QUICK, prompts_per_minute=2)) as place:
         alice, bob = await place.client(), await place.client(BOB)

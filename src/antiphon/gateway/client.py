@@ -465,12 +465,17 @@ class RemoteClient:
         self.process.hub.run(self._forward(request, line))
 
     async def _forward(self, request: Request, line: bytes, session: "HubSession | None" = None) -> None:
+        then = self.answering(request, line, session)
         try:
-            link = await (self.process.ready() if session is None else session.reopen())
+            if session is None:
+                self.forward(await self.process.ready(), request, line, then)
+                return
+            async with session.order:
+                link = await session.reopen()
+                await session.settled()  # a prompt that came before it leaves when it is stored
+                self.forward(link, request, line, then)
         except AcpError as error:
             self.put(error_frame(request.id, error_object(error)), session.id if session else None, request.id)
-            return
-        self.forward(link, request, line, self.answering(request, line, session))
 
     def forward(self, link: AgentLink, request: Request, line: bytes, then: Callable[[Response, bytes], None]) -> None:
         """Send a request of this client to the agent."""

@@ -63,6 +63,8 @@ class HubSession:
         self.turns = HubTurns(self)
         self.link: AgentLink | None = None
         """The process of the agent in which it is open; None: in none."""
+        self.order = asyncio.Lock()
+        """Held while a request of a client is on its way to the agent, so that none overtakes another."""
         self.is_over = False
         self.released = asyncio.Event()
         """Set when it is over, its last events are stored, and another may claim it."""

@@ -155,7 +155,11 @@ class HubTurns:
             self._idle.set_result(None)
         if self.running is None and self._queue and not self._session.is_over:
             self.running = self._queue.popleft()
-            self._session.hub.run(self._begin(self.running))
+            self._session.hub.run(self._begin_in_order(self.running))
+
+    async def _begin_in_order(self, turn: HubTurn) -> None:
+        async with self._session.order:
+            await self._begin(turn)
 
     async def _begin(self, turn: HubTurn) -> None:
         try:
