@@ -28,7 +28,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument(
         "command", metavar="COMMAND", nargs="?", choices=(*COMMANDS,), help="the command (default: all of them)"
     )
-    top.add_argument("subcommand", metavar="SUBCOMMAND", nargs="?", help="one of its subcommands")
+    top.add_argument("subcommand", metavar="SUBCOMMAND", nargs="*", help="one of its subcommands")
     return top
 
 
@@ -49,18 +49,26 @@ def run(arguments: list[str]) -> int:
         parser().print_help(sys.stdout)
         return 0
     command = load(name)
-    _check_length(words, command.parser())
+    subcommands = _subcommands(words, command.parser())
     invocation.prog = f"antiphon {name}"
-    return command.run([*words[1:2], "--help"])
+    return command.run([*subcommands, "--help"])
 
 
-def _check_length(words: list[str], top: argparse.ArgumentParser) -> None:
-    """Raise `Misused` for words after a command without subcommands, or after a subcommand."""
-    known = 2 if any(action.dest == "command" for action in top._actions) else 1
-    if len(words) > known:
-        raise Misused(
-            f"unexpected argument `{words[known]}`", hint=f"`antiphon help {words[0]}` shows the help of the command"
-        )
+def _subcommands(words: list[str], parser: argparse.ArgumentParser) -> list[str]:
+    """Return the words that name a subcommand, up to one that there is not.
+
+    Raises:
+        Misused: a word stands where there are no subcommands.
+    """
+    for number, word in enumerate(words[1:], 1):
+        levels = (each.choices for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+        if (choices := next(levels, None)) is None:
+            hint = f"`antiphon help {words[0]}` shows the help of the command"
+            raise Misused(f"unexpected argument `{word}`", hint=hint)
+        if word not in choices:
+            return words[1 : number + 1]
+        parser = choices[word]
+    return words[1:]
 
 
 def _everything() -> str:

@@ -89,11 +89,11 @@ class Transport(ABC):
 
     def flush_soon(self) -> None:
         """Send `out` at once, and what is added in this turn of the loop at its end, so that many small frames leave together; or when it
-        is as much as leaves in one piece, so that a fast reader does not pass for a slow one."""
+        is as much as leaves in one piece and the peer has taken all before it: a fast reader does not pass for a slow one."""
         if not self.flushing_soon:
             self.gather()
             self.flush()
-        elif len(self.out) >= OUTPUT_HIGH:
+        elif len(self.out) >= OUTPUT_HIGH and self.unsent == len(self.out):
             self.flush()
 
     def gather(self) -> None:
