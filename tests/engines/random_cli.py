@@ -47,7 +47,7 @@ class Cli:
         self._paused = False
         self._deliver()
 
-    def flush_soon(self) -> None:
+    def flush(self) -> None:
         if not self._flushing:
             self._flushing = True
             self.loop.call_soon(self._flush)

@@ -19,7 +19,7 @@ from antiphon.connection.router import Router
 from antiphon.engines.base import Engine, Host
 from antiphon.engines.claude.engine import Claude
 from antiphon.engines.codex.engine import Codex
-from antiphon.engines.process import KeptProcess
+from antiphon.engines.process import KeptProcess, run_once
 from antiphon.errors import AcpError, ConnectionClosed, RequestRefused, SpawnFailed
 from antiphon.protocol import v1
 from antiphon.protocol.methods import Call
@@ -220,6 +220,9 @@ def spawned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Cli]:
     monkeypatch.setattr(antiphon.engines.codex.driver, "INTERRUPT_LIMIT", 0.5)
     monkeypatch.setattr(antiphon.engines.codex.driver, "END_LIMIT", 0.1)
     os.makedirs(tmp_path / "work")
+    run_once(
+        ["/bin/true"], dict(os.environ), str(tmp_path), 60
+    )  # the first child starts the watcher of all children, which stays
     return []
 
 

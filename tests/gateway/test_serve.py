@@ -64,7 +64,12 @@ def test_a_subprotocol_carries_the_token_of_a_page(gateway: Gateway) -> None:
 def test_a_run_without_a_token_ends_with_how_to_give_one(gateway: Gateway) -> None:
     words = ["run", "--agent", f"ws://127.0.0.1:{gateway.port}/acp", "hello"]
     done = subprocess.run(
-        [sys.executable, "-m", "antiphon", *words], capture_output=True, text=True, timeout=limit(), check=False
+        [sys.executable, "-m", "antiphon", *words],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=limit(),
+        check=False,
     )
     hint = done.stderr.splitlines()[-1]
     assert done.returncode == 1 and hint.startswith("hint: ") and "--token-file" in hint and "ANTIPHON_TOKEN" in hint
@@ -145,18 +150,23 @@ def test_a_guest_gets_a_command_that_follows_the_session(gateway: Gateway) -> No
     (session,) = control(gateway, "sessions")["sessions"]
     words = ["serve", "shares", "--create", session["key"][:8], "--data", str(gateway.directory / "data")]
     made = subprocess.run(
-        [sys.executable, "-m", "antiphon", *words], capture_output=True, text=True, timeout=limit(), check=True
+        [sys.executable, "-m", "antiphon", *words],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=limit(),
+        check=True,
     )
     given = shlex.split(made.stderr.partition(": ")[2])
     (gateway.directory / "FILE").write_text(made.stdout, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "antiphon", "run", *given[2:], "hello"],
-        capture_output=True, text=True, timeout=limit(), check=False, cwd=gateway.directory,
+        capture_output=True, text=True, encoding="utf-8", timeout=limit(), check=False, cwd=gateway.directory,
     )  # fmt: skip
     assert given[:2] == ["antiphon", "chat"] and "may only watch" in done.stderr, "it found the session"
     done = subprocess.run(
         [sys.executable, "-m", "antiphon", "run", *given[2:6], "hello"],
-        capture_output=True, text=True, timeout=limit(), check=False, cwd=gateway.directory,
+        capture_output=True, text=True, encoding="utf-8", timeout=limit(), check=False, cwd=gateway.directory,
     )  # fmt: skip
     assert "may open no session" in done.stderr and "--resume ID" in done.stderr.splitlines()[-1]
 
@@ -200,7 +210,12 @@ def test_a_unix_socket_is_for_its_user_alone(tmp_path: Path) -> None:
         assert (status["state"], status["unix"]) == ("running", f"unix://{path}") and "url" not in status
         words = ["serve", "status", "--launch", "--data", str(gateway.directory / "data")]
         done = subprocess.run(
-            [sys.executable, "-m", "antiphon", *words], capture_output=True, text=True, timeout=limit(), check=False
+            [sys.executable, "-m", "antiphon", *words],
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=limit(),
+            check=False,
         )
         assert done.returncode == 1 and "no browser reaches" in done.stderr and "hint:" in done.stderr
     assert not os.path.exists(path)
@@ -414,7 +429,9 @@ def printed(tmp_path: Path, *words: str) -> dict[str, str]:
             name, _, value = process.stdout.readline().partition(" ")
             found[name or "more"] = value.strip()
         run = shlex.split(found["chat"].replace(" chat ", " run "))
-        done = subprocess.run([*run, "/think songs"], capture_output=True, text=True, timeout=limit(), cwd=tmp_path)
+        done = subprocess.run(
+            [*run, "/think songs"], capture_output=True, text=True, encoding="utf-8", timeout=limit(), cwd=tmp_path
+        )
         assert (done.returncode, done.stdout) == (0, "I have thought about songs.\n"), done.stderr
         process.send_signal(signal.SIGTERM)
         assert process.wait(limit()) == 0
@@ -442,7 +459,7 @@ def _run(gateway: Gateway, address: str) -> "subprocess.CompletedProcess[str]":
     words = ["run", "--token-file", str(gateway.place["token_file"]), "--agent", address, "/think songs"]
     return subprocess.run(
         [sys.executable, "-m", "antiphon", *words],
-        capture_output=True, text=True, timeout=limit(), check=False, cwd=gateway.directory / "root",
+        capture_output=True, text=True, encoding="utf-8", timeout=limit(), check=False, cwd=gateway.directory / "root",
     )  # fmt: skip
 
 

@@ -200,7 +200,9 @@ async def list_sessions(
     marks = _read_cursor(query.cursor)
     sources = [_Source(name, marks.get(name, _Mark())) for name in names]
     read = _Reader(query, marks, engines, store)
-    theirs = {engine_session for _, engine_session in known}
+    owners: dict[str, set[str]] = {}
+    for (_, engine_session), owner in known.items():
+        owners.setdefault(engine_session, set()).add(owner)
     page: list[v1.SessionInfo] = []
     while len(page) < PAGE:
         heads = await asyncio.gather(*(source.head(read) for source in sources))
@@ -209,19 +211,24 @@ async def list_sessions(
             return v1.ListSessionsResult(page)
         head, source = max(found, key=lambda each: _time(each[0]))
         source.step(head)
-        if (source.name, head.session_id) not in known and _is_new(head.session_id, source, sources, theirs):
+        if (source.name, head.session_id) not in known and _is_new(head.session_id, source, sources, owners):
             page.append(head if source.name == _MINE else _of_engine(head, source.name))
     heads = await asyncio.gather(*(source.head(read) for source in sources))
     more = any(head is not None for head in heads)
     return v1.ListSessionsResult(page, _cursor(sources) if more else None)
 
 
-def _is_new(id: str, source: _Source, sources: Iterable[_Source], theirs: Collection[str]) -> bool:
-    """Whether a session of a source has no row yet, by its id alone: it belongs to no joint session, and no other source had it."""
+def _is_new(id: str, source: _Source, sources: Iterable[_Source], owners: Mapping[str, Collection[str]]) -> bool:
+    """Whether a session of a source gets a row, by its id alone: not if another source had it, or it is a part of a joint session.
+
+    A joint session may have the id of its part: it was an engine's before it became one of ours.
+    """
     if len(id) < UNIQUE:
         return True
+    if id in owners:
+        return source.name == _MINE and id in owners[id]
     short = _short(id)
-    return id not in theirs and not any(short in other.mark.passed for other in sources if other is not source)
+    return not any(short in other.mark.passed for other in sources if other is not source)
 
 
 def _row(row: "SessionRow") -> v1.SessionInfo:
