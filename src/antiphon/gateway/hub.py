@@ -435,13 +435,16 @@ class Hub:
             agent.sessions.clear()
         while self.tasks or self._to_the_end:
             await self._cancel_tasks()
-            await asyncio.gather(*self._to_the_end, return_exceptions=True)
+            if self._to_the_end:
+                await asyncio.wait(self._to_the_end)
 
     async def _cancel_tasks(self) -> None:
         while self.tasks:
             for task in (*self.tasks,):
                 task.cancel()
-            await asyncio.gather(*self.tasks, return_exceptions=True)
+            await asyncio.wait(
+                self.tasks
+            )  # and not `gather`, which would not let their callbacks run where all have ended
 
 
 async def _settle(session: HubSession, why: str) -> None:
