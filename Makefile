@@ -238,11 +238,11 @@ bench: .venv-bench/.ready benchmarks/node_modules/.package-lock.json
 	@env -u PYTHONDONTWRITEBYTECODE .venv-bench/bin/python -m compileall -q src .venv-bench/lib
 	.venv-bench/bin/python -m benchmarks $(ARGS)
 
-# Both are run, whatever the first one finds.
-bench-gateway: .venv-bench/.ready benchmarks/node_modules/.package-lock.json
+# Both are run, whatever the first one finds; in the environment that can serve, next to the rivals' programs.
+bench-gateway: $(VENV)/.ready benchmarks/node_modules/.package-lock.json
 	@mkdir -p build
-	-.venv-bench/bin/python -m benchmarks.network --json build/network.json
-	.venv-bench/bin/python -m benchmarks.gateway --json build/gateway.json
+	-$(DEV) -m benchmarks.network --json build/network.json
+	$(DEV) -m benchmarks.gateway --json build/gateway.json
 
 # Names, versions and hashes; never an address, so that everybody fetches from where they are used to fetch.
 lock:
