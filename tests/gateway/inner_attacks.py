@@ -103,7 +103,7 @@ def notification_in_the_place_of_a_request(gateway: Gateway) -> bool:
 
 
 def refused_to_a_driver(gateway: Gateway, method: str, **params: object) -> int:
-    """Send a request with a token of the role drive, and return the code of the error; 0 if there is none."""
+    """Send a request with a token of the role drive, and return the code of the error, or 0."""
     made = gateway.admin(action="create token", name="mallory", role="drive")
     with gateway.open_socket({"Authorization": f"Bearer {made['secret']}"}) as opened:
         call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})

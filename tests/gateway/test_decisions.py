@@ -1,4 +1,4 @@
-"""What an agent gets for a permission request is what the gateway understood and wrote down, whoever decided it."""
+"""An agent gets the permission decision that the gateway understood and wrote down."""
 
 from collections.abc import Callable
 from pathlib import Path

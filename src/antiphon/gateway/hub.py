@@ -267,7 +267,7 @@ class Hub:
         return last
 
     async def open_stored(self, agent: AgentProcess, session_id: str) -> HubSession | None:
-        """Bring a stored session into memory; None if there is none, or the agent has opened another one under its id meanwhile.
+        """Bring a stored session into memory. Returns None where nothing is stored, or the agent has meanwhile opened another session with this id.
 
         Raises:
             AcpError: it cannot be read, or too many sessions are open.

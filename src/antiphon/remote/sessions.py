@@ -163,7 +163,7 @@ class Attached(msgspec.Struct):
 
     @classmethod
     def read(cls, result: Raw | UnsetType) -> "Attached | None":
-        """Read a result; None if there is none, or it makes no sense."""
+        """Return a result that can be read, or None."""
         try:
             return None if isinstance(result, UnsetType) else msgspec.json.decode(result, type=cls)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

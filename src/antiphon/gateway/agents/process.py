@@ -382,7 +382,7 @@ class AgentProcess:
     async def _open(
         self, session_id: str, then: "Callable[[HubSession | None], None]", failed: Callable[[AcpError], None]
     ) -> None:
-        """Bring a session into memory. An error is not the same as that there is none: that one would be made anew."""
+        """Bring a session into memory. A failure to read it is raised, so that the session is not made anew."""
         with self._reported(session_id, failed):
             found = await self.hub.open_stored(self, session_id)
             if found is None and self.session_of(session_id) is not None:
