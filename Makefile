@@ -1,6 +1,6 @@
 # The menu. Every command makes the environment it needs, from the locks in requirements/, and does so only once.
 #
-#   make run      the gateway, with the demo agent and the installed ones; without a terminal, a short session through it
+#   make run      the gateway and its page, with the demo agent and the installed ones; without a terminal, a short session through it
 #   make test     all tests of this project, fast ones first            (make test ARGS="-k framing")
 #   make prove    what the programs of others can break: second versions of the CLIs, third-party agents, official SDKs
 #   make evidence the same, and write what was seen into the evidence pages
@@ -118,7 +118,7 @@ env: $(VENV)/.ready
 # --- what people type -----------------------------------------------------------------------------------------------
 
 run: .venv-run/.ready
-	@if [ -t 0 ] && [ -t 1 ] && [ -z "$(ARGS)" ]; then .venv-run/bin/antiphon serve; \
+	@if [ -t 0 ] && [ -t 1 ] && [ -z "$(ARGS)" ]; then .venv-run/bin/antiphon serve --open; \
 	else .venv-run/bin/python examples/tour.py --serve $(ARGS); fi
 
 # The peers written in JavaScript: the locks have no addresses, and npm comes with the environment. Without a registry
@@ -126,6 +126,12 @@ run: .venv-run/.ready
 tests/interop/node_modules/.package-lock.json: tests/interop/package-lock.json | $(VENV)/.ready
 	@if PATH="$(CURDIR)/$(VENV)/bin:$$PATH" npm --prefix tests/interop ci --silent --no-fund --no-audit; then touch "$@"; \
 	else echo "npm could not install the peers of tests/interop: the tests that need them will skip" >&2; fi
+
+# What checks the page: types, accessibility. Install scripts are not run.
+PAGE_TOOLS := tests/web/node_modules/.package-lock.json
+$(PAGE_TOOLS): tests/web/package-lock.json | $(VENV)/.ready
+	@if PATH="$(CURDIR)/$(VENV)/bin:$$PATH" npm --prefix tests/web ci --silent --no-fund --no-audit --ignore-scripts; then touch "$@"; \
+	else echo "npm could not install the tools of tests/web: the tests that need them will skip" >&2; fi
 
 # An older Claude Code. Its package comes with a stub that an install script replaces by the program: we do that ourselves,
 # because npm may be told to run no scripts.
@@ -198,11 +204,11 @@ define compile
 @env -u PYTHONDONTWRITEBYTECODE $(DEV) -m compileall -q src
 endef
 
-test: $(VENV)/.ready
+test: $(VENV)/.ready $(PAGE_TOOLS)
 	$(compile)
 	@$(TESTING) $(DEV) tools/all_tests.py test $(JOBS) $(ARGS)
 
-prove: $(VENV)/.ready peers thirdparty
+prove: $(VENV)/.ready peers thirdparty $(PAGE_TOOLS)
 	$(compile)
 	@$(TESTING) $(DEV) tools/all_tests.py prove $(JOBS) $(ARGS)
 
@@ -254,7 +260,7 @@ lock:
 	done
 
 clean:
-	rm -rf .venv .venv-* .sdk-examples build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis benchmarks/node_modules tests/interop/node_modules tests/thirdparty/node_modules $(CLAUDE_MODULES) $(CODEX_MODULES)
+	rm -rf .venv .venv-* .sdk-examples build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis benchmarks/node_modules tests/interop/node_modules tests/thirdparty/node_modules tests/web/node_modules $(CLAUDE_MODULES) $(CODEX_MODULES)
 	find src tests tools benchmarks examples packages -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A folder to install in Zed or to publish, and an archive for each target beside it. Needs an index of packages.

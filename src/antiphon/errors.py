@@ -371,6 +371,9 @@ class RemoteProtocolError(ProtocolError):
 class ConnectionClosed(AcpError):
     """The connection is closed."""
 
+    retry_after: float = 0.0
+    """Seconds for which the server wants to be left alone."""
+
     @property
     def recoverable(self) -> "bool | None":
         """Whether another connection can be opened."""

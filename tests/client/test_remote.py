@@ -6,6 +6,8 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from antiphon.errors import AcpError, ConnectionClosed, LocalProtocolError, Requ
 from antiphon.transports.asgi import AcpEndpoint, Admission, Refusal
 from antiphon.transports.asgi.server import listen
 from antiphon.transports.base import JITTER, Transport
-from antiphon.transports.remote import ConnectionRefused, RemoteAddress
+from antiphon.transports.remote import ConnectionRefused, RemoteAddress, seconds_of
 from tests.limits import limit
 from tests.rows import each_row
 from tests.transports.serving import serve_demo, served
@@ -206,6 +208,10 @@ async def test_delays_before_a_remote_agent_differ_and_grow_by_no_more_than_the_
             await tries.another(ConnectionClosed("lost"))
     assert len(set(waited)) == len(waited) == 40
     assert all(delay <= found <= delay * (1 + JITTER) for delay, found in zip([1, 2, 4, 8] * 10, waited, strict=True))
+    busy = ConnectionRefused("busy", status=503)
+    busy.retry_after = 30
+    await Tries(Retry(), can_reconnect=lambda: True, sign_in=unused, reconnect=unused).another(busy)
+    assert waited[-1] == 30
 
 
 @each_row(
@@ -235,6 +241,28 @@ def test_an_error_has_whether_to_try_again_and_what_to_do(
     error: AcpError, recoverable: bool | None, action: str
 ) -> None:
     assert (error.recoverable, error.action) == (recoverable, action)
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"), [(None, 0), ("5", 5), ("0", 0), ("86400", 60), ("9" * 400, 60), ("-1", 0), ("soon", 0)]
+)
+@pytest.mark.parametrize("scheme", PROFILES)
+async def test_a_server_that_wants_to_be_left_alone_is_for_a_minute_at_most(
+    scheme: str, header: str | None, seconds: float
+) -> None:
+    async def admit(scope: Any) -> Refusal:
+        return Refusal(503, "later", () if header is None else ((b"retry-after", header.encode()),))
+
+    async with served(AcpEndpoint(admit=admit)) as host:
+        with pytest.raises(ConnectionRefused) as refused:
+            async with antiphon.connect(f"{scheme}://{host}/acp", retry=Retry(())):
+                pass
+    assert refused.value.retry_after == seconds
+
+
+def test_a_time_at_which_to_come_back_is_understood_too() -> None:
+    assert 20 < seconds_of(format_datetime(datetime.now(UTC) + timedelta(seconds=30))) <= 30
+    assert seconds_of(format_datetime(datetime.now(UTC) - timedelta(days=1))) == 0
 
 
 async def test_a_script_without_async_reaches_a_remote_agent_too(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """An agent that does what its prompt says: a prompt `[{"method": …, "params": …}]` is sent to the client as requests of the agent.
 
-The responses of the client come back as the text of a message. The prompt `environment` returns the agent's own, `opened` the params of
+The responses of the client come back as the text of a message. A `{"line": …}` among them is written as it is. The prompt `environment` returns the agent's own, `opened` the params of
 the last `session/new`, and `flood` more than a client reads at once.
 """
 
@@ -46,6 +46,9 @@ def prompted(session: str, text: str) -> str:
         return json.dumps(dict(os.environ))
     results = []
     for wanted in json.loads(text):
+        if "line" in wanted:
+            sys.stdout.write(f"{wanted['line']}\n")
+            continue
         results.append(ask(session, wanted))
         if terminal := (results[-1].get("result") or {}).get("terminalId"):
             held = {"terminalId": terminal}

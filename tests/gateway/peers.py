@@ -12,7 +12,16 @@ import msgspec
 
 from antiphon.errors import RequestError
 from antiphon.gateway.access.messages import ClientRules
-from antiphon.gateway.base import AccessRole, GatewaySession, HubLimits, Principal
+from antiphon.gateway.base import (
+    AccessRole,
+    FoundText,
+    GatewaySession,
+    HubLimits,
+    ListedRow,
+    Principal,
+    SearchableText,
+    SessionQuery,
+)
 from antiphon.gateway.data import GatewayData
 from antiphon.gateway.hub import Hub
 from antiphon.journal.base import Feed, JournalEntry, Lease, StaleLease
@@ -32,6 +41,7 @@ class MemoryJournal:
 
     def __init__(self) -> None:
         self.events: dict[str, list[bytes]] = {}
+        self.times: dict[str, list[float]] = {}
         self.gate = asyncio.Event()
         self.gate.set()
         self.acknowledged = asyncio.Event()
@@ -57,7 +67,7 @@ class MemoryJournal:
         if self.leases.get(lease.session) == lease:
             del self.leases[lease.session]
 
-    async def append(self, lease: Lease, events: Sequence[bytes]) -> int:
+    async def append(self, lease: Lease, events: Sequence[bytes], at: float = 0.0) -> int:
         await asyncio.sleep(0)
         await self.gate.wait()
         if self.broken is not None:
@@ -68,22 +78,33 @@ class MemoryJournal:
             raise NoSuchSession(lease.session)
         stored = self.events.setdefault(lease.session, [])
         stored += events
+        self.times.setdefault(lease.session, []).extend([at] * len(events))
         self._feed.publish(lease.session, len(stored), events)
         last = len(stored)
         await self.acknowledged.wait()
         return last
 
-    def store(self, lease: Lease, events: Sequence[bytes], then: Callable[[int, BaseException | None], None]) -> None:
+    def store(
+        self,
+        lease: Lease,
+        events: Sequence[bytes],
+        then: Callable[[int, BaseException | None], None],
+        at: float = 0.0,
+    ) -> None:
         def done(append: "asyncio.Task[int]") -> None:
             error = asyncio.CancelledError() if append.cancelled() else append.exception()
             then(0 if error else append.result(), error)
 
-        asyncio.ensure_future(self.append(lease, events)).add_done_callback(done)
+        asyncio.ensure_future(self.append(lease, events, at)).add_done_callback(done)
 
     async def read(self, session: str, after: int = 0, limit: int = 1000) -> list[JournalEntry]:
         await asyncio.sleep(0)
         found = self.events.get(session, [])[after : after + limit]
-        return [JournalEntry(after + place, data) for place, data in enumerate(found, 1)]
+        times = self.times.get(session, [])[after : after + limit]
+        return [
+            JournalEntry(after + place, data, at)
+            for place, (data, at) in enumerate(zip(found, [*times, *[0.0] * len(found)], strict=False), 1)
+        ]
 
     async def length(self, session: str) -> int:
         return len(self.events.get(session, []))
@@ -100,21 +121,38 @@ class MemoryRows:
     """Rows of sessions in memory."""
 
     def __init__(self, journal: MemoryJournal) -> None:
+        self.removed: Callable[[str, str, str], None] | None = None
         self.rows: dict[str, GatewaySession] = {}
         self._keys = count()
         self._journal = journal
 
     async def create(
-        self, agent: str, session_id: str, cwd: str, directories: tuple[str, ...] = (), owner: str = ""
+        self,
+        agent: str,
+        session_id: str,
+        cwd: str,
+        directories: tuple[str, ...] = (),
+        owner: str = "",
+        *,
+        hidden: bool = False,
     ) -> GatewaySession:
         await asyncio.sleep(0)
-        older = await self.find(agent, session_id)
-        if older is not None:
-            self.rows[older.key] = msgspec.structs.replace(older, archived=True)
         key = f"key{next(self._keys)}"
         row = GatewaySession(key, agent, session_id, cwd, directories, created=1.0, owner=owner)
-        self.rows[row.key] = row
+        self.rows[row.key] = msgspec.structs.replace(row, archived=True)
+        if not hidden:
+            await self.show(key)
         return row
+
+    async def show(self, key: str) -> None:
+        row, keys = self.rows.get(key), [*self.rows]
+        others = [
+            each for each in self.rows.values() if row is not None and _name(each) == _name(row) and not each.archived
+        ]
+        if row is None or any(keys.index(each.key) > keys.index(key) for each in others):
+            return
+        for each in (*others, row):
+            self.rows[each.key] = msgspec.structs.replace(each, archived=each is not row)
 
     async def find(self, agent: str, session_id: str) -> GatewaySession | None:
         await asyncio.sleep(0)
@@ -123,6 +161,25 @@ class MemoryRows:
 
     async def list(self, agent: str, *, cwd: str | None = None) -> list[GatewaySession]:
         return [row for row in self.rows.values() if row.agent == agent and not row.archived]
+
+    async def listed(self, query: SessionQuery) -> Sequence[ListedRow]:
+        rows = [row for row in self.rows.values() if row.agent in query.agents and not row.archived]
+        rows = [row for row in rows if query.keys is None or row.key in query.keys]
+        return [ListedRow(row, 0, (row.updated, 0)) for row in rows][: query.limit]
+
+    async def settings(self, agent: str) -> bytes:
+        return next((row.state for row in self.rows.values() if row.agent == agent), b"{}")
+
+    async def unread(self, key: str, *, only: bool = False) -> tuple[str, int] | None:
+        return None
+
+    async def add_text(self, key: str, texts: Sequence[SearchableText], number: int) -> None:
+        raise NotImplementedError
+
+    async def search(
+        self, words: Sequence[str], keys: frozenset[str] | None, agents: tuple[str, ...], limit: int
+    ) -> Sequence[FoundText]:
+        raise NotImplementedError
 
     async def interrupted(self) -> Sequence[GatewaySession]:
         return [row for row in self.rows.values() if row.turn]
@@ -135,6 +192,10 @@ class MemoryRows:
         self.rows.pop(key, None)
         self._journal.events.pop(key, None)
         self._journal.deleted.add(key)
+
+
+def _name(row: GatewaySession) -> tuple[str, str]:
+    return row.agent, row.session_id
 
 
 class RawClient:

@@ -5,9 +5,10 @@ from typing import Any
 
 import httpx
 import msgspec
+import pytest
 
 from antiphon.gateway.base import AccessRole, Principal
-from tests.gateway.peers import stage
+from tests.gateway.peers import RawClient, Stage, stage
 from tests.gateway.test_requests import answers
 from tests.gateway.test_sockets import gateway
 from tests.gateway.test_turns import attach
@@ -39,13 +40,98 @@ async def test_options_that_are_switches_reach_only_clients_that_show_them(tmp_p
         place.agent.result(sent["id"], {"stopReason": "end_turn"})
         await plain.response(asked)
         for client, shown in ((plain, [CHOICE]), (full, [CHOICE, SWITCH])):
-            (update,) = [
-                each["params"]["update"]
-                for each in client.messages
-                if each.get("method") == "session/update" and "configOptions" in each["params"]["update"]
-            ]
-            assert update["configOptions"] == shown
+            found = [each["configOptions"] for each in settings_shown(client) if "configOptions" in each]
+            assert found == [[CHOICE] if client is plain else [SWITCH, CHOICE], shown]
             assert 'the word "boolean" is a word' in client.texts
+
+
+MODES: dict[str, Any] = {"currentModeId": "ask", "availableModes": [{"id": id, "name": id} for id in ("ask", "plan")]}
+MODELS: dict[str, Any] = {
+    "currentModelId": "m1",
+    "availableModels": [{"modelId": id, "name": id} for id in ("m1", "m2")],
+}
+FAST: dict[str, Any] = {**CHOICE, "currentValue": "fast"}
+CHOSEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "session/set_mode": ({"modeId": "plan"}, {"sessionUpdate": "current_mode_update", "currentModeId": "plan"}),
+    "session/set_model": ({"modelId": "m2"}, {"sessionUpdate": "current_model_update", "currentModelId": "m2"}),
+    "session/set_config_option": (
+        {"configId": "pace", "value": "fast"},
+        {"sessionUpdate": "config_option_update", "configOptions": [FAST]},
+    ),
+}
+
+
+def settings_shown(client: RawClient) -> list[dict[str, Any]]:
+    """The updates of settings that a client got, without what the gateway says about them."""
+    updates = [each["params"]["update"] for each in client.messages if each.get("method") == "session/update"]
+    return [each for each in updates if each["sessionUpdate"].startswith(("current_", "config_"))]
+
+
+async def opened_by_two(place: Stage, tmp_path: Path) -> tuple[RawClient, RawClient, str]:
+    """A session with settings, whose agent answers a change of them when the test says so, and its two clients."""
+    settings = {"modes": MODES, "models": MODELS, "configOptions": [CHOICE]}
+    place.agent.answers["session/new"] = lambda params: {"sessionId": "s", **settings}
+    client, other = await place.client(), await place.client(numbers=True)
+    session = await client.new(tmp_path)
+    await attach(other, session)
+    return client, other, session
+
+
+@pytest.mark.parametrize("method", CHOSEN)
+async def test_a_setting_that_one_client_changes_reaches_the_others_and_is_stored(tmp_path: Path, method: str) -> None:
+    async with stage(tmp_path) as place:
+        client, other, session = await opened_by_two(place, tmp_path)
+        wanted, update = CHOSEN[method]
+        place.agent.answers[method] = lambda params: {"configOptions": [FAST]} if "configId" in params else {}
+        await client.request(method, {"sessionId": session, **wanted})
+        await until(lambda: settings_shown(other))
+        assert settings_shown(other) == settings_shown(client) == [update]
+        (event,) = [each for each in other.messages if each.get("method") == "session/update"]
+        late = await place.client(numbers=True)
+        await attach(late, session, after=event["params"]["_meta"]["antiphon"]["number"] - 1)
+        await until(lambda: settings_shown(late) == [update])
+        await client.request(method, {"sessionId": session, **wanted})
+        place.agent.say(session, "done")
+        await until(lambda: other.texts == ["done"])
+        assert settings_shown(other) == [update], "what is as it was is not shown again"
+
+
+@pytest.mark.parametrize("method", CHOSEN)
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_an_update_of_the_agent_about_a_setting_is_not_contradicted(
+    tmp_path: Path, method: str, is_first: bool
+) -> None:
+    async with stage(tmp_path) as place:
+        client, other, session = await opened_by_two(place, tmp_path)
+        wanted, update = CHOSEN[method]
+        change = client.begin(method, {"sessionId": session, **wanted})
+        there = (await place.agent.got(method))["id"]
+        result = {"configOptions": [FAST]} if "configId" in wanted else {}
+        if not is_first:
+            place.agent.result(there, result)
+        place.agent.notify("session/update", {"sessionId": session, "update": {**update, "future": 1}})
+        if is_first:
+            place.agent.result(there, result)
+        await client.response(change)
+        place.agent.say(session, "done")
+        await until(lambda: other.texts == ["done"])
+        own = {**update, "future": 1}
+        assert settings_shown(other) == ([own] if is_first else [update, own])
+
+
+async def test_a_mode_that_the_agent_takes_in_place_of_the_requested_one_counts(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client, other, session = await opened_by_two(place, tmp_path)
+        change = client.begin("session/set_mode", {"sessionId": session, "modeId": "plan"})
+        there = (await place.agent.got("session/set_mode"))["id"]
+        own = {"sessionUpdate": "current_mode_update", "currentModeId": "ask"}
+        place.agent.notify("session/update", {"sessionId": session, "update": own})
+        place.agent.result(there, {})
+        await client.response(change)
+        place.agent.say(session, "done")
+        await until(lambda: other.texts == ["done"])
+        assert settings_shown(other) == [own]
+        assert (await attach(await place.client(), session))["settings"]["modes"]["currentModeId"] == "ask"
 
 
 async def test_an_error_of_one_client_leaves_the_request_to_the_other(tmp_path: Path) -> None:

@@ -112,6 +112,8 @@ async def test_load_of_a_session_that_only_the_agent_has_is_recorded(tmp_path: P
         asked = client.begin("session/load", {"sessionId": "old", "cwd": str(tmp_path), "mcpServers": []})
         there = (await place.agent.got("session/load"))["id"]
         place.agent.say("old", "a", "b")
+        await until(lambda: client.texts == ["a", "b"])
+        assert not await place.rows.list("demo")  # nothing finds it before the agent has confirmed it
         place.agent.result(there, {})
         await client.response(asked)
         assert client.texts == ["a", "b"]
@@ -164,6 +166,36 @@ async def test_a_fork_has_the_history_of_its_source(tmp_path: Path) -> None:
         other = await place.client()
         await other.request("session/load", {"sessionId": "forked", "cwd": str(tmp_path), "mcpServers": []})
         assert other.texts == ["hello", "one"]
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+async def test_a_fork_is_called_like_its_source(tmp_path: Path, renamed: bool) -> None:
+    async with stage(tmp_path) as place:
+        place.agent.capabilities = {"sessionCapabilities": {"fork": {}}}
+        place.agent.answers["session/fork"] = lambda params: {"sessionId": "forked"}
+        client = await place.client()
+        session = await client.new(tmp_path)
+        client.prompt(session, "hello")
+        await place.agent.got("session/prompt")
+        place.agent.notify("session/update", {"sessionId": session, "update": titled("Theirs")})
+        await end(place)
+        if renamed:
+            await client.request("_antiphon/session/rename", {"sessionId": session, "title": "Mine"})
+        await client.request("session/fork", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        forked = place.hub.agents["demo"].sessions[b"forked"]
+        name = "Mine (fork)" if renamed else "Theirs (fork)"
+        assert (forked.row.title, forked.row.text) == (name, "hello")
+        other = await place.client()
+        await other.request("session/load", {"sessionId": "forked", "cwd": str(tmp_path), "mcpServers": []})
+        updates = [each["params"]["update"] for each in other.messages if each.get("method") == "session/update"]
+        assert [each["title"] for each in updates if "title" in each][-1] == name
+        place.agent.notify("session/update", {"sessionId": "forked", "update": titled("Later")})
+        await until(lambda: forked.row.agent_title == "Later")
+        assert forked.row.title == (name if renamed else "Later")
+
+
+def titled(title: str) -> dict[str, str]:
+    return {"sessionUpdate": "session_info_update", "title": title}
 
 
 async def test_a_slow_reader_costs_no_memory_and_loses_nothing(tmp_path: Path) -> None:
@@ -250,6 +282,30 @@ async def test_directories_outside_of_the_roots_and_programs_of_clients_are_left
         await client.request("session/new", {"cwd": str(tmp_path), "mcpServers": servers})
         await until(lambda: b"evil" in client.frames[-1])
         assert b'"mcpServers":[{"type":"http","name":"good","url":"https://x"}]' in place.agent.lines[-1]
+
+
+async def test_a_directory_that_does_not_exist_is_refused_before_the_agent_is_asked(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client()
+        session = await client.new(tmp_path)
+        (tmp_path / "file").write_text("", encoding="utf-8")
+        for gone in (tmp_path / "gone", tmp_path / "file"):
+            params = {"cwd": str(gone), "mcpServers": []}
+            for method, about in (
+                ("session/new", {}),
+                ("session/load", {"sessionId": "old"}),
+                ("session/fork", {"sessionId": session}),
+            ):
+                error = await client.refused(method, {**params, **about})
+                assert error["code"] == -32602 and f"there is no directory `{gone}`" in error["message"]
+                assert "give another one" in error["data"]["hint"]
+        assert len(place.agent.received("session/new")) == 1
+        assert not place.agent.received("session/load") and not place.agent.received("session/fork")
+        stored = {"sessionId": session, "cwd": str(tmp_path / "gone"), "mcpServers": []}
+        await client.request("session/load", stored)  # one that is here is read, whatever became of its directory
+        place.hub.client_files = True
+        client.begin("session/new", {"cwd": str(tmp_path / "theirs"), "mcpServers": []})
+        await until(lambda: len(place.agent.received("session/new")) == 2)
 
 
 def thought(session: str, text: str) -> bytes:

@@ -19,6 +19,8 @@ from websockets.exceptions import ConnectionClosed
 
 from antiphon.store.database import DirectoryLock
 from tests.gateway.inner_attacks import INNER, SECRETS, Attack
+from tests.gateway.load_attacks import LOAD
+from tests.gateway.page_attacks import PAGE, waiting
 from tests.gateway.processes import HOSTILE, INITIALIZE, ROOT, WEAKENED, Gateway, call, own_address, running
 from tests.gateway.slow_attacks import SLOW
 from tests.limits import limit
@@ -419,6 +421,8 @@ ATTACKS: Final = [
     Attack("roots", directory_behind_a_link),
     *INNER,
     *SLOW,
+    *PAGE,
+    *LOAD,
     Attack("strict parser", request_behind_chunks),
     Attack("strict parser", request_behind_chunks_and_a_length),
     Attack("strict parser", request_behind_a_bare_line_end),
@@ -471,6 +475,7 @@ def test_wrong_tokens_of_others_do_not_keep_the_owner_out(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.prove  # it tests the table, not the gateway
 @pytest.mark.parametrize("attack", ATTACKS, ids=NAMES)
 def test_with_its_check_switched_off_it_gets_in(attack: Attack, tmp_path: Path) -> None:
     options = (attack.check,) if attack.check.startswith("--") else ()
@@ -487,6 +492,13 @@ def _all_of(raw: socket.socket) -> bytes:
 
 
 # What has no yes or no.
+
+
+def test_a_prompt_that_waits_is_dropped_when_its_token_expires_without_a_connection(gateway: Gateway) -> None:
+    with waiting(gateway, lifetime=5) as (owner, _, request, _made):
+        assert owner.until("_antiphon/session/queue")["params"]["queue"] == []
+        owner.choose(request, "reject")
+        owner.until(id="prompt")
 
 
 @pytest.mark.slow

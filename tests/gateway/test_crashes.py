@@ -14,7 +14,7 @@ from antiphon.gateway.agents.process import AgentProcessState
 from antiphon.gateway.base import AccessRole, Principal
 from antiphon.transports.base import Transport
 from antiphon.transports.process import ProcessTransport
-from tests.gateway.peers import QUICK, demo, stage
+from tests.gateway.peers import QUICK, HubClients, demo, stage, stored_stage
 from tests.gateway.test_attachments import numbers
 from tests.gateway.test_requests import begun
 from tests.gateway.test_turns import attach, end
@@ -179,17 +179,121 @@ async def test_the_process_of_an_idle_agent_is_ended_and_started_when_it_is_need
         assert place.agent.starts == 2
 
 
-async def test_a_process_with_a_session_in_which_nothing_was_said_is_not_parked(tmp_path: Path) -> None:
+async def test_a_process_whose_sessions_were_never_used_is_parked_unless_something_was_chosen_in_one(
+    tmp_path: Path,
+) -> None:
     async with stage(tmp_path, msgspec.structs.replace(QUICK, idle=0.02)) as place:
-        client = await place.client()
-        await client.new(tmp_path)
-        await client.leave()
+        place.agent.capabilities = {}
+        place.agent.answers["session/set_mode"] = lambda params: {}
         process = place.hub.agents["demo"]
-        process._park_if_idle()
-        process._used = -1000
-        process._park_if_idle()
+        client = await place.client()
+        session = await client.new(tmp_path)
+        await client.request("session/set_mode", {"sessionId": session, "modeId": "plan"})
+        await client.leave()
         await idle()
-        assert process.state is AgentProcessState.RUNNING
+        assert not process.can_park
+        client = await place.client()
+        await client.request("session/delete", {"sessionId": session})
+        session = await client.new(tmp_path)
+        await client.leave()
+        await until(lambda: process.state is AgentProcessState.PARKED)
+        again = await place.client()
+        await again.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        asked = again.prompt(session, "work")
+        await end(place)
+        assert (await again.response(asked))["result"]["stopReason"] == "end_turn"
+
+
+# A session that was never used, and that its agent does not know any more.
+
+
+def refuses(place: HubClients, request: dict[str, Any]) -> None:
+    """Let the agent answer that it does not know a session."""
+    error = {"code": -32002, "message": "no such session"}
+    place.agent.send(msgspec.json.encode({"jsonrpc": "2.0", "id": request["id"], "error": error}))
+
+
+@pytest.mark.parametrize("loads", [True, False])
+async def test_a_session_that_was_never_used_goes_on_with_an_agent_that_has_not_stored_it(
+    tmp_path: Path, loads: bool
+) -> None:
+    """The agent opens a new one in its place, under another id; clients see the id that they have."""
+    modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "plan", "name": "Plan"}]}
+    async with stage(tmp_path) as place:
+        place.agent.capabilities = {"loadSession": loads, "sessionCapabilities": {"fork": {}, "close": {}, "list": {}}}
+        listed = [{"sessionId": id, "cwd": str(tmp_path)} for id in ("renamed", "third")]
+        place.agent.answers |= {
+            "session/new": lambda params: {"sessionId": "first", "modes": {**modes, "currentModeId": "plan"}},
+            "session/set_mode": lambda params: {},
+            "session/list": lambda params: {"sessions": listed},
+            "session/fork": lambda params: {"sessionId": "forked"},
+        }
+        client, watcher = await place.client(), await place.client(numbers=True)
+        session = await client.new(tmp_path)
+        await attach(watcher, session)
+        await place.agent.crash()
+        place.agent.answers["session/new"] = lambda params: {"sessionId": "renamed", "modes": modes}
+        asked = client.prompt(session, "work")
+        if loads:
+            refuses(place, await place.agent.got("session/load"))
+        assert (await place.agent.got("session/prompt"))["params"]["sessionId"] == "renamed"
+        mode = {"sessionUpdate": "current_mode_update", "currentModeId": "ask"}
+        await until(lambda: any(each["params"].get("update") == mode for each in watcher.messages if "params" in each))
+        place.agent.say("renamed", "a")
+        place.agent.ask(7, "renamed")
+        request = await client.asked()
+        assert request["params"]["sessionId"] == session and client.texts == ["a"]
+        client.choose(request)
+        await until(lambda: any(each.get("id") == 7 for each in map(msgspec.json.decode, place.agent.lines)))
+        client.notify("session/cancel", {"sessionId": session})
+        assert (await place.agent.got("session/cancel"))["params"] == {"sessionId": "renamed"}
+        await end(place, reason="cancelled")
+        assert (await client.response(asked))["result"]["stopReason"] == "cancelled"
+        assert await client.request("session/set_mode", {"sessionId": session, "modeId": "plan"}) == {}
+        await client.request("session/fork", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        for method in ("session/set_mode", "session/fork"):
+            assert (await place.agent.got(method))["params"]["sessionId"] == "renamed"
+        rows = (await client.request("session/list", {}))["sessions"]
+        assert sorted(row["sessionId"] for row in rows) == ["first", "forked", "third"], "each once"
+        assert all(b"renamed" not in frame for frame in (*client.frames, *watcher.frames))
+
+
+async def test_a_session_that_was_opened_anew_is_known_by_its_ids_after_a_restart_of_the_gateway(
+    tmp_path: Path,
+) -> None:
+    async with stored_stage(tmp_path) as place:
+        session = await (await place.client()).new(tmp_path)
+    async with stored_stage(tmp_path, agent=place.agent) as place:
+        place.agent.answers["session/new"] = lambda params: {"sessionId": "renamed"}
+        client = await place.client()
+        client.prompt(session, "work")
+        refuses(place, await place.agent.got("session/load"))
+        place.agent.say("renamed", "early")
+        await end(place)
+        await until(lambda: "early" in client.texts)
+    async with stored_stage(tmp_path, agent=place.agent) as place:
+        place.agent.answers["session/load"] = lambda params: {}
+        client = await place.client()
+        await client.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
+        assert client.texts == ["early", "work"]
+        asked = client.prompt(session, "more")
+        assert (await place.agent.got("session/load", 2))["params"]["sessionId"] == "renamed"
+        await end(place, 2)
+        await client.response(asked)
+
+
+async def test_a_session_that_the_agent_opens_neither_again_nor_anew_is_an_error_with_what_to_do(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client()
+        session = await client.new(tmp_path)
+        await place.agent.crash()
+        asked = client.prompt(session, "work")
+        place.agent.answers["session/new"] = lambda params: {}
+        refuses(place, await place.agent.got("session/load"))
+        error = (await client.response(asked))["error"]
+        assert "cannot be continued" in error["message"] and "new session" in error["data"]["hint"]
 
 
 async def test_an_agent_learns_that_a_session_which_it_is_to_open_again_had_no_prompt(tmp_path: Path) -> None:
@@ -232,16 +336,51 @@ async def test_a_gateway_that_was_killed_reports_the_turns_that_ran_as_interrupt
         await end(again, 2)
 
 
+async def test_a_gateway_that_was_killed_ends_requests_that_waited_outside_of_a_turn(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client(numbers=True)
+        session = await client.new(tmp_path)
+        place.agent.say(session, "before")
+        place.agent.ask(1, session)
+        place.agent.say(session, "behind")
+        await client.asked()
+        await until(lambda: numbers(client) == [1, 2, 3])
+        rows, events = dict(place.rows.rows), {key: list(found) for key, found in place.journal.events.items()}
+    place.rows.rows, place.journal.events = rows, events  # as it was when it was killed
+    place.journal.forget_leases()
+    async with stage(tmp_path, earlier=place) as again:
+        client = await again.client(numbers=True)
+        await attach(client, session, 0)
+        await until(lambda: client.messages[-1].get("method") == "_antiphon/session/resolved")
+        assert numbers(client) == [1, 2, 3, 4] and not client.requests()
+        assert b"askedAfter" not in again.rows.rows["key0"].state
+
+
+async def test_a_request_outside_of_a_turn_that_was_answered_is_not_looked_for(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client(numbers=True)
+        session = await client.new(tmp_path)
+        place.agent.ask(1, session)
+        client.choose(await client.asked())
+        await until(lambda: numbers(client) == [1, 2])
+        assert b"askedAfter" not in place.hub.agents["demo"].sessions[session.encode()].settings.stored()
+
+
 async def test_drain_waits_for_turns_and_begins_none(tmp_path: Path) -> None:
     async with stage(tmp_path) as place:
         client = await place.client()
         session = await begun(place, tmp_path, client)
+        waits = client.prompt(session, "later")
+        await until(lambda: place.hub.agents["demo"].sessions[session.encode()].turns.queued == 1)
         draining = asyncio.ensure_future(place.hub.drain())
         await idle()
         assert not draining.done()
         assert (await client.refused("session/prompt", {"sessionId": session, "prompt": []}))["code"] == -32600
         await end(place)
         await draining
+        refused = (await client.response(waits))["error"]
+        assert refused["message"] == "The gateway is shutting down" and refused["data"]["recoverable"] is True
+        assert len(place.agent.received("session/prompt")) == 1
 
 
 async def test_a_gateway_that_ends_records_the_turns_that_run_as_interrupted(tmp_path: Path) -> None:
@@ -289,7 +428,7 @@ async def test_errors_of_the_gateway_have_whether_to_try_again_and_what_to_do(tm
     async with stage(tmp_path, limits) as place:
         client = await place.client()
         session = await client.new(tmp_path)
-        unknown = await client.refused("session/prompt", {"sessionId": "other", "prompt": []})
+        unknown = await client.refused("session/prompt", {"sessionId": "renamed", "prompt": []})
         assert recovery(unknown) == (False, "check the name")
         other = client.begin("_vendor/slow", {"sessionId": session})
         await place.agent.got("_vendor/slow")

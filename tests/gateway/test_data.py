@@ -11,14 +11,18 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from antiphon.errors import sentence_and_hint
 from antiphon.gateway.access.audit import AccessEntry
-from antiphon.gateway.base import AccessRole
-from antiphon.gateway.data import DAY, FILE_NAME, GatewayData, Retention
+from antiphon.gateway.base import AccessRole, Principal, SearchableText
+from antiphon.gateway.data import DAY, FILE_NAME, MIGRATIONS, GatewayData, Retention
+from antiphon.gateway.server.admin import Admin, AdminError, AdminRequest
+from antiphon.journal.base import JournalEntry
+from antiphon.store.database import Database, DirectoryLock
 from antiphon.store.errors import DirectoryInUse, StoreError
 from tests.limits import limit
 from tests.waits import idle
@@ -98,6 +102,25 @@ async def test_the_chain_of_the_audit_log_is_whole_after_a_deletion(data: Gatewa
     entries = await data.audit.read()
     assert [entry.detail for entry in entries] == [None] * 5 + [""]
     assert await data.audit.broken() is None
+
+
+async def test_an_admin_reads_the_audit_log_backwards_from_the_newest_entry(data: GatewayData) -> None:
+    for each in range(1, 8):
+        data.audit.add("prompt", detail=f"say {each}")
+
+    async def read(**asked: Any) -> list[object]:
+        entries = (await Admin(data).answer(AdminRequest("audit", **asked), Principal("ada")))["entries"]
+        assert isinstance(entries, list)
+        return [entry["id"] for entry in entries]
+
+    assert await read() == await read(after=0) == [1, 2, 3, 4, 5, 6, 7]
+    assert await read(limit=3) == [5, 6, 7]
+    assert await read(before=5, limit=3) == [2, 3, 4]
+    assert await read(before=2, limit=3) == [1] and await read(before=1) == []
+    assert await read(after=2, limit=3) == [3, 4, 5]
+    for wrong in ({"limit": 0}, {"limit": 1001}, {"before": 5, "after": 2}):
+        with pytest.raises(AdminError, match="cannot be read"):
+            await read(**wrong)
 
 
 @pytest.mark.parametrize(
@@ -255,3 +278,60 @@ async def test_a_backup_replaces_no_file(data: GatewayData, tmp_path: Path) -> N
     with pytest.raises(StoreError, match="cannot be written"):
         await data.backup(there / "below")
     assert there.read_text(encoding="utf-8") == "mine"
+
+
+# Earlier versions of the file.
+
+
+@pytest.mark.parametrize("seen", range(1, len(MIGRATIONS)))
+async def test_a_file_of_any_earlier_version_is_opened_with_all_that_it_has(tmp_path: Path, seen: int) -> None:
+    old = tmp_path / FILE_NAME
+    with DirectoryLock(tmp_path) as lock:
+        async with Database(old, MIGRATIONS[:seen], lock=lock) as database:
+            names = (
+                "key, agent, session_id, cwd, directories, title, created, updated, state, turn, turn_after, archived"
+            )
+            values = ("k1", "demo", "a1", "/w", "[]", "Old", 1.0, 2.0, b"{}", "", 0, 0)
+            marks = ", ".join("?" * len(values))
+            await database.run(
+                lambda connection: connection.execute(f"INSERT INTO session ({names}) VALUES ({marks})", values)
+            )
+            await database.run(
+                lambda connection: connection.execute(
+                    "INSERT INTO event (session, first, last, data) VALUES (1, 1, 2, ?)", (b"x\ny",)
+                )
+            )
+    async with GatewayData.open(tmp_path) as data:
+        (row,) = await data.all()
+        assert (row.title, row.agent_title, row.renamed, row.failed, row.text) == ("Old", "Old", False, False, "")
+        assert await data.journal.read("k1") == [JournalEntry(1, b"x"), JournalEntry(2, b"y")]
+        lease = await data.journal.claim("k1")
+        assert await data.journal.append(lease, [b"z"], 5.5) == 3
+        assert (await data.journal.read("k1", 2))[0] == JournalEntry(3, b"z", 5.5)
+        assert await data.unread("") == ("k1", 0)
+
+
+async def test_a_hidden_row_takes_no_place_before_it_is_shown_and_none_of_a_later_one(tmp_path: Path) -> None:
+    async with GatewayData.open(tmp_path) as data:
+        first = await data.create("demo", "s", "/", hidden=True)
+        assert await data.find("demo", "s") is None
+        await data.show(first.key)
+        assert await data.find("demo", "s") == first
+        second = await data.create("demo", "s", "/", hidden=True)
+        third = await data.create("demo", "s", "/")
+        await data.show(second.key)
+        assert await data.find("demo", "s") == third
+        await data.delete(third.key)
+        await data.show("of a row that was deleted")
+        await data.show(second.key)
+        assert await data.find("demo", "s") == second
+
+
+async def test_a_search_that_takes_too_long_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("antiphon.gateway.data.SEARCH_TIME", -1.0)
+    monkeypatch.setattr("antiphon.gateway.data.SEARCH_STEPS", 1)
+    async with GatewayData.open(tmp_path) as data:
+        row = await data.create("demo", "s", "/")
+        await data.add_text(row.key, [SearchableText(1, "user", "word")], 1)
+        with pytest.raises(StoreError, match="the search took"):
+            await data.search(["word"], None, ("demo",), 1)

@@ -1,15 +1,16 @@
 """The limits of agents behind the gateway: memory, processes, how many run, and the time of a turn."""
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from antiphon.gateway.agents.process import AgentProcessState
-from antiphon.gateway.base import HubLimits
+from antiphon.gateway.base import HubLimits, Principal
 from antiphon.gateway.hub import Hub
 from antiphon.transports.base import Transport
 from antiphon.transports.process import spawn
@@ -128,3 +129,33 @@ async def test_an_idle_agent_makes_room_for_another_and_a_busy_one_does_not(tmp_
         assert hub.agents["two"].state is AgentProcessState.PARKED
         for client in clients.values():
             await client.leave()
+
+
+async def test_one_principal_does_not_keep_others_from_the_extension(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place, AsyncExitStack() as stack:
+        for _ in range(2):
+            await stack.enter_async_context(place.hub.quotas.place(Principal("mallory")))
+
+        async def one_more() -> None:
+            async with place.hub.quotas.place(Principal("mallory")):
+                pass
+
+        waiting = asyncio.ensure_future(one_more())
+        async with place.hub.quotas.place(Principal("alice")):
+            assert not waiting.done()
+        waiting.cancel()
+
+
+async def test_what_a_client_has_asked_of_the_extension_is_not_done_once_its_connection_has_ended(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client()
+        session = await client.new(tmp_path)
+        async with place.hub.quotas.place(DRIVER), place.hub.quotas.place(DRIVER):
+            client.begin("_antiphon/session/rename", {"sessionId": session, "title": "evil"})
+            await until(lambda: len(place.hub.tasks) > 1)
+            await client.leave()
+        other = await place.client()
+        listed = await other.request("_antiphon/sessions/list", {})
+        assert [row["title"] for row in listed["sessions"]] == [""]

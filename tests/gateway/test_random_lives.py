@@ -50,9 +50,9 @@ class SlowJournal(MemoryJournal):
         super().__init__()
         self._world = world
 
-    async def append(self, lease: Lease, events: Sequence[bytes]) -> int:
+    async def append(self, lease: Lease, events: Sequence[bytes], at: float = 0.0) -> int:
         await self._world.pause()
-        return await super().append(lease, events)
+        return await super().append(lease, events, at)
 
 
 class SlowRows(MemoryRows):
@@ -63,10 +63,17 @@ class SlowRows(MemoryRows):
         self._world = world
 
     async def create(
-        self, agent: str, session_id: str, cwd: str, directories: tuple[str, ...] = (), owner: str = ""
+        self,
+        agent: str,
+        session_id: str,
+        cwd: str,
+        directories: tuple[str, ...] = (),
+        owner: str = "",
+        *,
+        hidden: bool = False,
     ) -> GatewaySession:
         await self._world.pause()
-        return await super().create(agent, session_id, cwd, directories, owner)
+        return await super().create(agent, session_id, cwd, directories, owner, hidden=hidden)
 
     async def find(self, agent: str, session_id: str) -> GatewaySession | None:
         await self._world.pause()

@@ -249,13 +249,12 @@ async def test_clients_see_that_a_turn_waits_for_the_disk(tmp_path: Path) -> Non
         assert numbers(client) == [1, 2, 3, 4]
 
 
-async def test_a_session_without_a_prompt_is_not_lost_with_the_file_of_a_gateway_either(tmp_path: Path) -> None:
-    async with stored_stage(tmp_path, msgspec.structs.replace(QUICK, idle=0.02)) as place:
+async def test_a_session_without_a_prompt_is_in_the_file_of_a_gateway(tmp_path: Path) -> None:
+    async with stored_stage(tmp_path) as place:
         client = await place.client()
         first, second = await client.new(tmp_path), await client.new(tmp_path)
         await client.leave()
-        process = place.hub.agents["demo"]
-        assert all(session.is_lost_by_parking for session in process.sessions.values())
+        assert all(session.row.is_unused for session in place.hub.agents["demo"].sessions.values())
         assert [row.session_id for row in await place.data.list("demo")] == [second, first]
 
 

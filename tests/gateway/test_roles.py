@@ -57,7 +57,7 @@ def cases() -> list[tuple[Principal, str, dict[str, object]]]:
     ]
     refused.append((BOB, "session/delete", {"sessionId": MINE}))
     refused.append((BOB, "session/delete", {"sessionId": "of the agent"}))
-    whole = ("logout", "providers/set", "providers/disable", "proxy/initialize", "proxy/successor")
+    whole = ("authenticate", "logout", "providers/set", "providers/disable", "proxy/initialize", "proxy/successor")
     for name in whole:
         refused += [(BOB, name, {}), (BOB, name, {"sessionId": MINE})]
     return refused

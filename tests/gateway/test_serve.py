@@ -31,6 +31,14 @@ def control(gateway: Gateway, *words: str) -> Any:
     return json.loads(done.stdout)
 
 
+def program(*words: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
+    """Run the program as people do, in a process of its own."""
+    command = [sys.executable, "-m", "antiphon", *words]
+    return subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", timeout=limit(), check=False, cwd=cwd
+    )
+
+
 @pytest.fixture
 def gateway(tmp_path: Path) -> Any:
     with running(tmp_path) as gateway:
@@ -41,12 +49,12 @@ def gateway(tmp_path: Path) -> Any:
 
 
 def test_a_browser_signs_in_with_the_printed_code(gateway: Gateway) -> None:
-    page = gateway.ask("/")
-    assert page.status == 200 and "script-src 'sha256-" in page.headers["content-security-policy"]
+    assert gateway.ask("/api/login").status == 401
     answer = gateway.ask("/api/login", gateway.origin, method="POST", body={"code": gateway.code})
     cookie = answer.headers["set-cookie"]
     assert answer.json["role"] == "admin" and "HttpOnly" in cookie and "SameSite=Strict" in cookie
     session = {"Cookie": cookie.partition(";")[0]}
+    assert gateway.ask("/api/login", session).json == answer.json, "a page cannot read its cookie, and has to ask"
     with gateway.open_socket({**session, **gateway.origin}) as opened:
         assert call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})["result"]["protocolVersion"] == 1
     assert gateway.ask("/api/login", {**session, **gateway.origin}, method="DELETE").status == 204
@@ -62,15 +70,7 @@ def test_a_subprotocol_carries_the_token_of_a_page(gateway: Gateway) -> None:
 
 
 def test_a_run_without_a_token_ends_with_how_to_give_one(gateway: Gateway) -> None:
-    words = ["run", "--agent", f"ws://127.0.0.1:{gateway.port}/acp", "hello"]
-    done = subprocess.run(
-        [sys.executable, "-m", "antiphon", *words],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=limit(),
-        check=False,
-    )
+    done = program("run", "--agent", f"ws://127.0.0.1:{gateway.port}/acp", "hello")
     hint = done.stderr.splitlines()[-1]
     assert done.returncode == 1 and hint.startswith("hint: ") and "--token-file" in hint and "ANTIPHON_TOKEN" in hint
 
@@ -148,26 +148,16 @@ def test_a_guest_gets_a_command_that_follows_the_session(gateway: Gateway) -> No
         call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
         call(opened, 1, "session/new", cwd=str(gateway.directory / "root"), mcpServers=[])
     (session,) = control(gateway, "sessions")["sessions"]
-    words = ["serve", "shares", "--create", session["key"][:8], "--data", str(gateway.directory / "data")]
-    made = subprocess.run(
-        [sys.executable, "-m", "antiphon", *words],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=limit(),
-        check=True,
-    )
-    given = shlex.split(made.stderr.partition(": ")[2])
+    made = program("serve", "shares", "--create", session["key"][:8], "--data", str(gateway.directory / "data"))
+    first, second = made.stderr.splitlines()
+    address = second.removeprefix("in a browser: ")
+    target = f"/session/{session['agent']}/{session['session_id']}"
+    assert address == f"http://127.0.0.1:{gateway.port}/#token={made.stdout.strip()}&to={target}"
+    given = shlex.split(first.partition(": ")[2])
     (gateway.directory / "FILE").write_text(made.stdout, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "antiphon", "run", *given[2:], "hello"],
-        capture_output=True, text=True, encoding="utf-8", timeout=limit(), check=False, cwd=gateway.directory,
-    )  # fmt: skip
+    done = program("run", *given[2:], "hello", cwd=gateway.directory)
     assert given[:2] == ["antiphon", "chat"] and "may only watch" in done.stderr, "it found the session"
-    done = subprocess.run(
-        [sys.executable, "-m", "antiphon", "run", *given[2:6], "hello"],
-        capture_output=True, text=True, encoding="utf-8", timeout=limit(), check=False, cwd=gateway.directory,
-    )  # fmt: skip
+    done = program("run", *given[2:6], "hello", cwd=gateway.directory)
     assert "may open no session" in done.stderr and "--resume ID" in done.stderr.splitlines()[-1]
 
 
@@ -178,6 +168,18 @@ def test_tokens_are_made_listed_and_revoked(gateway: Gateway) -> None:
     assert listed["laptop"]["role"] == "watch" and "secret" not in listed["laptop"] and "digest" not in listed["laptop"]
     control(gateway, "tokens", "--revoke", str(made["id"]))
     assert gateway.ask("/metrics", {"Authorization": f"Bearer {made['secret']}"}).status == 401
+
+
+def test_what_an_agent_calls_a_session_does_nothing_to_the_terminal_that_lists_it(tmp_path: Path) -> None:
+    with running(tmp_path) as gateway, gateway.open_socket() as opened:
+        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        call(opened, 1, "session/new", cwd=str(gateway.directory / "root"), mcpServers=[])
+    with sqlite3.connect(tmp_path / "data" / "gateway.sqlite3") as database:
+        database.execute("UPDATE session SET title = ?", ("\x1b]0;owned\x07a\nb",))
+    database.close()
+    for words in (["sessions"], ["sessions", "delete", control(gateway, "sessions")["sessions"][0]["key"]]):
+        done = program("serve", *words, "--data", str(tmp_path / "data"))
+        assert "a" in done.stdout and done.stdout.count("\n") == 1 and done.stdout[:-1].isprintable(), words
 
 
 def test_metrics_are_for_prometheus(gateway: Gateway) -> None:
@@ -208,15 +210,7 @@ def test_a_unix_socket_is_for_its_user_alone(tmp_path: Path) -> None:
             assert "result" in call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
         status = control(gateway, "status")
         assert (status["state"], status["unix"]) == ("running", f"unix://{path}") and "url" not in status
-        words = ["serve", "status", "--launch", "--data", str(gateway.directory / "data")]
-        done = subprocess.run(
-            [sys.executable, "-m", "antiphon", *words],
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=limit(),
-            check=False,
-        )
+        done = program("serve", "status", "--launch", "--data", str(gateway.directory / "data"))
         assert done.returncode == 1 and "no browser reaches" in done.stderr and "hint:" in done.stderr
     assert not os.path.exists(path)
 
@@ -237,6 +231,10 @@ def test_http2_serves_both_profiles_over_tls(tmp_path: Path, certificate: tuple[
         with httpx.Client(http2=has_h2(), verify=context, trust_env=False, timeout=limit()) as client:
             answer = client.post(f"{url}/acp", json=INITIALIZE, headers=gateway.bearer)
             assert answer.status_code == 200 and answer.headers["acp-connection-id"]
+            page, head = client.get(url), client.head(url)
+            assert page.status_code == head.status_code == 200 and int(head.headers["content-length"]) > 0 == len(
+                head.content
+            )
             code = client.post(f"{url}/api/login", json={"code": gateway.code})
             assert code.headers["set-cookie"].startswith("__Host-antiphon=") and "Secure" in code.headers["set-cookie"]
         context = ssl.create_default_context(cafile=cert)  # httpx has set the other one to HTTP/2
@@ -292,10 +290,7 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
     ],
 )
 def test_what_would_be_open_to_others_is_not_started(tmp_path: Path, words: tuple[str, ...], reason: str) -> None:
-    command = [sys.executable, "-m", "antiphon", "serve", "--port", "0", "--data", str(tmp_path / "data"), *words]
-    done = subprocess.run(
-        [*command, "--", "cat"], capture_output=True, text=True, encoding="utf-8", timeout=limit(), check=False
-    )
+    done = program("serve", "--port", "0", "--data", str(tmp_path / "data"), *words, "--", "cat")
     assert done.returncode == 1 and reason in done.stderr and "hint:" in done.stderr
     assert not (tmp_path / "data").exists()
 
@@ -304,10 +299,7 @@ def test_what_would_be_open_to_others_is_not_started(tmp_path: Path, words: tupl
 
 
 def test_a_second_gateway_on_the_same_data_is_refused(gateway: Gateway) -> None:
-    command = [sys.executable, "-m", "antiphon", "serve", "--port", "0", "--data", str(gateway.directory / "data")]
-    done = subprocess.run(
-        [*command, "--", "cat"], capture_output=True, text=True, encoding="utf-8", timeout=limit(), check=False
-    )
+    done = program("serve", "--port", "0", "--data", str(gateway.directory / "data"), "--", "cat")
     assert done.returncode == 1 and "in use by another Antiphon" in done.stderr
 
 
@@ -362,6 +354,8 @@ def test_a_second_signal_ends_the_turn_and_its_client_gets_the_response(gateway:
             pass
         gateway.process.send_signal(signal.SIGTERM)
         assert any(gateway.ask("/healthz").status == 503 for _ in range(1000)), "it drains"
+        assert gateway.process.stderr is not None
+        assert gateway.process.stderr.readline().startswith("waiting for a turn to end")
         gateway.process.send_signal(signal.SIGTERM)
         while (message := json.loads(opened.recv(timeout=limit()))).get("id") != 2:
             pass
@@ -396,10 +390,7 @@ def test_a_backup_is_written_while_it_runs(gateway: Gateway, tmp_path: Path) -> 
 
 
 def test_the_unit_starts_this_gateway(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "antiphon", "serve", "--port", "9000", "--data", "data", "unit"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, encoding="utf-8", timeout=limit(), check=True, cwd=tmp_path
-    )
+    done = program("serve", "--port", "9000", "--data", "data", "unit", cwd=tmp_path)
     where = tmp_path.resolve()
     assert f"serve --port 9000 --data {where}/data --root {where}\n" in done.stdout, "a service starts elsewhere"
     assert f"WorkingDirectory={where}\n" in done.stdout and "KillMode=mixed" in done.stdout
@@ -457,10 +448,7 @@ def test_the_printed_command_works_over_a_unix_socket_and_so_does_the_path_of_an
 
 def _run(gateway: Gateway, address: str) -> "subprocess.CompletedProcess[str]":
     words = ["run", "--token-file", str(gateway.place["token_file"]), "--agent", address, "/think songs"]
-    return subprocess.run(
-        [sys.executable, "-m", "antiphon", *words],
-        capture_output=True, text=True, encoding="utf-8", timeout=limit(), check=False, cwd=gateway.directory / "root",
-    )  # fmt: skip
+    return program(*words, cwd=gateway.directory / "root")
 
 
 def test_the_audit_log_says_who_decided_what_and_from_where(tmp_path: Path) -> None:
@@ -475,8 +463,7 @@ def test_the_audit_log_says_who_decided_what_and_from_where(tmp_path: Path) -> N
     with sqlite3.connect(tmp_path / "data" / "gateway.sqlite3") as database:
         database.execute("DELETE FROM audit WHERE id > ?", (answer["id"],))
     database.close()
-    command = [sys.executable, "-m", "antiphon", "serve", "status", "--data", str(tmp_path / "data"), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=limit(), check=True)
+    done = program("serve", "status", "--data", str(tmp_path / "data"), "--json")
     assert json.loads(done.stdout)["audit_is_whole"] is False, "its end was cut off"
 
 
@@ -501,6 +488,5 @@ def test_the_limits_can_be_changed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["message=1G", "message=x", "nothing=1", "queue=0"])
 def test_a_limit_that_makes_no_sense_is_refused(wrong: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "antiphon", "serve", "--data", str(tmp_path), "--limit", wrong]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=limit(), check=False)
+    done = program("serve", "--data", str(tmp_path), "--limit", wrong)
     assert done.returncode == 2 and "--limit" in done.stderr

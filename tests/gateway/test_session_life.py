@@ -46,10 +46,17 @@ class SlowRows(MemoryRows):
     gate: asyncio.Event
 
     async def create(
-        self, agent: str, session_id: str, cwd: str, directories: tuple[str, ...] = (), owner: str = ""
+        self,
+        agent: str,
+        session_id: str,
+        cwd: str,
+        directories: tuple[str, ...] = (),
+        owner: str = "",
+        *,
+        hidden: bool = False,
     ) -> GatewaySession:
         await self.gate.wait()
-        return await super().create(agent, session_id, cwd, directories, owner)
+        return await super().create(agent, session_id, cwd, directories, owner, hidden=hidden)
 
     async def find(self, agent: str, session_id: str) -> GatewaySession | None:
         await self.gate.wait()
@@ -222,7 +229,7 @@ async def test_a_failed_fork_leaves_neither_a_session_nor_a_part_of_its_history(
         await until(lambda: kinds(place).endswith("E"))
         append = place.journal.append
 
-        async def broken(lease: Lease, events: object) -> int:
+        async def broken(lease: Lease, events: object, at: float = 0.0) -> int:
             raise StoreError("the disk is full", hint="free some")
 
         place.journal.append = broken  # type: ignore[method-assign]
@@ -482,8 +489,10 @@ async def test_a_session_that_nothing_uses_is_closed_after_a_time(tmp_path: Path
             await client.response(asked)
         for session in (unused, empty):
             await client.request("_antiphon/session/detach", {"sessionId": session})
-        assert (await place.agent.got("session/close"))["params"] == {"sessionId": unused}
-        await until(lambda: {each.id for each in sessions(place)} == {used, empty})
+        await until(lambda: {each.id for each in sessions(place)} == {used})
+        await place.agent.got("session/close", 2)
+        closed = [each["params"]["sessionId"] for each in place.agent.received("session/close")]
+        assert sorted(closed) == [unused, empty]
         await client.request("session/load", where(unused, tmp_path))
         assert client.texts == ["work"]
 

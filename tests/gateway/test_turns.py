@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 
 from antiphon.gateway.base import AccessRole, Principal
-from tests.gateway.peers import QUICK, HubClients, RawClient, stage
+from antiphon.gateway.turns import RESPONSES_KEPT
+from tests.gateway.peers import DRIVER, QUICK, HubClients, RawClient, stage
 from tests.waits import idle, until
 
 BOB = Principal("bob", AccessRole.DRIVE)
@@ -309,20 +310,86 @@ async def test_a_client_that_an_event_cannot_be_shown_to_costs_the_others_nothin
         assert here.agent.uncommitted == 0
 
 
+# A prompt with a name, sent again.
+
+
+def named(session: str) -> dict[str, Any]:
+    """The params of a prompt with a name."""
+    text, meta = [{"type": "text", "text": "work"}], {"antiphon": {"prompt": "one of its kind"}}
+    return {"sessionId": session, "prompt": text, "_meta": meta}
+
+
 async def test_a_prompt_that_arrives_twice_on_two_connections_runs_once_and_both_get_the_response(
     tmp_path: Path,
 ) -> None:
     async with stage(tmp_path) as place:
-        old, new = await place.client(numbers=True), await place.client(numbers=True)
+        old = await place.client(numbers=True)
+        new = await place.client(msgspec.structs.replace(DRIVER, address="192.0.2.7"), numbers=True)
         session = await old.new(tmp_path)
-        params = {
-            "sessionId": session,
-            "prompt": [{"type": "text", "text": "work"}],
-            "_meta": {"antiphon": {"prompt": "one of its kind"}},
-        }
         await new.request("_antiphon/session/attach", {"sessionId": session})
-        asked = [client.begin("session/prompt", params) for client in (new, old)]
+        asked = [client.begin("session/prompt", named(session)) for client in (new, old)]
         await end(place)
         for client, id in zip((new, old), asked, strict=True):
             assert (await client.response(id))["result"]["stopReason"] == "end_turn"
+        late = await old.request("session/prompt", named(session))
+        assert late["stopReason"] == "end_turn", "the response of the turn that has ended"
         assert len(place.agent.received("session/prompt")) == 1
+
+
+async def test_a_prompt_that_waits_and_was_sent_again_is_cancelled_for_both_connections(tmp_path: Path) -> None:
+    async with stage(tmp_path, msgspec.structs.replace(QUICK, queue=1)) as place:
+        old, new = await place.client(numbers=True), await place.client(numbers=True)
+        session = await old.new(tmp_path)
+        first = old.prompt(session, "first")
+        await place.agent.got("session/prompt")
+        waits = old.begin("session/prompt", named(session))
+        again = new.begin("session/prompt", named(session))
+        assert "this name already" in (await new.refused("session/prompt", named(session)))["message"]
+        new.notify("session/cancel", {"sessionId": session})
+        for client, id in ((old, waits), (new, again)):
+            assert (await client.response(id))["result"]["stopReason"] == "cancelled"
+        await end(place, reason="cancelled")
+        await old.response(first)
+        assert (await old.request("session/prompt", named(session)))["stopReason"] == "cancelled"
+        assert len(place.agent.received("session/prompt")) == 1
+
+
+async def test_of_many_prompts_with_a_name_those_that_ended_last_are_known(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        place.agent.answers["session/prompt"] = lambda params: {"stopReason": "end_turn"}
+        client = await place.client()
+        session = await client.new(tmp_path)
+        for number in (*range(RESPONSES_KEPT + 1), RESPONSES_KEPT, 0):
+            meta = {"antiphon": {"prompt": f"number {number}"}}
+            await client.request("session/prompt", {"sessionId": session, "prompt": [], "_meta": meta})
+        assert len(place.agent.received("session/prompt")) == RESPONSES_KEPT + 2
+
+
+async def test_prompts_of_a_token_that_is_good_no_longer_are_dropped_and_its_running_turn_goes_on(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path) as place:
+        revoked = Principal("mallory", AccessRole.DRIVE, token_id="7")
+        client, other = await place.client(revoked), await place.client(numbers=True)
+        session = await client.new(tmp_path)
+        await attach(other, session)
+        running = client.prompt(session, "runs")
+        await place.agent.got("session/prompt")
+        dropped, kept = client.prompt(session, "waits"), other.prompt(session, "mine")
+
+        def queues() -> list[list[str]]:
+            shown = [each["params"] for each in other.messages if each.get("method") == "_antiphon/session/queue"]
+            return [[each["text"] for each in params["queue"]] for params in shown]
+
+        await until(lambda: queues()[-1:] == [["waits", "mine"]])
+        place.hub.drop_prompts("7", "the token was revoked")
+        await until(lambda: queues()[-1] == ["mine"])
+        assert "the token was revoked" in (await client.response(dropped))["error"]["message"]
+        await end(place)
+        assert (await client.response(running))["result"] == {"stopReason": "end_turn"}
+        await end(place, 2)
+        assert (await other.response(kept))["result"]["stopReason"] == "end_turn"
+        assert [each["params"]["prompt"][0]["text"] for each in place.agent.received("session/prompt")] == [
+            "runs",
+            "mine",
+        ]

@@ -17,14 +17,16 @@ import msgspec
 
 from antiphon.cli.main import main
 from antiphon.cli.serve import control
-from antiphon.gateway import requests
-from antiphon.gateway.access import checks, login, messages, tokens
-from antiphon.gateway.agents import host
-from antiphon.gateway.base import AccessRole, HubLimits, Principal
+from antiphon.gateway import client, data, hub, requests, session_methods
+from antiphon.gateway.access import checks, login, messages, quotas, tokens
+from antiphon.gateway.agents import host, link
+from antiphon.gateway.base import HubLimits, Principal
 from antiphon.gateway.hub import Hub
-from antiphon.gateway.server import app, program
+from antiphon.gateway.methods import files, permission
+from antiphon.gateway.server import app, links, program
 from antiphon.gateway.session_methods import SessionMethods
 from antiphon.journal import runs
+from antiphon.local import roots
 from antiphon.local.roots import Roots
 from antiphon.permission.gate import PermissionGate, Question
 from antiphon.protocol import v1
@@ -44,6 +46,11 @@ def replace(module: ModuleType, name: str, new: object) -> None:
 def off(module: ModuleType, name: str, result: object = None) -> Callable[[], None]:
     """Return what makes a function of a module agree to everything."""
     return lambda: replace(module, name, lambda *_: result)
+
+
+def prompts_stay() -> None:
+    """Keep the prompts of a token that is good no longer."""
+    Hub.drop_prompts = lambda *_: None  # type: ignore[method-assign]
 
 
 def forwarded_address(scope: Any, proxies: object) -> str:
@@ -138,15 +145,26 @@ def short_times() -> None:
     setattr(login, "LOGIN_TIMEOUT", 0.3)  # noqa: B010 # it is final
 
 
-def quick_restarts() -> None:
-    """Let an agent that was killed be started again at once, however often that happens."""
+def with_limits(**values: float) -> Callable[[], None]:
+    """Return what sets limits of the hub."""
     init = Hub.__init__
 
-    def quick(self: Hub, *given: Any, limits: HubLimits | None = None, **more: Any) -> None:
-        quicker = msgspec.structs.replace(limits or HubLimits(), first_delay=0.01, longest_delay=0.05)
-        init(self, *given, limits=quicker, **more)
+    def limited(self: Hub, *given: Any, limits: HubLimits | None = None, **more: Any) -> None:
+        init(self, *given, limits=msgspec.structs.replace(limits or HubLimits(), **values), **more)
 
-    Hub.__init__ = quick  # type: ignore[method-assign]
+    return lambda: setattr(Hub, "__init__", limited)
+
+
+def slow_sign_in() -> None:
+    """Let a token for a browser take long enough that others are revoked meanwhile."""
+    create = tokens.TokenStore.create
+
+    async def slow(self: tokens.TokenStore, kind: Any, *given: Any, **more: Any) -> Any:
+        if kind == "browser":
+            await self._database.run(lambda _: time.sleep(0.02))
+        return await create(self, kind, *given, **more)
+
+    tokens.TokenStore.create = slow  # type: ignore[method-assign]
 
 
 def jumping_clock() -> None:
@@ -169,13 +187,31 @@ def gate_before_commits() -> None:
     """Let a commit of events that finds a FIFO open it, and wait until its writer closes it."""
     store, place = runs._store, os.environ["ANTIPHON_TEST_GATE"]
 
-    def wait(connection: Any, events: Any, known: Any, jobs: Any) -> Any:
+    def wait(connection: Any, events: Any, times: Any, known: Any, jobs: Any) -> Any:
         if events and os.path.exists(place):
             with open(place, "rb") as fifo:
                 fifo.read()
-        return store(connection, events, known, jobs)
+        return store(connection, events, times, known, jobs)
 
     runs._store = wait
+
+
+def of_all_sessions(agents: tuple[str, ...], keys: object, rows: Any = data.rows_of) -> object:
+    """Find rows of all sessions, whatever a token is for."""
+    return rows(agents, None)
+
+
+async def plain_git(directory: str, repository: object) -> object:
+    """List files with git as people run it, with all that the repository sets."""
+    command = ["git", "-C", directory, "ls-files", "--others", "--cached"]
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    return (await process.communicate())[0].decode().splitlines()
+
+
+def device_of_no_token() -> None:
+    """Let a link for another device make a token that depends on none, with any role."""
+    replace(links, "exceeds", lambda *_: False)
+    replace(links, "parent_of_device", lambda *_: None)
 
 
 SWITCHES: Final[dict[str, Callable[[], None]]] = {
@@ -190,7 +226,7 @@ SWITCHES: Final[dict[str, Callable[[], None]]] = {
     "check_role": off(checks, "check_role"),
     "check_exposure": off(program, "check_exposure"),
     "has_expired": off(tokens, "has_expired", False),
-    "use_up": lambda: replace(tokens, "use_up", lambda codes, digest: codes.get(digest, (0.0, AccessRole.WATCH))),
+    "use_up": lambda: replace(tokens, "use_up", lambda codes, digest: codes.get(digest, tokens.NO_CODE)),
     "find": set_on(tokens.TokenStore, "find", any_token),
     "client_address": lambda: replace(checks, "client_address", forwarded_address),
     "may_sign_in_later": off(app, "may_sign_in_later", True),
@@ -233,7 +269,29 @@ SWITCHES: Final[dict[str, Callable[[], None]]] = {
     "policy of the user": set_on(host.UserPolicy, "gate", ask_about_all),
     "what people are shown": lambda: replace(requests, "_call_asked", as_the_agent_says),
     "environment": lambda: replace(host, "gateway_environment", lambda ours, *_: dict(ours)),
-    "quick restarts": quick_restarts,
+    "SLICE": set_on(client, "SLICE", 1e9),
+    "has_too_many_parts": off(messages, "has_too_many_parts", False),
+    "is_too_long": off(roots, "is_too_long", False),
+    "DIRECTORIES": set_on(session_methods, "DIRECTORIES", 1 << 30),
+    "SERVERS": set_on(messages, "SERVERS", 1 << 30),
+    "was_revoked": off(tokens, "was_revoked", False),
+    "slow sign-in": slow_sign_in,
+    "own_name": lambda: replace(tokens, "own_name", lambda name, id, *, is_taken: name),
+    "is_ours": off(link, "is_ours", False),
+    "has_too_many_sessions": off(hub, "has_too_many_sessions", False),
+    "has_done_often": off(quotas, "has_done_often", False),
+    "few changes": with_limits(changes_per_minute=3),
+    "waits_too_much": off(quotas, "waits_too_much", False),
+    "little room for prompts": with_limits(waiting=100_000),
+    "few token sessions": with_limits(token_sessions=3),
+    "rows_of": lambda: replace(data, "rows_of", of_all_sessions),
+    "git without settings": lambda: replace(files, "_by_git", plain_git),
+    "FACTS": lambda: replace(permission, "FACTS", frozenset()),
+    "drop_prompts": prompts_stay,
+    "reaches_too_far": off(permission, "reaches_too_far", False),
+    "parent_of_device": off(links, "parent_of_device"),
+    "exceeds and parent_of_device": device_of_no_token,
+    "quick restarts": with_limits(first_delay=0.01, longest_delay=0.05),
     "clock": jumping_clock,
     "gate": gate_before_commits,
     "signal while starting": signal_while_starting,

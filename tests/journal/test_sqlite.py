@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from antiphon.journal.base import JournalEntry
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.store.schema import open_database
 from antiphon.store.sessions import SessionStore
@@ -45,4 +46,4 @@ async def test_a_history_of_before_has_its_numbers(tmp_path: Path) -> None:
         await store.append("s", [b"a", b"b"])
         journal = SqliteJournal(store, tmp_path)
         assert await journal.append(await journal.claim("s"), [b"c"]) == 3
-        assert await journal.read("s", 1) == [(2, b"b"), (3, b"c")]
+        assert await journal.read("s", 1) == [JournalEntry(2, b"b"), JournalEntry(3, b"c")]

@@ -210,6 +210,20 @@ async def test_a_prompt_that_was_lost_on_its_way_is_sent_again_once(tmp_path: Pa
         assert len(here.place.agent.received("session/prompt")) == 1
 
 
+@pytest.mark.parametrize(("given", "is_kept"), [("mine", True), ("x" * 65, False)])
+async def test_a_prompt_keeps_the_name_that_its_client_gave_it(tmp_path: Path, given: str, is_kept: bool) -> None:
+    async with linked(tmp_path) as here:
+        session = await opened(here, tmp_path)
+        params = {"sessionId": session, "prompt": [], "_meta": {"antiphon": {"prompt": given}}}
+        asked = here.client.begin("session/prompt", params)
+        await here.place.agent.got("session/prompt")
+        assert (here.hub_session.turns.names == [given]) is is_kept
+        await here.server.cut()
+        await end(here.place)
+        assert (await here.client.response(asked))["result"]["stopReason"] == "end_turn"
+        assert len(here.place.agent.received("session/prompt")) == 1
+
+
 async def test_prompts_that_wait_at_the_gateway_are_not_sent_again(tmp_path: Path) -> None:
     async with linked(tmp_path) as here:
         session = await opened(here, tmp_path)
@@ -298,19 +312,6 @@ async def test_a_load_shows_all_of_a_session_that_is_followed_already(tmp_path: 
         await here.server.cut()
         here.place.agent.say(session, "3")
         await until(lambda: here.client.texts[5:] == ["3"])
-
-
-async def test_cancel_works_after_the_connection_was_lost(tmp_path: Path) -> None:
-    async with linked(tmp_path) as here:
-        session = await opened(here, tmp_path)
-        asked = here.client.prompt(session, "work")
-        await here.place.agent.got("session/prompt")
-        await here.server.cut(stay=True)
-        here.client.notify("session/cancel", {"sessionId": session})
-        here.server.is_up.set()
-        await here.place.agent.got("session/cancel")
-        await end(here.place, reason="cancelled")
-        assert (await here.client.response(asked))["result"]["stopReason"] == "cancelled"
 
 
 async def test_requests_without_a_connection_wait_and_then_get_an_error(tmp_path: Path) -> None:
@@ -452,3 +453,38 @@ async def test_a_client_gets_the_updates_that_it_asked_for_and_no_others(tmp_pat
         late = await here.place.client(BOB)
         await late.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
         assert b"Low disk" not in b"".join(late.frames) and late.texts == ['a notice: "notice"']
+
+
+async def test_an_update_that_cannot_be_read_keeps_no_client_from_coming_back(tmp_path: Path) -> None:
+    async with linked(tmp_path) as here:
+        session = await opened(here, tmp_path)
+        here.place.agent.say(session, "1")
+        await until(lambda: here.client.texts == ["1"])
+        await here.server.cut(stay=True)
+        here.place.agent.send(b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{')
+        await until(lambda: here.hub_session.last == 2)
+        here.server.is_up.set()
+        here.client.prompt(session, "go on")
+        await here.place.agent.got("session/prompt")
+
+
+@pytest.mark.parametrize("place", ["number", "_meta"])
+async def test_the_numbers_of_an_agent_are_not_those_of_events(tmp_path: Path, place: str) -> None:
+    async with linked(tmp_path) as here:
+        session = await opened(here, tmp_path)
+        number = {"number": 1_000_000}
+        here.place.agent.request(
+            7, "_x/y", {"sessionId": session, **(number if place == "number" else {"_meta": {"antiphon": number}})}
+        )
+        await here.client.asked("_x/y")
+        here.place.agent.say(session, "1")
+        await until(lambda: here.client.texts == ["1"])
+
+
+async def test_a_server_that_is_busy_is_left_alone_for_the_time_that_it_names(tmp_path: Path) -> None:
+    async with linked(tmp_path) as here:
+        await opened(here, tmp_path)
+        here.server.refuses = ConnectionRefused("busy", status=503)
+        here.server.refuses.retry_after = 40
+        await here.server.cut()
+        await until(lambda: any("trying again in 4" in report for report in here.reports))

@@ -95,6 +95,11 @@ async def test_a_cancellation_without_a_connection_does_not_end_the_turn_of_anot
         assert order(here.place.agent.lines) == ["theirs"]
 
 
+def cancellation(method: str, session: str, asked: int) -> dict[str, object]:
+    """The params of a notification that cancels a prompt: by its session, or by the id of its request."""
+    return {"sessionId": session} if method == "session/cancel" else {"requestId": asked}
+
+
 @pytest.mark.parametrize("method", ["session/cancel", "$/cancel_request"])
 async def test_a_cancellation_that_was_lost_is_sent_again_before_what_came_after_it(
     tmp_path: Path, method: str
@@ -104,7 +109,7 @@ async def test_a_cancellation_that_was_lost_is_sent_again_before_what_came_after
         asked = here.client.prompt(session, "work")
         await here.place.agent.got("session/prompt")
         transport = lose_what_is_sent(here)
-        here.client.notify(method, {"sessionId": session} if method == "session/cancel" else {"requestId": asked})
+        here.client.notify(method, cancellation(method, session, asked))
         await lost(here, transport, b"cancel")
         next_one = here.client.prompt(session, "next")
         here.server.is_up.set()
@@ -130,15 +135,16 @@ async def test_prompts_that_wait_at_the_gateway_are_cancelled_from_another_conne
         assert order(here.place.agent.lines) == ["one", "cancel"]
 
 
-async def test_a_request_that_is_cancelled_by_its_id_without_a_connection_is_cancelled_at_the_agent(
-    tmp_path: Path,
+@pytest.mark.parametrize("method", ["session/cancel", "$/cancel_request"])
+async def test_a_turn_that_is_cancelled_without_a_connection_is_cancelled_at_the_agent(
+    tmp_path: Path, method: str
 ) -> None:
     async with linked(tmp_path) as here:
         session = await opened(here, tmp_path)
         asked = here.client.prompt(session, "work")
         await here.place.agent.got("session/prompt")
         await here.server.cut(stay=True)
-        here.client.notify("$/cancel_request", {"requestId": asked})
+        here.client.notify(method, cancellation(method, session, asked))
         here.server.is_up.set()
         await here.place.agent.got("session/cancel")
         await end(here.place, reason="cancelled")

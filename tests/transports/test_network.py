@@ -141,7 +141,9 @@ async def test_the_token_and_the_cookies_of_a_server_are_sent_with_every_request
         await agent._link.kill(agent._link.connection)  # the next request opens another connection
         await agent.new_session(tmp_path)
     assert {token for token, _ in seen} == {"Bearer t0ken"}
-    assert seen[0][1] == "" and {cookies for _, cookies in seen[1:]} == {"acp_affinity=node-7; b=2"}
+    first = 2 if profile == "http" else 1  # a post is decided about again when its body is there
+    assert {cookies for _, cookies in seen[:first]} == {""}
+    assert {cookies for _, cookies in seen[first:]} == {"acp_affinity=node-7; b=2"}
 
 
 async def test_a_token_that_is_wrong_is_refused_with_what_to_do() -> None:

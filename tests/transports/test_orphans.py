@@ -201,6 +201,33 @@ async def test_a_child_that_kills_its_supervisor_is_ended_with_us_all_the_same(t
             await gone(*started(tmp_path))
 
 
+REAPER = """
+import _socket, os, sys
+from antiphon.transports import tree, watcher
+pids = [os.posix_spawn("/bin/true", ["true"], {}) for _ in range(3)]
+for pid in pids:
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+reaper = watcher._Reaper(pids[0] if sys.argv[1] == "all_processes" else 0, _socket.socketpair()[0])
+module = {"all_processes": tree, "waitid": os}[sys.argv[1]]
+real = getattr(module, sys.argv[1])
+def interrupted(*words):
+    found = real(*words)
+    found = list(found) if sys.argv[1] == "all_processes" else found
+    setattr(module, sys.argv[1], real)
+    reaper.reap()
+    return found
+setattr(module, sys.argv[1], interrupted)
+reaper.reap()
+"""
+"""Reaps children that have ended, and is interrupted by another signal between finding one and reaping it."""
+
+
+@pytest.mark.parametrize("where", ["waitid", "all_processes"])
+def test_a_supervisor_goes_on_when_children_end_while_it_reaps_others(where: str) -> None:
+    done = subprocess.run([sys.executable, "-c", REAPER, where], stderr=subprocess.PIPE, check=False, timeout=limit())
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 WITHOUT = """
 import os, sys
 from antiphon.transports import guard, tree, watcher

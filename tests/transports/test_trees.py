@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -67,6 +68,24 @@ async def test_a_group_member_may_clean_up_after_term(tmp_path: Path, monkeypatc
     assert await child.receive() == b"up"
     await child.close()
     assert (tmp_path / "f").read_text(encoding="utf-8") == "saved"
+
+
+async def test_a_process_whose_parent_ends_while_the_tree_is_read_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = await spawn(["sh", "-c", "sleep 300 & echo $!; wait"])
+    inner = int(bytes(await child.receive() or b""))  # type: ignore[arg-type]
+    read, wait = tree._children_of, [child.pid]
+
+    def children_of(parent: int) -> list[int]:
+        found = read(parent)
+        if wait and child.pid in found:
+            os.kill(wait.pop(), signal.SIGKILL)
+            while tree._state_of(child.pid) != "Z":
+                pass
+        return found
+
+    monkeypatch.setattr(tree, "_children_of", children_of)
+    assert child.members() == [inner] and not wait
+    await child.close()
 
 
 OWNER = """

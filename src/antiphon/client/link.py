@@ -238,7 +238,8 @@ class Tries:
         delay = next(self._delays, None) if self._helps(error, expire) else None
         if delay is None:
             raise error
-        delay *= 1 + random.random() * self._jitter  # noqa: S311 - no secret
+        wanted = error.retry_after if isinstance(error, ConnectionClosed) else 0.0
+        delay = max(delay, wanted) * (1 + random.random() * self._jitter)  # noqa: S311 - no secret
         _log.warning("trying again in %g s: %s", delay, error)
         await asyncio.sleep(delay)
         if isinstance(error, RequestRefused) and error.reports_closed:

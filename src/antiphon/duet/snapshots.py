@@ -30,6 +30,7 @@ __all__ = [
     "TreeSnapshot",
     "absolute_path",
     "in_thread",
+    "make_repository",
     "new_folder",
     "program",
     "repository_of",
@@ -324,7 +325,7 @@ class TreeSnapshot:
         return seen.nested
 
     async def _begin(self, repository: Repository | None) -> SeenTree:
-        await in_thread(_make, self._directory, repository)
+        await in_thread(make_repository, self._directory, repository)
         top = self.root if repository is None else repository.top
         self._git = Git(self._directory, top, self.root, self._excludes)
         if top != self.root and await self._git.run("check-ignore", ".", fails=(1,)):
@@ -385,7 +386,8 @@ class TreeSnapshot:
             )
 
 
-def _make(directory: Path, repository: Repository | None) -> None:
+def make_repository(directory: Path, repository: Repository | None) -> None:
+    """Make a directory for `Git` that knows the files of a repository, and nothing that a repository sets."""
     (directory / "objects" / "info").mkdir(parents=True)
     (directory / "refs").mkdir()
     (directory / "info").mkdir()

@@ -20,7 +20,9 @@ __all__ = [
     "ExportedLine",
     "ExportedSession",
     "SessionFacts",
+    "SessionFolder",
     "about",
+    "announced_engine",
     "read_lines",
     "read_session",
     "speaker",
@@ -70,8 +72,8 @@ class ExportedSession(msgspec.Struct, frozen=True):
     plan: list[v1.PlanEntry] = msgspec.field(default_factory=list)
 
 
-class _SessionFolder:
-    """Folds events into entries, each with its engine."""
+class SessionFolder:
+    """Folds what happened in a session into entries, each with its engine."""
 
     def __init__(self) -> None:
         self.transcript = Transcript()
@@ -79,29 +81,36 @@ class _SessionFolder:
         self._last = ""  # the engine of the last message
 
     def take(self, event: Event, update: v1.Update | None) -> None:
+        """Take an event of a stored session."""
         match event:
             case PromptEvent():
-                self.transcript.turn_ended()
-                self._enter(
-                    self.transcript.add_prompt(event.prompt), "", event.at, "" if event.by == "command" else event.by
-                )
+                self.prompted(event.prompt, event.at, "" if event.by == "command" else event.by)
             case UpdateEvent():
                 if update is not None:
-                    self._shown(event, update)
+                    self.shown(update, event.at, event.engine or announced_engine(update))
             case EndEvent():
                 self._ended(event)
             case _:
                 pass  # internal: the prompt that an engine received
 
-    def _shown(self, event: UpdateEvent, update: v1.Update) -> None:
-        engine = event.engine or _announced(update)
+    def prompted(self, prompt: Sequence[v1.ContentBlock], at: float, by: str = "") -> None:
+        """Take a prompt; `by` is what wrote it, if it was not the user."""
+        self.transcript.turn_ended()
+        self._enter(self.transcript.add_prompt(prompt), "", at, by)
+
+    def shown(self, update: v1.Update, at: float, engine: str = "") -> None:
+        """Take an update of an engine; empty: the one before goes on, or it is our own."""
         if engine and self._last and engine != self._last:
             self.transcript.turn_ended()  # engines that answer at once do not continue each other's messages
         self._last = engine or self._last
         if is_label(update):  # an entry has its engine already
             self.transcript.turn_ended()
         else:
-            self._enter(self.transcript.apply(update), engine, event.at)
+            self._enter(self.transcript.apply(update), engine, at)
+
+    def asked(self, call: v1.ToolCallPatch, at: float, engine: str) -> None:
+        """Take the call that a permission request is about."""
+        self._enter(self.transcript.asked(call), engine, at)
 
     def _ended(self, event: EndEvent) -> None:
         engine_title = title_of(event.engine)
@@ -117,7 +126,7 @@ class _SessionFolder:
             self.lines.append(ExportedLine(entry, engine, at, by))
 
 
-def _announced(update: v1.Update) -> str:
+def announced_engine(update: v1.Update) -> str:
     """Return the engine that a label announces."""
     ours = (getattr(update, "meta", None) or {}).get("antiphon")
     name = ours.get("engine") if isinstance(ours, dict) else None
@@ -126,7 +135,7 @@ def _announced(update: v1.Update) -> str:
 
 def read_lines(history: Iterable[bytes]) -> tuple[list[ExportedLine], list[v1.PlanEntry]]:
     """Return the entries of a history since the last `/clear`, and the last plan."""
-    folded = _SessionFolder()
+    folded = SessionFolder()
     for step in HistoryView(unpack(history)):
         folded.take(*step)
     return folded.lines, folded.transcript.plan

@@ -17,6 +17,7 @@ Files in reading order:
     settings.py          modes, models, options and commands of a session as they are now
     requests.py          requests of the agent: permission and questions wait for people
     answers.py           the answers of clients to them: what they mean, and what the agent gets
+    methods/             the methods of the extension: the list of sessions, search, history in pieces
     agents/              agents: their processes, the connections to them, files and terminals for them
     access/              who is let in: checks, tokens, sign-in, the audit log
     server/              the gateway as a program: its ASGI application, admins, start and end

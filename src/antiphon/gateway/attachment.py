@@ -8,22 +8,20 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Raw
-
 from antiphon.errors import ConnectionClosed
 from antiphon.gateway.events import (
     ANSWER,
     END,
     PROMPT,
     REQUEST,
-    TURN,
     UPDATE,
     HubEvent,
+    event_notification,
     member,
     merged,
     notice,
-    notification,
     numbered,
+    numbered_event,
     parse_event,
     with_id,
 )
@@ -50,10 +48,12 @@ _log = logging.getLogger(__name__)
 class EventRun:
     """Events that were stored together, with what all clients share of them."""
 
-    __slots__ = ("_block", "_has_booleans", "_has_opt_in", "events", "first", "last")
+    __slots__ = ("_block", "_has_booleans", "_has_opt_in", "at", "events", "first", "last")
 
-    def __init__(self, first: int, events: "Sequence[bytes]") -> None:
+    def __init__(self, first: int, events: "Sequence[bytes]", at: float = 0.0) -> None:
         self.first = first
+        self.at = at
+        """Seconds since 1970 at their commit."""
         self.last = first + len(events) - 1
         self.events = events
         self._block: bytes | None = None
@@ -189,18 +189,18 @@ class SessionAttachment:
         if not self.is_live:
             return
         if self.cursor >= run.first:  # some were read from the journal already
-            self._give(run.events[self.cursor - run.first + 1 :])
+            self._give(run.events[self.cursor - run.first + 1 :], run.at)
         elif run.block and self.client.takes_blocks and run.fits(self.client.offer):
             self.client.put_block(run.block)
             self.cursor = run.last
         else:
-            self._give(run.events)
+            self._give(run.events, run.at)
         self._after()
 
-    def _give(self, events: "Sequence[bytes]") -> None:
+    def _give(self, events: "Sequence[bytes]", at: float) -> None:
         for event in events:
             self.cursor += 1
-            self._render(self.cursor, event)
+            self._render(self.cursor, event, at)
 
     def _after(self) -> None:
         self._send_deferred()
@@ -225,12 +225,11 @@ class SessionAttachment:
                 page = await self.session.hub.journal.read(self.session.key, self.cursor, PAGE)
                 if not page and not self.is_over:
                     raise StoreError(f"session `{self.session.id}` has no events after {self.cursor}")
-                events = merged(page) if self.merged else ((entry.number, entry.data) for entry in page)
-                for number, data in events:
+                for entry in merged(page) if self.merged else page:
                     if not await self._has_room():
                         break
-                    self.cursor = number
-                    self._render(number, data)
+                    self.cursor = entry.number
+                    self._render(*entry)
                 self._send_deferred()
         except ConnectionClosed:
             return
@@ -265,39 +264,44 @@ class SessionAttachment:
 
     # One event.
 
-    def _render(self, number: int, data: bytes) -> None:
+    def _render(self, number: int, data: bytes, at: float) -> None:
         """Give one event to the client, in the form that it understands."""
         event = parse_event(data)
         if event.kind == UPDATE and is_unwanted(data, self.client.offer.unwanted):
             return
+        at = at or event.header.time
         if event.kind == UPDATE:
-            frame = numbered(data, number) if self.client.offer.numbers else data
+            frame = numbered_event(self.session.id, data, number, at) if self.client.offer.numbers else data
             self.client.put(frame, self.session.id, number=number)
         elif event.kind == PROMPT:
             own = event.header.connection == self.client.id and number > self._replay
             if self.client.offer.numbers or not own:
-                frame = numbered(event.frame, number) if self.client.offer.numbers else event.frame
+                frame = (
+                    numbered_event(self.session.id, event.frame, number, at)
+                    if self.client.offer.numbers
+                    else event.frame
+                )
                 self.client.put(frame, self.session.id, number=number)
         elif event.kind == REQUEST:
-            self._request(number, event)
-        elif event.kind == END and self._end(number, event):
+            self._request(number, event, at)
+        elif event.kind == END and self._end(number, event, at):
             pass
         else:
             if event.kind == ANSWER:
                 self.client.cancel_request(event.header.request)
             if self.client.offer.numbers:
-                self._notify(number, event)
+                self._notify(number, event, at)
 
-    def _request(self, number: int, event: HubEvent) -> None:
+    def _request(self, number: int, event: HubEvent, at: float) -> None:
         pending = self.session.requests.find(event.header.request)
         held = number <= self._replay and not self.client.offer.numbers
         again = pending is not None and self.client in pending.shown
-        if pending is not None and not held and self.client.ask(pending, number) and not again:
+        if pending is not None and not held and self.client.ask(pending, number, at) and not again:
             return
         if self.client.offer.numbers:
-            self._notify(number, event)
+            self._notify(number, event, at)
 
-    def _end(self, number: int, event: HubEvent) -> bool:
+    def _end(self, number: int, event: HubEvent, at: float) -> bool:
         """Send the response to the client whose prompt it was. False: it is not from this connection."""
         asked = self.client.ended(event.header.turn, replayed=number <= self._replay)
         if asked is None:
@@ -305,27 +309,14 @@ class SessionAttachment:
         id, written = asked
         frame = with_id(event.frame, written)
         if self.client.offer.numbers and (member(frame, "result") or b"").startswith(b"{"):
-            frame = numbered(frame, number, ("result", "_meta", "antiphon", "number"))
+            frame = numbered(frame, number, ("result", "_meta", "antiphon", "number"), at=at)
         elif self.client.offer.numbers:
-            self._notify(number, event)  # an error has no place for the number
+            self._notify(number, event, at)  # an error has no place for the number
         self.client.put(frame, self.session.id, id, number=number)
         return True
 
-    def _notify(self, number: int, event: HubEvent) -> None:
+    def _notify(self, number: int, event: HubEvent, at: float) -> None:
         """Send an event that the protocol has no message for, to a client that asked for numbers."""
-        header, name = event.header, _NAMES.get(event.kind)
-        if name is None:
-            return  # of a later version
-        params: dict[str, object] = {"sessionId": self.session.id, "number": number}
-        about = {"turn": header.turn, "from": header.sender, "request": header.request, "method": header.method}
-        about["prompt"] = header.prompt
-        params |= {key: value for key, value in about.items() if value}
-        if header.interrupted:
-            params["interrupted"] = True
-        for key in ("params", "result", "error"):
-            if event.frame and (written := member(event.frame, key)) is not None:
-                params[key] = Raw(written)
-        self.client.put(notification(f"_antiphon/session/{name}", params), self.session.id, number=number)
-
-
-_NAMES: Final = {TURN: "turn_started", END: "turn_ended", REQUEST: "requested", ANSWER: "resolved"}
+        frame = event_notification(self.session.id, number, event, at)
+        if frame is not None:
+            self.client.put(frame, self.session.id, number=number)

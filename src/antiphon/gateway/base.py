@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import Final, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -55,7 +55,12 @@ class Principal(msgspec.Struct, frozen=True):
     root_id: str = ""
     """The number of the token that a browser signed in with, else `token_id`: limits count for it."""
     address: str = ""
-    """Where the connection comes from, for the audit log; empty in what is compared."""
+    """Where the connection comes from, for the audit log."""
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """What two connections of one principal have in common, wherever they come from: a client may return from another address."""
+        return self.token_id, self.name
 
     def may(self, role: AccessRole, key: str | None = None) -> bool:
         """Whether it may do what needs this role, with the session of this key if one is named."""
@@ -86,21 +91,102 @@ class GatewaySession(msgspec.Struct, frozen=True):
     archived: bool = False
     owner: str = ""
     """The name of the principal that opened it; empty for one that was stored before owners were."""
+    agent_title: str = ""
+    """The title that the agent gave it last. `title` is another one where a person has renamed the session."""
+    renamed: bool = False
+    """Whether a person has renamed it: the titles of the agent are not shown then."""
+    failed: bool = False
+    """Whether its last turn ended with an error, or was interrupted."""
+    text: str = ""
+    """The first line of the last prompt."""
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether it has had no prompt yet, so that the agent may have stored nothing of it."""
+        return not self.updated
+
+
+class SessionQuery(msgspec.Struct, frozen=True):
+    """Which rows a list is to have, those used last first."""
+
+    agents: tuple[str, ...]
+    keys: frozenset[str] | None = None
+    """The sessions that may be in it; None: all of them."""
+    words: tuple[str, ...] = ()
+    """Each of them has to be in the title, the last prompt, the directory or the name of the agent."""
+    before: tuple[float, int] | None = None
+    """The place of the row behind which the list goes on."""
+    limit: int = 100
+
+
+class ListedRow(NamedTuple):
+    """A row of a list. It is without its settings, which may be large."""
+
+    row: GatewaySession
+    number: int
+    """The number of the last event."""
+    place: tuple[float, int]
+    """When it was last used, and its place among those of the same time."""
+
+
+class SearchableText(NamedTuple):
+    """The text of a message, as it is stored for the search."""
+
+    number: int
+    """The number of the event with which it begins."""
+    sender: str
+    """`user` or `agent`."""
+    text: str
+
+
+class FoundText(NamedTuple):
+    """A message in which the words of a search are."""
+
+    key: str
+    agent: str
+    session_id: str
+    title: str
+    cwd: str
+    number: int
+    sender: str
+    text: str
 
 
 class GatewaySessions(Protocol):
     """The stored rows. Jobs are done in the order of the calls, those of the journal included."""
 
+    removed: Callable[[str, str, str], None] | None
+    """Called with the key, the agent and the id of each session that was deleted."""
+
     async def create(
-        self, agent: str, session_id: str, cwd: str, directories: tuple[str, ...] = (), owner: str = ""
+        self,
+        agent: str,
+        session_id: str,
+        cwd: str,
+        directories: tuple[str, ...] = (),
+        owner: str = "",
+        *,
+        hidden: bool = False,
     ) -> GatewaySession:
-        """Store a new row under a random key. An older row with the same agent and id is archived in the same transaction."""
+        """Store a new row under a random key. An older row with the same agent and id is archived in the same transaction.
+
+        A `hidden` row is as an archived one until it is shown.
+        """
+
+    async def show(self, key: str) -> None:
+        """Show a hidden row. An older row with the same agent and id is archived in the same transaction; beside a later one it stays hidden."""
 
     async def find(self, agent: str, session_id: str) -> GatewaySession | None:
         """Return the row of a session that is not archived."""
 
     async def list(self, agent: str, *, cwd: str | None = None) -> list[GatewaySession]:
         """Return the rows that are not archived, those used last first."""
+
+    async def listed(self, query: SessionQuery) -> Sequence[ListedRow]:
+        """Return the rows that a list shows."""
+
+    async def settings(self, agent: str) -> bytes:
+        """Return the settings of the session of an agent that was used last, as its row has them; `{}` without a session."""
 
     async def interrupted(self) -> Sequence[GatewaySession]:
         """Return the rows in which a turn ran when the gateway ended."""
@@ -109,7 +195,20 @@ class GatewaySessions(Protocol):
         """Store a row in the place of the one with its key. Not waited for."""
 
     async def delete(self, key: str) -> None:
-        """Delete a session with its events."""
+        """Delete a session with its events, and its text for the search."""
+
+    # The search.
+
+    async def unread(self, key: str, *, only: bool = False) -> tuple[str, int] | None:
+        """Return a session of which events were not read for the search yet, with the last number that was: this one, or the next behind it."""
+
+    async def add_text(self, key: str, texts: Sequence[SearchableText], number: int) -> None:
+        """Store the text of messages for the search, and that events were read up to a number."""
+
+    async def search(
+        self, words: Sequence[str], keys: frozenset[str] | None, agents: tuple[str, ...], limit: int
+    ) -> Sequence[FoundText]:
+        """Return messages with all of these words, those of sessions used last first."""
 
 
 class HubJournal(Protocol):
@@ -121,11 +220,17 @@ class HubJournal(Protocol):
     async def release(self, lease: Lease) -> None:
         """Give the right back."""
 
-    def append(self, lease: Lease, events: Sequence[bytes]) -> Awaitable[int]:
-        """Store events; the result is the number of the last one, after the commit."""
+    def append(self, lease: Lease, events: Sequence[bytes], at: float = 0.0) -> Awaitable[int]:
+        """Store events of a time; the result is the number of the last one, after the commit."""
 
-    def store(self, lease: Lease, events: Sequence[bytes], then: Callable[[int, BaseException | None], None]) -> None:
-        """Store events, and call `then` after the commit: with the number of the last one, or with the error."""
+    def store(
+        self,
+        lease: Lease,
+        events: Sequence[bytes],
+        then: Callable[[int, BaseException | None], None],
+        at: float = 0.0,
+    ) -> None:
+        """Store events of a time, and call `then` after the commit: with the number of the last one, or with the error."""
 
     async def read(self, session: str, after: int = 0, limit: int = PAGE) -> list[JournalEntry]:
         """Return the entries after a number."""
@@ -158,6 +263,30 @@ class HubTraces(Protocol):
         """Begin a span under the `traceparent` of a message, or one of its own."""
 
 
+class HubLinks(Protocol):
+    """What the program around a hub does for clients: links to its page, and the requests of admins."""
+
+    async def administer(self, params: msgspec.Raw, principal: Principal) -> Mapping[str, object]:
+        """Do what an admin asks for. Who may is checked by the caller, here as for all."""
+
+    async def share(
+        self, row: GatewaySession, principal: Principal, *, role: str, lifetime: float | None, name: str
+    ) -> Mapping[str, object]:
+        """Make a link that shows one session to a person without a token."""
+
+    def launch(self, principal: Principal, role: str) -> Mapping[str, object]:
+        """Make a link that signs another device in, with at most the role of the principal."""
+
+
+class HubFacts(msgspec.Struct, frozen=True):
+    """What the program around a hub knows of itself, for clients that ask."""
+
+    default: str = ""
+    """The name of the agent that `/acp` leads to."""
+    page: str = ""
+    """The hash of the files of the page."""
+
+
 class HubLimits(msgspec.Struct, frozen=True):
     """How much the hub may hold and how long it waits."""
 
@@ -176,10 +305,16 @@ class HubLimits(msgspec.Struct, frozen=True):
     connections: int = 1000
     sessions: int = 10_000
     """Sessions that are open in memory."""
+    token_sessions: int = 2500
+    """Those of them that one token has brought there: others find room beside it."""
     prompts_per_minute: int = 30
     """Prompts of one principal."""
+    changes_per_minute: int = 600
+    """Settings and titles that one principal changes: each is in the audit log, which is kept for long."""
     queue: int = 32
     """Prompts that may wait in one session."""
+    waiting: int = 64 * 1024 * 1024
+    """Bytes of the prompts of one principal that wait, in all sessions. One prompt waits however large it is."""
     unsent: int = 8 * 1024 * 1024
     """Bytes that wait for one client. A slower one is given the rest from the journal."""
     uncommitted: int = 4 * 1024 * 1024

@@ -17,14 +17,16 @@ from msgspec import UNSET, UnsetType
 from antiphon.errors import AcpError, Code, ConnectionClosed
 from antiphon.gateway.access.messages import REQUESTS, SHARED_METHODS, WHOLE_AGENT, check_spelling, chosen_setting
 from antiphon.gateway.agents.link import AgentLink, cancel_frame
-from antiphon.gateway.base import EXTENSION, AccessRole, Principal
+from antiphon.gateway.base import AccessRole, Principal
 from antiphon.gateway.capabilities import ClientOffer, read_offer
 from antiphon.gateway.dialect import OpenCodeDialect
 from antiphon.gateway.events import notification, written_id
+from antiphon.gateway.methods.extension import ExtensionMethods
+from antiphon.gateway.methods.permission import with_facts
 from antiphon.gateway.requests import WaitingRequest
 from antiphon.gateway.session_methods import SessionMethods
 from antiphon.gateway.settings import without_boolean_options
-from antiphon.gateway.turns import LATER, error_object, for_role, with_recovery
+from antiphon.gateway.turns import LATER, RETURNING, error_object, for_role, with_recovery
 from antiphon.rpc.envelope import (
     EMPTY,
     ErrorObject,
@@ -41,7 +43,7 @@ from antiphon.rpc.envelope import (
     head_of_answer,
 )
 from antiphon.rpc.peer import CANCEL_REQUEST, FIRST_ID, id_key
-from antiphon.rpc.spans import Unreadable, replaced, session_in, values_of, with_value
+from antiphon.rpc.spans import Unreadable, replaced, session_in, values_of
 from antiphon.transports.asgi.connections import HttpConnection
 from antiphon.transports.asgi.streams import event_place
 from antiphon.transports.base import OUTPUT_HIGH, Transport
@@ -59,6 +61,9 @@ MAX_OPEN: Final = 1000
 
 MAX_OWED: Final = 64 * 1024 * 1024
 """Bytes that wait for a client which does not read, beside events. More ends its connection."""
+
+SLICE: Final = 0.005
+"""Seconds for which lines of one client are handled before it is the turn of others: one frame may hold a million of them."""
 
 _log = logging.getLogger(__name__)
 
@@ -80,7 +85,10 @@ class RemoteClient:
         """Those whose response was sent, over HTTP."""
         self.closed = asyncio.Event()
         self._methods = SessionMethods(self)
+        self._extension = ExtensionMethods(self)
         self._initialized = False
+        self._answered_once = False
+        """Whether `initialize` was answered, with a result or an error: what needs no agent works from then on."""
         self.closed_sessions: dict[str, None] = {}
         """The sessions that it has closed. It has to load or resume one before it uses it again."""
         self._open: dict[object, tuple[AgentLink, bytes] | None] = {}
@@ -88,7 +96,9 @@ class RemoteClient:
         self._asked: dict[int, WaitingRequest] = {}
         self._dialect: OpenCodeDialect | None = None
         self._unread: deque[bytes] = deque()
-        """Lines that arrived and are not handled yet."""
+        """Blocks of lines that arrived and are not handled yet. They are not split at once: short lines would take ten times the memory."""
+        self._at = 0
+        """How much of the first block is handled."""
         self._is_held = False
         """Whether handling them waits for the client or the agent to read."""
         self._owed = 0
@@ -135,6 +145,7 @@ class RemoteClient:
     def _leave(self) -> None:
         self.closed.set()  # what was on its way for it attaches it no more
         self.process.clients.discard(self)
+        self.process.hub.feed.left(self)
         for pending in self._asked.values():
             if pending.session is None:
                 self._cannot_answer(pending)
@@ -162,7 +173,7 @@ class RemoteClient:
                     waiting.shown.pop(self, None)
             session.attach(self, after).start()
 
-        self.process.with_session(session_id, found)
+        self.process.with_session(session_id, found, by=self.principal)
 
     def ended(self, turn: str, *, replayed: bool) -> tuple[RequestId, bytes] | None:
         """Return the request of a prompt that has ended, unless its response is history.
@@ -248,7 +259,7 @@ class RemoteClient:
         error = with_recovery(code, why, {**({"hint": hint} if hint else {}), **(recovery or {})})
         self.put(error_frame(request.id, error), session_id, request.id)
 
-    def ask(self, pending: WaitingRequest, number: int) -> bool:
+    def ask(self, pending: WaitingRequest, number: int, at: float = 0.0) -> bool:
         """Send a request of the agent under an id of this connection. False: this client cannot or may not answer it."""
         if self in pending.shown:
             return True
@@ -259,9 +270,8 @@ class RemoteClient:
         self._asked[id] = pending
         frame = replaced(pending.frame, [(span, b"%d" % id) for span in values_of(pending.frame, "id")])
         if self.offer.numbers:
-            frame = with_value(frame, ("params", "_meta", "antiphon", "request"), b'"%b"' % pending.id.encode())
-        if self.offer.numbers and number:
-            frame = with_value(frame, ("params", "_meta", "antiphon", "number"), b"%d" % number)
+            event = {"number": number, "time": at} if number else {}
+            frame = with_facts(frame, {**pending.facts, "request": pending.id, **event}, self.principal)
         self.put(frame, pending.session.id if pending.session is not None else None, number=number)
         return True
 
@@ -281,24 +291,40 @@ class RemoteClient:
         if isinstance(block, Overlong):
             self._message(decode(block), b"")
             return
-        self._unread.extend(bytes(block).split(b"\n"))
+        self._unread.append(bytes(block))
         if not self._is_held:
             self._read_on()
 
     def _read_on(self) -> None:
-        """Handle what has arrived, as long as the client reads its responses and the agent reads what it is sent."""
+        """Handle what has arrived, as long as the client reads its responses and the agent reads what it is sent, and for a moment at a time."""
         was_held, self._is_held = self._is_held, False
+        loop = asyncio.get_running_loop()
+        until = loop.time() + SLICE
         while self._unread and not self.closed.is_set():
-            if (slow := self._slow_reader()) is not None:
+            slow = self._slow_reader()
+            if slow is not None or loop.time() > until:
                 self._is_held = True
                 self.transport.pause()
-                slow.when_drained(self._read_on)
+                if slow is not None:
+                    slow.when_drained(self._read_on)
+                else:
+                    loop.call_soon(self._read_on)
                 return
-            line = self._unread.popleft()
+            line = self._next_line()
             if line and not line.isspace():
                 self._message(decode(line), line)
         if was_held:
             self.transport.resume()
+
+    def _next_line(self) -> bytes:
+        """Take the next line of what has arrived."""
+        block, begin = self._unread[0], self._at
+        end = block.find(b"\n", begin)
+        self._at = end + 1
+        if end < 0 or self._at == len(block):
+            self._unread.popleft()
+            self._at = 0
+        return block[begin:] if end < 0 else block[begin:end]
 
     def _slow_reader(self) -> Transport | None:
         """Return the transport that has to be waited for before more is handled. Events do not count: a cancellation must get through."""
@@ -360,15 +386,13 @@ class RemoteClient:
             self.refuse(request, Code.INVALID_REQUEST, f"{MAX_OPEN} requests wait for their responses")
             return
         self._open[key] = None
-        if request.method == "initialize":
-            if self._initialized:
-                self.refuse(request, Code.INVALID_REQUEST, "this connection has been initialized")
-            else:
-                self._initialized = True
-                self.process.hub.run(self._initialize(request))
-        elif not self._initialized:
+        if request.method == "initialize" and not self._initialized:
+            self._begin(request)
+        elif request.method == "initialize":
+            self.refuse(request, Code.INVALID_REQUEST, "this connection has been initialized")
+        elif not self._initialized and not (self._answered_once and self._extension.is_of_gateway(request.method)):
             self.refuse(request, Code.INVALID_REQUEST, "the first request has to be `initialize`")
-        elif not self._methods.handle(request, line):
+        elif not self._methods.handle(request, line) and not self._extension.handle(request):
             self._other(request, line)
 
     def _other(self, request: Request, line: bytes) -> None:
@@ -408,9 +432,7 @@ class RemoteClient:
         def found(session: "HubSession | None") -> None:
             if session is None and none is not None and self.may(role):
                 none()
-            elif session is None or not self.may(
-                AccessRole.WATCH, session.key
-            ):  # one that it may not see is as unknown
+            elif session is None or not self.may(AccessRole.WATCH, session.key):  # one that it may not see is unknown
                 self.refuse(
                     request,
                     Code.RESOURCE_NOT_FOUND,
@@ -419,13 +441,8 @@ class RemoteClient:
                     session_id=session_id,
                 )
             elif not self.may(role, session.key):
-                self.refuse(
-                    request,
-                    Code.INVALID_REQUEST,
-                    "this token may only watch",
-                    session_id=session_id,
-                    recovery=for_role(role),
-                )
+                why = "this token may only watch"
+                self.refuse(request, Code.INVALID_REQUEST, why, session_id=session_id, recovery=for_role(role))
             else:
                 then(session)
 
@@ -433,7 +450,7 @@ class RemoteClient:
             if id_key(request.id) in self._open:
                 self.put(error_frame(request.id, error_object(error)), session_id, request.id)
 
-        self.process.with_session(session_id, found, failed)
+        self.process.with_session(session_id, found, failed, by=self.principal)
 
     def _in_session(self, session: "HubSession", request: Request, line: bytes) -> None:
         if session.id in self.closed_sessions:
@@ -445,13 +462,15 @@ class RemoteClient:
                 session_id=session.id,
             )
             session.release_if_idle()
+        elif request.method == "session/prompt" and session.turns.is_repeated(self, request, line):
+            pass
+        elif why := self.process.hub.refuse_often(self.principal, request.method):
+            recovery = RETURNING if self.process.hub.is_draining else LATER
+            hint = "try again in a minute"
+            self.refuse(request, Code.INVALID_REQUEST, why, hint=hint, session_id=session.id, recovery=recovery)
         elif request.method == "session/prompt":
-            if why := self.process.hub.refuse_prompt(self.principal):
-                hint = "try again in a minute"
-                self.refuse(request, Code.INVALID_REQUEST, why, hint=hint, session_id=session.id, recovery=LATER)
-            else:
-                self.process.hub.note(self.principal, "prompt", session.key, "")
-                session.turns.prompt(self, request, line)
+            self.process.hub.note(self.principal, "prompt", session.key, "")
+            session.turns.prompt(self, request, line)
         elif request.method == "session/cancel":  # a notification in the schema; one page does not say that it is
             session.turns.cancel(self, notification(request.method, {"sessionId": session.id}))
             self.put(b"%bnull}" % head_of_answer(request.id), session.id, request.id)
@@ -465,15 +484,15 @@ class RemoteClient:
         self.process.hub.run(self._forward(request, line))
 
     async def _forward(self, request: Request, line: bytes, session: "HubSession | None" = None) -> None:
-        then = self.answering(request, line, session)
         try:
             if session is None:
-                self.forward(await self.process.ready(), request, line, then)
+                self.forward(await self.process.ready(), request, line, self.answering(request, line))
                 return
             async with session.order:
                 link = await session.reopen()
                 await session.settled()  # a prompt that came before it leaves when it is stored
-                self.forward(link, request, line, then)
+                then = self.answering(request, line, session)
+                self.forward(link, request, session.settings.for_agent(line), then)
         except AcpError as error:
             self.put(error_frame(request.id, error_object(error)), session.id if session else None, request.id)
 
@@ -489,6 +508,7 @@ class RemoteClient:
     ) -> Callable[[Response, bytes], None]:
         """Return what sends the agent's response to this client, in the agent's bytes but for the id."""
         written = line[slice(*list(values_of(line, "id"))[-1])]
+        named = 0 if session is None else session.settings.named(request.method)
 
         def then(response: Response, answer: bytes) -> None:
             if answer:
@@ -498,33 +518,31 @@ class RemoteClient:
             if session is None:
                 self.put(frame, None, request.id)
                 return
-            if response.result is not None:
-                session.settings.chosen(request.method, bytes(request.params), bytes(response.result))
-                session.save()
+            if (result := response.result) is not None:
+                method, params = request.method, bytes(request.params)
+                session.save(lambda settings: settings.chosen(method, params, bytes(result), named))
             session.answer(self, frame, request.id)
 
         return then
 
+    def _begin(self, request: Request) -> None:
+        """Read what the client offers at once: requests may follow before the agent, which may have to be started, has answered."""
+        try:
+            self.offer, self._initialized = read_offer(request.params), True
+        except msgspec.DecodeError as error:
+            self.refuse(request, Code.INVALID_PARAMS, f"`initialize` cannot be read: {error}")
+        else:
+            self.process.hub.run(self._initialize(request))
+
     async def _initialize(self, request: Request) -> None:
         try:
-            self.offer = read_offer(request.params)
             result = await self.process.introduced()
-        except msgspec.DecodeError as error:
-            self._initialized = False
-            self.refuse(request, Code.INVALID_PARAMS, f"`initialize` cannot be read: {error}")
-            return
         except AcpError as error:
-            self._initialized = False
+            self._initialized, self._answered_once = False, True
             self.put(error_frame(request.id, error_object(error)), None, request.id)
             return
-        result = self._methods.offered(result)
-        about = {"extension": EXTENSION, "methods": list(SessionMethods.EXTENSIONS)}
-        about |= {"numbers": self.offer.numbers, "merged": self.offer.merged}
-        about["name"] = self.principal.name
-        if self.may(AccessRole.DRIVE):  # others open no session
-            about["roots"] = [str(folder) for folder in self.process.hub.roots.folders]
-        result = with_value(result, ("_meta", "antiphon"), msgspec.json.encode(about))
-        self.put(b"%b%b}" % (head_of_answer(request.id), result), None, request.id)
+        about = self._methods.offered(result, self._extension.introduction())
+        self.put(b"%b%b}" % (head_of_answer(request.id), about), None, request.id)
 
     def _notification(self, notification: Notification, line: bytes) -> None:
         if not self._initialized:
@@ -532,7 +550,7 @@ class RemoteClient:
         session_id = session_in(notification.params)
         if notification.method == CANCEL_REQUEST:
             self._cancel(notification)
-        elif notification.method in REQUESTS:
+        elif notification.method in REQUESTS or notification.method in ExtensionMethods.NAMES:
             pass  # an agent that looks at the method alone would do it, and none of the checks of requests is made here
         elif self.principal.sessions is not None and notification.method not in SHARED_METHODS:
             pass
@@ -548,7 +566,7 @@ class RemoteClient:
         if notification.method == "session/cancel":
             session.turns.cancel(self, line)
         elif session.is_open and session.link is not None:
-            session.link.send(line)
+            session.link.send(session.settings.for_agent(line))
 
     def _cancel(self, notification: Notification) -> None:
         if notification.params is EMPTY:

@@ -24,15 +24,19 @@ import msgspec
 from antiphon.config.directories import make_private_directory, state_dir
 from antiphon.gateway.access.audit import AUDIT, AccessLog, remove_text
 from antiphon.gateway.access.tokens import TokenStore
-from antiphon.gateway.base import GatewaySession
-from antiphon.journal.runs import EVENTS, RunJournal
+from antiphon.gateway.base import FoundText, GatewaySession, ListedRow, SearchableText, SessionQuery
+from antiphon.journal.runs import EVENT_TIMES, EVENTS, RunJournal
 from antiphon.store.database import Database, DirectoryLock, Migration, stamp
-from antiphon.store.errors import StoreError
+from antiphon.store.errors import StoreError, explained
 
 __all__ = ["FILE_NAME", "MIGRATIONS", "GatewayData", "Retention", "copy_file", "data_directory"]
 
 FILE_NAME: Final = "gateway.sqlite3"
 DAY: Final = 24 * 3600.0
+SEARCH_TIME: Final = 10.0
+"""Seconds for one search: it keeps a thread, and others wait for one."""
+SEARCH_STEPS: Final = 100_000
+"""Steps of SQLite between two looks at the clock: a millisecond."""
 _log = logging.getLogger(__name__)
 
 _SESSIONS: Final[Migration] = (
@@ -76,10 +80,38 @@ _TOKENS: Final[Migration] = (
 _PARENTS: Final[Migration] = ("ALTER TABLE token ADD COLUMN parent INTEGER",)
 _OWNERS: Final[Migration] = ("ALTER TABLE session ADD COLUMN owner TEXT NOT NULL DEFAULT ''",)
 
-MIGRATIONS: Final[tuple[Migration, ...]] = ((*_SESSIONS, *EVENTS, *_TOKENS, *AUDIT), _PARENTS, _OWNERS)
+
+# What lists show of a session beside its title, and the text of its messages for the search.
+_SHOWN: Final[Migration] = (
+    "ALTER TABLE session ADD COLUMN agent_title TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE session ADD COLUMN renamed INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE session ADD COLUMN failed INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE session ADD COLUMN text TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE session ADD COLUMN searchable INTEGER NOT NULL DEFAULT 0",
+    "UPDATE session SET agent_title = title",
+    """
+    CREATE TABLE message (
+        session INTEGER NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+        number INTEGER NOT NULL,
+        sender TEXT NOT NULL,
+        text TEXT NOT NULL
+    )
+    """,
+    "CREATE INDEX message_session ON message (session)",
+)
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (
+    (*_SESSIONS, *EVENTS, *_TOKENS, *AUDIT),
+    _PARENTS,
+    _OWNERS,
+    (*EVENT_TIMES, *_SHOWN),
+)
 """Version by version. A migration that was released is never changed: files out there have seen it."""
 
 Rows: TypeAlias = list[GatewaySession]
+
+_Deleted: TypeAlias = tuple[str, str, str]
+"""The key of a session that was deleted, its agent and its id; these are empty if lists did not have it."""
 
 _COLUMNS: Final = GatewaySession.__struct_fields__
 _INSERT: Final = f"INSERT INTO session ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
@@ -87,6 +119,9 @@ _CHANGED: Final = tuple(
     name for name in _COLUMNS if name not in ("key", "archived", "owner")
 )  # a row is archived by `create` alone
 _UPDATE: Final = f"UPDATE session SET {', '.join(f'{name} = ?' for name in _CHANGED)} WHERE key = ?"  # noqa: S608
+_LAST: Final = "ifnull((SELECT last FROM event WHERE session = session.id ORDER BY first DESC LIMIT 1), 0)"
+_ROW: Final = 512
+"""Bytes that a row takes besides its settings and events. Sessions without a prompt count too: there may be millions."""
 _USED: Final = "max(updated, created)"
 """When a session was used last: one without a turn, when it was opened."""
 
@@ -120,6 +155,7 @@ class GatewayData:
         self.audit = AccessLog(database)
         self.tokens = TokenStore(database, directory)
         """To be loaded before they are used."""
+        self.removed: Callable[[str, str, str], None] | None = None
 
     @classmethod
     @asynccontextmanager
@@ -142,17 +178,27 @@ class GatewayData:
     # Rows.
 
     async def create(
-        self, agent: str, session_id: str, cwd: str, directories: tuple[str, ...] = (), owner: str = ""
+        self,
+        agent: str,
+        session_id: str,
+        cwd: str,
+        directories: tuple[str, ...] = (),
+        owner: str = "",
+        *,
+        hidden: bool = False,
     ) -> GatewaySession:
         row = GatewaySession(token_hex(16), agent, session_id, cwd, directories, created=time.time(), owner=owner)
 
         def create(connection: Connection) -> None:
-            older = "UPDATE session SET archived = 1 WHERE agent = ? AND session_id = ? AND archived = 0"
-            connection.execute(older, (agent, session_id))
-            connection.execute(_INSERT, _stored(row))
+            connection.execute(_INSERT, _stored(msgspec.structs.replace(row, archived=True)))
+            if not hidden:
+                _show(connection, row.key)
 
         await self.database.run(create)
         return row
+
+    async def show(self, key: str) -> None:
+        await self.database.run(lambda connection: _show(connection, key))
 
     async def get(self, key: str) -> GatewaySession | None:
         """Return the row with this key."""
@@ -179,14 +225,94 @@ class GatewayData:
 
     async def delete(self, key: str) -> None:
         """Delete a session with its events, the text about it in the audit log, and its shares."""
-        await self.database.run(lambda connection: _delete(connection, key), empties_log=True)
-        await self.tokens.forget_session(key)
+        await self._deleted(await self.database.run(lambda connection: [_delete(connection, key)], empties_log=True))
+
+    async def _deleted(self, sessions: Sequence[_Deleted]) -> None:
+        """Do what follows the deletion of sessions: their shares are revoked, and lists are without them."""
+        for key, agent, session_id in sessions:
+            await self.tokens.forget_session(key)
+            if self.removed is not None and agent:
+                self.removed(key, agent, session_id)
 
     async def _rows(self, where: str, *values: object) -> Rows:
         await self.journal.flush()  # a row that was saved and waits for its commit
         query = f"SELECT {', '.join(_COLUMNS)} FROM session WHERE {where}"  # noqa: S608
         found = await self.database.read(lambda connection: connection.execute(query, values).fetchall())
         return [_row(each) for each in found]
+
+    # Lists and the search.
+
+    async def listed(self, query: SessionQuery) -> Sequence[ListedRow]:
+        await self.journal.flush()
+        where, values = rows_of(query.agents, query.keys)
+        for word in query.words:
+            columns = ("title", "text", "cwd", "agent")
+            where += f" AND ({' OR '.join(f'{each} LIKE ? ESCAPE char(92)' for each in columns)})"
+            values += [_like(word)] * len(columns)
+        if query.before is not None:
+            where += f" AND ({_USED}, id) < (?, ?)"
+            values += query.before
+        names = ", ".join("CAST('{}' AS BLOB)" if name == "state" else name for name in _COLUMNS)
+        statement = (
+            f"SELECT {names}, {_LAST}, {_USED}, id FROM session WHERE {where} ORDER BY {_USED} DESC, id DESC LIMIT ?"  # noqa: S608
+        )
+        values.append(query.limit)
+        found = await self.database.read(lambda connection: connection.execute(statement, values).fetchall())
+        return [ListedRow(_row(each[:-3]), each[-3], (each[-2], each[-1])) for each in found]
+
+    async def settings(self, agent: str) -> bytes:
+        query = f"SELECT state FROM session WHERE agent = ? AND archived = 0 ORDER BY {_USED} DESC, id DESC LIMIT 1"  # noqa: S608
+        found = await self.database.read(lambda connection: connection.execute(query, (agent,)).fetchone())
+        return b"{}" if found is None else bytes(found[0])
+
+    async def unread(self, key: str, *, only: bool = False) -> tuple[str, int] | None:
+        where = f"key {'=' if only else '>'} ? AND turn = '' AND searchable < {_LAST}"
+        query = f"SELECT key, searchable FROM session WHERE {where} ORDER BY key LIMIT 1"  # noqa: S608
+        await self.journal.flush()  # that its turn has ended may wait for its commit
+        found: tuple[str, int] | None = await self.database.read(
+            lambda connection: connection.execute(query, (key,)).fetchone()
+        )
+        return found
+
+    async def add_text(self, key: str, texts: Sequence[SearchableText], number: int) -> None:
+        def add(connection: Connection) -> None:
+            row = connection.execute("SELECT id FROM session WHERE key = ?", (key,)).fetchone()
+            if row is None:
+                return  # it was deleted meanwhile
+            connection.executemany("INSERT INTO message VALUES (?, ?, ?, ?)", [(row[0], *each) for each in texts])
+            connection.execute("UPDATE session SET searchable = ? WHERE id = ?", (number, row[0]))
+
+        await self.database.run(add)
+
+    async def search(
+        self, words: Sequence[str], keys: frozenset[str] | None, agents: tuple[str, ...], limit: int
+    ) -> Sequence[FoundText]:
+        """Look for messages over a connection of its own: nothing that is to be stored waits for a search."""
+        where, values = rows_of(agents, keys)
+        for word in words:
+            spellings = dict.fromkeys((word, word.lower(), word.upper(), word.capitalize()))  # LIKE folds ASCII alone
+            where += f" AND ({' OR '.join('message.text LIKE ? ESCAPE char(92)' for _ in spellings)})"
+            values += map(_like, spellings)
+        statement = f"""
+            SELECT key, agent, session_id, title, cwd, number, sender, message.text
+            FROM session JOIN message ON message.session = session.id
+            WHERE {where} ORDER BY {_USED} DESC, session.id DESC, message.rowid DESC LIMIT ?
+        """  # noqa: S608
+
+        def search() -> Sequence[FoundText]:
+            uri = f"{self.database.path.absolute().as_uri()}?mode=ro"
+            until = time.monotonic() + SEARCH_TIME
+            with closing(sqlite3.connect(uri, uri=True)) as connection:
+                connection.set_progress_handler(lambda: time.monotonic() > until, SEARCH_STEPS)
+                return [FoundText(*each) for each in connection.execute(statement, (*values, limit))]
+
+        try:
+            return await asyncio.to_thread(search)
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
+                hint = "name a word that fewer messages have"
+                raise StoreError(f"the search took more than {SEARCH_TIME:g} seconds", hint=hint) from error
+            raise explained(error, self.database.path) from error
 
     # Retention.
 
@@ -200,7 +326,7 @@ class GatewayData:
         oldest = moment - retention.session_days * DAY
         oldest_entry = stamp(datetime.fromtimestamp(moment - retention.audit_days * DAY, UTC))
 
-        def prune(connection: Connection) -> Sequence[str]:
+        def prune(connection: Connection) -> list[_Deleted]:
             connection.execute("DELETE FROM audit WHERE at < ?", (oldest_entry,))
             rows = connection.execute(f"SELECT key, {_USED}, turn FROM session ORDER BY 2, id").fetchall()  # noqa: S608
             running = {key for key, _, turn in rows if turn}
@@ -208,22 +334,18 @@ class GatewayData:
             def is_free(key: str) -> bool:  # as it is now: one may be opened while we wait
                 return key not in running and key not in self.journal.claimed
 
-            deleted = [key for key, used, _ in rows if used < oldest and is_free(key)]
-            for key in deleted:
-                _delete(connection, key)
+            deleted = [_delete(connection, key) for key, used, _ in rows if used < oldest and is_free(key)]
             further = _to_go(connection, is_free, retention.total_bytes)
             while _used_bytes(connection) > retention.total_bytes:
                 if (key := next(further, None)) is None:
                     _log.error("the data need more than their limit: what is left is in use, or of owners with little")
                     break
-                _delete(connection, key)
-                deleted.append(key)
+                deleted.append(_delete(connection, key))
             return deleted
 
-        keys = await self.database.run(prune, empties_log=True)
-        for key in keys:
-            await self.tokens.forget_session(key)
-        return keys
+        deleted = await self.database.run(prune, empties_log=True)
+        await self._deleted(deleted)
+        return [key for key, _, _ in deleted]
 
     # Copies.
 
@@ -284,6 +406,21 @@ def _unfinished(target: Path) -> Iterator[Path]:
         os.close(descriptor)
 
 
+def rows_of(agents: tuple[str, ...], keys: frozenset[str] | None) -> "tuple[str, list[Any]]":
+    """Return the condition for rows of these agents and keys that are not archived, and its values. A share sees no others."""
+    where = f"archived = 0 AND agent IN ({', '.join('?' * len(agents))})"
+    values: list[Any] = [*agents]
+    if keys is not None:
+        where += f" AND key IN ({', '.join('?' * len(keys))})"
+        values += sorted(keys)
+    return where, values
+
+
+def _like(word: str) -> str:
+    """Return the pattern for a word in a text."""
+    return "%" + word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+
+
 def _stored(row: GatewaySession) -> "list[object]":
     values = msgspec.structs.asdict(row)
     return [*{**values, "directories": msgspec.json.encode(row.directories).decode()}.values()]
@@ -292,14 +429,27 @@ def _stored(row: GatewaySession) -> "list[object]":
 def _row(values: Sequence[Any]) -> GatewaySession:
     given = dict(zip(_COLUMNS, values, strict=True))
     given["directories"] = msgspec.json.decode(given["directories"], type=tuple[str, ...])
-    return GatewaySession(**{**given, "archived": bool(given["archived"])})
+    flags = {name: bool(given[name]) for name in ("archived", "renamed", "failed")}
+    return GatewaySession(**{**given, **flags})
 
 
-def _delete(connection: Connection, key: str) -> None:
+def _show(connection: Connection, key: str) -> None:
+    """Show a row, and archive the one that had its place. A later one keeps it."""
+    same = "(agent, session_id) = (SELECT agent, session_id FROM session WHERE key = ?) AND archived = 0"
+    older = f"UPDATE session SET archived = 1 WHERE {same} AND id < (SELECT id FROM session WHERE key = ?)"  # noqa: S608
+    connection.execute(older, (key, key))
+    shown = f"UPDATE session SET archived = 0 WHERE key = ? AND NOT EXISTS (SELECT 1 FROM session WHERE {same})"  # noqa: S608
+    connection.execute(shown, (key, key))
+
+
+def _delete(connection: Connection, key: str) -> _Deleted:
     # What is deleted is overwritten: the text of a session may be why it is deleted.
     connection.execute("PRAGMA secure_delete = ON")
     remove_text(connection, key)
+    query = "SELECT agent, session_id FROM session WHERE key = ? AND archived = 0"
+    agent, session_id = connection.execute(query, (key,)).fetchone() or ("", "")
     connection.execute("DELETE FROM session WHERE key = ?", (key,))
+    return key, agent, session_id
 
 
 def _to_go(connection: Connection, is_free: Callable[[str], bool], total: int) -> Iterator[str]:
@@ -309,7 +459,7 @@ def _to_go(connection: Connection, is_free: Callable[[str], bool], total: int) -
     they that need the rest, and one who fills the audit log is not to empty the journal.
     """
     query = f"""
-        SELECT key, owner, (SELECT ifnull(sum(length(data)), 0) FROM event WHERE event.session = session.id)
+        SELECT key, owner, {_ROW} + length(state) + (SELECT ifnull(sum(length(data)), 0) FROM event WHERE event.session = session.id)
         FROM session ORDER BY {_USED}, id
     """  # noqa: S608
     sizes: Counter[str] = Counter()

@@ -23,8 +23,8 @@ from antiphon.rpc.envelope import ErrorObject, RequestId, head_of_answer
 from antiphon.rpc.spans import Unreadable, members_of, params_values_of, replaced, values_of, with_value
 
 __all__ = [
-    "ANSWER", "END", "PROMPT", "REQUEST", "TURN", "UPDATE", "EventHeader", "HubEvent", "member", "notice", "notification", "numbered",
-    "parse_event", "prompt_name", "stored_event", "user_messages", "with_id", "with_session", "written_id",
+    "ANSWER", "END", "PROMPT", "REQUEST", "TURN", "UPDATE", "EventHeader", "HubEvent", "event_notification", "for_session", "history_frame",
+    "member", "notice", "notification", "numbered", "numbered_event", "parse_event", "prompt_name", "prompt_text", "stored_event", "user_messages", "with_id", "with_session", "written_id",
 ]  # fmt: skip
 
 NUMBER: Final = ("params", "_meta", "antiphon", "number")
@@ -84,19 +84,68 @@ def parse_event(data: bytes) -> HubEvent:
     return HubEvent(kind, _header(header), frame)
 
 
-def numbered(frame: bytes, number: int, path: tuple[str, ...] = NUMBER) -> bytes:
-    """Return a frame with the number of its event in `_meta`. A frame that cannot be read is sent as it is."""
+def numbered(frame: bytes, number: int, path: tuple[str, ...] = NUMBER, *, at: float = 0.0) -> bytes:
+    """Return a frame with the number of its event in `_meta`, and the time beside it. A frame that cannot be read is sent as it is."""
     try:
-        return with_value(frame, path, b"%d" % number)
+        if not at:
+            return with_value(frame, path, b"%d" % number)
+        if b'"time"' in frame:  # there may be a time already where ours belongs
+            return with_value(with_value(frame, path, b"%d" % number), (*path[:-1], "time"), b"%.3f" % at)
+        return with_value(
+            frame, path, b'%d,"time":%.3f' % (number, at)
+        )  # both at once: each one costs a look for its place
     except (*_ERRORS, ValueError):
         return frame
+
+
+def numbered_event(session_id: str, frame: bytes, number: int, at: float = 0.0) -> bytes:
+    """Return a frame with its number. One that cannot be read is replaced: a client that waits for the number would wait for ever."""
+    found = numbered(frame, number, at=at)
+    if found is not frame:
+        return found
+    return notification("_antiphon/session/unreadable", {"sessionId": session_id, "number": number})
+
+
+_NAMES: Final = {TURN: "turn_started", END: "turn_ended", REQUEST: "requested", ANSWER: "resolved"}
+
+
+def event_notification(session_id: str, number: int, event: HubEvent, at: float = 0.0) -> bytes | None:
+    """Return the notification for an event that the protocol has no message for; None for one of a later version."""
+    header, name = event.header, _NAMES.get(event.kind)
+    if name is None:
+        return None
+    params: dict[str, object] = {"sessionId": session_id, "number": number}
+    if at or header.time:
+        params["time"] = at or header.time
+    about = {"turn": header.turn, "from": header.sender, "request": header.request, "method": header.method}
+    about["prompt"] = header.prompt
+    params |= {key: value for key, value in about.items() if value}
+    if header.interrupted:
+        params["interrupted"] = True
+    for key in ("params", "result", "error"):
+        if event.frame and (written := member(event.frame, key)) is not None:
+            params[key] = Raw(written)
+    return notification(f"_antiphon/session/{name}", params)
+
+
+def history_frame(session_id: str, entry: JournalEntry) -> bytes | None:
+    """Return an event as a client with numbers gets it from the journal, whatever connection it came from."""
+    event = parse_event(entry.data)
+    if event.kind in (UPDATE, PROMPT):
+        return numbered_event(session_id, event.frame, entry.number, entry.time or event.header.time)
+    return event_notification(session_id, entry.number, event, entry.time)
 
 
 def with_session(data: bytes, session_id: str) -> bytes:
     """Return an event of another session as one of this session."""
     head, frame = (b"", data) if data[:1] == UPDATE else (data[: data.find(b"\t") + 1], data[data.find(b"\t") + 1 :])
+    return head + for_session(frame, session_id)
+
+
+def for_session(frame: bytes, session_id: str) -> bytes:
+    """Return a message about a session as one about the session with this id."""
     written = _encode(session_id)
-    return head + replaced(frame, [(span, written) for span in params_values_of(frame, "sessionId")])
+    return replaced(frame, [(span, written) for span in params_values_of(frame, "sessionId")])
 
 
 def notification(method: str, params: dict[str, object]) -> bytes:
@@ -131,6 +180,20 @@ class _PromptMeta(msgspec.Struct):
 
 class _Prompt(msgspec.Struct):
     meta: _PromptMeta | None = msgspec.field(default=None, name="_meta")
+
+
+class _Block(msgspec.Struct):
+    type: str = ""
+    text: str = ""
+
+
+def prompt_text(params: Raw) -> str:
+    """Return the text blocks of a prompt, joined."""
+    try:
+        blocks = [msgspec.json.decode(block, type=_Block) for block in _blocks(bytes(params))]
+    except _ERRORS:
+        return ""
+    return "\n".join(block.text for block in blocks if block.type == "text")
 
 
 def prompt_name(params: Raw) -> str:
@@ -212,15 +275,15 @@ class _ChunkFrame(msgspec.Struct, forbid_unknown_fields=True):
 _chunk = msgspec.json.Decoder(_ChunkFrame).decode
 
 
-def merged(entries: Iterable[JournalEntry]) -> Iterator[tuple[int, bytes]]:
-    """Yield events with their numbers, consecutive pieces of one message or thought as one, with the number of the last of them."""
+def merged(entries: Iterable[JournalEntry]) -> Iterator[JournalEntry]:
+    """Yield events, consecutive pieces of one message or thought as one, with the number and the time of the last of them."""
     run: list[_ChunkFrame] = []
-    size, last = 0, (0, b"")
+    size, last = 0, JournalEntry(0, b"")
 
-    def joined() -> Iterator[tuple[int, bytes]]:
+    def joined() -> Iterator[JournalEntry]:
         if len(run) > 1:
             run[0].params.update.content.text = "".join(each.params.update.content.text for each in run)
-            yield last[0], _encode(run[0])
+            yield JournalEntry(last.number, _encode(run[0]), last.time)
         elif run:
             yield last
         run.clear()
@@ -234,11 +297,11 @@ def merged(entries: Iterable[JournalEntry]) -> Iterator[tuple[int, bytes]]:
             yield from joined()
             size = 0
         if frame is None:
-            yield entry.number, entry.data
+            yield entry
         else:
             run.append(frame)
             size += len(entry.data)
-            last = entry.number, entry.data
+            last = entry
     yield from joined()
 
 

@@ -6,9 +6,10 @@ When the gateway was killed while turns ran, `start` records that they were inte
 import asyncio
 import logging
 import time
-from collections import deque
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from itertools import groupby
 from types import TracebackType
 from typing import Final, Self
 
@@ -16,16 +17,20 @@ import msgspec
 
 from antiphon.errors import AcpError, Code, RequestError
 from antiphon.gateway.access.messages import ClientRules
+from antiphon.gateway.access.quotas import Quotas
 from antiphon.gateway.agents.host import GatewayRoots
 from antiphon.gateway.agents.process import AgentProcess
+from antiphon.gateway.agents.usage import memory_of
 from antiphon.gateway.base import (
     AgentSource,
     Gates,
     GatewaySession,
     GatewaySessions,
     HubAudit,
+    HubFacts,
     HubJournal,
     HubLimits,
+    HubLinks,
     HubTraces,
     Principal,
 )
@@ -37,31 +42,35 @@ from antiphon.gateway.events import (
     REQUEST,
     TURN,
     EventHeader,
+    notification,
     parse_event,
     stored_event,
     with_session,
 )
+from antiphon.gateway.methods.files import FileNames
+from antiphon.gateway.methods.rows import RowFeed
+from antiphon.gateway.methods.search import SearchIndex
 from antiphon.gateway.session import HubSession
-from antiphon.gateway.turns import interrupted_frame
-from antiphon.journal.base import PAGE, Lease
+from antiphon.gateway.settings import HubSettings
+from antiphon.gateway.turns import SHUTTING_DOWN, interrupted_frame
+from antiphon.journal.base import PAGE, JournalEntry, Lease
 from antiphon.local.problems import FileProblem
 from antiphon.permission.gate import Ask, PermissionGate
 from antiphon.rpc.envelope import ErrorObject
 from antiphon.transports.base import Transport
+from antiphon.transports.process import ProcessTransport
 
 __all__ = ["Hub"]
 
 DRAIN: Final = 60.0
 """Seconds that turns may go on when the gateway is to end."""
 
+FORK: Final = " (fork)"
+"""What stands behind the title of a session in the title of its fork."""
+
 STORE_LIMIT: Final = 10.0
 """Seconds for what is recorded and not stored yet when the gateway ends."""
 
-_ENDED: Final = ErrorObject(
-    Code.INTERNAL_ERROR,
-    "The gateway is shutting down",
-    {"hint": "connect again in a minute", "recoverable": True, "action": "reconnect"},
-)
 _CLOSED: Final = ErrorObject(Code.REQUEST_CANCELLED, "The session was closed")
 _log = logging.getLogger(__name__)
 
@@ -86,6 +95,7 @@ class Hub:
         client_rules: ClientRules | None = None,
         traces: HubTraces | None = None,
         client_files: bool = False,
+        facts: HubFacts | None = None,
     ) -> None:
         self.rows = rows
         self.journal = journal
@@ -101,7 +111,17 @@ class Hub:
         self.traces = traces
         self.client_files = client_files
         """Whether files and terminals are those of the attached client, where it offers them."""
-        self._prompts: dict[str, deque[float]] = {}
+        self.facts = facts or HubFacts(default=next(iter(agents), ""))
+        self.feed = RowFeed(self)
+        """The clients that follow the list of sessions."""
+        self.search = SearchIndex(self)
+        self.files = FileNames(self)
+        self.links: HubLinks | None = None
+        """Makes links and answers admins; the program around the hub sets it when it can be reached."""
+        rows.removed = self.feed.removed
+        self.quotas = Quotas(self.limits)
+        self.opened: Counter[str] = Counter()
+        """The sessions in memory, by the number of the token that brought them there."""
         self._clients: set[RemoteClient] = set()
         self._to_the_end: set[asyncio.Task[object]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -158,18 +178,16 @@ class Hub:
         finally:
             self._clients.discard(client)
 
-    def refuse_prompt(self, principal: Principal) -> str:
-        """Count a prompt of a principal, and return why it is refused; empty if it is not."""
-        if self.is_draining:
-            return "the gateway is shutting down"
-        now = time.monotonic()
-        sent = self._prompts.setdefault(principal.root_id or principal.token_id or principal.name, deque())
-        while sent and sent[0] < now - 60:
-            sent.popleft()
-        if len(sent) >= self.limits.prompts_per_minute:
-            return f"too many prompts: this token may send {self.limits.prompts_per_minute} in a minute"
-        sent.append(now)
-        return ""
+    def drop_prompts(self, token_id: str, why: str) -> None:
+        """Drop the prompts that wait of a token that is good no longer. Turns that run go on."""
+        for session in self._sessions():
+            session.turns.drop_of(token_id, why)
+
+    def refuse_often(self, principal: Principal, method: str) -> str:
+        """Count a request in a session, and return why it is refused; empty if it is not."""
+        if method != "session/prompt":
+            return self.quotas.refuse_change(principal, method)
+        return "the gateway is shutting down" if self.is_draining else self.quotas.refuse_prompt(principal)
 
     def note(self, principal: Principal, action: str, key: str, detail: str) -> None:
         """Hand something that was done to the audit."""
@@ -188,6 +206,23 @@ class Hub:
             "uncommitted": sum(agent.uncommitted for agent in self.agents.values()),
         }
 
+    async def agents_now(self) -> Sequence[Mapping[str, object]]:
+        """Return how the agents are now, and how many processes and how much memory they have."""
+        members = [(agent, _members(agent)) for agent in self.agents.values()]
+        memory = await asyncio.to_thread(lambda: [memory_of(pids) for _, pids in members])
+        return [
+            {"name": agent.name, "title": agent.title, "default": agent.name == self.facts.default}
+            | {"state": agent.state.value, "processes": len(pids), "memory": used}
+            for (agent, pids), used in zip(members, memory, strict=True)
+        ]
+
+    @property
+    def health(self) -> str:
+        """`ok`, or what is wrong: the gateway is about to stop, or its disk takes no events."""
+        if any(session.is_failing for session in self._sessions()):
+            return "cannot store"
+        return "draining" if self.is_draining else "ok"
+
     # Sessions.
 
     def inside_roots(self, *directories: str) -> list[str]:
@@ -201,12 +236,19 @@ class Hub:
         except FileProblem as error:
             raise RequestError(Code.INVALID_PARAMS, error.sentence, hint=error.hint) from error
 
-    def begin(self, agent: AgentProcess, session_id: str, cwd: str) -> HubSession:
-        """Put a new session into memory. An older one with the same id is archived when the new one is stored.
+    def begin(self, agent: AgentProcess, session_id: str, cwd: str, by: Principal | None) -> HubSession:
+        """Put a new session into memory, for this principal. An older one with the same id is archived when the new one is stored.
 
         Raises:
             RequestError: there are too many.
         """
+        token = "" if by is None else by.root_id
+        if has_too_many_sessions(self.opened, token, self.limits):
+            for each in self.agents.values():
+                each.close_idle(max(1, self.limits.token_sessions // 16), token)
+        if has_too_many_sessions(self.opened, token, self.limits):
+            why = f"this token has {self.opened[token]} sessions open"
+            raise RequestError(Code.INTERNAL_ERROR, why, hint="close some, or leave some of them")
         older = agent.session_of(session_id)
         if older is not None:
             older.detach_all()  # their next requests are about the new one
@@ -217,7 +259,8 @@ class Hub:
                 each.close_idle(max(1, self.limits.sessions // 16))
         if len(self._sessions()) >= self.limits.sessions:
             raise RequestError(Code.INTERNAL_ERROR, "too many sessions are open", hint="close some")
-        session = HubSession(self, agent, session_id, cwd)
+        session = HubSession(self, agent, session_id, cwd, token)
+        self.opened[token] += 1
         agent.sessions[session_id.encode()] = session
         return session
 
@@ -225,19 +268,29 @@ class Hub:
         return [session for agent in self.agents.values() for session in agent.sessions.values()]
 
     async def store_new(
-        self, session: HubSession, directories: tuple[str, ...], owner: Principal, source: str = ""
+        self,
+        session: HubSession,
+        directories: tuple[str, ...],
+        owner: Principal,
+        source: HubSession | None = None,
+        *,
+        hidden: bool = False,
     ) -> int:
         """Store a session that begins, with the history of another one if it is a fork. Return how many events that has.
+
+        `hidden`: nothing finds it before its row is shown.
 
         Raises:
             AcpError: it cannot be stored.
         """
+        session.is_hidden = hidden
         lease: Lease | None = None
         row: GatewaySession | None = None
         try:
-            row = await self.rows.create(session.agent.name, session.id, session.row.cwd, directories, owner.name)
+            place = (session.agent.name, session.id, session.row.cwd)
+            row = await self.rows.create(*place, directories, owner.name, hidden=hidden)
             lease = await self.journal.claim(row.key, by="gateway")
-            last = await self._copy(source, session.id, lease) if source else 0
+            last = await self._copy(source.key, session.id, lease) if source is not None else 0
             if session.is_over:
                 raise RequestError(Code.REQUEST_CANCELLED, f"session `{session.id}` was closed while it was stored")
         except BaseException:
@@ -248,26 +301,44 @@ class Hub:
                 with suppress(AcpError):
                     await self.rows.delete(row.key)
             raise
-        updated = time.time() if source else row.updated
         # As they are now: the agent may have changed them while the row was stored.
         state, title = session.settings.stored(), session.row.title
-        row = msgspec.structs.replace(row, state=state, title=title, updated=updated)
+        row = msgspec.structs.replace(row, state=state, title=title, agent_title=title)
+        row = row if source is None else _forked(row, source.row)
         self.rows.save(row)
         session.begin(row, lease, last)
+        if row.title != title:  # behind the titles of its source, which are among its events
+            update = {"sessionUpdate": "session_info_update", "title": row.title}
+            session.record(notification("session/update", {"sessionId": session.id, "update": update}))
+        self.feed.changed(session)
+        if source is not None:
+            self.search.note(row.key)
         return last
+
+    async def show(self, session: HubSession) -> None:
+        """Let everything find a session that was stored as a hidden one.
+
+        Raises:
+            AcpError: it cannot be stored.
+        """
+        session.is_hidden = False
+        await self.rows.show(session.key)
+        self.feed.changed(session)
 
     async def _copy(self, source: str, session_id: str, lease: Lease) -> int:
         """Copy the updates and messages of a session into one with another id."""
         after = last = 0
         while page := await self.journal.read(source, after, PAGE):
             after = page[-1].number
-            kept = [entry.data for entry in page if not entry.data[:1].isalpha() or entry.data[:1] == PROMPT]
-            if kept:
-                last = await self.journal.append(lease, [with_session(event, session_id) for event in kept])
+            kept = [entry for entry in page if not entry.data[:1].isalpha() or entry.data[:1] == PROMPT]
+            for _, run in groupby(kept, _minute_of):  # one commit for each: a long session has thousands of times
+                entries = [*run]
+                events = [with_session(each.data, session_id) for each in entries]
+                last = await self.journal.append(lease, events, entries[0].time)
         return last
 
-    async def open_stored(self, agent: AgentProcess, session_id: str) -> HubSession | None:
-        """Bring a stored session into memory. Returns None where nothing is stored, or the agent has meanwhile opened another session with this id.
+    async def open_stored(self, agent: AgentProcess, session_id: str, by: Principal | None) -> HubSession | None:
+        """Bring a stored session into memory, for this principal. Returns None where nothing is stored, or the agent has meanwhile opened another session with this id.
 
         Raises:
             AcpError: it cannot be read, or too many sessions are open.
@@ -281,10 +352,14 @@ class Hub:
             found = await self.rows.find(agent.name, session_id)  # again: until it was claimed it could be deleted
             if found is None or found.key != row.key:
                 return None
-            row = await self._interrupt(found, lease) if found.turn else found
+            row = (
+                await self._interrupt(found, lease)
+                if found.turn or HubSettings(found.state).asked_after >= 0
+                else found
+            )
             last = await self.journal.length(row.key)
             if agent.session_of(session_id) is None:
-                session = self.begin(agent, session_id, row.cwd)
+                session = self.begin(agent, session_id, row.cwd, by)
                 session.begin(row, lease, last)
             return session
         finally:
@@ -341,7 +416,8 @@ class Hub:
             AcpError: it cannot be deleted now.
         """
         agent = self.agents.get(row.agent)
-        if agent is None or row.archived:
+        live = None if agent is None else agent.session_of(row.session_id)
+        if agent is None or (row.archived and (live is None or live.key != row.key)):  # not one that is being loaded
             await self.rows.delete(row.key)
             return
         async with agent.alone(row.session_id):
@@ -369,13 +445,17 @@ class Hub:
                 _log.error("the turn of session `%s` is not recorded as interrupted yet: %s", row.session_id, error)
             finally:
                 await self.journal.release(lease)
+        self.search.start()
         self._look_at_sessions()
 
     async def _interrupt(self, row: GatewaySession, lease: Lease) -> GatewaySession:
-        """Record the turn of a row as interrupted, and return the row without it."""
+        """Record the turn of a row as interrupted and the requests that waited as over, and return the row without them."""
         waiting: dict[str, str] = {}
         begun: EventHeader | None = None
-        after = row.turn_after
+        settings = HubSettings(row.state)
+        asked = settings.asked_after
+        after = row.turn_after if asked < 0 else min(asked, row.turn_after) if row.turn else asked
+        settings.asked_after = -1
         while page := await self.journal.read(row.key, after, PAGE):
             after = page[-1].number
             for entry in page:
@@ -393,8 +473,8 @@ class Hub:
             header = msgspec.structs.replace(begun, interrupted=True)
             over.append(stored_event(END, header, interrupted_frame("the gateway ended")))
         if over:
-            await self.journal.append(lease, over)
-        row = msgspec.structs.replace(row, turn="")
+            await self.journal.append(lease, over, round(time.time(), 3))
+        row = msgspec.structs.replace(row, turn="", state=settings.stored(), failed=row.failed or begun is not None)
         self.rows.save(row)
         return row
 
@@ -406,7 +486,7 @@ class Hub:
         self._timer = loop.call_later(self.limits.session_idle / 4, self._look_at_sessions)
 
     async def drain(self, seconds: float = DRAIN) -> None:
-        """Begin no more turns, and wait for those that run."""
+        """Wait for the turns that run, and begin no more: prompts that wait are refused when it is their turn."""
         self.is_draining = True
         try:
             async with asyncio.timeout(seconds):
@@ -418,6 +498,7 @@ class Hub:
     async def close(self) -> None:
         """End all agents with all that they started, and all connections. Turns that run are recorded as interrupted."""
         self.is_draining = True
+        self.feed.close()
         if self._timer is not None:
             self._timer.cancel()
         try:
@@ -429,7 +510,7 @@ class Hub:
             client.close_soon("the gateway is stopped")
         await self._cancel_tasks()  # first: one of them may be opening a session
         for session in self._sessions():
-            session.end(_ENDED)
+            session.end(SHUTTING_DOWN)
         await asyncio.gather(*(agent.close() for agent in self.agents.values()))
         for agent in self.agents.values():
             agent.sessions.clear()
@@ -447,11 +528,40 @@ class Hub:
             )  # and not `gather`, which would not let their callbacks run where all have ended
 
 
+def has_too_many_sessions(opened: Mapping[str, int], token: str, limits: HubLimits) -> bool:
+    """Whether a token has brought as many sessions into memory as it may. Without tokens there is one user."""
+    return bool(token) and opened.get(token, 0) >= limits.token_sessions
+
+
 async def _settle(session: HubSession, why: str) -> None:
     """Interrupt the turn of a session, cancel the requests of its agent, and wait until all of that is stored."""
     session.turns.interrupt(why)
     await session.requests.end_all()
     await session.settled()
+
+
+def _members(agent: AgentProcess) -> Sequence[int]:
+    """Return the ids of the processes of an agent; none if it has none on this machine."""
+    transport = None if agent.link is None else agent.link.transport
+    return transport.members() if isinstance(transport, ProcessTransport) else ()
+
+
+def _forked(row: GatewaySession, source: GatewaySession) -> GatewaySession:
+    """Return the row of a fork with the title and the text of its source. A title that the agent has given to it stays, unless a person named the source."""
+    named, given = (f"{each}{FORK}" if each else "" for each in (source.title, source.agent_title))
+    title = named if source.renamed else row.title or named
+    return msgspec.structs.replace(
+        row,
+        title=title,
+        agent_title=row.agent_title or given,
+        renamed=source.renamed,
+        text=source.text,
+        updated=time.time(),
+    )
+
+
+def _minute_of(entry: JournalEntry) -> int:
+    return int(entry.time // 60)
 
 
 def _report(task: "asyncio.Task[object]") -> None:

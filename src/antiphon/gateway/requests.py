@@ -40,6 +40,7 @@ from antiphon.gateway.answers import (
 )
 from antiphon.gateway.base import MAX_PENDING, AccessRole, Principal
 from antiphon.gateway.events import ANSWER, REQUEST, EventHeader, member, stored_event, with_id, written_id
+from antiphon.gateway.methods.permission import facts_of, remembered_scope, with_scope
 from antiphon.gateway.turns import error_object
 from antiphon.permission.actions import call_of
 from antiphon.permission.gate import PermissionChoice, PermissionGate, Question
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from antiphon.gateway.hub import Hub
     from antiphon.gateway.session import HubSession
     from antiphon.local.roots import Workspace
+    from antiphon.policy import Scope
     from antiphon.protocol.base import JsonObject
     from antiphon.store.decisions import AuditEntry
 
@@ -101,6 +103,10 @@ class WaitingRequest:
         self.method = method
         self.frame = frame
         """The request as the agent sent it. Its id is another one for each client."""
+        self.facts: dict[str, object] = {} if session is None else {"agent": session.agent.name, "cwd": session.row.cwd}
+        """What a client with numbers is shown beside it."""
+        self.scope: Scope | None = None
+        """How far the answer counts, if it is remembered."""
         self.form = form
         """What the client must be able to show: `form` or `url`; empty if every client can."""
         self.number = 0
@@ -118,6 +124,12 @@ class WaitingRequest:
     def key(self) -> str | None:
         """The key of its session; None if it is about none, which only a client of all sessions may answer."""
         return None if self.session is None else self.session.key
+
+    def chosen(self, choice: PermissionChoice, found: "Answered") -> PermissionChoice:
+        """Return a choice as the client wants it remembered, if it may."""
+        choice = with_scope(choice, remembered_scope(found, self.facts))
+        self.scope = choice.scope
+        return choice
 
     def settle(self, answer: "Answered") -> bool:
         """Take an answer, if it is the first."""
@@ -222,16 +234,19 @@ class WaitingRequests(RequestTasks):
         epoch = _received_in.get()
         asked: list[tuple[WaitingRequest, Answered]] = []
 
+        gate = await self._policy()
+
         async def ask(question: Question) -> PermissionChoice:
             pending = WaitingRequest(self._session, request.method, self.shown([line])[0])
+            pending.facts |= facts_of(question, gate.scopes)
             found = await self._wait(pending)
             asked.append((pending, found))
-            return choice_of(found, params.options)
+            return pending.chosen(choice_of(found, params.options), found)
 
         error: RequestError | None = None
         frame = b""
         try:
-            result = await (await self._policy()).permission(params, ask)
+            result = await gate.permission(params, ask)
             given = asked[-1][1] if asked else None
             meta = {**(result.meta or {}), **({} if given is None else self._meta_of(given))}
             result = msgspec.structs.replace(result, meta=meta or None)
@@ -256,15 +271,19 @@ class WaitingRequests(RequestTasks):
             meta = m.REQUEST_PERMISSION.decode_result(found[1].result or Raw(b"null")).meta or {}
         except AcpError:
             return {}
-        return {key: value for key, value in meta.items() if self._hub.client_rules.passes_meta(key)}
+        kept = {key: value for key, value in meta.items() if self._hub.client_rules.passes_meta(key)}
+        if isinstance(ours := kept.get("antiphon"), dict) and "remember" in ours:  # for the gateway, and no one else
+            kept["antiphon"] = {key: value for key, value in ours.items() if key != "remember"}
+        return {key: value for key, value in kept.items() if value != {}}
 
     async def _ask_about(self, question: Question) -> PermissionChoice:
         """Ask people about something that the agent is about to do without a permission request of its own."""
         params = v1.RequestPermission(self._session.id, _call_asked(question), _OURS)
         frame = b"%b%b}" % (head_of_request(0, m.REQUEST_PERMISSION.name), msgspec.json.encode(params))
         pending = WaitingRequest(self._session, m.REQUEST_PERMISSION.name, frame)
+        pending.facts |= facts_of(question, (await self._policy()).scopes)
         found = await self._wait(pending)
-        choice = choice_of(found, _OURS)
+        choice = pending.chosen(choice_of(found, _OURS), found)
         allowed = choice.verdict is Verdict.ALLOW
         chosen = v1.PermissionResult(v1.Selected(_OURS[0 if allowed else 1].option_id))
         answer = b"%b%b}" % (head_of_answer(0), msgspec.json.encode(chosen))
@@ -338,16 +357,18 @@ class WaitingRequests(RequestTasks):
             if request.method == m.RELEASE_TERMINAL.name:
                 del self._terminals[terminal]
             same = [each for each in self._clients() if each is owner] or self._clients()
-            return await self._by_driver(request, line, [each for each in same if each.principal == owner.principal])
+            return await self._by_driver(
+                request, line, [each for each in same if each.principal.identity == owner.principal.identity]
+            )
         turn = self._session.turns.running
-        owner_of_turn = None if turn is None else turn.client.principal
+        owner_of_turn = None if turn is None else turn.client.principal.identity
         # Only the machine that the prompt came from, and never that of a share: a command of a guest is not for the editor of the owner.
         ours = [
             each
             for each in self._clients()
             if each.offer.serves(request.method)
             and each.principal.sessions is None
-            and owner_of_turn in (None, each.principal)
+            and owner_of_turn in (None, each.principal.identity)
         ]
         if terminal or not ours or not self._hub.client_files:
             result = await (await self._served_here()).serve(request.method, request.params)
@@ -391,8 +412,10 @@ class WaitingRequests(RequestTasks):
             self._with_people.add(task)
         self._pending[pending.id] = pending
         header = EventHeader(request=pending.id, method=pending.method)
+        self._note_first()
         pending.number = self._session.record(stored_event(REQUEST, header, pending.frame))
         self._session.turns.trace("request waits", method=pending.method)
+        self._hub.feed.changed(self._session)
         try:
             async with asyncio.timeout(self._hub.limits.answer_timeout):
                 return await asyncio.shield(pending.answer)
@@ -405,6 +428,19 @@ class WaitingRequests(RequestTasks):
             raise
         finally:
             del self._pending[pending.id]
+            self._hub.feed.changed(self._session)
+
+    def _note_first(self) -> None:
+        """Store that a request waits outside of a turn, with its event: else the next gateway would not look for it after a kill of this one."""
+        if not self._session.row.turn and self._session.settings.asked_after < 0:
+            self._session.settings.asked_after = self._session.recorded
+            self._session.save()
+
+    def _note_last(self) -> None:
+        """Store that no such request waits any more, behind the event with the answer."""
+        if self._session.settings.asked_after >= 0 and not any(each.number for each in self._pending.values()):
+            self._session.settings.asked_after = -1
+            self._session.save()
 
     async def _resolved(self, pending: WaitingRequest, found: "Answered", frame: bytes) -> None:
         """Store what the agent gets, and write to the audit log who decided it."""
@@ -415,7 +451,9 @@ class WaitingRequests(RequestTasks):
         self._session.turns.trace("request answered", method=pending.method, by=sender)
         header = EventHeader(request=pending.id, method=pending.method, sender=sender)
         await self._session.stored(stored_event(ANSWER, header, frame))
-        self._hub.note(by, "answer", self._session.key, f"{pending.method}: {decision_in(frame)}")
+        self._note_last()
+        extent = "" if pending.scope is None else f", remembered ({pending.scope}): {pending.facts['always']}"
+        self._hub.note(by, "answer", self._session.key, f"{pending.method}: {decision_in(frame)}{extent}")
 
     def find(self, id: str) -> WaitingRequest | None:
         """Return a request that still waits."""

@@ -6,6 +6,7 @@ it is needed.
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -17,11 +18,12 @@ from antiphon.errors import AcpError, Code, RequestError
 from antiphon.gateway.agents.link import UPDATE_HEAD, AgentLink
 from antiphon.gateway.attachment import EventRun, SessionAttachment
 from antiphon.gateway.base import GatewaySession
+from antiphon.gateway.events import for_session, notification
 from antiphon.gateway.requests import WaitingRequests
-from antiphon.gateway.settings import SETTINGS_KINDS, HubSettings
+from antiphon.gateway.settings import SETTINGS_KINDS, HubSettings, with_title
 from antiphon.gateway.turns import HubTurns
 from antiphon.journal.base import Lease, StaleLease
-from antiphon.rpc.envelope import ErrorObject, RequestId, Response, head_of_request
+from antiphon.rpc.envelope import ErrorObject, RequestId, Response
 from antiphon.store.errors import NoSuchSession
 
 if TYPE_CHECKING:
@@ -45,11 +47,25 @@ _KIND: Final = b',"update":{"sessionUpdate":"'
 _log = logging.getLogger(__name__)
 
 
+class _NewSession(msgspec.Struct, rename="camel"):
+    session_id: str = ""
+
+
+def _id_of_new(response: Response) -> str:
+    """Return the id of the session that a response names; empty if it names no session."""
+    try:
+        return msgspec.json.decode(response.result or b"{}", type=_NewSession).session_id
+    except msgspec.DecodeError:
+        return ""
+
+
 class HubSession:
     """A session in memory. The journal has all that happened in it."""
 
-    def __init__(self, hub: "Hub", agent: "AgentProcess", session_id: str, cwd: str) -> None:
+    def __init__(self, hub: "Hub", agent: "AgentProcess", session_id: str, cwd: str, opened_by: str = "") -> None:
         self.hub = hub
+        self.opened_by = opened_by
+        """The number of the token that brought it into memory; empty: it counts for none."""
         self.agent = agent
         self.id = session_id
         self.head = UPDATE_HEAD + session_id.encode() + b'"'
@@ -66,6 +82,8 @@ class HubSession:
         self.order = asyncio.Lock()
         """Held while a request of a client is on its way to the agent, so that none overtakes another."""
         self.is_over = False
+        self.is_hidden = False
+        """Whether its agent has not confirmed yet that it has it: lists are without it."""
         self.released = asyncio.Event()
         """Set when it is over, its last events are stored, and another may claim it."""
         self.idle_since = asyncio.get_running_loop().time()
@@ -74,6 +92,8 @@ class HubSession:
         self._waiting: list[bytes] = []
         self._batch: list[bytes] = []
         """Events that are being stored."""
+        self._batch_at = 0.0
+        """Their time, in seconds since 1970."""
         self._batch_done: asyncio.Future[None] | None = None
         """Gets done when it is known what became of them, for the end of the session."""
         self._thens: deque[tuple[int, Callable[[], None]]] = deque()
@@ -81,7 +101,7 @@ class HubSession:
         """Done when more is stored, or dropped: what waits looks again."""
         self._needs_agent = 0
         """How many wait for an agent that has it open."""
-        self._is_failing = False
+        self.is_failing = False
         """Whether what was recorded last could not be stored."""
         self._row_changed = False
         """Whether the row is to be stored with the next events."""
@@ -109,9 +129,9 @@ class HubSession:
         return self.link is not None and self.link is self.agent.link
 
     @property
-    def is_lost_by_parking(self) -> bool:
-        """Whether the agent has nothing to open it again from, because it has had no prompt yet."""
-        return self.is_open and not self.row.updated
+    def agent_id(self) -> str:
+        """The id that the agent knows it by: another one if the agent had lost it, unused, and opened a new session in its place."""
+        return self.settings.agent_id or self.id
 
     # Opening.
 
@@ -166,41 +186,65 @@ class HubSession:
         """Request the session from the agent. It is waited for until its response has come, however late that is:
         until then updates are the replay of a load, and a second request would bring a second replay. So the connection
         knows of it, and not this object: the session may be closed and brought into memory again meanwhile."""
-        offers = self.agent.abilities
-        if offers.session_capabilities.resume is not None:
-            method = "session/resume"
-        elif offers.load_session:
-            method = "session/load"
-        else:
+        resumes = self.agent.abilities.session_capabilities.resume is not None
+        is_known = self.agent.can_reopen and link.renamed.get(self.agent_id.encode(), self.id) == self.id
+        if not is_known and not self.row.is_unused:
             raise RequestError(
                 Code.RESOURCE_NOT_FOUND,
                 f"session `{self.id}` cannot be continued: its agent has ended and cannot open it again",
                 hint="read it here, and go on in a new session",
             )
-
-        done: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        cwd, *directories = self.hub.inside_roots(self.row.cwd, *self.row.directories)
+        params: dict[str, object] = {"cwd": cwd, "mcpServers": Raw(self.settings.mcp_servers)}
+        if directories:
+            params["additionalDirectories"] = directories
+        done = link.reopening[self.id] = asyncio.get_running_loop().create_future()
+        if not is_known:
+            self._open_anew(link, params)
+            return done
 
         def opened(response: Response, line: bytes) -> None:
-            del link.reopening[self.id]
             link.replays.discard(self.id)
-            session = self.agent.session_of(self.id)
-            if response.error is None and session is not None:
-                session.link = link
-                session.settings.opened(bytes(response.result or b"null"))
-                session.save()
-            done.set_result(response)
+            if response.error is not None and self.row.is_unused and link.lost is None:
+                self._open_anew(link, params)
+            else:
+                self._opened(link, response)
 
-        cwd, *directories = self.hub.inside_roots(self.row.cwd, *self.row.directories)
-        more: dict[str, object] = {"additionalDirectories": directories} if directories else {}
-        if not self.row.updated:
-            more["_meta"] = {"antiphon": {"unused": True}}  # an agent may have stored nothing of it
-        servers = Raw(self.settings.mcp_servers)
-        params = msgspec.json.encode({"sessionId": self.id, "cwd": cwd, "mcpServers": servers, **more})
-        link.reopening[self.id] = done
-        if method == "session/load":
+        if self.agent_id != self.id:
+            link.renamed[self.agent_id.encode()] = self.id
+        if not resumes:
             link.replays.add(self.id)
-        link.forward(lambda id: b"%b%b}" % (head_of_request(int(id), method), params), opened)
+        about = {"_meta": {"antiphon": {"unused": True}}} if self.row.is_unused else {}
+        method = "session/resume" if resumes else "session/load"
+        link.send_request(method, {"sessionId": self.agent_id, **params, **about}, opened)
         return done
+
+    def _open_anew(self, link: AgentLink, params: dict[str, object]) -> None:
+        """Have the agent open a new session in the place of this one, which it has not stored. Clients keep its id."""
+
+        def opened(response: Response, line: bytes) -> None:
+            id = _id_of_new(response)
+            session = self.agent.session_of(self.id)
+            if id and session is not None:
+                session.settings.agent_id = "" if id == self.id else id
+                if id != self.id:
+                    link.renamed[id.encode()] = self.id
+                session.receive([for_session(early, self.id) for early in link.take_early(id)])
+            elif response.error is None:
+                response = Response(response.id, error=ErrorObject(Code.INTERNAL_ERROR, "the agent named no session"))
+            link.opened()
+            self._opened(link, response)
+
+        link.opening += 1
+        link.send_request("session/new", params, opened)
+
+    def _opened(self, link: AgentLink, response: Response) -> None:
+        """Take the response that opened the session again."""
+        session = self.agent.session_of(self.id)
+        if response.error is None and session is not None:
+            session.link = link
+            session.save(lambda settings: settings.opened(bytes(response.result or b"null")))
+        link.reopening.pop(self.id).set_result(response)
 
     # Recording.
 
@@ -209,12 +253,17 @@ class HubSession:
         if self.is_over or (self.agent.link is not None and self.id in self.agent.link.replays):
             return
         at = len(self.head) + len(_KIND)
-        for line in run:
+        for place, line in enumerate(run):
             if not line.startswith(_KIND, len(self.head)) or line[at : at + 2] in SETTINGS_KINDS:
-                title = self.settings.note(line)
+                is_stored, title = self.settings.note(line)
                 if title is not None:
-                    self.row = msgspec.structs.replace(self.row, title=title)
-                self.save()
+                    shown = self.row.title if self.row.renamed else title
+                    self.row = msgspec.structs.replace(self.row, title=shown, agent_title=title)
+                    self.hub.feed.changed(self)
+                if self.row.renamed:
+                    run[place] = with_title(line, self.row.title)
+                if is_stored:
+                    self.save()
         self._record(self.requests.shown(run))
 
     def record(self, *events: bytes, then: Callable[[], None] | None = None) -> int:
@@ -249,8 +298,9 @@ class HubSession:
         if not self._waiting:
             return
         self._batch, self._waiting = self._waiting, []
+        self._batch_at = round(time.time(), 3)
         try:
-            self.hub.journal.store(self._lease, self._batch, self._committed)
+            self.hub.journal.store(self._lease, self._batch, self._committed, self._batch_at)
         except StaleLease as error:
             batch, self._batch = self._batch, []
             self._not_stored(batch, error)
@@ -262,8 +312,8 @@ class HubSession:
         if error is not None:
             self._not_stored(batch, error)
             return
-        self._is_failing = False
-        run = EventRun(self.last + 1, batch)
+        self.is_failing = False
+        run = EventRun(self.last + 1, batch, self._batch_at)
         self.last = run.last
         for attachment in tuple(self.attachments):
             try:
@@ -288,8 +338,8 @@ class HubSession:
         _log.error("events of session `%s` cannot be stored, they are tried again: %s", self.id, error)
         self._row_changed = True  # a row that was to be stored in the same commit was not
         self.turns.not_stored(error)
-        if not self._is_failing and self._waiting:
-            self._is_failing = True
+        if not self.is_failing and self._waiting:
+            self.is_failing = True
             for attachment in self.attachments:
                 attachment.tell(*_NOT_STORED)
         asyncio.get_running_loop().call_later(RETRY, self._commit)
@@ -369,6 +419,9 @@ class HubSession:
             return
         self.requests.record_ends()
         self.is_over = True
+        self.hub.opened[self.opened_by] -= 1
+        if not self.hub.opened[self.opened_by]:
+            del self.hub.opened[self.opened_by]
         self.turns.end_all(error)
         self.detach_all()
         self.requests.agent_lost()
@@ -404,13 +457,13 @@ class HubSession:
     async def _append_rest(self, lease: Lease) -> None:
         for _ in range(LAST_TRIES):
             try:
-                await self.hub.journal.append(lease, self._waiting)
+                await self.hub.journal.append(lease, self._waiting, round(time.time(), 3))
                 return
             except (StaleLease, NoSuchSession):
                 raise
             except AcpError:
                 await asyncio.sleep(RETRY)
-        await self.hub.journal.append(lease, self._waiting)
+        await self.hub.journal.append(lease, self._waiting, round(time.time(), 3))
 
     def _drop_waiting(self) -> None:
         self.agent.stored(sum(map(len, self._waiting)))
@@ -429,8 +482,16 @@ class HubSession:
             self._progress.set_result(None)
             self._progress = None
 
-    def save(self) -> None:
-        """Store the row as it is now, with the settings, in one commit with what is recorded next."""
+    def save(self, change: Callable[[HubSettings], None] | None = None) -> None:
+        """Store the row as it is now, with the settings, in one commit with what is recorded next.
+
+        `change` changes them before, as a response says. Those that are others then become events, so that no client believes the old ones.
+        """
+        before = None if change is None else HubSettings(self.settings.stored())
+        if change is not None:
+            change(self.settings)
         self.row = msgspec.structs.replace(self.row, state=self.settings.stored())
         self._row_changed = True
         self._commit()
+        for update in () if before is None else self.settings.updates_since(before):
+            self.record(notification("session/update", {"sessionId": self.id, "update": update}))

@@ -5,11 +5,11 @@ The gateway answers for the sessions that it has, from its own store; the agent 
 
 import asyncio
 import logging
-import os
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, ClassVar, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -18,13 +18,16 @@ from antiphon.errors import AcpError, Code, RequestError, RequestRefused
 from antiphon.gateway.access.messages import reduced_opening
 from antiphon.gateway.base import AccessRole, GatewaySession
 from antiphon.gateway.events import asks_for_merged, notice, numbered
+from antiphon.gateway.methods.history import begin_of_last
 from antiphon.gateway.session import HubSession
+from antiphon.gateway.settings import agent_id_in
 from antiphon.gateway.turns import error_object, for_role
+from antiphon.local.roots import RealPaths
 from antiphon.rpc.envelope import Request, Response, error_frame, head_of_answer
 from antiphon.rpc.spans import Unreadable, params_values_of, replaced, with_value
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Awaitable, Callable, Collection, Mapping
 
     from antiphon.gateway.agents.link import AgentLink
     from antiphon.gateway.attachment import SessionAttachment
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["SessionMethods"]
 
 FOLLOW: Final = "`session/list` has those that it may follow: load or resume one, as `antiphon chat --resume ID` does"
+
+DIRECTORIES: Final = 64
+"""Directories of a session besides its first: each is followed, link by link."""
 
 _UNREADABLE: Final = (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _log = logging.getLogger(__name__)
@@ -45,6 +51,7 @@ class _Params(msgspec.Struct, rename="camel"):
     mcp_servers: list[Raw] | None = None
     cursor: str | None = None
     after: int | UnsetType = UNSET
+    last: int | UnsetType = UNSET
 
 
 class _Opened(msgspec.Struct, rename="camel"):
@@ -59,8 +66,6 @@ class _Listed(msgspec.Struct, rename="camel"):
 
 class SessionMethods:
     """The requests of one client about sessions."""
-
-    EXTENSIONS: ClassVar = ("_antiphon/session/attach", "_antiphon/session/detach")
 
     def __init__(self, client: "RemoteClient") -> None:
         self._client = client
@@ -90,9 +95,10 @@ class SessionMethods:
         handler(request, line, params)
         return True
 
-    def offered(self, result: bytes) -> bytes:
-        """Return the agent's result of `initialize` with what the gateway offers for every agent."""
+    def offered(self, result: bytes, extension: "Mapping[str, object]") -> bytes:
+        """Return the agent's result of `initialize` with what the gateway offers for every agent, and with its extension."""
         offers = self._client.process.abilities.session_capabilities
+        result = with_value(result, ("_meta", "antiphon"), msgspec.json.encode(extension))
         result = with_value(result, ("agentCapabilities", "loadSession"), b"true")
         for name in ("list", "resume", "close", "delete"):
             if getattr(offers, name) is None:
@@ -125,9 +131,9 @@ class SessionMethods:
         params: _Params,
         servers: bytes,
         left_out: list[str],
-        source: str = "",
+        source: HubSession | None = None,
     ) -> None:
-        """Forward a request whose response names a new session; `source` is the key of the session that it is a fork of."""
+        """Forward a request whose response names a new session; `source` is the session that it is a fork of."""
         client = self._client
         answer = client.answering(request, line)
 
@@ -167,7 +173,7 @@ class SessionMethods:
             return None
         if not session_id:
             return None
-        session = self._client.process.hub.begin(self._client.process, session_id, params.cwd)
+        session = self._client.process.hub.begin(self._client.process, session_id, params.cwd, self._client.principal)
         session.link = link
         session.settings.opened(bytes(response.result))
         if early := link.take_early(session_id):
@@ -189,7 +195,8 @@ class SessionMethods:
         line, servers, left_out = self._reduced(line, params)
         link = await source.reopen()
         await source.settled()
-        self._forward_opening(link, request, line, params, servers, left_out, source.key)
+        line = source.settings.for_agent(line)
+        self._forward_opening(link, request, line, params, servers, left_out, source)
         client.process.hub.note(client.principal, "fork", source.key, params.cwd)
 
     # An earlier session.
@@ -212,19 +219,23 @@ class SessionMethods:
         def failed(error: AcpError) -> None:
             self._client.put(error_frame(request.id, error_object(error)), params.session_id, request.id)
 
-        process.with_session(params.session_id, found, failed)
+        process.with_session(params.session_id, found, failed, by=self._client.principal)
 
     async def _load_from_agent(self, request: Request, line: bytes, params: _Params) -> None:
-        """Load a session that only the agent has. Its replay is recorded, so the next client gets it from here."""
+        """Load a session that only the agent has. Its replay is recorded, so the next client gets it from here.
+
+        Until the agent has confirmed it, nothing finds it in the store: an end of the gateway would leave a session there that is nowhere.
+        """
         client, process = self._client, self._client.process
         link = await process.ready()
-        if not process.abilities.load_session:
+        if not process.abilities.load_session or params.session_id.encode() in link.renamed:  # ours, by another id
             self._unknown(request, params.session_id)
             return
         line, servers, left_out = self._reduced(line, params)
-        session = process.hub.begin(process, params.session_id, params.cwd)
+        session = process.hub.begin(process, params.session_id, params.cwd, client.principal)
         session.settings.mcp_servers = servers
-        await process.hub.store_new(session, tuple(params.additional_directories or ()), client.principal)
+        directories = tuple(params.additional_directories or ())
+        await process.hub.store_new(session, directories, client.principal, hidden=True)
         session.attach(client, 0).start()
         answer = client.answering(request, line, session)
         loaded: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -237,12 +248,16 @@ class SessionMethods:
                 session.settings.opened(bytes(response.result))
                 session.row = msgspec.structs.replace(session.row, updated=time.time())
                 session.save()
+                process.hub.feed.changed(session)
+                process.hub.search.note(session.key)
             answer(response, frame)
             if response.result is not None and left_out:
                 client.put(_notice(session.id, left_out), session.id)
 
         client.forward(link, request, line, then)
-        if not await asyncio.shield(loaded):
+        if await asyncio.shield(loaded):
+            await process.hub.show(session)
+        else:
             await self._delete_refused(session)
 
     async def _delete_refused(self, session: HubSession) -> None:
@@ -265,6 +280,10 @@ class SessionMethods:
 
     def _attach(self, request: Request, line: bytes, params: _Params) -> None:
         def attached(session: HubSession) -> None:
+            if not isinstance(params.last, UnsetType):
+                last = params.last
+                self._start(lambda: self._attach_last(session, request, line, params, last), request, session.id)
+                return
             after = session.last if isinstance(params.after, UnsetType) else params.after
             if not 0 <= after <= session.last:
                 self._client.refuse(
@@ -275,21 +294,38 @@ class SessionMethods:
                     session_id=session.id,
                 )
                 return
-            attachment = session.attach(self._client, after)
-            self._merge_if_wanted(attachment, request)
-            state = {
-                "number": session.last,
-                "turn": session.row.turn or None,
-                "queued": session.turns.to_begin,
-                "prompts": session.turns.names,
-                "requests": [waiting.id for waiting in session.requests.waiting()],
-                "settings": Raw(session.settings.result()),
-            }
-            frame = b"%b%b}" % (head_of_answer(request.id), msgspec.json.encode(state))
-            self._client.put(frame, session.id, request.id)
-            attachment.start()
+            self._attach_after(session, request, after)
 
         self._client.with_session(request, params.session_id, AccessRole.WATCH, attached)
+
+    async def _attach_last(
+        self, session: HubSession, request: Request, line: bytes, params: _Params, last: int
+    ) -> None:
+        """Attach before about the last events. The session may leave memory while their beginning is looked for: then it is opened anew."""
+        after = await begin_of_last(session, last)
+        if session.is_over:
+            self._attach(request, line, params)
+        else:
+            self._attach_after(session, request, after)
+
+    def _attach_after(self, session: HubSession, request: Request, after: int) -> None:
+        attachment = session.attach(self._client, after)
+        self._merge_if_wanted(attachment, request)
+        state = {
+            "number": session.last,
+            "after": after,
+            "turn": session.row.turn or None,
+            "queued": session.turns.to_begin,
+            "queue": session.turns.waiting,
+            "prompts": session.turns.names,
+            "requests": [waiting.id for waiting in session.requests.waiting()],
+            "settings": Raw(session.settings.result()),
+            "title": session.row.title or None,
+            **session.settings.state(),
+        }
+        frame = b"%b%b}" % (head_of_answer(request.id), msgspec.json.encode(state))
+        self._client.put(frame, session.id, request.id)
+        attachment.start()
 
     def _merge_if_wanted(self, attachment: "SessionAttachment", request: Request) -> None:
         wish = asks_for_merged(request.params)
@@ -319,7 +355,7 @@ class SessionMethods:
         """Send the sessions of the gateway, then those that only the agent has; each of them once."""
         client, process = self._client, self._client.process
         rows = await process.hub.rows.list(process.name)
-        known = {row.session_id for row in rows}
+        known = {id for row in rows for id in (row.session_id, agent_id_in(row.state))}
         shown: list[Raw] = []
         if not params.cursor:
             wanted = {params.cwd, *_real(params.cwd)}
@@ -411,7 +447,8 @@ class SessionMethods:
         if (offers.delete if delete else offers.close) is None or not (delete or session.is_open):
             return
         link = await process.ready()
-        params, seconds = bytes(request.params), process.hub.limits.start_timeout
+        params = with_value(bytes(request.params), ("sessionId",), msgspec.json.encode(session.agent_id))
+        seconds = process.hub.limits.start_timeout
         if delete:
             with suppress(RequestRefused):  # one that the agent has forgotten can be deleted here all the same
                 await link.call("session/delete", params, seconds)
@@ -461,7 +498,7 @@ class SessionMethods:
         """Return the request as the agent gets it, the MCP servers that are left in it, and the names of what is not.
 
         Raises:
-            RequestError: a directory is outside of the roots, or the params make no sense.
+            RequestError: a directory is outside of the roots or does not exist, or the params make no sense.
         """
         line = self._inside_roots(line, params)
         opening = reduced_opening(line, params.mcp_servers or (), self._client.process.hub.client_rules)
@@ -471,10 +508,16 @@ class SessionMethods:
         """Put the real paths of directories into a request and its params: the agent uses what was checked.
 
         Raises:
-            RequestError: one is outside of the roots.
+            RequestError: one is outside of the roots, or the first does not exist.
         """
         given = (params.cwd, *(params.additional_directories or ()))
-        real = self._client.process.hub.inside_roots(*given)
+        if len(given) > 1 + DIRECTORIES:
+            raise RequestError(Code.INVALID_PARAMS, f"a session has at most {DIRECTORIES} additional directories")
+        hub = self._client.process.hub
+        real = hub.inside_roots(*given)
+        if not hub.client_files and not Path(real[0]).is_dir():  # else it may be on the client's machine alone
+            why = f"there is no directory `{params.cwd}` on the machine of the gateway"
+            raise RequestError(Code.INVALID_PARAMS, why, hint="make it there, or give another one as `cwd`")
         if real == [*given]:
             return line
         params.cwd, more = real[0], real[1:]
@@ -488,8 +531,8 @@ class SessionMethods:
 def _real(directory: str) -> list[str]:
     """Return the real path of a directory, nothing if it has none."""
     try:
-        return [os.path.realpath(directory, strict=True)]
-    except (OSError, ValueError):
+        return [RealPaths()(directory)]
+    except ValueError:
         return []
 
 

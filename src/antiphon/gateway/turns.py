@@ -7,9 +7,9 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from secrets import token_hex
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 from msgspec import Raw
@@ -26,8 +26,10 @@ from antiphon.gateway.events import (
     EventHeader,
     notification,
     prompt_name,
+    prompt_text,
     stored_event,
     user_messages,
+    with_id,
 )
 from antiphon.rpc.envelope import ErrorObject, Request, RequestId, Response, error_frame, head_of_answer
 from antiphon.rpc.peer import id_key
@@ -38,7 +40,43 @@ if TYPE_CHECKING:
     from antiphon.gateway.client import RemoteClient
     from antiphon.gateway.session import HubSession
 
-__all__ = ["LATER", "HubTurn", "HubTurns", "error_object", "for_role", "interrupted_frame", "with_recovery"]
+__all__ = [
+    "LATER",
+    "RETURNING",
+    "SHUTTING_DOWN",
+    "HubTurn",
+    "HubTurns",
+    "error_object",
+    "for_role",
+    "interrupted_frame",
+    "with_recovery",
+]
+
+RESPONSES_KEPT: Final = 16
+"""Prompts with a name that are known after they have ended. A copy that is late is seconds behind its first one, and few prompts come in that time."""
+
+RESPONSE_SIZE: Final = 64 * 1024
+"""Bytes of a response that is kept for such a copy; they are a few hundred. For a larger one the copy gets an error."""
+
+RETURNING: Final = {"recoverable": True, "action": "reconnect"}
+"""The data of an error that is over when the gateway is there again."""
+
+SHUTTING_DOWN: Final = ErrorObject(
+    Code.INTERNAL_ERROR, "The gateway is shutting down", {"hint": "connect again in a minute", **RETURNING}
+)
+_ENDED_BEFORE: Final = ErrorObject(
+    Code.INVALID_REQUEST,
+    "This prompt was sent before, and its turn has ended",
+    {"hint": "load the session to see what came of it", "recoverable": False},
+)
+_PromptName: TypeAlias = tuple[str, str, str]
+"""The identity of a principal, and the name that it gave to a prompt."""
+
+QUEUED_TEXT: Final = 2000
+"""Characters of a prompt that clients are shown while it waits."""
+
+LINE: Final = 200
+"""Characters of the first line of a prompt that are kept in the row of its session."""
 
 _log = logging.getLogger(__name__)
 
@@ -47,13 +85,14 @@ class HubTurn:
     """A prompt: it waits, then it runs, then it has its response."""
 
     __slots__ = (
-        "agent_id", "client", "header", "id", "is_cancelled", "is_ended", "line", "link", "messages", "number", "request", "span", "spans",
-        "timer",
+        "agent_id", "client", "has_failed", "header", "id", "is_cancelled", "is_ended", "is_repeated", "line",
+        "link", "messages", "number", "request", "size", "span", "spans", "text", "timer",
     )  # fmt: skip
 
     def __init__(self, client: "RemoteClient", session_id: str, request: Request, line: bytes) -> None:
         self.id = token_hex(8)
         self.client = client
+        """The client that sent it; the last one, if it was sent again."""
         self.request = request
         self.line = line
         self.link: AgentLink | None = None
@@ -64,6 +103,13 @@ class HubTurn:
         self.is_cancelled = False
         self.is_ended = False
         """Whether its end is recorded."""
+        self.is_repeated = False
+        """Whether it was sent again, so that several requests wait for its response."""
+        self.has_failed = False
+        """Whether it ended with an error, or was interrupted."""
+        self.size = len(line)
+        """Bytes that it counts for while it waits; 0 once it was sent."""
+        self.text = prompt_text(request.params)[:QUEUED_TEXT]
         self.spans = list(values_of(line, "id"))
         self.header = EventHeader(
             turn=self.id, connection=client.id, sender=client.principal.name, prompt=prompt_name(request.params)
@@ -73,12 +119,34 @@ class HubTurn:
         self.span: HubSpan | None = None
         self.timer: asyncio.TimerHandle | None = None
 
-    def is_of(self, other: "HubTurn") -> bool:
-        """Whether both have the same prompt of the same principal, by the name that it was given."""
-        return self.header.prompt == other.header.prompt and self.client.principal == other.client.principal
+    @property
+    def name(self) -> "_PromptName":
+        """What its prompt is known by when it is sent again, if it was given a name."""
+        return (*self.client.principal.identity, self.header.prompt)
+
+    def ask_again(self, client: "RemoteClient", request: Request, line: bytes) -> None:
+        """Note that its prompt was sent again, on another connection: that one gets the response, too, and may cancel it."""
+        self.client.turns[self.id] = self.request.id, self.line[slice(*self.spans[-1])]
+        client.turns[self.id] = request.id, line[slice(*list(values_of(line, "id"))[-1])]
+        self.client, self.request, self.is_repeated = client, request, True
+
+    @property
+    def shown_name(self) -> str:
+        """What clients know its prompt by while it waits: the name that its sender gave to it, else one of ours."""
+        return self.header.prompt or self.id
+
+    def sent(self) -> None:
+        """Forget what the agent has now: nothing of it is needed but its id. A turn may run for hours."""
+        written = self.line[slice(*self.spans[-1])]
+        self.line, self.spans, self.messages = written, [(0, len(written))], []
+        self.request = Request(self.request.id, self.request.method)
+        self.client.process.hub.quotas.release(self.client.principal, self.size)
+        self.size = 0
 
     def over(self, frame: bytes, *, interrupted: bool = False) -> None:
         """End what runs with it: its time limit, and its span with what the response says."""
+        if self.size:
+            self.sent()
         if self.timer is not None:
             self.timer.cancel()
         if self.span is not None:
@@ -90,13 +158,17 @@ class HubTurn:
 class HubTurns:
     """The turn that runs in a session, and the prompts that wait."""
 
-    __slots__ = ("_idle", "_queue", "_session", "running")
+    __slots__ = ("_idle", "_queue", "_responses", "_session", "_shown", "running")
 
     def __init__(self, session: "HubSession") -> None:
         self.running: HubTurn | None = None
         self._session = session
         self._queue: deque[HubTurn] = deque()
+        self._shown: list[dict[str, str]] = []
+        """The prompts that wait, as clients were sent them last."""
         self._idle: asyncio.Future[None] | None = None
+        self._responses: dict[_PromptName, bytes] = {}
+        """The responses to the prompts with a name that ended last."""
 
     @property
     def queued(self) -> int:
@@ -111,8 +183,56 @@ class HubTurns:
     @property
     def names(self) -> list[str]:
         """The names that clients gave to the prompts that run or wait."""
-        turns = (*self._queue, *([self.running] if self.running is not None else ()))
-        return [turn.header.prompt for turn in turns if turn.header.prompt]
+        return [turn.header.prompt for turn in self._turns() if turn.header.prompt]
+
+    def _turns(self) -> list[HubTurn]:
+        return [*self._queue, *([self.running] if self.running is not None else ())]
+
+    def is_repeated(self, client: "RemoteClient", request: Request, line: bytes) -> bool:
+        """Whether a prompt was sent before, by the name that it was given: it runs once, and both requests get its response.
+
+        Its first copy was late, as on a connection that its client believes to be lost, or it is the late one itself.
+        """
+        name = (*client.principal.identity, prompt_name(request.params))
+        if not name[-1]:
+            return False
+        turn = next((each for each in self._turns() if each.name == name), None)
+        if turn is not None and turn.client is client:
+            why = ErrorObject(Code.INVALID_REQUEST, "This connection has sent a prompt with this name already")
+            client.put(error_frame(request.id, why), self._session.id, request.id)
+        elif turn is not None:
+            self._let_follow(client)
+            turn.ask_again(client, request, line)
+        elif name in self._responses:
+            written = line[slice(*list(values_of(line, "id"))[-1])]
+            self._session.answer(client, with_id(self._responses[name], written), request.id)
+        return turn is not None or name in self._responses
+
+    def _keep_response(self, turn: HubTurn, frame: bytes) -> None:
+        if turn.header.prompt:
+            self._responses[turn.name] = frame if len(frame) <= RESPONSE_SIZE else error_frame(0, _ENDED_BEFORE)
+            while len(self._responses) > RESPONSES_KEPT:
+                del self._responses[next(iter(self._responses))]
+
+    def _let_follow(self, client: "RemoteClient") -> None:
+        if self._session.id not in client.attachments:
+            self._session.attach(client, self._session.last).start()
+
+    @property
+    def waiting(self) -> list[dict[str, str]]:
+        """The prompts that wait, as clients see them: a name to cancel each by, who sent it, its text."""
+        return [{"prompt": turn.shown_name, "from": turn.header.sender, "text": turn.text} for turn in self._queue]
+
+    def _show_waiting(self) -> None:
+        """Send the prompts that wait to the clients with numbers, if they are others than before."""
+        waiting = [] if self._session.is_over else self.waiting
+        if waiting == self._shown:
+            return
+        self._shown = waiting
+        frame = notification("_antiphon/session/queue", {"sessionId": self._session.id, "queue": waiting})
+        for attachment in self._session.attachments:
+            if attachment.client.offer.numbers:
+                attachment.client.put(frame, self._session.id)
 
     def prompt(self, client: "RemoteClient", request: Request, line: bytes) -> None:
         """Run a prompt when its turn has come."""
@@ -121,21 +241,16 @@ class HubTurns:
             error = with_recovery(Code.INVALID_REQUEST, why, LATER)
             client.put(error_frame(request.id, error), self._session.id, request.id)
             return
-        if self._session.id not in client.attachments:
-            self._session.attach(client, self._session.last).start()
-        turn = HubTurn(client, self._session.id, request, line)
-        if (same := self._same(turn)) is not None:
-            client.turns[same.id] = request.id, line[slice(*turn.spans[-1])]
+        if why := self._session.hub.quotas.hold(client.principal, len(line)):
+            error = with_recovery(Code.INVALID_REQUEST, why, LATER)
+            client.put(error_frame(request.id, error), self._session.id, request.id)
             return
+        self._let_follow(client)
+        turn = HubTurn(client, self._session.id, request, line)
         if self._session.hub.traces is not None:
             turn.span = self._session.hub.traces.begin("turn", self._attributes(turn), _trace_context(request.params))
         self._queue.append(turn)
         self._next()
-
-    def _same(self, turn: HubTurn) -> HubTurn | None:
-        """Return the turn that runs or waits for a prompt which is sent again: its first copy was late, and is not lost as its client believes."""
-        turns = (*self._queue, *([self.running] if self.running is not None else ()))
-        return next((each for each in turns if turn.header.prompt and each.is_of(turn)), None)
 
     def _attributes(self, turn: HubTurn) -> dict[str, str]:
         return {
@@ -153,9 +268,14 @@ class HubTurns:
     def _next(self) -> None:
         if self._idle is not None and not self._idle.done():
             self._idle.set_result(None)
+        while self.running is None and self._queue and self._session.hub.is_draining:
+            turn = self._queue.popleft()
+            self._drop(turn, error_frame(turn.request.id, SHUTTING_DOWN))
         if self.running is None and self._queue and not self._session.is_over:
             self.running = self._queue.popleft()
             self._session.hub.run(self._begin_in_order(self.running))
+        self._show_waiting()
+        self._session.hub.feed.changed(self._session)
 
     async def _begin_in_order(self, turn: HubTurn) -> None:
         async with self._session.order:
@@ -173,7 +293,9 @@ class HubTurns:
             return
         turn.link = link
         turn.client.turns[turn.id] = turn.request.id, turn.line[slice(*turn.spans[-1])]
-        self._session.row = msgspec.structs.replace(self._session.row, turn=turn.id, turn_after=self._session.recorded)
+        self._session.row = msgspec.structs.replace(
+            self._session.row, turn=turn.id, turn_after=self._session.recorded, text=_first_line(turn.text)
+        )
         self._session.save()
         messages = (stored_event(PROMPT, turn.header, message) for message in turn.messages)
         begun = stored_event(TURN, turn.header)
@@ -204,10 +326,14 @@ class HubTurns:
             self._end(turn, cancelled_frame(turn.request.id))
             return
         self._session.row = msgspec.structs.replace(self._session.row, updated=time.time())
+        self._session.hub.feed.changed(self._session)
+        line = self._session.settings.for_agent(turn.line)
+        spans = turn.spans if line is turn.line else list(values_of(line, "id"))
         turn.agent_id = turn.link.forward(
-            lambda id: replaced(turn.line, [(span, id) for span in turn.spans]),
+            lambda id: replaced(line, [(span, id) for span in spans]),
             lambda response, line: self._ended(turn, response, line),
         )
+        turn.sent()
         self.trace("sent")
         if (seconds := self._session.hub.limits.turn_timeout) is not None:
             turn.timer = asyncio.get_running_loop().call_later(seconds, self._overdue, turn, seconds)
@@ -218,7 +344,7 @@ class HubTurns:
             return
         _log.warning("a turn in session `%s` took more than %g seconds: it is cancelled", self._session.id, seconds)
         turn.is_cancelled = True
-        turn.link.send(notification("session/cancel", {"sessionId": self._session.id}))
+        turn.link.send(notification("session/cancel", {"sessionId": self._session.agent_id}))
         self._session.requests.cancel_all()
         for attachment in self._session.attachments:
             attachment.tell(
@@ -242,7 +368,9 @@ class HubTurns:
         if self.running is not turn or turn.is_ended:
             return
         turn.is_ended = True
+        turn.has_failed = interrupted or _outcome(frame)[1]
         turn.over(frame, interrupted=interrupted)
+        self._keep_response(turn, frame)
         self._session.requests.cancel_all()
         header = msgspec.structs.replace(turn.header, interrupted=interrupted)
         self._session.record(stored_event(END, header, frame), then=lambda: self._finish(turn, frame))
@@ -256,15 +384,20 @@ class HubTurns:
             send_response(turn.client, turn.id, frame, self._session.id)
         else:
             attachment.respond_to_turn(turn.id, frame)
-        self._session.row = msgspec.structs.replace(self._session.row, turn="", updated=time.time())
+        self._session.row = msgspec.structs.replace(
+            self._session.row, turn="", updated=time.time(), failed=turn.has_failed
+        )
         self._session.save()
+        self._session.hub.search.note(self._session.key)
         self.running = None
         self._next()
 
     def _drop(self, turn: HubTurn, frame: bytes) -> None:
         """Answer a prompt that was never sent. Where its connection is lost the answer is an event: its client knows the prompt by name."""
         turn.over(frame)
-        if turn.client.closed.is_set() and turn.header.prompt:
+        if turn.is_cancelled:
+            self._keep_response(turn, frame)
+        if turn.is_repeated or (turn.client.closed.is_set() and turn.header.prompt):
             self._session.record(stored_event(END, turn.header, frame))
         else:
             self._session.answer(turn.client, frame, turn.request.id)
@@ -276,17 +409,15 @@ class HubTurns:
         """Cancel the running turn, and the prompts of this client that wait, those that it sent on a lost connection included."""
 
         def is_own(turn: HubTurn) -> bool:
-            was_lost = turn.client.closed.is_set() and turn.client.principal == client.principal
+            was_lost = turn.client.closed.is_set() and turn.client.principal.identity == client.principal.identity
             return turn.client is client or (was_lost and bool(turn.header.prompt))
 
-        for turn in [turn for turn in self._queue if is_own(turn)]:
-            self._queue.remove(turn)
-            self._drop(turn, cancelled_frame(turn.request.id))
+        self._remove(is_own, cancelled_frame)
         if self.running is None:
             return
         self.running.is_cancelled = True
         if self.running.agent_id and self.running.link is not None:
-            self.running.link.send(line)
+            self.running.link.send(self._session.settings.for_agent(line))
         self._session.requests.cancel_all()
 
     def cancel_prompt(self, client: "RemoteClient", id: RequestId) -> bool:
@@ -295,10 +426,8 @@ class HubTurns:
         def same(turn: HubTurn) -> bool:
             return turn.client is client and id_key(turn.request.id) == id_key(id)
 
-        for turn in [turn for turn in self._queue if same(turn)]:
-            self._queue.remove(turn)
-            error = ErrorObject(Code.REQUEST_CANCELLED, "Request cancelled")
-            self._drop(turn, error_frame(turn.request.id, error))
+        error = ErrorObject(Code.REQUEST_CANCELLED, "Request cancelled")
+        if self._remove(same, lambda id: error_frame(id, error)):
             return True
         if self.running is not None and same(self.running):
             self.running.is_cancelled = True
@@ -307,17 +436,44 @@ class HubTurns:
             return True
         return False
 
+    def remove(self, name: str) -> bool:
+        """Cancel one prompt that waits, by its name. False: no such prompt waits."""
+        first = next((turn for turn in self._queue if turn.shown_name == name), None)
+        return self._remove(lambda turn: turn is first, cancelled_frame)
+
+    def drop_of(self, token_id: str, why: str) -> None:
+        """Drop the prompts of a token that have not begun. The turn that runs goes on."""
+        error = ErrorObject(Code.REQUEST_CANCELLED, f"Not sent: {why}")
+
+        def is_own(turn: HubTurn) -> bool:
+            return turn.client.principal.token_id == token_id
+
+        self._remove(is_own, lambda id: error_frame(id, error))
+        if self.running is not None and not self.running.number and is_own(self.running):
+            self.running.is_cancelled = True  # its session is being opened again
+
+    def _remove(self, fits: Callable[[HubTurn], bool], frame: Callable[[RequestId], bytes]) -> bool:
+        """Cancel the prompts that wait and fit, and show what waits then. False: no prompt fits."""
+        found = [turn for turn in self._queue if fits(turn)]
+        for turn in found:
+            self._queue.remove(turn)
+            turn.is_cancelled = True
+            self._drop(turn, frame(turn.request.id))
+        self._show_waiting()
+        return bool(found)
+
     def interrupt(self, why: str) -> None:
         """End the running turn and the prompts that wait. The agent gets a cancellation."""
         for waiting in (*self._queue,):
             self._queue.remove(waiting)
             error = ErrorObject(Code.REQUEST_CANCELLED, f"Not sent: {why}")
             self._drop(waiting, error_frame(waiting.request.id, error))
+        self._show_waiting()
         turn = self.running
         if turn is None:
             return
         if turn.agent_id and turn.link is not None:
-            turn.link.send(notification("session/cancel", {"sessionId": self._session.id}))
+            turn.link.send(notification("session/cancel", {"sessionId": self._session.agent_id}))
         if turn.id == self._session.row.turn:
             self._end(turn, interrupted_frame(why), interrupted=True)
         else:
@@ -331,7 +487,7 @@ class HubTurns:
 
     def end_all(self, error: ErrorObject) -> None:
         """Answer all prompts with an error: the session leaves memory."""
-        turns = [*self._queue, *([self.running] if self.running is not None else [])]
+        turns = self._turns()
         self._queue.clear()
         self.running = None
         for turn in turns:
@@ -341,6 +497,10 @@ class HubTurns:
             turn.over(frame)
             turn.client.put(frame, self._session.id, turn.request.id)
         self._next()
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")[:LINE]
 
 
 class _TraceMeta(msgspec.Struct):

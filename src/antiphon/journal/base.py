@@ -39,6 +39,8 @@ class JournalEntry(NamedTuple):
 
     number: int
     data: bytes
+    time: float = 0.0
+    """Seconds since 1970 at its commit; 0 where that is not known."""
 
 
 class Lease(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ a session become one row, or several of about `RUN_BYTES`. Appends are done in t
 Rule 2: the numbers are given by the thread that stores, from what is stored. An append that fails takes those behind it along that
 were given for the same session before the failure was known: nothing is stored behind a gap.
 Rule 3: the events of a row are joined by line ends. An event that has one itself gets a row of its own, which is never split.
+Rule 4: the events of a row have one time, which their caller gave. Events of another time begin another row.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, repeat
 from sqlite3 import SQLITE_CONSTRAINT_FOREIGNKEY, Connection, IntegrityError
 from typing import Final, NamedTuple, TypeAlias
 
@@ -26,7 +27,7 @@ from antiphon.store.database import Database, Migration
 from antiphon.store.errors import NoSuchSession, StoreError
 from antiphon.store.locks import Holder, LiveElsewhere
 
-__all__ = ["EVENTS", "RunJournal"]
+__all__ = ["EVENTS", "EVENT_TIMES", "RunJournal"]
 
 RUN_BYTES: Final = 256 * 1024
 """Size from which a run is not extended: a reader of a page has to read whole runs."""
@@ -54,15 +55,18 @@ EVENTS: Final[Migration] = (
 )
 """The table of this journal, for the migrations of the file that it is in."""
 
+EVENT_TIMES: Final[Migration] = ("ALTER TABLE event ADD COLUMN time REAL NOT NULL DEFAULT 0",)
+"""The time of the events of a row, in seconds since 1970; 0 in rows of files that are older than this column."""
+
 _log = logging.getLogger(__name__)
 
 _LAST: Final = "SELECT last FROM event WHERE session = session.id ORDER BY first DESC LIMIT 1"
 _FIND: Final = f"SELECT id, ({_LAST}) FROM session WHERE key = ?"  # noqa: S608
-_INSERT: Final = "INSERT INTO event (session, first, last, data) VALUES (?, ?, ?, ?)"
-_INSERTS: Final = [_INSERT + ", (?, ?, ?, ?)" * more for more in range(ROWS)]
+_INSERT: Final = "INSERT INTO event (session, first, last, data, time) VALUES (?, ?, ?, ?, ?)"
+_INSERTS: Final = [_INSERT + ", (?, ?, ?, ?, ?)" * more for more in range(ROWS)]
 """By the number of rows, less one."""
 _READ: Final = """
-    SELECT first, last, data FROM event WHERE session = :session
+    SELECT first, last, data, time FROM event WHERE session = :session
     AND first >= ifnull((SELECT max(first) FROM event WHERE session = :session AND first <= :number), 0) ORDER BY first
 """
 
@@ -77,19 +81,23 @@ class _Stored(NamedTuple):
 Then: TypeAlias = Callable[[int, BaseException | None], None]
 """Takes the number of the last event that is stored; or the error, and then no event is."""
 
-_Row: TypeAlias = tuple[int, int, int, bytes]
-"""Session, number of the first event, number of the last one, data."""
+_Row: TypeAlias = tuple[int, int, int, bytes, float]
+"""Session, number of the first event, number of the last one, data, time."""
+
+_Times: TypeAlias = list[tuple[int, float]]
+"""From which of some events on which time is theirs."""
 
 
 class _Append:
     """Events that wait to be stored, and the function that their caller gave; or a job that waits its turn among them."""
 
-    __slots__ = ("events", "job", "session", "size", "then")
+    __slots__ = ("at", "events", "job", "session", "size", "then")
 
-    def __init__(self, session: str, events: tuple[bytes, ...], then: Then) -> None:
+    def __init__(self, session: str, events: tuple[bytes, ...], then: Then, at: float = 0.0) -> None:
         self.session = session
         self.events = events
         self.then = then
+        self.at = at
         self.size = sum(map(len, events))
         self.job: Callable[[Connection], object] | None = None
 
@@ -164,18 +172,18 @@ class RunJournal:
 
     # Append.
 
-    def append(self, lease: Lease, events: Sequence[bytes]) -> "asyncio.Future[int]":
-        """Store events. The result is the number of the last one, after the commit; nothing has to wait for it.
+    def append(self, lease: Lease, events: Sequence[bytes], at: float = 0.0) -> "asyncio.Future[int]":
+        """Store events of a time. The result is the number of the last one, after the commit; nothing has to wait for it.
 
         Raises:
             StaleLease: the lease is not valid.
         """
         future = self._loop.create_future()
-        self.store(lease, events, _into(future))
+        self.store(lease, events, _into(future), at)
         return future
 
-    def store(self, lease: Lease, events: Sequence[bytes], then: Then) -> None:
-        """Store events, and call `then` after the commit, in the order of the calls.
+    def store(self, lease: Lease, events: Sequence[bytes], then: Then, at: float = 0.0) -> None:
+        """Store events of a time, and call `then` after the commit, in the order of the calls.
 
         Raises:
             StaleLease: the lease is not valid.
@@ -183,7 +191,7 @@ class RunJournal:
         held = self._held.get(lease.session)
         if held is None or held[0] != lease:
             raise StaleLease(lease.session)
-        append = _Append(lease.session, tuple(events), then)
+        append = _Append(lease.session, tuple(events), then, at)
         self.unstored += append.size
         self._put(append)
 
@@ -224,17 +232,22 @@ class RunJournal:
         if not batch:
             return
         events: dict[str, list[bytes]] = {}
+        times: dict[str, _Times] = {}
         jobs = []
         for append in batch:
             if append.job is not None:
                 jobs.append(append.job)
-            else:
-                events.setdefault(append.session, []).extend(append.events)
-        alone = None if jobs else self._stored_alone(events)
+                continue
+            given = events.setdefault(append.session, [])
+            known = times.setdefault(append.session, [(0, append.at)])
+            if known[-1][1] != append.at:
+                known.append((len(given), append.at))
+            given.extend(append.events)
+        alone = None if jobs else self._stored_alone(events, times)
         self._committing = True
         try:
             self._database.submit_then(
-                lambda connection: _store(connection, events, self._known, jobs),
+                lambda connection: _store(connection, events, times, self._known, jobs),
                 lambda stored, error: self._committed(batch, events, stored, error),
                 alone=alone,
             )
@@ -242,7 +255,9 @@ class RunJournal:
             self._committing = False
             self._fail(batch, error)
 
-    def _stored_alone(self, events: dict[str, list[bytes]]) -> "Callable[[Connection], dict[str, _Stored]] | None":
+    def _stored_alone(
+        self, events: dict[str, list[bytes]], times: dict[str, _Times]
+    ) -> "Callable[[Connection], dict[str, _Stored]] | None":
         """Return a job that stores these events and reads nothing before; None if what is stored of one of the sessions is not known."""
         rows: list[_Row] = []
         stored: dict[str, _Stored] = {}
@@ -250,7 +265,7 @@ class RunJournal:
             before = self._known.get(session)
             if before is None:
                 return None
-            rows += _rows(before, appended)
+            rows += _rows(before, appended, times[session])
             stored[session] = _Stored(before.id, before.last + len(appended))
 
         def store(connection: Connection) -> dict[str, _Stored]:
@@ -346,6 +361,7 @@ def _runs(events: Iterable[bytes]) -> "Iterable[list[bytes]]":
 def _store(
     connection: Connection,
     events: dict[str, list[bytes]],
+    times: dict[str, _Times],
     known: dict[str, _Stored],
     jobs: Sequence[Callable[[Connection], object]],
 ) -> dict[str, _Stored]:
@@ -355,7 +371,7 @@ def _store(
         before = known.get(session)
         try:
             if before is not None:
-                stored[session] = _store_runs(connection, before, appended)
+                stored[session] = _store_runs(connection, before, appended, times[session])
                 continue
         except IntegrityError as error:
             if error.sqlite_errorcode != SQLITE_CONSTRAINT_FOREIGNKEY:
@@ -363,23 +379,25 @@ def _store(
         # Not known yet; or its row is gone, and there may be another one under the key.
         found = connection.execute(_FIND, (session,)).fetchone()
         if found is not None:
-            stored[session] = _store_runs(connection, _Stored(found[0], found[1] or 0), appended)
+            stored[session] = _store_runs(connection, _Stored(found[0], found[1] or 0), appended, times[session])
     for job in jobs:
         job(connection)
     return stored
 
 
-def _store_runs(connection: Connection, before: _Stored, events: list[bytes]) -> _Stored:
-    for row in _rows(before, events):
+def _store_runs(connection: Connection, before: _Stored, events: list[bytes], times: _Times) -> _Stored:
+    for row in _rows(before, events, times):
         connection.execute(_INSERT, row)
     return _Stored(before.id, before.last + len(events))
 
 
-def _rows(before: _Stored, events: list[bytes]) -> Iterator[_Row]:
+def _rows(before: _Stored, events: list[bytes], times: _Times) -> Iterator[_Row]:
     id, last = before
-    for run in _runs(events):
-        yield id, last + 1, last + len(run), b"\n".join(run)
-        last += len(run)
+    for place, (begin, at) in enumerate(times):
+        end = times[place + 1][0] if place + 1 < len(times) else len(events)
+        for run in _runs(events if len(times) == 1 else events[begin:end]):
+            yield id, last + 1, last + len(run), b"\n".join(run), at
+            last += len(run)
 
 
 def _insert(connection: Connection, rows: Sequence[_Row]) -> None:
@@ -405,14 +423,14 @@ def _read(connection: Connection, session: str, after: int, limit: int) -> list[
         return []
     found: list[JournalEntry] = []
     size = 0
-    for first, last, data in connection.execute(_READ, {"session": row[0], "number": after + 1}):
+    for first, last, data, at in connection.execute(_READ, {"session": row[0], "number": after + 1}):
         events = [data] if first == last else data.split(b"\n")
         if len(events) != last - first + 1:
             raise StoreError(
                 f"events {first} to {last} of session `{session}` are damaged", hint="restore the file from a backup"
             )
         start = max(0, after + 1 - first)
-        found.extend(map(JournalEntry, range(first + start, last + 1), events[start:]))
+        found.extend(map(JournalEntry, range(first + start, last + 1), events[start:], repeat(at)))
         size += len(data)
         if len(found) >= limit or size >= PAGE_BYTES:
             break

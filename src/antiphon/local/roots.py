@@ -22,6 +22,9 @@ __all__ = ["EVERYWHERE", "AnyPath", "DirectoryChain", "RealPaths", "Roots", "Wor
 
 AnyPath = str | os.PathLike[str]
 
+MAX_PATH: Final = 4096
+"""Bytes of a path, with the end that the system adds: it takes no longer ones, and following a million `..` takes minutes."""
+
 MAX_LINKS: Final = 40
 """Links followed for one path before it counts as a loop; the kernel's own number on Linux."""
 
@@ -95,13 +98,20 @@ def _checked(path: AnyPath) -> str:
     if "\0" in text:
         raise NotAFile(f"{text!r} is not a path: no file name has a NUL in it", hint="give the path of a file")
     try:
-        os.fsencode(text)
+        size = len(os.fsencode(text))
     except UnicodeEncodeError as error:
-        raise NotAFile(f"{text!r} is not a path: it has characters that no file name can have") from error
+        raise NotAFile(f"{text[:MAX_PATH]!r} is not a path: it has characters that no file name can have") from error
+    if is_too_long(size):
+        raise NotAFile(f"`{text[:100]}…` is not a path: it has {size} bytes", hint=f"a path has less than {MAX_PATH}")
     if not text.startswith("/"):
         home = " and the home directory in full" if text.startswith("~") else ""
         raise NotAFile(f"`{text}` is a relative path", hint=f"give the whole path, from `/` on{home}")
     return text
+
+
+def is_too_long(size: int) -> bool:
+    """Whether a path of so many bytes is longer than the system takes."""
+    return size >= MAX_PATH
 
 
 def _follow(path: str) -> str:

@@ -268,6 +268,11 @@ class PermissionGate:
     def mode(self, mode: PolicyMode) -> None:
         self._mode = mode
 
+    @property
+    def scopes(self) -> "tuple[Scope, ...]":
+        """How far an answer can count that is remembered. Without a store it ends with the gate, which is that of one session."""
+        return ("session", "project", "everywhere") if self._memory.is_stored else ("session",)
+
     def attach(self, sessions: "GateSessions") -> None:
         """Set the sessions whose requests the gate will answer. `connect` calls it; before that their directories are unknown."""
         self._sessions = sessions

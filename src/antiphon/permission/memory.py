@@ -29,6 +29,11 @@ class Memory:
         self._own: list[Remembered] = []
         self._made = 0
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether what is remembered outlives the gate."""
+        return self._decisions is not None
+
     async def recall(self, session_id: str, project: str) -> tuple[list[Remembered], str]:
         """What holds in this session of this project, and why that may not be all (empty if it is)."""
         if self._decisions is None:

@@ -19,7 +19,6 @@ import logging
 import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from secrets import token_hex
 from typing import Final
 
 import msgspec
@@ -147,7 +146,8 @@ class RemoteLink(Transport):
                 if self._why.recoverable is False:
                     self._fail(self._why)
                     return
-                delay = self._delays[min(tries, len(self._delays) - 1)] * (1 + random.random() * JITTER)  # noqa: S311 - no secret
+                wanted = self._why.retry_after if isinstance(self._why, ConnectionClosed) else 0.0
+                delay = max(self._delays[min(tries, len(self._delays) - 1)], wanted) * (1 + random.random() * JITTER)  # noqa: S311 - no secret
                 self._report(f"{sentence_and_hint(self._why)[0]}; trying again in {delay:.0f} s")
                 tries += 1
                 await asyncio.sleep(delay)
@@ -374,9 +374,7 @@ class RemoteLink(Transport):
         """Send a request on the connection that there is."""
         request.generation = self._generation
         if request.method == "session/prompt" and self._offer.numbers and not request.name:
-            request.name = token_hex(8)
-            name = b'"%b"' % request.name.encode()
-            request.frame = with_value(request.frame, ("params", "_meta", "antiphon", "prompt"), name)
+            request.give_name()
         if request.method == "session/load" and request.session_id is not None:
             session = self._sessions.setdefault(request.session_id, FollowedSession(request.session_id))
             session.loads += 1
@@ -462,7 +460,7 @@ class RemoteLink(Transport):
         mark = mark_of(head.params)
         session = self._sessions.get(mark.session_id)
         numbers = self._offer.numbers
-        number = mark.event if numbers else 0
+        number = mark.number_of(head.name) if numbers else 0
         if session is not None and ((session.is_replaying and not head.key) or (number and not session.takes(number))):
             return None
         if head.key:
@@ -487,7 +485,7 @@ class RemoteLink(Transport):
         own = mark.own_prompt
         if own and not self.wants_numbers and session is not None and not session.loads and self._prompt_named(own):
             return None  # the client has shown its own message
-        if mark.event and not self.wants_numbers and is_unwanted(line, self._unwanted):
+        if mark.number_of(head.name) and not self.wants_numbers and is_unwanted(line, self._unwanted):
             return None
         return self._to_client(line, head.name)
 

@@ -9,7 +9,9 @@ from antiphon.rpc.spans import Span, Unreadable, members_of, replaced, values_of
 __all__ = ["with_own_numbers", "without_numbers"]
 
 _KEY: Final = "antiphon"
-_ADDED: Final = frozenset({"after", "number", "request"})
+_ADDED: Final = frozenset(
+    {"action", "after", "agent", "always", "cwd", "number", "policy", "request", "scopes", "time"}
+)
 """What the gateway puts there, in the `_meta` of params and results, for a client with numbers."""
 
 _ERRORS: Final = (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError)

@@ -1,5 +1,6 @@
 """What is remembered of sessions and requests, to go on where a lost connection stopped, and how messages say that."""
 
+from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -17,6 +18,10 @@ __all__ = [
     "CANCELLED", "Attached", "EditorRequest", "FollowedSession", "MessageMark", "ServerOffer", "error_code", "error_member", "failed_member", "follow",
     "hello_frame", "lost_member", "mark_of", "notification_frame", "outcome_of", "refusal_of", "request_frame", "wants_numbers",
 ]  # fmt: skip
+
+
+MAX_NAME: Final = 64
+"""Characters of the name of a prompt that a gateway keeps."""
 
 
 class FollowedSession:
@@ -81,6 +86,14 @@ class EditorRequest:
         """The cancellation of the prompt. It is sent again after a lost connection: it may have been lost too."""
         self.outcome = b""
         """How the turn ended, as a member of a response, if the response itself has not come yet."""
+
+    def give_name(self) -> None:
+        """Name a prompt, unless its client has given it a name that the server keeps whole."""
+        self.name = _prompt_name(self.frame)
+        if not self.name:
+            self.name = token_hex(8)
+            written = b'"%b"' % self.name.encode()
+            self.frame = with_value(self.frame, ("params", "_meta", "antiphon", "prompt"), written)
 
     def prompts(self, session_id: str) -> bool:
         """Whether it is a prompt in this session."""
@@ -154,6 +167,16 @@ def wants_numbers(params: Raw | UnsetType) -> bool:
     return meta is not None and meta.antiphon is not None and meta.antiphon.numbers
 
 
+def _prompt_name(frame: bytes) -> str:
+    """Return the name that the client itself gave to a prompt; empty if it gave none, or one that the server would not keep whole."""
+    try:
+        meta = next((_marked.decode(frame[slice(*at)]).meta for at in values_of(frame, "params")), None)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+    name = meta.antiphon.prompt if meta is not None and meta.antiphon is not None else ""
+    return name if len(name) <= MAX_NAME else ""
+
+
 class Attached(msgspec.Struct):
     """The result of `_antiphon/session/attach`."""
 
@@ -204,8 +227,15 @@ class MessageMark(
 
     @property
     def event(self) -> int:
-        """The number of the event; 0 for a message that is not an event."""
-        return self._about.number or self.number
+        """The number of the event that a result is; 0 if it is no event."""
+        return self._about.number
+
+    def number_of(self, method: str) -> int:
+        """Return the number of the event that a message with this method is; 0 if it is no event.
+
+        Where the gateway made the message it is a field of its own; in a message of the agent that field would be the agent's.
+        """
+        return self._about.number or (self.number if method.startswith("_antiphon/") else 0)
 
     @property
     def waiting(self) -> str:
@@ -238,6 +268,7 @@ class MessageMark(
 
 _NOTHING: Final = _MarkAbout()
 _marks: Final = msgspec.json.Decoder(MessageMark)
+_marked: Final = msgspec.json.Decoder(_MarkUpdate)
 _EMPTY: Final = MessageMark()
 
 

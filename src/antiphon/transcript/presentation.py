@@ -111,7 +111,8 @@ def usage_line(usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> str | N
         share = f" ({usage.used / usage.size:.0%})" if usage.size else ""
         parts.append(f"context {usage.used:,} of {usage.size:,}{share}")
         if usage.cost is not None:
-            parts.append(f"{usage.cost.amount:.4g} {usage.cost.currency}")
+            amount = usage.cost.amount
+            parts.append(f"{f'{amount:.4g}' if amount < 1000 else f'{amount:,.2f}'} {usage.cost.currency}")
     return " · ".join(parts) or None
 
 

@@ -223,7 +223,10 @@ class HttpTransport(Transport):
             raise LocalProtocolError("the first message to a remote agent has to be `initialize`")
         response = await self._exchange(line, None)
         if response.status_code != 200:
-            raise refused_by_status(self._url, response.status_code, response.headers.get("location"))
+            headers = response.headers
+            raise refused_by_status(
+                self._url, response.status_code, headers.get("location"), headers.get("retry-after")
+            )
         self._connection_id = response.headers.get(CONNECTION_ID, "")
         if not is_header_text(self._connection_id):
             self._connection_id = ""

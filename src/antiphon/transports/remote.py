@@ -108,9 +108,11 @@ def on_lines(text: bytes) -> bytes:
         msgspec.json.decode(flat, type=Raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         # A lone carriage return is white space to us and the end of a line to some programs: what is one message here stays one there.
-        return b"\n".join(
-            line for line in text.replace(b"\r\n", b"\n").replace(b"\r", b" ").split(b"\n") if line.strip()
-        )
+        lines = text.replace(b"\r\n", b"\n").replace(b"\r", b" ").strip()
+        # Not as a list of lines: millions of empty ones would take a second, and ten times the memory.
+        while b"\n\n" in lines:
+            lines = lines.replace(b"\n\n", b"\n")
+        return lines
     return flat
 
 
@@ -131,6 +133,21 @@ class ConnectionRefused(ConnectionClosed):
     def recoverable(self) -> bool:
         """Whether another try can succeed: the server may start soon, or has too much to do. A certificate stays as it is."""
         return self._passes and (self.status is None or self.status in PASSING)
+
+
+LONGEST_WAIT: Final = 60.0
+"""Seconds for which a client stays away because a server says so, at most: any server can say anything."""
+
+
+def seconds_of(header: str | None) -> float:
+    """Return the seconds that a `Retry-After` header names, as a number or as a time; 0 without one that makes sense."""
+    text = (header or "").strip()[:64]
+    if text.isascii() and text.isdigit():
+        return min(float(text), LONGEST_WAIT)
+    try:
+        return min(max(parsedate_to_datetime(text).timestamp() - time.time(), 0.0), LONGEST_WAIT)
+    except (TypeError, ValueError, OverflowError, IndexError):
+        return 0.0
 
 
 COOKIES: Final = 64
@@ -202,14 +219,16 @@ def shown_address(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def refused_by_status(url: str, status: int, location: str | None) -> ConnectionRefused:
-    """Return the error for a status with which a server refused to open a connection."""
+def refused_by_status(url: str, status: int, location: str | None, retry_after: str | None = None) -> ConnectionRefused:
+    """Return the error for a status with which a server refused to open a connection. `location` and `retry_after` are headers."""
     url = shown_address(url)
     if 300 <= status < 400:
         sentence = f"`{url}` redirects to `{shown_address(location) if location else 'another address'}`"
         return ConnectionRefused(sentence, status=status, hint="use that address if you trust it")
     hint = _HINTS.get(status, "look into the log of the server")
-    return ConnectionRefused(f"`{url}` refused the connection with HTTP status {status}", status=status, hint=hint)
+    refused = ConnectionRefused(f"`{url}` refused the connection with HTTP status {status}", status=status, hint=hint)
+    refused.retry_after = seconds_of(retry_after)
+    return refused
 
 
 def wants_token(name: str) -> ConnectionRefused:

@@ -77,16 +77,22 @@ def all_processes() -> "Iterator[tuple[int, int, str]]":
 def descendants(ancestor: int) -> "list[int]":
     """The ids of all living descendants of a process, parents before their children.
 
-    The kernel's lists of children are read, which takes microseconds; one that changes meanwhile may miss an entry. Where there are
-    none, every process is looked at.
+    The kernel's lists of children are read, which takes microseconds. A process that ends meanwhile hands its children to one whose list
+    may have been read already: a second reading finds those that the first one missed. Where there are no such lists, every process is
+    looked at.
     """
-    found = [ancestor]
     try:
-        for pid in found:  # grows as it goes
-            found += _children_of(pid)
+        found = dict.fromkeys((*_read_descendants(ancestor), *_read_descendants(ancestor)))
     except NotImplementedError:
         return _scanned(ancestor)
-    return [pid for pid in found[1:] if _state_of(pid) not in "ZX"]
+    return [pid for pid in found if _state_of(pid) not in "ZX"]
+
+
+def _read_descendants(ancestor: int) -> "list[int]":
+    found = [ancestor]
+    for pid in found:  # grows as it goes
+        found += _children_of(pid)
+    return found[1:]
 
 
 def _children_of(parent: int) -> "list[int]":

@@ -244,13 +244,13 @@ class _Reaper:
                 self._report(found.si_status if found.si_code == os.CLD_EXITED else -found.si_status)
                 self._reap_others()
                 return
-            os.waitpid(found.si_pid, os.WNOHANG)
+            _reap_one(found.si_pid)
 
     def _reap_others(self) -> None:
         """Reap what stands behind the zombie of the child, which `waitid` would give us again and again."""
         for pid, parent, state in tree.all_processes():
             if parent == os.getpid() and pid != self._child and state == "Z":
-                os.waitpid(pid, os.WNOHANG)
+                _reap_one(pid)
 
     def _reap_at_once(self) -> None:
         try:
@@ -264,6 +264,17 @@ class _Reaper:
         if not self._reported:
             self._reported = True
             _send(self._peer, b"=%d\n" % status)
+
+
+def _reap_one(pid: int) -> None:
+    """Reap a child that has ended, unless it is reaped already: another signal may come while one is handled, and does the same.
+
+    An error here would be raised in the midst of `_until_closed`, which would take it for the end of the owner, and everything would be killed.
+    """
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        pass
 
 
 def _send(peer: _socket.socket, words: bytes) -> None:

@@ -249,7 +249,10 @@ def _refused(url: str, error: Exception, timeout: float | None) -> ConnectionRef
     shown = shown_address(url)
     match error:
         case InvalidStatus():
-            return refused_by_status(url, error.response.status_code, error.response.headers.get("Location"))
+            headers = error.response.headers
+            return refused_by_status(
+                url, error.response.status_code, headers.get("Location"), headers.get("Retry-After")
+            )
         case OSError():  # before ValueError: an error about a certificate is both
             return not_reached(url, error, timeout)
         case InvalidURI() | ValueError():

@@ -7,7 +7,10 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+import webbrowser
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -29,7 +32,8 @@ PORT: Final = 8321
 EPILOG: Final = (
     """\
 Serves the installed agents, or the one after `--`, to clients on this machine: over WebSocket and streamable HTTP at /acp (the default
-agent) and /agents/NAME/acp. Clients need the token in DIR/token; the printed page signs a browser in, once and within ten minutes.
+agent) and /agents/NAME/acp. Clients need the token in DIR/token. A browser gets a page with all sessions: the printed address signs it
+in, once and within ten minutes.
 
 Other machines: with --host, which needs TLS (--tls-cert, --tls-key) or a proxy that has it (--behind-proxy); with SSH, no option is
 needed. A permission dialog is not a sandbox: an agent can do whatever your user can. The page docs/gateway.md says more.
@@ -122,6 +126,8 @@ def _add_options(top: argparse.ArgumentParser) -> None:
     top.add_argument(
         "--client-meta", metavar="KEY", action="append", help="pass this key on in the `_meta` of a new session"
     )
+    top.add_argument("--open", action="store_true", help="open the page in the browser of this machine")
+    top.add_argument("--qr", action="store_true", help="show the address of the page as a QR code, for a phone")
     top.add_argument("--log", choices=("text", "json"), help="write the log to stderr too, in this form")
     top.add_argument("--json", action="store_true", help="print where it is as JSON")
 
@@ -160,8 +166,16 @@ def _serve(options: Any, program: list[str] | None) -> int:
     sources, default = _agents(options.agent, program)
     chosen = _serve_options(options)
     with logging_to_file(verbose=False, stderr=options.log):
-        asyncio.run(serve(chosen, sources, default, partial(announce, chosen, tuple(sources), default, options.json)))
+        show = partial(announce, chosen, tuple(sources), default, options.json, opens=options.open, shows_qr=options.qr)
+        asyncio.run(serve(chosen, sources, default, show, _print_waiting))
     return 0
+
+
+def _print_waiting(turns: int) -> None:
+    """Say why the gateway does not end at once."""
+    words = "a turn" if turns == 1 else f"{turns} turns"
+    with suppress(OSError):  # a terminal that is gone keeps no turn from its end
+        sys.stderr.write(f"waiting for {words} to end, for a minute at most; Ctrl-C again ends at once\n")
 
 
 def _serve_options(options: Any) -> "ServeOptions":
@@ -227,16 +241,72 @@ async def _start(command: Sequence[str], env: Mapping[str, str], cwd: str | None
 
 
 def announce(
-    options: "ServeOptions", agents: Sequence[str], default: str, as_json: bool, address: "GatewayAddress", code: str
+    options: "ServeOptions",
+    agents: Sequence[str],
+    default: str,
+    as_json: bool,
+    address: "GatewayAddress",
+    launch_code: Callable[[], str],
+    *,
+    opens: bool = False,
+    shows_qr: bool = False,
 ) -> None:
-    """Print where the gateway is, and how to use it."""
+    """Print where the gateway is, and how to use it; show its page to a browser or a phone if that is wanted.
+
+    Each of them gets a launch code of its own: a code is good once.
+    """
+    base = address.public_url or address.url
+
+    def page() -> str:
+        return base if options.no_auth else f"{base}/#code={launch_code()}"
+
+    shows_code = bool(base) and not options.no_auth and (as_json or sys.stdout.isatty())
+    _print_address(options, agents, default, as_json, address, page() if shows_code else "")
+    if base and not as_json and (shows_qr or (sys.stdout.isatty() and not _is_here(options))):
+        _print_qr(page(), wanted=shows_qr)
+    if base and opens:
+        _open_browser(page())
+
+
+def _is_here(options: "ServeOptions") -> bool:
+    from antiphon.transports.remote import is_loopback
+
+    return options.unix is not None or is_loopback(options.host)
+
+
+def _print_qr(page: str, *, wanted: bool) -> None:
+    """Print an address as a QR code. If no package makes one, say so if it was asked for."""
+    try:
+        import segno
+    except ImportError:
+        if wanted:
+            sys.stderr.write("warning: a QR code needs the package `segno`\nhint: pip install 'antiphon[serve]'\n")
+        return
+    segno.make(page, micro=False, error="l").terminal(out=sys.stdout, border=2, compact=True)
+    sys.stdout.write("        this code signs one phone in, once and within ten minutes\n")
+    sys.stdout.flush()
+
+
+def _open_browser(page: str) -> None:
+    """Open an address in the user's browser, where there is one that has a window."""
+    has_window = sys.platform == "darwin" or any(map(os.environ.get, ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")))
+    if not has_window:
+        sys.stderr.write("no browser can be opened without a display: open the address yourself\n")
+        return
+    # In a thread: some browsers are waited for until they have started.
+    threading.Thread(target=webbrowser.open, args=(page,), daemon=True).start()
+
+
+def _print_address(
+    options: "ServeOptions", agents: Sequence[str], default: str, as_json: bool, address: "GatewayAddress", page: str
+) -> None:
+    """Print where the gateway is. `page`: an address that signs a browser in; empty if none is to be shown."""
     from antiphon.gateway.access.tokens import TOKEN_FILE
     from antiphon.gateway.data import data_directory
 
     token_file = data_directory(options.data) / TOKEN_FILE
-    base = address.public_url or address.url
-    shows_code = bool(base) and not options.no_auth and (as_json or sys.stdout.isatty())
-    page = f"{base}/#code={code}" if shows_code else base
+    base, shows_code = address.public_url or address.url, bool(page)
+    page = page or base
     if as_json:
         found = {"url": address.url, "unix": address.unix, "page": page, "token_file": str(token_file),
                  "agents": [*agents], "default": default, "pid": address.pid}  # fmt: skip

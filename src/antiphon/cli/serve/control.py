@@ -9,9 +9,10 @@ import socket
 import ssl
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
@@ -23,6 +24,7 @@ from antiphon.gateway.data import FILE_NAME, GatewayData, copy_file, data_direct
 from antiphon.gateway.server.admin import Admin, AdminRequest
 from antiphon.gateway.server.program import ADDRESS_FILE, GatewayAddress
 from antiphon.store.errors import DirectoryInUse
+from antiphon.text import exact_line, one_line
 
 __all__ = ["run_control"]
 
@@ -41,13 +43,13 @@ def run_control(options: Any) -> int:
         result |= _where(_address(directory))
     if getattr(options, "launch", False):
         result["page"] = _page(directory)
+    follow = _how_to_follow(directory, result) if request.action == "share" else ""
     if options.json:
         sys.stdout.write(f"{json.dumps(result)}\n")
     else:
         sys.stdout.write(_shown(options.command, result))
         sys.stdout.flush()
-        if request.action == "share":
-            sys.stderr.write(_how_to_follow(directory, result["sessions"]))
+        sys.stderr.write(follow)
     return 0
 
 
@@ -121,17 +123,27 @@ def _page(directory: Path) -> str:
     return f"{url}/#code={_ask(directory, AdminRequest('launch'))['code']}"
 
 
-def _how_to_follow(directory: Path, keys: list[str]) -> str:
-    """The commands with which a guest follows the sessions of a share; empty if no gateway runs."""
+def _how_to_follow(directory: Path, share: dict[str, Any]) -> str:
+    """The commands and addresses with which a guest follows the sessions of a share; empty if no gateway runs.
+
+    The address for a browser is put into the share too. Its secret is in the fragment, which is not sent.
+    """
     try:
         address = _address(directory)
     except AcpError:
         return ""
     base = address.public_url or address.url
     where = base.replace("http", "ws", 1) if base else f"unix://{address.unix}:"
-    rows = [row for row in _ask(directory, AdminRequest("sessions"))["sessions"] if row["key"] in keys]
+    rows = [row for row in _ask(directory, AdminRequest("sessions"))["sessions"] if row["key"] in share["sessions"]]
     words = [["--agent", f"{where}/agents/{row['agent']}/acp", "--resume", row["session_id"]] for row in rows]
-    return "".join(f"to follow it: antiphon chat --token-file FILE {shlex.join(each)}\n" for each in words)
+    lines = [f"to follow it: antiphon chat --token-file FILE {shlex.join(each)}" for each in words]
+    if base:
+        to = (
+            [f"&to=/session/{quote(rows[0]['agent'], '')}/{quote(rows[0]['session_id'], '')}"] if len(rows) == 1 else []
+        )
+        share["url"] = f"{base}/#token={share['secret']}{''.join(to)}"
+        lines.append(f"in a browser: {share['url']}")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def is_alive(pid: int) -> bool:
@@ -225,10 +237,30 @@ def _shown(command: str, result: dict[str, Any]) -> str:
     if isinstance(result.get("sessions"), list) and command == "sessions":
         return _table([_session_row(each) for each in result["sessions"]], "no sessions")
     if "deleted" in result:
-        return "".join(f"deleted {each['key'][:12]} {each['title']}\n" for each in result["deleted"])
+        return "".join(
+            f"deleted {each['key'][:12]} {one_line(each['title'])}".rstrip() + "\n" for each in result["deleted"]
+        )
     if command in ("tokens", "shares"):
         return f"revoked {result.get('id')} {result.get('name')}\n"
-    return "".join(f"{name:16} {_when(value) if name == 'since' else value}\n" for name, value in result.items())
+    return _table([[name.replace("_", " "), _fact(name, value)] for name, value in result.items()], "nothing")
+
+
+def _fact(name: str, value: Any) -> str:
+    """Return a fact of the status for people."""
+    if name == "since":
+        return _when(value)
+    if name == "uptime":
+        return str(timedelta(seconds=int(value)))
+    if name == "agents" and isinstance(value, list):
+        return ", ".join(f"{each['name']} ({_agent(each)})" for each in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else str(value)
+
+
+def _agent(agent: dict[str, Any]) -> str:
+    used = f", {agent['processes']} processes, {agent['memory'] // 1024**2} MiB" if agent["processes"] else ""
+    return f"{agent['state']}{used}"
 
 
 def _token_row(token: dict[str, Any]) -> list[str]:
@@ -243,11 +275,11 @@ def _session_row(row: dict[str, Any]) -> list[str]:
     state = "archived" if row["archived"] else "running" if row["running"] else ""
     return [
         row["key"][:12],
-        row["session_id"][:12],
+        exact_line(row["session_id"])[:12],  # the agent has chosen it, and the title
         row["agent"],
         _when(row["updated"]),
-        row["cwd"],
-        row["title"],
+        exact_line(row["cwd"]),
+        one_line(row["title"]),
         state,
     ]
 

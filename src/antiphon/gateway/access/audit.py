@@ -20,7 +20,7 @@ import msgspec
 from antiphon.store.database import Database, Migration, stamp, utc_now
 from antiphon.store.errors import StoreError, explained
 
-__all__ = ["AUDIT", "AccessEntry", "AccessLog", "remove_text"]
+__all__ = ["AUDIT", "PAGE", "AccessEntry", "AccessLog", "remove_text"]
 
 AUDIT: Final[Migration] = (
     """
@@ -51,6 +51,9 @@ _log = logging.getLogger(__name__)
 
 RETRY: Final = 1.0
 """Seconds until an entry that could not be stored is tried again."""
+
+PAGE: Final = 1000
+"""Entries that are read at once, unless fewer are wanted."""
 
 CHECKED: Final = 1000
 """Entries that are read at once when the chain is checked: a reader that is in the file for long keeps its log from being emptied."""
@@ -127,10 +130,16 @@ class AccessLog:
         except StoreError as error:  # it was closed
             _log.error("an entry of the audit log is lost: %s", error)
 
-    async def read(self, after: int = 0, limit: int = 1000) -> list[AccessEntry]:
+    async def read(self, after: int = 0, limit: int = PAGE) -> list[AccessEntry]:
         """The entries after a number, in order."""
         where = f"SELECT {_COLUMNS} FROM audit WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
         return await self._database.read(lambda connection: [*_entries(connection, where, (after, limit))])
+
+    async def read_back(self, before: int | None = None, limit: int = PAGE) -> list[AccessEntry]:
+        """The last entries before a number, in order; without one the newest."""
+        where = f"SELECT {_COLUMNS} FROM audit WHERE ? IS NULL OR id < ? ORDER BY id DESC LIMIT ?"  # noqa: S608
+        values = (before, before, limit)
+        return await self._database.read(lambda connection: [*_entries(connection, where, values)][::-1])
 
     async def broken(self) -> int | None:
         """The number of the first entry that is not as it was written, or behind which one is missing; None: all is well.

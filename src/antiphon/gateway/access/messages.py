@@ -18,9 +18,20 @@ from antiphon.errors import Code, RequestError
 from antiphon.protocol.v1 import methods as m
 from antiphon.rpc.spans import params_values_of, replaced
 
-__all__ = ["REQUESTS", "SHARED_METHODS", "WHOLE_AGENT", "ClientRules", "Opening", "check_spelling", "reduced_opening"]
+__all__ = [
+    "REQUESTS", "SHARED_METHODS", "WHOLE_AGENT", "ClientRules", "Opening", "check_spelling", "has_too_many_parts", "reduced_opening",
+]  # fmt: skip
 
 ALL_HOSTS: Final = "*"
+
+PARTS: Final = 100_000
+"""Objects, arrays, texts and values of a message. A large one is large because of its texts; five million objects are six seconds of work."""
+
+CHOSEN: Final = 200
+"""Characters of a setting that a client chooses, in the audit log."""
+
+SERVERS: Final = 100
+"""MCP servers that a client names for a session."""
 
 SHARED_METHODS: Final = frozenset(
     {
@@ -35,9 +46,17 @@ SHARED_METHODS: Final = frozenset(
 whole agent, whatever session its params name."""
 
 WHOLE_AGENT: Final = frozenset(
-    {m.LOGOUT.name, m.SET_PROVIDER.name, m.DISABLE_PROVIDER.name, m.PROXY_INITIALIZE.name, m.PROXY_SUCCESSOR.name}
+    {
+        m.AUTHENTICATE.name,
+        m.LOGOUT.name,
+        m.SET_PROVIDER.name,
+        m.DISABLE_PROVIDER.name,
+        m.PROXY_INITIALIZE.name,
+        m.PROXY_SUCCESSOR.name,
+    }
 )
-"""Requests that change an agent for all who use it. One of them names the server that gets the keys of the agent."""
+"""Requests that change an agent for all who use it. One of them names the server that gets the keys of the agent, and one the account
+that sees the prompts of all."""
 
 REQUESTS: Final = frozenset(m.CALLS_BY_NAME.keys() - (m.NOTICES_BY_NAME.keys() - WHOLE_AGENT))
 """Methods that are requests and nothing else."""
@@ -65,9 +84,8 @@ def chosen_setting(params: Raw) -> str:
         msgspec.DecodeError: it cannot be read.
     """
     chosen = msgspec.json.decode(params, type=_Chosen)
-    return " ".join(
-        str(part) for part in (chosen.mode_id, chosen.model_id, chosen.config_id, chosen.value) if part != ""
-    )
+    given = (chosen.mode_id, chosen.model_id, chosen.config_id, chosen.value)
+    return " ".join(str(part)[:CHOSEN] for part in given if part != "")
 
 
 class ClientRules(msgspec.Struct, frozen=True):
@@ -87,8 +105,30 @@ class _Repeated(ValueError):
     pass
 
 
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+
+
+def has_too_many_parts(line: bytes) -> bool:
+    """Whether a message has more parts than may be read at once: all else waits meanwhile. Texts are passed over, however long they are."""
+    if len(line) <= PARTS:
+        return False
+    parts = at = 0
+    for text in _STRING.finditer(line):
+        parts += 1 + _marks(line, at, text.start())
+        if parts > PARTS:
+            return True
+        at = text.end()
+    return parts + _marks(line, at, len(line)) > PARTS
+
+
+def _marks(line: bytes, begin: int, end: int) -> int:
+    return sum(line.count(mark, begin, end) for mark in (b",", b"[", b"{")) if end - begin > 1 else 0
+
+
 def check_spelling(line: bytes) -> str:
-    """Return why a message can be read in two ways; empty if it cannot."""
+    """Return why a message can be read in two ways, or in too long a time; empty if it cannot."""
+    if has_too_many_parts(line):
+        return f"the message has more than {PARTS} parts"
     try:
         message = json.loads(line, object_pairs_hook=_without_repetition)
     except _Repeated as error:
@@ -173,9 +213,13 @@ def reduced_opening(line: bytes, servers: Sequence[Raw], rules: ClientRules) -> 
     Raises:
         RequestError: they make no sense.
     """
+    if len(servers) > SERVERS:
+        raise RequestError(Code.INVALID_PARAMS, f"a session has at most {SERVERS} MCP servers")
     try:
-        kept = [raw for raw in servers if _is_allowed(raw, rules)]
-        left_out = [msgspec.json.decode(raw, type=_NamedServer).name for raw in servers if raw not in kept]
+        allowed = [_is_allowed(raw, rules) for raw in servers]
+        kept = [raw for raw, is_kept in zip(servers, allowed, strict=True) if is_kept]
+        refused = [raw for raw, is_kept in zip(servers, allowed, strict=True) if not is_kept]
+        left_out = [msgspec.json.decode(raw, type=_NamedServer).name for raw in refused]
         written = msgspec.json.encode(kept)
         changes = [(span, written) for span in params_values_of(line, "mcpServers")] if left_out else []
         for begin, end in params_values_of(line, "_meta"):

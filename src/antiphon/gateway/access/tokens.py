@@ -7,14 +7,15 @@ neither send nor log.
 
 import asyncio
 import hmac
+import re
 import secrets
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -38,9 +39,25 @@ BROWSERS: Final = 32
 """Browsers that are signed in with one token or share; with one more, the one that signed in first is signed out."""
 
 LAUNCH_CODES: Final = 32
-"""Launch codes that wait at a time; the oldest goes."""
+"""Launch codes of one token that wait at a time; the oldest goes."""
 
 Kind: TypeAlias = Literal["token", "share", "browser"]
+
+_DEVICE: Final = re.compile(r"[A-Za-z][A-Za-z ]{0,29}")
+"""What a browser may call itself: no digit, because its number stands behind it and no two tokens share a name."""
+
+
+class LaunchCode(NamedTuple):
+    """What a launch code is good for."""
+
+    expires: float
+    role: AccessRole
+    parent: int | None = None
+    """The token whose browser signs in with it; None: it gets a token that depends on none."""
+
+
+NO_CODE: Final = LaunchCode(0.0, AccessRole.WATCH)
+"""What an unknown code is good for: nothing any more."""
 
 
 class AccessToken(msgspec.Struct, frozen=True):
@@ -90,7 +107,8 @@ class TokenStore:
         self._directory = directory
         self._clock = clock
         self._tokens: dict[bytes, AccessToken] = {}
-        self._codes: dict[bytes, tuple[float, AccessRole]] = {}
+        self._codes: dict[bytes, LaunchCode] = {}
+        self._signing_in = asyncio.Lock()
         self.revoked: Callable[[AccessToken], None] | None = None
         """Called with a token that is good no longer: connections that it opened are to end."""
 
@@ -100,9 +118,10 @@ class TokenStore:
 
     async def load(self) -> None:
         """Read what is stored, and make the token file if there is none that is good."""
-        query = (
-            "SELECT id, kind, name, role, digest, sessions, created, expires, parent FROM token WHERE revoked IS NULL"
-        )
+        query = """
+            SELECT id, kind, name, role, digest, sessions, created, expires, parent FROM token WHERE revoked IS NULL
+            AND (parent IS NULL OR parent IN (SELECT id FROM token WHERE revoked IS NULL))
+        """
         rows = await self._database.read(lambda connection: connection.execute(query).fetchall())
         self._tokens = {row[4]: _token(row) for row in rows}
         await self._keep_file()
@@ -133,55 +152,78 @@ class TokenStore:
         sessions: Collection[str] | None = None,
         lifetime: float | None = None,
         parent: int | None = None,
+        is_numbered: bool = False,
     ) -> tuple[AccessToken, str]:
-        """Make a token, and return it with its secret, which is shown this once."""
+        """Make a token, and return it with its secret, which is shown this once.
+
+        `is_numbered`: its name gets its number, which no other token ever has. So does a name that another token has: sessions belong to
+        a name, and one token must not delete those of another.
+        """
         secret = secrets.token_urlsafe(32)
         digest, now = _digest(secret), self._clock()
         keys = None if sessions is None else frozenset(sessions)
         expires = None if lifetime is None else now + lifetime
         stored = None if keys is None else msgspec.json.encode(sorted(keys)).decode()
 
-        def create(connection: Connection) -> int:
+        def create(connection: Connection) -> tuple[int, str]:
+            taken = connection.execute("SELECT 1 FROM token WHERE name = ? AND revoked IS NULL", (name,)).fetchone()
             places = "kind, name, role, digest, sessions, created, expires, parent"
             statement = f"INSERT INTO token ({places}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
             values = (kind, name, int(role), digest, stored, now, expires, parent)
-            return int(connection.execute(statement, values).lastrowid or 0)
+            id = int(connection.execute(statement, values).lastrowid or 0)
+            own = own_name(name, id, is_taken=parent is None and (is_numbered or taken is not None))
+            connection.execute("UPDATE token SET name = ? WHERE id = ?", (own, id))
+            return id, own
 
-        id = await self._database.run(create)
-        token = self._tokens[digest] = AccessToken(id, kind, name, role, digest, keys, now, expires, parent)
+        id, own = await self._database.run(create)
+        token = self._tokens[digest] = AccessToken(id, kind, own, role, digest, keys, now, expires, parent)
         return token, secret
 
-    async def create_for_browser(self, token: AccessToken) -> tuple[AccessToken, str]:
-        """Make a token for a browser that has shown this one: as much as that may do, and no longer than that is good.
+    async def create_for_browser(self, token: AccessToken) -> tuple[AccessToken, str] | None:
+        """Make a token for a browser that has shown this one: as much as that may do, and no longer than that is good. None: it was revoked.
 
         The cookie of a browser is sent to every port of its host; so the token of the user never becomes one. A browser that shows its
         own token is another browser of the token that it signed in with.
         """
-        for oldest in too_many_browsers(self.browsers(token.root)):
-            await self.revoke(oldest.id)
-        left = BROWSER_LIFETIME if token.expires is None else min(BROWSER_LIFETIME, token.expires - self._clock())
-        return await self.create(
-            "browser", token.name, token.role, sessions=token.sessions, lifetime=left, parent=token.root
-        )
+        async with self._signing_in:  # two at once would each be the last that there is room for
+            for oldest in too_many_browsers(self.browsers(token.root)):
+                await self.revoke(oldest.id)
+            left = BROWSER_LIFETIME if token.expires is None else min(BROWSER_LIFETIME, token.expires - self._clock())
+            made, secret = await self.create(
+                "browser", token.name, token.role, sessions=token.sessions, lifetime=left, parent=token.root
+            )
+        if was_revoked(
+            self._tokens, token
+        ):  # while the other was stored: that one was not among those that end with it
+            await self.revoke(made.id)
+            return None
+        return made, secret
 
     async def revoke(self, id: int) -> AccessToken | None:
         """End a token for ever, with those of browsers that signed in with it, and return it; None if no token has this number."""
-        for child in [each for each in self._tokens.values() if each.parent == id]:
-            await self.revoke(child.id)
         token = next((each for each in self._tokens.values() if each.id == id), None)
         if token is None:
             return None
-        del self._tokens[token.digest]
-        if self.revoked is not None:
-            self.revoked(token)
+        for each in [
+            token,
+            *(each for each in self._tokens.values() if each.parent == id),
+        ]:  # all of them before anything is waited for
+            del self._tokens[each.digest]
+            if self.revoked is not None:
+                self.revoked(each)
         now = self._clock()
-        # Those of browsers are not kept: one who has a token can make any number of them.
-        values: tuple[float, ...] = (now, id)
-        statement = "UPDATE token SET revoked = ? WHERE id = ?"
-        if token.kind == "browser":
-            statement, values = "DELETE FROM token WHERE id = ?", (id,)
-        await self._database.run(lambda connection: connection.execute(statement, values))
+
+        def revoke(connection: Connection) -> None:
+            # Those of browsers are not kept: one who has a token can make any number of them.
+            connection.execute("UPDATE token SET revoked = ? WHERE id = ?", (now, id))
+            connection.execute("DELETE FROM token WHERE parent = ? OR (id = ? AND kind = 'browser')", (id, id))
+
+        await self._database.run(revoke)
         return token
+
+    def is_good(self, token: AccessToken) -> bool:
+        """Whether a token that was found a while ago is still good."""
+        return not was_revoked(self._tokens, token) and not has_expired(token, self._clock())
 
     def find(self, secret: str) -> AccessToken | None:
         """Return the token of a secret, if it is good now."""
@@ -209,20 +251,32 @@ class TokenStore:
 
     # Launch codes.
 
-    def launch_code(self, role: AccessRole = AccessRole.ADMIN) -> str:
-        """Make a code that is good once, for `LAUNCH_LIFETIME`."""
+    def launch_code(self, role: AccessRole = AccessRole.ADMIN, parent: int | None = None) -> str:
+        """Make a code that is good once, for `LAUNCH_LIFETIME`. With the number of a token, what signs in with it is a browser of that."""
         code = secrets.token_urlsafe(32)
-        while len(self._codes) >= LAUNCH_CODES:
-            del self._codes[next(iter(self._codes))]
-        self._codes[_digest(code)] = self._clock() + LAUNCH_LIFETIME, role
+        own = [digest for digest, each in self._codes.items() if each.parent == parent]
+        for digest in own[: max(0, len(own) - LAUNCH_CODES + 1)]:
+            del self._codes[digest]
+        self._codes[_digest(code)] = LaunchCode(self._clock() + LAUNCH_LIFETIME, role, parent)
         return code
 
-    async def redeem(self, code: str) -> tuple[AccessToken, str] | None:
-        """Return a new token for a browser that has a launch code; None if the code is unknown, used or too old."""
-        expires, role = use_up(self._codes, _digest(code))
-        if self._clock() >= expires:
+    async def redeem(self, code: str, device: str = "") -> tuple[AccessToken, str] | None:
+        """Return a new token for a browser that has a launch code; None if the code is unknown, used or too old.
+
+        `device` is what the browser calls itself, such as `Firefox on Linux`. It is a part of the token's name, with a number behind it.
+        """
+        found = use_up(self._codes, _digest(code))
+        if self._clock() >= found.expires:
             return None
-        return await self.create("browser", "browser", role, lifetime=BROWSER_LIFETIME)
+        if found.parent is not None:
+            parent = next((each for each in self._tokens.values() if each.id == found.parent), None)
+            if parent is None or has_expired(parent, self._clock()):
+                return None
+            role = min(found.role, parent.role)
+            return await self.create_for_browser(msgspec.structs.replace(parent, role=role))
+        role = found.role
+        name = device if _DEVICE.fullmatch(device) else "browser"
+        return await self.create("browser", name, role, lifetime=BROWSER_LIFETIME, is_numbered=True)
 
 
 def too_many_browsers(signed_in: Sequence[AccessToken]) -> Sequence[AccessToken]:
@@ -230,9 +284,19 @@ def too_many_browsers(signed_in: Sequence[AccessToken]) -> Sequence[AccessToken]
     return signed_in[: max(0, len(signed_in) - BROWSERS + 1)]
 
 
-def use_up(codes: dict[bytes, tuple[float, AccessRole]], digest: bytes) -> tuple[float, AccessRole]:
+def own_name(name: str, id: int, *, is_taken: bool) -> str:
+    """Return the name of a token: the one that was given, or with the number of the token if another may have it."""
+    return f"{name} {id}" if is_taken else name
+
+
+def was_revoked(tokens: Mapping[bytes, AccessToken], token: AccessToken) -> bool:
+    """Whether a token that was found a while ago has been revoked since."""
+    return token.digest not in tokens
+
+
+def use_up(codes: dict[bytes, LaunchCode], digest: bytes) -> LaunchCode:
     """Take a launch code out of those that are good: it is used once."""
-    return codes.pop(digest, (0.0, AccessRole.WATCH))
+    return codes.pop(digest, NO_CODE)
 
 
 def has_expired(token: AccessToken, now: float) -> bool:

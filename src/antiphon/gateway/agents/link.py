@@ -6,13 +6,15 @@ or name a second session, each goes to its session by its first bytes, and nothi
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 from msgspec import UnsetType
 
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestRefused
+from antiphon.gateway.access.messages import has_too_many_parts
+from antiphon.gateway.events import for_session
 from antiphon.protocol.v1 import methods as m
 from antiphon.rpc.envelope import (
     ErrorObject,
@@ -48,6 +50,15 @@ MAX_OPEN: Final = 10_000
 MAX_EARLY: Final = 1000
 """Frames kept for sessions that are being opened: their id is not known before the response."""
 
+EARLY_BYTES: Final = 16 * 1024 * 1024
+"""Bytes of these frames: a frame may have 64 MiB."""
+
+ASKED_BYTES: Final = 128 * 1024 * 1024
+"""Bytes of the requests of the agent that have no response yet. It may send two of the largest, or any number of small ones."""
+
+OURS: Final = "_antiphon/"
+"""How the methods begin that are between the gateway and its clients. An agent that uses one would speak as the gateway."""
+
 Then: TypeAlias = Callable[[Response, bytes], None]
 """Takes a response and its bytes. After the end of the process it is an error, and there are no bytes."""
 
@@ -73,12 +84,14 @@ class AgentLink:
         """Sessions of an earlier process that are being opened in this one, each with the response that says so."""
         self.replays: set[str] = set()
         """Those of them whose updates are a replay until then: the journal has it already."""
+        self.renamed: dict[bytes, str] = {}
+        """The sessions that the agent knows by another id than clients do: that id, and theirs."""
         self._process = process
         self._open: dict[int, Then] = {}
         self._last_id = FIRST_ID - 1
         self._early: list[tuple[str, bytes]] = []
-        self._asking: dict[object, WaitingRequests | AgentQuestions] = {}
-        """What handles each request of the agent that has no response yet."""
+        self._asking: dict[object, tuple[WaitingRequests | AgentQuestions, int]] = {}
+        """What handles each request of the agent that has no response yet, and how many bytes the request has."""
         self._held = False
 
     # What leaves.
@@ -101,6 +114,11 @@ class AgentLink:
         self._open[self._last_id] = then
         self.send(frame_of(written))
         return written
+
+    def send_request(self, method: str, params: Mapping[str, object], then: Then) -> None:
+        """Send a request of the gateway's own."""
+        encoded = msgspec.json.encode(params)
+        self.forward(lambda id: b"%b%b}" % (head_of_request(int(id), method), encoded), then)
 
     async def call(self, method: str, params: bytes, timeout: float) -> bytes:
         """Send a request of the gateway's own and return the result.
@@ -156,9 +174,9 @@ class AgentLink:
             if line.startswith(head):
                 runs[-1][1].append(line)
                 continue
-            end = line.find(b'"', len(UPDATE_HEAD))
-            session = sessions.get(line[len(UPDATE_HEAD) : end]) if line.startswith(UPDATE_HEAD) else None
-            if session is None:
+            id = line[len(UPDATE_HEAD) : line.find(b'"', len(UPDATE_HEAD))]
+            session = sessions.get(id) if line.startswith(UPDATE_HEAD) else None
+            if session is None or id in self.renamed:
                 return False
             head = session.head
             runs.append((session, [line]))
@@ -179,6 +197,11 @@ class AgentLink:
             _log.exception("a message of agent `%s` could not be handled", self._process.name)
 
     def _handle(self, message: object, line: bytes) -> None:
+        if self.renamed and isinstance(message, Request | Notification):
+            ours = self.renamed.get((session_in(message.params) or "").encode())
+            if ours is not None:
+                line = for_session(line, ours)
+                message = decode(line)
         match message:
             case Response():
                 then = self._open.pop(message.id, None) if type(message.id) is int else None
@@ -199,18 +222,30 @@ class AgentLink:
         key = id_key(request.id)
         if key in self._asking:
             return  # an error under this id would end the first one
+        if why := self._refused(request, line):
+            self.send(error_frame(request.id, ErrorObject(Code.INVALID_REQUEST, why)))
+            return
         name = session_in(request.params)
         session = self._process.session_of(name)
         if session is None and name is None and request.method == m.CREATE_ELICITATION.name:
-            self._asking[key] = self._process.questions
+            self._asking[key] = self._process.questions, len(line)
             self._process.questions.receive(self, request, line)
             return
         if session is None:
             error = ErrorObject(Code.METHOD_NOT_FOUND, "Method not found", "the gateway knows no such session")
             self.send(error_frame(request.id, error))
             return
-        self._asking[key] = session.requests
+        self._asking[key] = session.requests, len(line)
         session.requests.receive(self, request, line)
+
+    def _refused(self, request: Request, line: bytes) -> str:
+        """Return why a request of the agent is not handled; empty if it is."""
+        if is_ours(request.method):
+            return f"`{request.method}` is a method of the gateway"
+        if has_too_many_parts(line):
+            return "the request has too many parts"
+        waiting = sum(size for _, size in self._asking.values())
+        return "too much waits for its response" if waiting + len(line) > ASKED_BYTES else ""
 
     def _notification(self, notification: Notification, line: bytes) -> None:
         if notification.method == CANCEL_REQUEST:
@@ -219,15 +254,18 @@ class AgentLink:
             except msgspec.DecodeError:
                 return
             id = params.get("requestId")
-            if (handler := self._asking.get(id_key(id))) is not None:
-                handler.cancel(self, id)
+            if (asked := self._asking.get(id_key(id))) is not None:
+                asked[0].cancel(self, id)
+            return
+        if is_ours(notification.method):
+            _log.warning("agent `%s` sent `%.100s`, which is the gateway's", self._process.name, notification.method)
             return
         name = session_in(notification.params)
         if name is None:
             self._process.broadcast(line)
         elif (session := self._process.session_of(name)) is not None:
             session.receive([line])
-        elif self.opening and len(self._early) < MAX_EARLY:
+        elif self.opening and has_room(self._early, line):
             self._early.append((name, line))
         else:
             _log.info("agent `%s` sent `%s` for a session that is not open", self._process.name, notification.method)
@@ -270,9 +308,21 @@ class AgentLink:
                 _log.exception("the end of agent `%s` could not be reported", self._process.name)
 
 
+def is_ours(method: str) -> bool:
+    """Whether a method is one between the gateway and its clients."""
+    return method.startswith(OURS)
+
+
+def has_room(early: Sequence[tuple[str, bytes]], line: bytes) -> bool:
+    """Whether another frame is kept for a session that is being opened."""
+    return len(early) < MAX_EARLY and sum(len(each) for _, each in early) + len(line) <= EARLY_BYTES
+
+
 def _only_updates(block: bytes | bytearray, lines: int) -> bool:
-    """Whether every line is an update that names its session once: no line can hold an id, as it is or escaped."""
+    """Whether every line is an update that names its session and its method once: no line can hold an id, as it is or escaped."""
     if may_hold_id(block) or block.find(b"\r") >= 0 or block.count(b'"sessionId"') != lines:
+        return False
+    if block.count(b'"method"') != lines:  # a second one would count for the clients
         return False
     if not block.isascii():
         try:

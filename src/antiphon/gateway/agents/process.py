@@ -11,22 +11,22 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from enum import Enum
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
 from antiphon import __version__
 from antiphon.aio import background
+from antiphon.catalogue.known import KNOWN
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
 from antiphon.gateway.agents.link import AgentLink
 from antiphon.gateway.agents.usage import excess
-from antiphon.gateway.base import AgentSource
+from antiphon.gateway.base import AgentSource, Principal
 from antiphon.gateway.requests import AgentQuestions
 from antiphon.life import Life
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.version import V1
-from antiphon.rpc.envelope import head_of_request
 from antiphon.transports.base import Transport
 from antiphon.transports.process import ProcessTransport
 
@@ -80,6 +80,18 @@ AGENT_PROCESS_LIFE: Final = Life(
 )
 
 
+_Waiting: TypeAlias = "tuple[Callable[[HubSession | None], None], Callable[[AcpError], None], Principal | None]"
+"""What is called with a session, what is called if there is an error, and for whom it is."""
+
+
+class _AgentInfo(msgspec.Struct):
+    title: str | None = None
+
+
+class _Introduction(msgspec.Struct, rename="camel"):
+    agent_info: _AgentInfo | None = None
+
+
 class _HeldSession:
     """A session that is being opened, closed or deleted, and what waits for that."""
 
@@ -88,7 +100,7 @@ class _HeldSession:
     def __init__(self) -> None:
         self.holders = 0
         self.over = asyncio.Event()
-        self.waiting: list[tuple[Callable[[HubSession | None], None], Callable[[AcpError], None]]] = []
+        self.waiting: list[_Waiting] = []
 
 
 class AgentProcess:
@@ -123,6 +135,17 @@ class AgentProcess:
     def state(self) -> AgentProcessState:
         """The state of the agent in its life."""
         return self._state
+
+    @property
+    def title(self) -> str:
+        """Its name for people: the one that it gave itself, else the one that it is known by."""
+        try:
+            info = msgspec.json.decode(self.result or b"{}", type=_Introduction).agent_info
+        except msgspec.DecodeError:
+            info = None
+        if info is not None and info.title:
+            return info.title
+        return KNOWN[self.name].title if self.name in KNOWN else self.name
 
     @property
     def can_reopen(self) -> bool:
@@ -284,8 +307,7 @@ class AgentProcess:
     @property
     def can_park(self) -> bool:
         """Whether its process runs, and can end without a loss."""
-        kept = any(session.is_lost_by_parking for session in self.sessions.values())
-        return self.link is not None and self.can_reopen and not self.in_use and not kept
+        return self.link is not None and not self.in_use and all(map(self._can_open_again, self.sessions.values()))
 
     # Parking.
 
@@ -338,19 +360,21 @@ class AgentProcess:
         session_id: str,
         then: "Callable[[HubSession | None], None]",
         failed: Callable[[AcpError], None] = lambda error: None,
+        *,
+        by: Principal | None = None,
     ) -> None:
         """Call `then` with a session, at once if it is in memory; with None if the gateway does not have it. Calls keep their order.
 
-        `failed` is called instead if it is not known whether there is one, or too many are open.
+        `failed` is called instead if it is not known whether there is one, or too many are open: in all, or by this principal.
         """
         held = self._held.get(session_id)
         if held is not None:
-            held.waiting.append((then, failed))
+            held.waiting.append((then, failed, by))
         elif (found := self.session_of(session_id)) is not None:
             then(found)
         else:
             self.hold(session_id)
-            self.hub.run(self._open(session_id, then, failed), after=lambda: self.let_go(session_id))
+            self.hub.run(self._open(session_id, then, failed, by), after=lambda: self.let_go(session_id))
 
     def hold(self, session_id: str) -> None:
         """Let calls of `with_session` wait until `let_go` is called as often: the session is being opened, closed or deleted."""
@@ -364,9 +388,9 @@ class AgentProcess:
             return
         del self._held[session_id]
         held.over.set()
-        for then, failed in held.waiting:
+        for then, failed, by in held.waiting:
             with self._reported(session_id, failed):
-                self.with_session(session_id, then, failed)
+                self.with_session(session_id, then, failed, by=by)
 
     @asynccontextmanager
     async def alone(self, session_id: str) -> "AsyncIterator[None]":
@@ -380,13 +404,17 @@ class AgentProcess:
             self.let_go(session_id)
 
     async def _open(
-        self, session_id: str, then: "Callable[[HubSession | None], None]", failed: Callable[[AcpError], None]
+        self,
+        session_id: str,
+        then: "Callable[[HubSession | None], None]",
+        failed: Callable[[AcpError], None],
+        by: Principal | None,
     ) -> None:
         """Bring a session into memory. A failure to read it is raised, so that the session is not made anew."""
         with self._reported(session_id, failed):
-            found = await self.hub.open_stored(self, session_id)
+            found = await self.hub.open_stored(self, session_id, by)
             if found is None and self.session_of(session_id) is not None:
-                self._held[session_id].waiting.insert(0, (then, failed))  # until the one of the agent is stored
+                self._held[session_id].waiting.insert(0, (then, failed, by))  # until the one of the agent is stored
             else:
                 then(found)
 
@@ -401,9 +429,10 @@ class AgentProcess:
             _log.exception("a request about session `%s` failed", session_id)
             failed(RequestError(Code.INTERNAL_ERROR, "Internal error"))
 
-    def close_idle(self, count: int) -> None:
-        """Take sessions out of memory that nothing uses and that the agent can open again, the oldest ones first."""
-        for session in (*islice(self._unused(), count),):
+    def close_idle(self, count: int, token: str = "") -> None:
+        """Take sessions out of memory that nothing uses and that the agent can open again, the oldest first; those of one token, if it is named."""
+        unused = (session for session in self._unused() if not token or session.opened_by == token)
+        for session in (*islice(unused, count),):
             self._close_unused(session)
 
     def close_unused(self, seconds: float) -> None:
@@ -419,16 +448,18 @@ class AgentProcess:
     def _unused(self) -> "Iterator[HubSession]":
         """Yield the sessions that can leave memory without a loss."""
         for session in self.sessions.values():
-            is_stored = not session.is_open or (self.can_reopen and not session.is_lost_by_parking)
+            is_stored = not session.is_open or self._can_open_again(session)
             if is_stored and not session.in_use and session.id not in self._held:
                 yield session
+
+    def _can_open_again(self, session: "HubSession") -> bool:
+        """Whether the agent can open a session in another process, as it is. One that was never used is opened anew, without what was chosen in it."""
+        return not session.settings.were_chosen if session.row.is_unused else self.can_reopen
 
     def _close_unused(self, session: "HubSession") -> None:
         """Take a session out of memory, and let the agent forget it too, if it can. Nothing waits for that."""
         if self.link is not None and session.is_open and self.abilities.session_capabilities.close is not None:
-            params = msgspec.json.encode({"sessionId": session.id})
-            request = "session/close"
-            self.link.forward(lambda id: b"%b%b}" % (head_of_request(int(id), request), params), lambda *_: None)
+            self.link.send_request("session/close", {"sessionId": session.agent_id}, lambda *_: None)
         self.hub.forget(session)
 
     def broadcast(self, line: bytes) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from antiphon.gateway.base import HubLimits
 
-__all__ = ["excess", "machine_memory"]
+__all__ = ["excess", "machine_memory", "memory_of"]
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _MIB: Final = 1024 * 1024
@@ -34,6 +34,11 @@ def excess(members: Sequence[int], limits: HubLimits) -> str:
     if memory > limits.agent_memory:
         return f"used {memory // _MIB} MiB of memory (the limit is {limits.agent_memory // _MIB} MiB)"
     return ""
+
+
+def memory_of(members: Sequence[int]) -> int:
+    """Return the bytes of memory that processes have together, each with its share of what several have mapped."""
+    return _memory(members, _proportional)
 
 
 def _memory(members: Sequence[int], of: Callable[[int], int]) -> int:

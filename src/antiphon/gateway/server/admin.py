@@ -6,14 +6,15 @@ from typing import Final, Protocol
 
 import msgspec
 
+from antiphon import __version__
 from antiphon.errors import AcpError
-from antiphon.gateway.access.audit import shown
+from antiphon.gateway.access.audit import PAGE, shown
 from antiphon.gateway.access.tokens import AccessToken
 from antiphon.gateway.base import AccessRole, GatewaySession, Principal
 from antiphon.gateway.data import GatewayData
 from antiphon.transports.base import Transport
 
-__all__ = ["Admin", "AdminError", "AdminRequest", "ServedHub"]
+__all__ = ["Admin", "AdminError", "AdminRequest", "ServedHub", "role_of"]
 
 SHARE_LIFETIME: Final = 7 * 24 * 3600.0
 """Seconds for which a share is good, unless another time is given."""
@@ -25,8 +26,18 @@ class ServedHub(Protocol):
     async def serve(self, transport: Transport, principal: Principal, agent: str) -> None:
         """Serve one connection until it ends."""
 
+    def drop_prompts(self, token_id: str, why: str) -> None:
+        """Drop the prompts that wait of a token that is good no longer."""
+
     def counts(self) -> Mapping[str, int]:
         """Return numbers for people who watch the gateway."""
+
+    async def agents_now(self) -> Sequence[Mapping[str, object]]:
+        """Return how the agents are now, and what they use of the machine."""
+
+    @property
+    def health(self) -> str:
+        """`ok`, or what is wrong."""
 
     async def delete_stored(self, row: GatewaySession) -> None:
         """Delete a session, whether it is in memory or not."""
@@ -45,7 +56,12 @@ class AdminRequest(msgspec.Struct, forbid_unknown_fields=True):
     id: int = 0
     sessions: list[str] = []
     lifetime: float | None = None
-    after: int = 0
+    after: int | None = None
+    """The entry after which the audit log is read forwards."""
+    before: int | None = None
+    """The entry before which it is read backwards."""
+    limit: int | None = None
+    """Entries at once. Without `after` and `before` they are the newest."""
 
 
 class Admin:
@@ -97,7 +113,16 @@ class Admin:
             "shares": len(self._tokens.list("share")),
             "browsers": len(self._tokens.list("browser")),
             "audit_is_whole": await self._data.audit.broken() is None,
-            **({} if self._hub is None else self._hub.counts()),
+            "version": __version__,
+            **({} if self._hub is None else await self._of_hub(self._hub)),
+        }
+
+    async def _of_hub(self, hub: ServedHub) -> Mapping[str, object]:
+        return {
+            **hub.counts(),
+            "uptime": time.time() - self._began,
+            "health": hub.health,
+            "agents": await hub.agents_now(),
         }
 
     # Tokens.
@@ -110,8 +135,10 @@ class Admin:
         return {**token.shown(), "browsers": len(self._tokens.browsers(token.id))}
 
     async def _create_token(self, request: AdminRequest) -> Mapping[str, object]:
-        role = _role(request.role or "drive")
-        token, secret = await self._tokens.create("token", _name(request), role, lifetime=_lifetime(request))
+        role = role_of(request.role or "drive")
+        token, secret = await self._tokens.create(
+            "token", _name(request), role, lifetime=_lifetime(request), is_numbered=not request.name
+        )
         return {**token.shown(), "secret": secret}
 
     async def _revoke(self, request: AdminRequest) -> Mapping[str, object]:
@@ -127,15 +154,17 @@ class Admin:
         if not request.sessions:
             raise AdminError("a share is for one session or more", hint="`antiphon serve sessions` lists them")
         keys = [(await self._session(text)).key for text in request.sessions]
-        role = _role(request.role or "watch")
+        role = role_of(request.role or "watch")
         if role >= AccessRole.ADMIN:
             raise AdminError("a share cannot have the role admin", hint="give it `watch` or `drive`")
         lifetime = _lifetime(request) or SHARE_LIFETIME
-        token, secret = await self._tokens.create("share", _name(request), role, sessions=keys, lifetime=lifetime)
+        token, secret = await self._tokens.create(
+            "share", _name(request), role, sessions=keys, lifetime=lifetime, is_numbered=not request.name
+        )
         return {**token.shown(), "secret": secret}
 
     async def _launch(self, request: AdminRequest) -> Mapping[str, object]:
-        return {"code": self._tokens.launch_code(_role(request.role or "admin"))}
+        return {"code": self._tokens.launch_code(role_of(request.role or "admin"))}
 
     # Sessions.
 
@@ -161,11 +190,23 @@ class Admin:
         raise AdminError(f"{problem} `{text}`", hint="`antiphon serve sessions` lists them")
 
     async def _audit(self, request: AdminRequest) -> Mapping[str, object]:
-        entries = await self._data.audit.read(request.after)
+        limit = PAGE if request.limit is None else request.limit
+        if not 1 <= limit <= PAGE or (request.after is not None and request.before is not None):
+            hint = f"give `after` or `before` or none of them, and a `limit` from 1 to {PAGE}"
+            raise AdminError("these entries of the audit log cannot be read", hint=hint)
+        if request.after is None and (request.before is not None or request.limit is not None):
+            entries = await self._data.audit.read_back(request.before, limit)
+        else:
+            entries = await self._data.audit.read(request.after or 0, limit)
         return {"entries": [shown(entry) for entry in entries], "broken": await self._data.audit.broken()}
 
 
-def _role(word: str) -> AccessRole:
+def role_of(word: str) -> AccessRole:
+    """Return the role of a name.
+
+    Raises:
+        AdminError: there is none.
+    """
     try:
         return AccessRole[word.upper()]
     except KeyError:

@@ -1,17 +1,15 @@
 """The ASGI application of a gateway: which request gets what, and who may have it.
 
 /acp, /agents/NAME/acp   the agents, over WebSocket and streamable HTTP
-/                        a page that signs a browser in
-/api/login               a launch code or a token becomes a cookie
+/, /static/HASH/…        the page and its files; so are /worker.js, /app.webmanifest and /icons/…
+/api/login               a launch code or a token becomes a cookie; who a cookie is
 /api/admin               requests of an admin
 /metrics                 numbers for Prometheus, for any token without limits
 /healthz                 whether it runs, and nothing else
 """
 
 import asyncio
-import hashlib
 import logging
-from base64 import b64encode
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from functools import partial
@@ -36,6 +34,7 @@ from antiphon.gateway.access.login import HELD, serve_login
 from antiphon.gateway.access.tokens import BROWSER_LIFETIME, AccessToken
 from antiphon.gateway.base import AccessRole, Principal
 from antiphon.gateway.server.admin import Admin, AdminRequest, ServedHub
+from antiphon.gateway.server.page import is_page, serve_page
 from antiphon.transports.asgi.connections import Receive, Scope, Send, SocketConnection
 from antiphon.transports.asgi.endpoint import AcpEndpoint, Admission, EndpointLimits, respond
 from antiphon.transports.asgi.heads import Refusal, header_of
@@ -62,25 +61,6 @@ UNSIGNED: Final = 64
 _JSON: Final = (b"content-type", b"application/json")
 _log = logging.getLogger(__name__)
 
-_SCRIPT: Final = """\
-const words = document.getElementById("words");
-const code = new URLSearchParams(location.hash.slice(1)).get("code");
-history.replaceState(null, "", "/");
-if (code) {
-  fetch("/api/login", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({code})})
-    .then(answer => { words.textContent = answer.ok ? "This browser is signed in." : "This code is not good any more."; });
-}
-"""
-_PAGE: Final = f"""\
-<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Antiphon</title><p id="words" role="status">This is an Antiphon gateway.</p>
-<script>{_SCRIPT}</script></html>
-"""
-_SCRIPT_HASH: Final = b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
-_PAGE_POLICY: Final = (
-    f"default-src 'none'; script-src 'sha256-{_SCRIPT_HASH}'; connect-src 'self'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'"
-)
 _COMMON: Final = {
     b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
     b"x-content-type-options": b"nosniff",
@@ -94,6 +74,7 @@ _COMMON: Final = {
 class _Login(msgspec.Struct):
     code: str = ""
     token: str = ""
+    device: str = ""
 
 
 class GatewayApp:
@@ -118,6 +99,8 @@ class GatewayApp:
         self._open: dict[str, dict[Transport, str]] = {}
         """The connections by the number of the token that they count for, each with that of the token that opened it."""
         self._closing: set[asyncio.Task[object]] = set()
+        self._expiries: dict[int, asyncio.TimerHandle] = {}
+        """What ends tokens that have connected, by their numbers."""
         self._unsigned: Counter[str] = Counter()
         """The sockets that have shown no token yet, by their addresses."""
         self._limits = limits or EndpointLimits()
@@ -126,7 +109,6 @@ class GatewayApp:
         self._endpoints = {f"/agents/{name}/acp": endpoint for name, endpoint in endpoints.items()}
         self._endpoints["/acp"] = endpoints[default]
         self._routes: dict[str, Callable[[Scope, Receive, Send], Awaitable[None]]] = {
-            "/": self._page,
             "/healthz": self._health,
             "/api/login": self._login,
             "/api/admin": self._administer,
@@ -147,7 +129,7 @@ class GatewayApp:
             await receive()
             await send({"type": "websocket.close", "code": 1008, "reason": "there is nothing here"})
             return
-        route = self._routes.get(scope["path"], _nothing)
+        route = self._page if is_page(scope["path"]) else self._routes.get(scope["path"], _nothing)
         try:
             await route(scope, receive, send)
         except AcpError as error:
@@ -162,14 +144,27 @@ class GatewayApp:
 
     async def close(self) -> None:
         """End all connections."""
+        for timer in self._expiries.values():
+            timer.cancel()
         await asyncio.gather(*(endpoint.close() for endpoint in {*self._endpoints.values()}))
         await asyncio.gather(*self._closing, return_exceptions=True)
 
-    def token_revoked(self, token: AccessToken) -> None:
-        """End the connections that a token has opened."""
+    def token_revoked(self, token: AccessToken, why: str = "the token was revoked") -> None:
+        """End the connections that a token has opened, and drop its prompts that wait."""
+        timer = self._expiries.pop(token.id, None)
+        if timer is not None:
+            timer.cancel()
+        self._hub.drop_prompts(str(token.id), why)
         family = self._open.get(str(token.root), {})
         for transport in [each for each, opened_by in family.items() if opened_by == str(token.id)]:
-            self._abort_soon(transport, "the token was revoked")
+            self._abort_soon(transport, why)
+
+    def _end_in_time(self, token: AccessToken) -> None:
+        """End a token when it expires, also if it has no connection then: its prompts may wait."""
+        if token.expires is not None and token.id not in self._expiries:
+            left = token.expires - self._access.tokens.now()
+            end = partial(self.token_revoked, token, "the token has expired")
+            self._expiries[token.id] = asyncio.get_running_loop().call_later(left, end)
 
     def _abort_soon(self, transport: Transport, why: str) -> None:
         _ = background(transport.abort(why), self._closing)
@@ -229,21 +224,27 @@ class GatewayApp:
 
     async def _serve(self, transport: Transport, token: AccessToken | None, address: str, agent: str) -> None:
         principal = msgspec.structs.replace(_ANYONE if token is None else token.principal, address=address)
+        why = self._refused_now(token) or ("" if token is None else has_too_many(self._open, token))
+        if why:  # others were let in, or it was revoked, since this request was looked at
+            await transport.abort(why)
+            return
         connections = self._open.setdefault(principal.root_id, {})
         connections[transport] = principal.token_id
         self._audit.add("connect", actor=principal.name, token=principal.token_id, address=address, detail=agent)
-        timer = None
-        if token is not None and token.expires is not None:
-            left = token.expires - self._access.tokens.now()
-            timer = asyncio.get_running_loop().call_later(left, self._abort_soon, transport, "the token has expired")
+        if token is not None:
+            self._end_in_time(token)
         try:
             await self._hub.serve(transport, principal, agent)
         finally:
-            if timer is not None:
-                timer.cancel()
+            if why := self._refused_now(token):  # what it sent until now
+                self._hub.drop_prompts(principal.token_id, why)
             connections.pop(transport, None)
             if not connections:
                 self._open.pop(principal.root_id, None)
+
+    def _refused_now(self, token: AccessToken | None) -> str:
+        """Return why a token that was good when its request began is not any more; empty if it is. A body may take a minute."""
+        return "" if token is None or self._access.tokens.is_good(token) else "the token was revoked"
 
     # The other routes.
 
@@ -251,15 +252,8 @@ class GatewayApp:
         visitor = self._access.visit(scope)
         if isinstance(visitor, Refusal) and visitor.status not in (401, 429):
             await respond(send, visitor.status, visitor.sentence, *visitor.headers)
-        elif scope["method"] not in ("GET", "HEAD"):
-            await respond(send, 405, "use GET", (b"allow", b"GET"))
         else:
-            headers = [
-                (b"content-type", b"text/html; charset=utf-8"),
-                (b"content-security-policy", _PAGE_POLICY.encode()),
-            ]
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send({"type": "http.response.body", "body": _PAGE.encode()})
+            await serve_page(scope, send)
 
     async def _health(self, scope: Scope, receive: Receive, send: Send) -> None:
         visitor = self._access.visit(scope)
@@ -272,6 +266,9 @@ class GatewayApp:
         visitor = self._access.visit(scope)
         if isinstance(visitor, Refusal) and visitor.status != 401:  # an old cookie is what a login replaces
             await respond(send, visitor.status, visitor.sentence, *visitor.headers)
+            return
+        if scope["method"] in ("GET", "HEAD"):
+            await self._show_login(visitor, send)
             return
         if scope["method"] == "DELETE":
             await self._logout(visitor, send)
@@ -292,16 +289,26 @@ class GatewayApp:
             return
         token, secret = found
         self._audit.add("login", actor=token.name, token=str(token.id), address=address)
-        shown = {"name": token.name, "role": token.role.name.lower(), "expires": token.expires}
+        shown = _shown_login(token.principal, token)
         await _respond_json(send, 200, shown, (b"set-cookie", self._cookie(secret, BROWSER_LIFETIME)))
+
+    async def _show_login(self, visitor: Visitor | Refusal, send: Send) -> None:
+        """Respond with who a browser is signed in as: its script cannot read the cookie."""
+        if isinstance(visitor, Refusal) or visitor.principal is None:
+            refusal = visitor if isinstance(visitor, Refusal) else UNKNOWN
+            await respond(send, refusal.status, refusal.sentence, *refusal.headers)
+        else:
+            await _respond_json(send, 200, _shown_login(visitor.principal, visitor.token))
 
     async def _sign_in(self, given: _Login, address: str) -> tuple[AccessToken, str] | Refusal:
         if given.token:
             found = self._access.check_secret(given.token, address)
-            return found if isinstance(found, Refusal) else await self._access.tokens.create_for_browser(found)
+            if isinstance(found, Refusal):
+                return found
+            return await self._access.tokens.create_for_browser(found) or Refusal(401, "this token is not valid")
         if (wait := check_failures(self._access.failures, address)) > 0:
             return Refusal(429, "too many wrong codes: wait", ((b"retry-after", str(int(wait) + 1).encode()),))
-        redeemed = await self._access.tokens.redeem(given.code)
+        redeemed = await self._access.tokens.redeem(given.code, given.device)
         if redeemed is None:
             self._access.note_failure(given.code, address)
             return Refusal(401, "this code is unknown, used or too old: `antiphon serve status --launch` makes another")
@@ -324,6 +331,8 @@ class GatewayApp:
             await respond(send, visitor.status, visitor.sentence, *visitor.headers)
             return
         body = await _json_body(scope, receive)
+        if self._refused_now(visitor.token):
+            body = UNKNOWN
         if isinstance(body, Refusal):
             await respond(send, body.status, body.sentence, *body.headers)
             return
@@ -351,6 +360,11 @@ class GatewayApp:
         if visitor.principal is None:
             return UNKNOWN
         return check_role(visitor.principal, role) or visitor
+
+
+def _shown_login(principal: Principal, token: AccessToken | None) -> dict[str, object]:
+    expires = None if token is None else token.expires
+    return {"name": principal.name, "role": principal.role.name.lower(), "expires": expires}
 
 
 _ANYONE: Final = Principal("anyone", AccessRole.ADMIN)

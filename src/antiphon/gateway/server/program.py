@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,19 +19,22 @@ import msgspec
 from antiphon.client.launch import user_database
 from antiphon.config.directories import config_dir, private_opener, state_dir
 from antiphon.errors import AcpError, ExtraMissing
+from antiphon.gateway.access.audit import AccessLog
 from antiphon.gateway.access.checks import Access, AccessRules, Network, is_among
 from antiphon.gateway.access.messages import ClientRules
 from antiphon.gateway.agents.host import GatewayRoots, UserPolicy
-from antiphon.gateway.base import AgentSource, HubLimits, Principal
+from antiphon.gateway.base import AgentSource, HubFacts, HubLimits, Principal
 from antiphon.gateway.data import GatewayData, Retention
 from antiphon.gateway.hub import Hub
 from antiphon.gateway.server.admin import Admin
 from antiphon.gateway.server.app import GatewayApp
+from antiphon.gateway.server.links import PageLinks
 from antiphon.gateway.server.traces import hub_traces
 from antiphon.transports.asgi.endpoint import EndpointLimits
 from antiphon.transports.asgi.heads import LOOPBACK, host_name
 from antiphon.transports.asgi.sockets import OpenSockets, bound_tcp, bound_unix
 from antiphon.transports.remote import is_loopback
+from antiphon.web.assets import page_hash
 
 __all__ = ["ADDRESS_FILE", "GatewayAddress", "ServeOptions", "check_exposure", "serve"]
 
@@ -140,9 +143,12 @@ async def serve(
     options: ServeOptions,
     agents: Mapping[str, AgentSource],
     default: str,
-    announce: Callable[[GatewayAddress, str], None],
+    announce: Callable[[GatewayAddress, Callable[[], str]], None],
+    waiting: Callable[[int], None] = lambda turns: None,
 ) -> None:
-    """Run a gateway until a signal ends it. `announce` gets its address and a launch code once it can be reached.
+    """Run a gateway until a signal ends it. `announce` gets its address, and what makes launch codes, once it can be reached.
+
+    `waiting` gets the number of turns that are waited for after the first signal, if there are any.
 
     Raises:
         AcpError: it cannot be started; the hint says why.
@@ -157,11 +163,6 @@ async def serve(
         )  # of a gateway that was killed: its port may be another program's
         tokens = data.tokens
         await tokens.load()
-
-        def audit(principal: Principal, action: str, key: str, detail: str) -> None:
-            name, token, address = principal.name, principal.token_id, principal.address
-            data.audit.add(action, actor=name, token=token, address=address, session=key, detail=detail)
-
         policy = UserPolicy(await stack.enter_async_context(user_database()))
         roots = GatewayRoots(options.roots, (data.directory, state_dir(), config_dir()))
         traces = await stack.enter_async_context(hub_traces(os.environ))
@@ -172,10 +173,11 @@ async def serve(
             roots=roots,
             limits=options.limits,
             gates=policy.gate,
-            audit=audit,
+            audit=partial(_note, data.audit),
             client_rules=options.client_rules,
             traces=traces,
             client_files=options.client_files,
+            facts=HubFacts(default=default, page=page_hash()),
         )
         await hub.start()
         access = Access(tokens, data.audit, rules)
@@ -187,15 +189,22 @@ async def serve(
         stack.push_async_callback(app.close)
         stack.push_async_callback(hub.close)  # before the connections: clients get the ends of their turns
         address = _address_of(listening, options)
+        hub.links = PageLinks(admin, tokens, address.public_url or address.url)
         stack.enter_context(_address_file(data.directory, address))
         pruning = asyncio.ensure_future(_prune(data, options.retention))
         stack.push_async_callback(_cancel, pruning)
         data.audit.add("start")
-        announce(address, tokens.launch_code())
+        announce(address, tokens.launch_code)
         await asked.wait()
         app.drain()
-        await _drain(hub.drain, again)
+        await _drain(hub, again, waiting)
         data.audit.add("stop")
+
+
+def _note(audit: AccessLog, principal: Principal, action: str, key: str, detail: str) -> None:
+    """Write what a principal did to the audit log."""
+    name, token, address = principal.name, principal.token_id, principal.address
+    audit.add(action, actor=name, token=token, address=address, session=key, detail=detail)
 
 
 @contextmanager
@@ -216,9 +225,11 @@ def _signals() -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
             loop.remove_signal_handler(number)
 
 
-async def _drain(drain: Callable[[], Awaitable[None]], again: asyncio.Event) -> None:
+async def _drain(hub: Hub, again: asyncio.Event, waiting: Callable[[int], None]) -> None:
     """Let turns end; a second signal ends that wait."""
-    draining, hurried = asyncio.ensure_future(drain()), asyncio.ensure_future(again.wait())
+    if turns := hub.counts()["turns"]:
+        waiting(turns)
+    draining, hurried = asyncio.ensure_future(hub.drain()), asyncio.ensure_future(again.wait())
     await asyncio.wait([draining, hurried], return_when=asyncio.FIRST_COMPLETED)
     for task in (draining, hurried):
         task.cancel()

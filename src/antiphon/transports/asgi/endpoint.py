@@ -213,10 +213,12 @@ class AcpEndpoint:
             return
         body = _ArrivingBody(self._arriving, admission.principal, self._limits.message)
         try:
-            if (refusal := await body.receive(receive)) is not None:
-                await respond(send, refusal.status, refusal.sentence, *refusal.headers)
+            # Decided again: the body may have taken a minute, in which the token was revoked or has opened other connections.
+            decided = await body.receive(receive) or await self._admit(scope)
+            if isinstance(decided, Refusal):
+                await respond(send, decided.status, decided.sentence, *decided.headers)
             else:
-                await self._posted(bytes(body.data), scope, send, admission)
+                await self._posted(bytes(body.data), scope, send, decided)
         finally:
             body.release()
 
