@@ -1,0 +1,6 @@
+"""The fleet: agents on many machines, gateways that find them, and a broker between that stores what happens and fences who may write.
+
+Files in reading order:
+
+    broker.py   what is needed of a broker: stored messages, messages that are not stored, requests
+"""
