@@ -2,5 +2,9 @@
 
 Files in reading order:
 
-    broker.py   what is needed of a broker: stored messages, messages that are not stored, requests
+    broker.py            what is needed of a broker: stored messages, messages that are not stored, requests
+    errors.py            what can be wrong with a broker
+    streams.py           which subjects are stored, and where
+    simulated_store.py   what the simulated broker stores
+    simulation.py        a broker in memory, with faults
 """
