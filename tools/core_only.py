@@ -18,6 +18,7 @@ EXTRAS = (
     "codex_cli_bin",
     "httpx",
     "hypercorn",
+    "nats",
     "prometheus_client",
     "prompt_toolkit",
     "rich",

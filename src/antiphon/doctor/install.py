@@ -29,6 +29,7 @@ EXTRAS: Final = {
     "codex": ("codex_cli_bin",),
     "serve": ("httptools", "httpx", "uvicorn", "websockets"),
     "traces": ("opentelemetry.sdk", "opentelemetry.exporter"),
+    "fleet": ("cryptography", "nats"),
 }
 """What can be installed besides → the packages that it brings."""
 
@@ -36,6 +37,7 @@ _WITHOUT: Final = {
     "chat": "`antiphon chat` does not work without it",
     "serve": "without it an agent on a network can be neither reached nor served",
     "traces": "without it a gateway sends nothing to OpenTelemetry",
+    "fleet": "without it agents run on this machine only",
     "policy": "without it a Bash rule allows nothing: such calls are asked about",
 }
 _PROGRAMS: Final = {"claude": CLAUDE, "codex": CODEX}
