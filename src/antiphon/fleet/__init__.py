@@ -7,4 +7,6 @@ Files in reading order:
     streams.py           which subjects are stored, and where
     simulated_store.py   what the simulated broker stores
     simulation.py        a broker in memory, with faults
+    membership.py        which workers live: heartbeats, and how death is judged from them
+    placement.py         which worker takes a session, or why none does
 """

@@ -1,92 +1,141 @@
-"""The owners of sessions: requests are sent to the owner, new sessions are placed at a worker, and workers are watched.
+"""The owner of a session: find its worker, place a session at one, connect to it, and watch the workers.
 
-With one process there is one worker, which owns everything: `LocalOwner` places every session at itself and grants every request.
+A worker runs agents and is the only process that appends to the sessions that it owns. With one process there is one worker, which owns
+everything: `LocalOwner`. The fleet has many: `fleet.owner.FleetOwner`. What stands above asks for an owner and knows neither; one
+test-suite checks both.
+
+The first words of a connection (whose it is, for which agent) are of a type that those above choose: nothing here looks into them.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Final, Protocol, TypeAlias
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine
+from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
 
 from antiphon.errors import AcpError
+from antiphon.transports.base import Transport
+from antiphon.transports.memory import memory_pair
 
-__all__ = ["LOCAL", "LocalOwner", "NoOwner", "Owner", "Placement", "SessionWorker"]
+__all__ = ["LOCAL", "LocalOwner", "NoOwner", "Owner", "Placement", "SessionHome", "SessionWorker"]
 
 LOCAL: Final = "local"
 """The name of the one worker of a single process."""
 
+HelloT = TypeVar("HelloT")
+HelloT_contra = TypeVar("HelloT_contra", contravariant=True)
+
+
+class SessionHome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where a session was last, which says where else it can be."""
+
+    worker: str = ""
+    host: str = ""
+    """The machine of that worker. Directories that are not shared are nowhere else."""
+    workspaces: dict[str, str] = {}
+    """The shared workspaces that its directories are in: their names, and where they are on that machine."""
+
 
 class Placement(msgspec.Struct, frozen=True):
-    """What a new session needs of a worker."""
+    """What a session needs of a worker."""
 
     agent: str
     cwd: str
-    labels: Mapping[str, str] = {}
+    directories: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    """Words that the worker has to have, such as `gpu`."""
+    key: str = ""
+    """The key of a session that there is already; empty for a new one."""
+    home: SessionHome | None = None
+    """Where it was last; None for a new one."""
 
 
 class SessionWorker(msgspec.Struct, frozen=True):
     """A process that runs agents, and how it stands."""
 
     name: str
+    """One for each start of a process: no two have the same."""
     alive: bool = True
     sessions: int = 0
 
 
 class NoOwner(AcpError):
-    """No worker has the session, or none can take it."""
+    """No worker has the session, or none can take it. It may pass: workers come back."""
+
+    @property
+    def recoverable(self) -> bool | None:
+        return True
+
+    @property
+    def action(self) -> str:
+        return "try again later"
 
 
-class Owner(Protocol):
-    """Finds the worker of a session."""
+class Owner(Protocol[HelloT_contra]):
+    """Finds workers for sessions, and connects to them."""
 
-    async def ask(self, session: str, request: bytes) -> bytes:
-        """Put a request to the owner of a session, and return its response.
-
-        Raises:
-            NoOwner: no worker has the session.
-        """
+    async def find(self, key: str) -> str | None:
+        """Return the name of the living worker that owns a session; None: none does, and it may be placed."""
 
     async def place(self, placement: Placement) -> SessionWorker:
-        """Choose the worker of a new session.
+        """Choose the worker of a session that has no owner.
 
         Raises:
             NoOwner: no worker can take it; the error has the reason.
         """
 
+    async def connect(self, worker: str, hello: HelloT_contra) -> Transport:
+        """Open a connection to a worker: what is sent there is what a client sends to a gateway.
+
+        Raises:
+            NoOwner: there is no such worker, or it does not answer.
+        """
+
     def watch(self) -> AsyncIterator[SessionWorker]:
-        """The workers as they are now, and then each one whose state changes."""
+        """Yield the workers as they are now, and then each one whose state changes."""
 
 
-Handle: TypeAlias = Callable[[bytes], Awaitable[bytes]]
-
-
-class LocalOwner:
+class LocalOwner(Generic[HelloT]):
     """The owner of every session of one process."""
 
-    def __init__(self) -> None:
-        self._handlers: dict[str, Handle] = {}
+    def __init__(
+        self,
+        serve: Callable[[Transport, HelloT], Coroutine[object, object, None]],
+        agents: Collection[str],
+        sessions: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """`serve` serves one connection until it ends; `sessions` counts those that are open."""
+        self._serve = serve
+        self._agents = agents
+        self._sessions = sessions
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    def serve(self, session: str, handle: Handle) -> None:
-        """Answer the requests for a session from now on."""
-        self._handlers[session] = handle
-
-    def forget(self, session: str) -> None:
-        """Answer no more requests for a session."""
-        self._handlers.pop(session, None)
-
-    async def ask(self, session: str, request: bytes) -> bytes:
-        handle = self._handlers.get(session)
-        if handle is None:
-            raise NoOwner(f"session `{session}` is not open here", hint="load it, then ask again")
-        return await handle(request)
+    async def find(self, key: str) -> str | None:
+        return LOCAL
 
     async def place(self, placement: Placement) -> SessionWorker:
+        if placement.agent not in self._agents:
+            hint = f"the agents here are: {', '.join(sorted(self._agents)) or 'none'}"
+            raise NoOwner(f"there is no agent `{placement.agent}` here", hint=hint)
         return self._worker()
+
+    async def connect(self, worker: str, hello: HelloT) -> Transport:
+        if worker != LOCAL:
+            raise NoOwner(f"there is no worker `{worker}` here", hint=f"the one worker of this process is `{LOCAL}`")
+        ours, theirs = memory_pair()
+        task = asyncio.get_running_loop().create_task(self._serve(theirs, hello))
+        self._tasks.add(task)
+        task.add_done_callback(self._served)
+        return ours
+
+    def _served(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # a connection that is refused is closed, which its other end sees
 
     async def watch(self) -> AsyncIterator[SessionWorker]:
         yield self._worker()
         await asyncio.Event().wait()  # this process is the worker: while anything waits here, it lives
 
     def _worker(self) -> SessionWorker:
-        return SessionWorker(LOCAL, sessions=len(self._handlers))
+        return SessionWorker(LOCAL, sessions=self._sessions())
