@@ -5,6 +5,8 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+from antiphon.fleet.carrier import CarrierDialer, CarrierListener
+from antiphon.fleet.simulation import SimulatedServer
 from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
 from antiphon.transports.pipes import PipeTransport
@@ -23,7 +25,15 @@ async def over_pipes() -> Pair:
     return PipeTransport(near_read, near_write), PipeTransport(far_read, far_write)
 
 
-PAIRS: dict[str, Callable[[], Awaitable[Pair]]] = {"memory": over_memory, "pipes": over_pipes}
+async def over_a_broker() -> Pair:
+    server = SimulatedServer()
+    accepted: list[Transport] = []
+    CarrierListener(server.connect(), "worker", lambda transport, _: accepted.append(transport))
+    near = await CarrierDialer(server.connect()).open("worker", b"{}")
+    return near, accepted[0]
+
+
+PAIRS: dict[str, Callable[[], Awaitable[Pair]]] = {"broker": over_a_broker, "memory": over_memory, "pipes": over_pipes}
 
 
 @asynccontextmanager

@@ -9,4 +9,6 @@ Files in reading order:
     simulation.py        a broker in memory, with faults
     membership.py        which workers live: heartbeats, and how death is judged from them
     placement.py         which worker takes a session, or why none does
+    connection.py        one end of a connection that the broker carries: chunks with numbers, and a window
+    carrier.py           connections of clients to workers: they are opened, accepted and watched
 """
