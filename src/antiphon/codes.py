@@ -3,7 +3,10 @@
 from enum import IntEnum
 from typing import Final
 
-__all__ = ["Code", "meaning_of", "recovery_from"]
+__all__ = ["FIND_OWNER", "Code", "meaning_of", "recovery_from"]
+
+FIND_OWNER: Final = "find the owner"
+"""The action of an error from a process that does not own a session: nothing was done, and another process has it or can take it."""
 
 
 class Code(IntEnum):

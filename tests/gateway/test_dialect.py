@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from websockets.sync.client import ClientConnection
 
-from antiphon.gateway.dialect import OpenCodeDialect
+from antiphon.gateway.clients.dialect import OpenCodeDialect
 from tests.gateway.peers import RawClient, Stage, demo, stage
 from tests.gateway.processes import Gateway, running
 from tests.gateway.test_turns import end

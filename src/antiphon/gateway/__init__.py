@@ -6,9 +6,7 @@ Files in reading order:
     data.py              the one file of a gateway: rows of sessions, their journal, how long they are kept, backups
     stored.py            the sessions in that file, as commands list them beside a gateway that runs
     hub.py               finds agents, sessions and clients for each other; starts and ends all of them
-    client.py            one remote connection: its ids, its role, what it asks
-    dialect.py           a client that knows the OpenCode-derived page alone: its words, and the page's fields for it
-    capabilities.py      what it offers and asks for, read from `initialize`
+    client.py            a client of the agents of this machine: its ids, its role, what it asks
     session_methods.py   its requests about whole sessions: new, load, resume, fork, list, attach, close, delete
     session.py           one session: events are numbered, stored, then shown; opened again in another process
     turns.py             its turns: one at a time, and prompts that wait
@@ -17,6 +15,7 @@ Files in reading order:
     settings.py          modes, models, options and commands of a session as they are now
     requests.py          requests of the agent: permission and questions wait for people
     answers.py           the answers of clients to them: what they mean, and what the agent gets
+    clients/             remote connections: their lines, what they offer, the words of one other page
     methods/             the methods of the extension: the list of sessions, search, history in pieces
     agents/              agents: their processes, the connections to them, files and terminals for them
     access/              who is let in: checks, tokens, sign-in, the audit log

@@ -33,8 +33,8 @@ from antiphon.transports.base import OUTPUT_HIGH
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from antiphon.gateway.capabilities import ClientOffer
     from antiphon.gateway.client import RemoteClient
+    from antiphon.gateway.clients.capabilities import ClientOffer
     from antiphon.gateway.session import HubSession
 
 __all__ = ["EventRun", "SessionAttachment", "send_response"]

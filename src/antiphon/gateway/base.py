@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 import msgspec
 
 from antiphon.journal.base import PAGE, JournalEntry, Lease
+from antiphon.journal.owner import SessionHome
 from antiphon.permission.gate import Ask, PermissionGate
 from antiphon.transports.base import Transport
 
@@ -21,6 +22,7 @@ __all__ = [
     "HubAudit",
     "HubJournal",
     "HubLimits",
+    "HubPlace",
     "HubSpan",
     "HubTraces",
     "Principal",
@@ -152,6 +154,26 @@ class FoundText(NamedTuple):
     text: str
 
 
+class LiveSession(NamedTuple):
+    """A session that is in memory, as a list shows it."""
+
+    row: GatewaySession
+    """Its row as it is now, stored or not."""
+    last: int
+    """The number of its last event."""
+    waiting: int
+    """How many requests of the agent wait for people."""
+    is_running: bool
+    """Whether a turn runs."""
+    is_hidden: bool = False
+    """Whether lists are without it."""
+
+    @property
+    def key(self) -> str:
+        """The key of its row."""
+        return self.row.key
+
+
 class GatewaySessions(Protocol):
     """The stored rows. Jobs are done in the order of the calls, those of the journal included."""
 
@@ -276,6 +298,28 @@ class HubLinks(Protocol):
 
     def launch(self, principal: Principal, role: str) -> Mapping[str, object]:
         """Make a link that signs another device in, with at most the role of the principal."""
+
+
+class HubPlace(Protocol):
+    """The place of a hub in a fleet: its worker, and the directories that are there. A gateway on one machine has none.
+
+    With a place, sessions come from other workers and go to them, and a session that the agent cannot open again goes on in a new one.
+    """
+
+    worker: str
+    """The name of the worker: one for each start of it."""
+    host: str
+    """The name of the machine."""
+
+    def home_of(self, directories: Sequence[str]) -> SessionHome:
+        """Return what is stored of a session with these directories, to know later where else it can be."""
+
+    def localized(self, row: GatewaySession) -> GatewaySession:
+        """Return a row with its directories as they are here.
+
+        Raises:
+            NoOwner: one of them is not.
+        """
 
 
 class HubFacts(msgspec.Struct, frozen=True):

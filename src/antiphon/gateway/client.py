@@ -1,135 +1,81 @@
-"""One remote connection: the gateway is its agent. Ids of this connection are its own, and what it asks is checked against its role.
+"""One client of the agents of this machine: the gateway is its agent. Ids of its connection are its own, and what it asks is checked against its role.
 
 A client that leaves ends nothing: its attachments end, its prompts go on.
 """
 
-import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from secrets import token_hex
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
-from antiphon.errors import AcpError, Code, ConnectionClosed
-from antiphon.gateway.access.messages import REQUESTS, SHARED_METHODS, WHOLE_AGENT, check_spelling, chosen_setting
+from antiphon.errors import AcpError, Code
+from antiphon.gateway.access.messages import REQUESTS, SHARED_METHODS, WHOLE_AGENT, chosen_setting
 from antiphon.gateway.agents.link import AgentLink, cancel_frame
 from antiphon.gateway.base import AccessRole, Principal
-from antiphon.gateway.capabilities import ClientOffer, read_offer
-from antiphon.gateway.dialect import OpenCodeDialect
+from antiphon.gateway.clients.connection import MAX_OPEN, GatewayConnection
 from antiphon.gateway.events import notification, written_id
-from antiphon.gateway.methods.extension import ExtensionMethods
+from antiphon.gateway.methods.extension import ExtensionMethods, introduction
 from antiphon.gateway.methods.permission import with_facts
 from antiphon.gateway.requests import WaitingRequest
 from antiphon.gateway.session_methods import SessionMethods
-from antiphon.gateway.settings import without_boolean_options
-from antiphon.gateway.turns import LATER, RETURNING, error_object, for_role, with_recovery
+from antiphon.gateway.turns import LATER, RETURNING, error_object, for_role
 from antiphon.rpc.envelope import (
     EMPTY,
     ErrorObject,
-    Frame,
-    Malformed,
-    Noise,
     Notification,
-    Overlong,
     Request,
     RequestId,
     Response,
-    decode,
     error_frame,
     head_of_answer,
 )
 from antiphon.rpc.peer import CANCEL_REQUEST, FIRST_ID, id_key
-from antiphon.rpc.spans import Unreadable, replaced, session_in, values_of
+from antiphon.rpc.spans import replaced, session_in, values_of
 from antiphon.transports.asgi.connections import HttpConnection
 from antiphon.transports.asgi.streams import event_place
-from antiphon.transports.base import OUTPUT_HIGH, Transport
+from antiphon.transports.base import Transport
 
 if TYPE_CHECKING:
     from antiphon.gateway.agents.process import AgentProcess
     from antiphon.gateway.attachment import SessionAttachment
+    from antiphon.gateway.hub import Hub
     from antiphon.gateway.session import HubSession
     from antiphon.gateway.turns import HubTurn
 
 __all__ = ["RemoteClient"]
 
-MAX_OPEN: Final = 1000
-"""Requests of one connection that may wait for their responses."""
-
-MAX_OWED: Final = 64 * 1024 * 1024
-"""Bytes that wait for a client which does not read, beside events. More ends its connection."""
-
-SLICE: Final = 0.005
-"""Seconds for which lines of one client are handled before it is the turn of others: one frame may hold a million of them."""
-
 _log = logging.getLogger(__name__)
 
 
-class RemoteClient:
-    """The sink of the transport to one client."""
+class RemoteClient(GatewayConnection[tuple[AgentLink, bytes]]):
+    """One client of the agents of this machine. A request that was forwarded is at a process of the agent, under an id of its own."""
 
     def __init__(self, process: "AgentProcess", transport: Transport, principal: Principal) -> None:
+        super().__init__(transport, principal)
         self.id = token_hex(8)
         self.process = process
-        self.transport = transport
-        self.principal = principal
-        self.offer = ClientOffer()
-        """What it can show and serve, and what it asked for."""
         self.attachments: dict[str, SessionAttachment] = {}
         self.turns: dict[str, tuple[RequestId, bytes]] = {}
         """The id of the request for each prompt of this connection that runs, and how it was written."""
         self._answered: set[str] = set()
         """Those whose response was sent, over HTTP."""
-        self.closed = asyncio.Event()
         self._methods = SessionMethods(self)
         self._extension = ExtensionMethods(self)
-        self._initialized = False
-        self._answered_once = False
-        """Whether `initialize` was answered, with a result or an error: what needs no agent works from then on."""
         self.closed_sessions: dict[str, None] = {}
         """The sessions that it has closed. It has to load or resume one before it uses it again."""
-        self._open: dict[object, tuple[AgentLink, bytes] | None] = {}
-        """Requests of the client without a response; those that were forwarded, with the id at the agent."""
         self._asked: dict[int, WaitingRequest] = {}
-        self._dialect: OpenCodeDialect | None = None
-        self._unread: deque[bytes] = deque()
-        """Blocks of lines that arrived and are not handled yet. They are not split at once: short lines would take ten times the memory."""
-        self._at = 0
-        """How much of the first block is handled."""
-        self._is_held = False
-        """Whether handling them waits for the client or the agent to read."""
-        self._owed = 0
-        """Bytes that were sent and are no events, since the client was last seen to read."""
         self._last_id = FIRST_ID - 1
 
-    def may(self, role: AccessRole, key: str | None = None) -> bool:
-        """Whether it may do what needs this role."""
-        return self.principal.may(role, key)
+    @property
+    def hub(self) -> "Hub":
+        return self.process.hub
 
     async def serve(self) -> None:
         """Talk with the client until it leaves."""
         self.process.clients.add(self)
-        if isinstance(self.transport, HttpConnection):
-            self.transport.stream_opened = self._stream_opened
-        try:
-            self.transport.attach(self)
-            await self.closed.wait()
-        finally:
-            self._leave()
-            await self.transport.close()
-
-    def close_soon(self, why: str) -> None:
-        """End the connection: the client may come back."""
-        _log.info("the connection of `%s` is closed: %s", self.principal.name, why)
-        self.closed.set()
-
-    def connection_lost(self, error: ConnectionClosed) -> None:
-        """Handle the end of the connection."""
-        self.closed.set()
-        self._leave()
+        await super().serve()
 
     def sent_as(self, link: AgentLink, agent_id: bytes) -> bytes | None:
         """Return the id that a request of this client has here, as it is written, by its id at the agent; None if it is not open."""
@@ -209,56 +155,6 @@ class RemoteClient:
         """Whether whole blocks of updates can be sent as they are."""
         return not self.offer.numbers and not self.transport.routed and self._dialect is None
 
-    def put(
-        self,
-        frame: bytes,
-        session_id: str | None = None,
-        answers: RequestId | UnsetType = UNSET,
-        *,
-        number: int | None = None,
-    ) -> None:
-        """Send one frame. `answers` is the id of the request that it responds to, `number` that of its event."""
-        if not isinstance(answers, UnsetType):
-            self._open.pop(id_key(answers), None)
-        transport = self.transport
-        if transport.lost is not None or self.closed.is_set():
-            return
-        if not self.offer.booleans and b'"boolean"' in frame:
-            frame = without_boolean_options(frame)
-        if self._dialect is not None:
-            frame = self._dialect.sent(frame, session_id, answers, number or 0)
-        if not number:
-            self._owed += len(frame)
-            if self._owed > MAX_OWED and transport.unsent > MAX_OWED:
-                self.close_soon("it does not read what is sent to it")
-                return
-        if isinstance(transport, HttpConnection):
-            transport.route(frame, session_id, answers, number or 0)
-            return
-        transport.out += frame
-        transport.out += b"\n"
-        transport.flush_soon()
-
-    def put_block(self, block: bytes) -> None:
-        """Send whole lines, with those of other sessions that were stored in the same commit."""
-        if self.transport.lost is None:
-            self.transport.out += block
-            self.transport.gather()
-
-    def refuse(
-        self,
-        request: Request,
-        code: int,
-        why: str,
-        hint: str = "",
-        session_id: str | None = None,
-        *,
-        recovery: Mapping[str, object] | None = None,
-    ) -> None:
-        """Answer a request with an error. `recovery`: what its data have about another try, where the code does not say it."""
-        error = with_recovery(code, why, {**({"hint": hint} if hint else {}), **(recovery or {})})
-        self.put(error_frame(request.id, error), session_id, request.id)
-
     def ask(self, pending: WaitingRequest, number: int, at: float = 0.0) -> bool:
         """Send a request of the agent under an id of this connection. False: this client cannot or may not answer it."""
         if self in pending.shown:
@@ -284,115 +180,15 @@ class RemoteClient:
 
     # What arrives.
 
-    def block_received(self, block: Frame) -> None:
-        """Take whole lines."""
-        if self.closed.is_set():
-            return
-        if isinstance(block, Overlong):
-            self._message(decode(block), b"")
-            return
-        self._unread.append(bytes(block))
-        if not self._is_held:
-            self._read_on()
-
-    def _read_on(self) -> None:
-        """Handle what has arrived, as long as the client reads its responses and the agent reads what it is sent, and for a moment at a time."""
-        was_held, self._is_held = self._is_held, False
-        loop = asyncio.get_running_loop()
-        until = loop.time() + SLICE
-        while self._unread and not self.closed.is_set():
-            slow = self._slow_reader()
-            if slow is not None or loop.time() > until:
-                self._is_held = True
-                self.transport.pause()
-                if slow is not None:
-                    slow.when_drained(self._read_on)
-                else:
-                    loop.call_soon(self._read_on)
-                return
-            line = self._next_line()
-            if line and not line.isspace():
-                self._message(decode(line), line)
-        if was_held:
-            self.transport.resume()
-
-    def _next_line(self) -> bytes:
-        """Take the next line of what has arrived."""
-        block, begin = self._unread[0], self._at
-        end = block.find(b"\n", begin)
-        self._at = end + 1
-        if end < 0 or self._at == len(block):
-            self._unread.popleft()
-            self._at = 0
-        return block[begin:] if end < 0 else block[begin:end]
-
-    def _slow_reader(self) -> Transport | None:
-        """Return the transport that has to be waited for before more is handled. Events do not count: a cancellation must get through."""
-        if self._owed > OUTPUT_HIGH:
-            if self.transport.unsent >= OUTPUT_HIGH:
-                return self.transport
-            self._owed = 0
+    def _slow_way(self) -> Transport | None:
         link = self.process.link
         return link.transport if link is not None and link.transport.unsent > self.process.hub.limits.unsent else None
 
-    async def room(self) -> None:
-        """Wait until the client has read enough of its responses for another large one."""
-        if self.transport.unsent >= OUTPUT_HIGH:
-            with suppress(ConnectionClosed):
-                await self.transport.drain()
+    def _needs_no_agent(self, method: str) -> bool:
+        return self._extension.is_of_gateway(method)
 
-    def _message(self, message: object, line: bytes) -> None:
-        if isinstance(message, Request | Notification | Response) and (why := check_spelling(line)):
-            self._misspelled(message, why)
-            return
-        try:
-            message, line = self._in_the_schema(message, line)
-            match message:
-                case Request():
-                    self._request(message, line)
-                case Notification():
-                    self._notification(message, line)
-                case Response():
-                    self._response(message, line)
-                case Noise():
-                    self.put(error_frame(None, ErrorObject(Code.PARSE_ERROR, "Parse error", "not JSON")))
-                case Malformed(answerable=True):
-                    self.put(error_frame(message.id, message.error), None, message.id)
-                case _:
-                    pass
-        except (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            if isinstance(message, Request):
-                self.refuse(message, Code.INVALID_REQUEST, f"the message cannot be read: {error}")
-
-    def _misspelled(self, message: Request | Notification | Response, why: str) -> None:
-        """Refuse what can be read in two ways. A response is taken for an error: what it was to mean is in doubt."""
-        if isinstance(message, Request):
-            self.refuse(message, Code.INVALID_REQUEST, why)
-        elif isinstance(message, Response):
-            error = ErrorObject(Code.INVALID_REQUEST, why)
-            self._response(Response(message.id, error=error), error_frame(message.id, error))
-
-    def _in_the_schema(self, message: object, line: bytes) -> tuple[object, bytes]:
-        """Return a message in the schema's words. The first one says whether the client uses others."""
-        if isinstance(message, Request) and message.method == "initialize" and not self._initialized:
-            self._dialect = OpenCodeDialect() if OpenCodeDialect.is_spoken(bytes(message.params)) else None
-        return (message, line) if self._dialect is None else self._dialect.received(message, line)
-
-    def _request(self, request: Request, line: bytes) -> None:
-        key = id_key(request.id)
-        if key in self._open:
-            return  # an error under this id would end the first one
-        if len(self._open) >= MAX_OPEN:
-            self.refuse(request, Code.INVALID_REQUEST, f"{MAX_OPEN} requests wait for their responses")
-            return
-        self._open[key] = None
-        if request.method == "initialize" and not self._initialized:
-            self._begin(request)
-        elif request.method == "initialize":
-            self.refuse(request, Code.INVALID_REQUEST, "this connection has been initialized")
-        elif not self._initialized and not (self._answered_once and self._extension.is_of_gateway(request.method)):
-            self.refuse(request, Code.INVALID_REQUEST, "the first request has to be `initialize`")
-        elif not self._methods.handle(request, line) and not self._extension.handle(request):
+    def _handle(self, request: Request, line: bytes) -> None:
+        if not self._methods.handle(request, line) and not self._extension.handle(request):
             self._other(request, line)
 
     def _other(self, request: Request, line: bytes) -> None:
@@ -525,14 +321,8 @@ class RemoteClient:
 
         return then
 
-    def _begin(self, request: Request) -> None:
-        """Read what the client offers at once: requests may follow before the agent, which may have to be started, has answered."""
-        try:
-            self.offer, self._initialized = read_offer(request.params), True
-        except msgspec.DecodeError as error:
-            self.refuse(request, Code.INVALID_PARAMS, f"`initialize` cannot be read: {error}")
-        else:
-            self.process.hub.run(self._initialize(request))
+    def _introduce(self, request: Request, line: bytes) -> None:
+        self.process.hub.run(self._initialize(request))
 
     async def _initialize(self, request: Request) -> None:
         try:
@@ -541,7 +331,7 @@ class RemoteClient:
             self._initialized, self._answered_once = False, True
             self.put(error_frame(request.id, error_object(error)), None, request.id)
             return
-        about = self._methods.offered(result, self._extension.introduction())
+        about = self._methods.offered(result, introduction(self))
         self.put(b"%b%b}" % (head_of_answer(request.id), about), None, request.id)
 
     def _notification(self, notification: Notification, line: bytes) -> None:

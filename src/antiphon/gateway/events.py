@@ -8,6 +8,7 @@ letter, then a header of its own as JSON, a tab, and a frame. A tab is nowhere e
     R   a request of the agent that waits for a person: the agent's own frame
     A   its resolution        the response, or nothing if it was cancelled
     E   the turn ends         the response of the agent; or an error of ours, if the turn was interrupted
+    M   the session moved     to another worker of a fleet; the frame is empty
 """
 
 import time
@@ -23,12 +24,12 @@ from antiphon.rpc.envelope import ErrorObject, RequestId, head_of_answer
 from antiphon.rpc.spans import Unreadable, members_of, params_values_of, replaced, values_of, with_value
 
 __all__ = [
-    "ANSWER", "END", "PROMPT", "REQUEST", "TURN", "UPDATE", "EventHeader", "HubEvent", "event_notification", "for_session", "history_frame",
+    "ANSWER", "END", "MOVED", "PROMPT", "REQUEST", "TURN", "UPDATE", "EventHeader", "HubEvent", "event_notification", "for_session", "history_frame",
     "member", "notice", "notification", "numbered", "numbered_event", "parse_event", "prompt_name", "prompt_text", "stored_event", "user_messages", "with_id", "with_session", "written_id",
 ]  # fmt: skip
 
 NUMBER: Final = ("params", "_meta", "antiphon", "number")
-TURN, PROMPT, REQUEST, ANSWER, END = b"T", b"P", b"R", b"A", b"E"
+TURN, PROMPT, REQUEST, ANSWER, END, MOVED = b"T", b"P", b"R", b"A", b"E", b"M"
 MAX_NAME: Final = 64
 """Characters of the name of a prompt that are kept."""
 UPDATE: Final = b"{"
@@ -45,7 +46,9 @@ class EventHeader(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     connection: str = ""
     """The connection that sent the prompt: it does not get its own message back."""
     sender: str = ""
-    """The name of the principal that sent the prompt, or that answered."""
+    """The name of the principal that sent the prompt, or that answered; the worker that a session moved from."""
+    to: str = ""
+    """The worker that a session moved to."""
     prompt: str = ""
     """The name that its sender gave to the prompt, to know it again on another connection."""
     request: str = ""
@@ -106,7 +109,7 @@ def numbered_event(session_id: str, frame: bytes, number: int, at: float = 0.0) 
     return notification("_antiphon/session/unreadable", {"sessionId": session_id, "number": number})
 
 
-_NAMES: Final = {TURN: "turn_started", END: "turn_ended", REQUEST: "requested", ANSWER: "resolved"}
+_NAMES: Final = {TURN: "turn_started", END: "turn_ended", REQUEST: "requested", ANSWER: "resolved", MOVED: "moved"}
 
 
 def event_notification(session_id: str, number: int, event: HubEvent, at: float = 0.0) -> bytes | None:
@@ -118,7 +121,7 @@ def event_notification(session_id: str, number: int, event: HubEvent, at: float 
     if at or header.time:
         params["time"] = at or header.time
     about = {"turn": header.turn, "from": header.sender, "request": header.request, "method": header.method}
-    about["prompt"] = header.prompt
+    about |= {"prompt": header.prompt, "to": header.to}
     params |= {key: value for key, value in about.items() if value}
     if header.interrupted:
         params["interrupted"] = True
@@ -153,9 +156,9 @@ def notification(method: str, params: dict[str, object]) -> bytes:
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_encode(method), _encode(params))
 
 
-def notice(session_id: str, title: str, description: str) -> bytes:
-    """Return an update with a warning of the gateway's own. It is no event, and has no number."""
-    update = {"sessionUpdate": "notice", "title": title, "description": description, "severity": "warning"}
+def notice(session_id: str, title: str, description: str, severity: str = "warning") -> bytes:
+    """Return an update with a notice of the gateway's own. It is no event unless it is recorded as one."""
+    update = {"sessionUpdate": "notice", "title": title, "description": description, "severity": severity}
     return notification("session/update", {"sessionId": session_id, "update": update})
 
 

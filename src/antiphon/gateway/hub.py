@@ -32,6 +32,7 @@ from antiphon.gateway.base import (
     HubLimits,
     HubLinks,
     HubTraces,
+    LiveSession,
     Principal,
 )
 from antiphon.gateway.client import RemoteClient
@@ -112,7 +113,7 @@ class Hub:
         self.client_files = client_files
         """Whether files and terminals are those of the attached client, where it offers them."""
         self.facts = facts or HubFacts(default=next(iter(agents), ""))
-        self.feed = RowFeed(self)
+        self.feed = RowFeed(self, self._in_memory, _live)
         """The clients that follow the list of sessions."""
         self.search = SearchIndex(self)
         self.files = FileNames(self)
@@ -235,6 +236,11 @@ class Hub:
             return [str(self.roots.resolve(directory)) for directory in directories]
         except FileProblem as error:
             raise RequestError(Code.INVALID_PARAMS, error.sentence, hint=error.hint) from error
+
+    def _in_memory(self, row: GatewaySession) -> HubSession | None:
+        agent = self.agents.get(row.agent)
+        session = None if agent is None else agent.session_of(row.session_id)
+        return None if session is None or session.key != row.key else session
 
     def begin(self, agent: AgentProcess, session_id: str, cwd: str, by: Principal | None) -> HubSession:
         """Put a new session into memory, for this principal. An older one with the same id is archived when the new one is stored.
@@ -526,6 +532,11 @@ class Hub:
             await asyncio.wait(
                 self.tasks
             )  # and not `gather`, which would not let their callbacks run where all have ended
+
+
+def _live(session: HubSession) -> LiveSession:
+    waiting = sum(1 for _ in session.requests.waiting())
+    return LiveSession(session.row, session.last, waiting, session.turns.running is not None, session.is_hidden)
 
 
 def has_too_many_sessions(opened: Mapping[str, int], token: str, limits: HubLimits) -> bool:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from antiphon.gateway.events import for_session
+from antiphon.journal.owner import SessionHome
 from antiphon.protocol.v1.dialects import DIALECTS
 from antiphon.rpc.spans import Unreadable, members_of, params_values_of, replaced, with_value
 
@@ -254,6 +255,42 @@ class HubSettings:
         self._values.pop("askedAfter", None)
         if number >= 0:
             self._values["askedAfter"] = b"%d" % number
+
+    # What a fleet stores of a session beside its settings.
+
+    @property
+    def home(self) -> SessionHome:
+        """Where the session was last; empty for one that was stored on a single machine."""
+        with suppress(*_ERRORS):
+            return msgspec.json.decode(self._values.get("home", b"{}"), type=SessionHome)
+        return SessionHome()
+
+    @home.setter
+    def home(self, home: SessionHome) -> None:
+        self._values["home"] = msgspec.json.encode(home)
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether the agent of another worker had it open last: the agent here may not know it."""
+        return "isMoved" in self._values
+
+    @is_moved.setter
+    def is_moved(self, is_moved: bool) -> None:
+        self._mark("isMoved", is_moved)
+
+    @property
+    def needs_context(self) -> bool:
+        """Whether the agent has begun a new session in its place, and has not seen what happened before."""
+        return "needsContext" in self._values
+
+    @needs_context.setter
+    def needs_context(self, needs_context: bool) -> None:
+        self._mark("needsContext", needs_context)
+
+    def _mark(self, name: str, is_set: bool) -> None:
+        self._values.pop(name, None)
+        if is_set:
+            self._values[name] = b"true"
 
     def _choose(self, name: str, member: str, written: bytes) -> None:
         if name in self._values:

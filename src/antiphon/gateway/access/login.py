@@ -17,7 +17,7 @@ from antiphon.codes import meaning_of, recovery_from
 from antiphon.errors import Code, ConnectionClosed
 from antiphon.gateway.access.checks import Access
 from antiphon.gateway.access.tokens import AccessToken
-from antiphon.gateway.dialect import OpenCodeDialect
+from antiphon.gateway.clients.dialect import OpenCodeDialect
 from antiphon.rpc.envelope import Frame, Overlong
 from antiphon.transports.asgi.connections import SocketConnection
 from antiphon.transports.asgi.heads import Refusal

@@ -2,6 +2,7 @@
 
 Files in reading order:
 
+    base.py        what the methods about a whole gateway need of it
     extension.py   the methods by their names: who may use each, and what answers it
     overview.py    the gateway as a whole: agents, links for other devices, admins
     rows.py        the list of sessions, and its rows as they change

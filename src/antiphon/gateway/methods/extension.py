@@ -6,7 +6,7 @@ out of their answers: a share is for its sessions alone, and knows of no others.
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -27,16 +27,17 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from antiphon.gateway.client import RemoteClient
+    from antiphon.gateway.clients.connection import GatewayConnection
     from antiphon.gateway.session import HubSession
 
-__all__ = ["ExtensionMethods"]
+__all__ = ["ExtensionMethods", "GatewayMethods", "introduction"]
 
 SESSION_METHODS: Final = ("_antiphon/session/attach", "_antiphon/session/detach")
 """Those of `session_methods.py`."""
 
 _log = logging.getLogger(__name__)
 
-OfGateway: TypeAlias = "Callable[[RemoteClient, Raw], Awaitable[object]]"
+OfGateway: TypeAlias = "Callable[[GatewayConnection[Any], Raw], Awaitable[object]]"
 """Finds the result of a request about the whole gateway."""
 
 OfSession: TypeAlias = "Callable[[RemoteClient, HubSession, Raw], Awaitable[object]]"
@@ -81,44 +82,80 @@ class _SessionParams(msgspec.Struct, rename="camel"):
     session_id: str
 
 
-class ExtensionMethods:
-    """The requests of one client that only the extension has. One is answered after the other: each may be large."""
+def introduction(client: "GatewayConnection[Any]") -> dict[str, object]:
+    """Return what the result of `initialize` says about the extension and this client."""
+    about: dict[str, object] = {
+        "extension": EXTENSION,
+        "methods": [*SESSION_METHODS, *ExtensionMethods.NAMES],
+        "numbers": client.offer.numbers,
+        "merged": client.offer.merged,
+        "name": client.principal.name,
+    }
+    if client.may(AccessRole.DRIVE):  # others open no session
+        about["roots"] = [*client.hub.files.roots]
+    return about
 
-    NAMES: Final = (*_SESSION, *_GATEWAY)
 
-    def __init__(self, client: "RemoteClient") -> None:
+Client = TypeVar("Client", bound="GatewayConnection[Any]")
+
+
+class GatewayMethods(Generic[Client]):
+    """The requests of one client about the whole gateway. One is answered after the other: each may be large."""
+
+    def __init__(self, client: Client) -> None:
         self._client = client
         self._order = asyncio.Lock()
-
-    def introduction(self) -> dict[str, object]:
-        """Return what the result of `initialize` says about the extension and this client."""
-        client = self._client
-        about: dict[str, object] = {
-            "extension": EXTENSION,
-            "methods": [*SESSION_METHODS, *self.NAMES],
-            "numbers": client.offer.numbers,
-            "merged": client.offer.merged,
-            "name": client.principal.name,
-        }
-        if client.may(AccessRole.DRIVE):  # others open no session
-            about["roots"] = [str(each) for each in client.process.hub.roots.folders]
-        return about
 
     def is_of_gateway(self, method: str) -> bool:
         """Whether a method is about the whole gateway, and so needs no agent."""
         return method in _GATEWAY
 
     def handle(self, request: Request) -> bool:
-        """Handle a request of the extension. False: it is another one."""
-        if (about_all := _GATEWAY.get(request.method)) is not None:
-            if about_all.role is not None and not self._client.may(about_all.role):
-                self._refuse_role(request, about_all.role)
-            else:
-                self._start(request, lambda: about_all.answer(self._client, request.params))
-        elif (about_one := _SESSION.get(request.method)) is not None:
-            self._with_session(request, about_one)
-        else:
+        """Handle a request about the whole gateway. False: it is another one."""
+        method = _GATEWAY.get(request.method)
+        if method is None:
             return False
+        if method.role is not None and not self._client.may(method.role):
+            self._refuse_role(request, method.role)
+        else:
+            self._start(request, lambda: method.answer(self._client, request.params))
+        return True
+
+    def _refuse_role(self, request: Request, role: AccessRole) -> None:
+        self._client.refuse(request, Code.INVALID_REQUEST, "this token may not do that", recovery=for_role(role))
+
+    def _start(self, request: Request, find: "Callable[[], Awaitable[object]]", session_id: str | None = None) -> None:
+        self._client.hub.run(self._answer(request, find, session_id))
+
+    async def _answer(self, request: Request, find: "Callable[[], Awaitable[object]]", session_id: str | None) -> None:
+        client = self._client
+        try:
+            async with self._order:
+                await client.room()
+                async with client.hub.quotas.place(client.principal):
+                    if client.closed.is_set():
+                        return  # its token may have been revoked while it waited
+                    result = msgspec.json.encode(await find())
+                client.put(b"%b%b}" % (head_of_answer(request.id), result), session_id, request.id)
+        except AcpError as error:
+            client.put(error_frame(request.id, error_object(error)), session_id, request.id)
+        except msgspec.DecodeError as error:
+            client.refuse(request, Code.INVALID_PARAMS, f"`{request.method}` cannot be read: {error}")
+        except Exception:
+            _log.exception("a request `%s` of a client failed", request.method)
+            client.refuse(request, Code.INTERNAL_ERROR, "Internal error")
+
+
+class ExtensionMethods(GatewayMethods["RemoteClient"]):
+    """The requests of one client that only the extension has: about the whole gateway, and about one session."""
+
+    NAMES: Final = (*_SESSION, *_GATEWAY)
+
+    def handle(self, request: Request) -> bool:
+        """Handle a request of the extension. False: it is another one."""
+        if (method := _SESSION.get(request.method)) is None:
+            return super().handle(request)
+        self._with_session(request, method)
         return True
 
     def _with_session(self, request: Request, method: _OfSession) -> None:
@@ -142,27 +179,3 @@ class ExtensionMethods:
                 self._start(request, lambda: answer(session), session_id)
 
         self._client.with_session(request, session_id, AccessRole.WATCH if method.everywhere else method.role, found)
-
-    def _refuse_role(self, request: Request, role: AccessRole) -> None:
-        self._client.refuse(request, Code.INVALID_REQUEST, "this token may not do that", recovery=for_role(role))
-
-    def _start(self, request: Request, find: "Callable[[], Awaitable[object]]", session_id: str | None = None) -> None:
-        self._client.process.hub.run(self._answer(request, find, session_id))
-
-    async def _answer(self, request: Request, find: "Callable[[], Awaitable[object]]", session_id: str | None) -> None:
-        client = self._client
-        try:
-            async with self._order:
-                await client.room()
-                async with client.process.hub.quotas.place(client.principal):
-                    if client.closed.is_set():
-                        return  # its token may have been revoked while it waited
-                    result = msgspec.json.encode(await find())
-                client.put(b"%b%b}" % (head_of_answer(request.id), result), session_id, request.id)
-        except AcpError as error:
-            client.put(error_frame(request.id, error_object(error)), session_id, request.id)
-        except msgspec.DecodeError as error:
-            client.refuse(request, Code.INVALID_PARAMS, f"`{request.method}` cannot be read: {error}")
-        except Exception:
-            _log.exception("a request `%s` of a client failed", request.method)
-            client.refuse(request, Code.INTERNAL_ERROR, "Internal error")

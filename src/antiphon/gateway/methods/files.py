@@ -9,10 +9,10 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import nsmallest
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from antiphon.gateway.agents.host import GatewayRoots
     from antiphon.gateway.client import RemoteClient
+    from antiphon.gateway.clients.connection import GatewayConnection
     from antiphon.gateway.hub import Hub
     from antiphon.gateway.session import HubSession
 
@@ -68,7 +69,7 @@ _SKIPPED: Final = frozenset({"node_modules", "__pycache__", "venv"})
 
 
 class FileNames:
-    """The names of the files below some directories, for a short time."""
+    """The names of files and directories: those of files below some directories are kept for a short time."""
 
     def __init__(self, hub: "Hub") -> None:
         self._hub = hub
@@ -83,6 +84,36 @@ class FileNames:
                 del self._found[next(iter(self._found))]
             self._found[directory] = now, background(self._listed(directory), self._hub.tasks)
         return await asyncio.shield(self._found[directory][1])
+
+    @property
+    def roots(self) -> Sequence[str]:
+        """The directories in which sessions may be opened."""
+        return [str(each) for each in self._hub.roots.folders]
+
+    async def usable(self, directories: Sequence[str]) -> Sequence[str]:
+        """Return those of some directories that are there, and inside of the roots."""
+        return await asyncio.to_thread(lambda: [each for each in directories if self._is_usable(each)])
+
+    def _is_usable(self, directory: str) -> bool:
+        try:
+            return self._hub.inside_roots(directory) == [directory] and os.path.isdir(directory)
+        except RequestError:
+            return False
+
+    async def directories(self, path: str) -> Mapping[str, object]:
+        """Return the directories in a directory. Without a path it is the root, or the roots by their paths if there are several.
+
+        Raises:
+            RequestError: it is outside of the roots, or cannot be read.
+        """
+        roots = self.roots
+        if not path and len(roots) != 1:
+            return {"path": "", "parent": None, "directories": roots}
+        (real,) = self._hub.inside_roots(path or roots[0])
+        above = "" if len(roots) > 1 else None
+        parent = above if real in roots else os.path.dirname(real)
+        found = await asyncio.to_thread(_directories, self._hub.roots, real)
+        return {"path": real, "parent": parent, "directories": found}
 
     async def _listed(self, directory: str) -> Sequence[str]:
         repository = await asyncio.to_thread(self._repository, directory)
@@ -227,17 +258,9 @@ class _DirectoriesParams(msgspec.Struct):
     path: str = ""
 
 
-async def list_directories(client: "RemoteClient", params: "Raw") -> object:
+async def list_directories(client: "GatewayConnection[Any]", params: "Raw") -> object:
     """Return the directories in a directory. Without a path it is the root, or the roots by their paths if there are several."""
-    hub = client.process.hub
-    path = msgspec.json.decode(params, type=_DirectoriesParams).path
-    roots = [str(each) for each in hub.roots.folders]
-    if not path and len(roots) != 1:
-        return {"path": "", "parent": None, "directories": roots}
-    (real,) = hub.inside_roots(path or roots[0])
-    above = "" if len(roots) > 1 else None
-    parent = above if real in roots else os.path.dirname(real)
-    return {"path": real, "parent": parent, "directories": await asyncio.to_thread(_directories, hub.roots, real)}
+    return await client.hub.files.directories(msgspec.json.decode(params, type=_DirectoriesParams).path)
 
 
 def _directories(roots: "GatewayRoots", path: str) -> list[str]:

@@ -1,8 +1,6 @@
 """The gateway as a client sees it before it opens a session: who the client is, the agents, links for other devices, and what admins do."""
 
-import asyncio
-import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Raw
@@ -13,9 +11,8 @@ from antiphon.gateway.base import AccessRole, HubLinks, SessionQuery
 from antiphon.gateway.settings import HubSettings
 
 if TYPE_CHECKING:
-    from antiphon.gateway.agents.process import AgentProcess
-    from antiphon.gateway.client import RemoteClient
-    from antiphon.gateway.hub import Hub
+    from antiphon.gateway.clients.connection import GatewayConnection
+    from antiphon.gateway.methods.base import GatewayHub, ListedAgent
 
 __all__ = ["administer", "gateway_info", "launch_device"]
 
@@ -26,9 +23,9 @@ LOOKED_AT: Final = 200
 """Sessions in which they are looked for."""
 
 
-async def gateway_info(client: "RemoteClient", params: Raw) -> object:
+async def gateway_info(client: "GatewayConnection[Any]", params: Raw) -> object:
     """Return what a page needs to begin: the version, who the client is, the agents, and where sessions may be opened."""
-    hub, principal = client.process.hub, client.principal
+    hub, principal = client.hub, client.principal
     opens = client.may(AccessRole.DRIVE)
     agents = [*hub.agents.values()]
     if principal.sessions is not None:  # one agent's name could be that of a customer
@@ -42,12 +39,12 @@ async def gateway_info(client: "RemoteClient", params: Raw) -> object:
         "role": principal.role.name.lower(),
         "share": principal.sessions is not None,
         "agents": [await _agent(hub, agent, opens=opens) for agent in agents],
-        "roots": [str(each) for each in hub.roots.folders] if opens else [],
+        "roots": [*hub.files.roots] if opens else [],
         "recent": await _recent(hub) if opens else [],
     }
 
 
-async def _agent(hub: "Hub", agent: "AgentProcess", *, opens: bool) -> dict[str, object]:
+async def _agent(hub: "GatewayHub", agent: "ListedAgent", *, opens: bool) -> dict[str, object]:
     settings = HubSettings(await hub.rows.settings(agent.name)).result() if opens else b"{}"
     return {
         "name": agent.name,
@@ -58,24 +55,17 @@ async def _agent(hub: "Hub", agent: "AgentProcess", *, opens: bool) -> dict[str,
     }
 
 
-async def _recent(hub: "Hub") -> list[str]:
+async def _recent(hub: "GatewayHub") -> list[str]:
     """Return the directories of the sessions that were used last, as far as a new one may be opened there."""
     listed = await hub.rows.listed(SessionQuery(tuple(hub.agents), limit=LOOKED_AT))
     directories = [*dict.fromkeys(each.row.cwd for each in listed)][:RECENT]
-    return await asyncio.to_thread(lambda: [each for each in directories if _is_usable(hub, each)])
-
-
-def _is_usable(hub: "Hub", directory: str) -> bool:
-    try:
-        return hub.inside_roots(directory) == [directory] and os.path.isdir(directory)
-    except RequestError:
-        return False
+    return [*await hub.files.usable(directories)]
 
 
 # What the program around the hub does.
 
 
-def links_of(hub: "Hub") -> HubLinks:
+def links_of(hub: "GatewayHub") -> HubLinks:
     """Return what makes links and answers admins.
 
     Raises:
@@ -90,14 +80,14 @@ class _LaunchParams(msgspec.Struct):
     role: str = ""
 
 
-async def launch_device(client: "RemoteClient", params: Raw) -> object:
+async def launch_device(client: "GatewayConnection[Any]", params: Raw) -> object:
     """Return an address that signs another device in, with at most the role of this client."""
     role = msgspec.json.decode(params, type=_LaunchParams).role
-    made = links_of(client.process.hub).launch(client.principal, role)
-    client.process.hub.note(client.principal, "launch", "", role or client.principal.role.name.lower())
+    made = links_of(client.hub).launch(client.principal, role)
+    client.hub.note(client.principal, "launch", "", role or client.principal.role.name.lower())
     return made
 
 
-async def administer(client: "RemoteClient", params: Raw) -> object:
+async def administer(client: "GatewayConnection[Any]", params: Raw) -> object:
     """Do what an admin asks for."""
-    return await links_of(client.process.hub).administer(params, client.principal)
+    return await links_of(client.hub).administer(params, client.principal)

@@ -7,7 +7,7 @@ were read is stored, so a gateway that was killed, or whose file is older than t
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
@@ -21,7 +21,7 @@ from antiphon.text import one_line
 if TYPE_CHECKING:
     from msgspec import Raw
 
-    from antiphon.gateway.client import RemoteClient
+    from antiphon.gateway.clients.connection import GatewayConnection
     from antiphon.gateway.hub import Hub
 
 __all__ = ["SearchIndex", "search_sessions", "texts_in"]
@@ -166,9 +166,9 @@ class _SearchParams(msgspec.Struct):
     limit: int = 20
 
 
-async def search_sessions(client: "RemoteClient", params: "Raw") -> object:
+async def search_sessions(client: "GatewayConnection[Any]", params: "Raw") -> object:
     """Return the messages in which all words of a query are, of the sessions that a client may see."""
-    hub = client.process.hub
+    hub = client.hub
     given = msgspec.json.decode(params, type=_SearchParams)
     words = words_of(given.query)
     if not words:
