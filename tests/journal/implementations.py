@@ -5,6 +5,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
+from antiphon.fleet.broker import Broker
+from antiphon.fleet.journal import FleetJournal
+from antiphon.fleet.records.formats import RowRecord, events_subject, owner_subject, row_subject
+from antiphon.fleet.simulation import SimulatedServer
+from antiphon.gateway.base import GatewaySession
 from antiphon.gateway.data import GatewayData
 from antiphon.journal.base import Journal
 from antiphon.journal.runs import RunJournal
@@ -84,4 +89,51 @@ class RunPlace:
             await data.delete(session)
 
 
-IMPLEMENTATIONS: Final[dict[str, Callable[[Path], Place]]] = {"sqlite": SqlitePlace, "runs": RunPlace}
+class FleetPlace:
+    """A broker. Each journal is that of another worker, with a connection of its own."""
+
+    def __init__(self, connected: Callable[[], AbstractAsyncContextManager[Broker]]) -> None:
+        self._connected = connected
+        self._workers = 0
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Journal]:
+        async with self._connected() as broker:
+            self._workers += 1
+            journal = FleetJournal(broker, f"worker-{self._workers}")
+            try:
+                yield journal
+            finally:
+                await journal.close()
+
+    async def begin(self, session: str) -> None:
+        async with self._connected() as broker:
+            record = RowRecord(GatewaySession(session, "demo", session, "/w"))
+            await broker.append(row_subject(session), record.encode())
+
+    async def delete(self, session: str) -> None:
+        async with self._connected() as broker:
+            for subject in (row_subject(session), owner_subject(session), events_subject(session)):
+                await broker.remove(subject)
+
+
+def simulated_place(directory: Path) -> FleetPlace:
+    """Return a broker in memory."""
+    server = SimulatedServer()
+
+    @asynccontextmanager
+    async def connected() -> AsyncIterator[Broker]:
+        broker = server.connect()
+        try:
+            yield broker
+        finally:
+            await broker.close()
+
+    return FleetPlace(connected)
+
+
+IMPLEMENTATIONS: Final[dict[str, Callable[[Path], Place]]] = {
+    "sqlite": SqlitePlace,
+    "runs": RunPlace,
+    "fleet": simulated_place,
+}

@@ -7,6 +7,8 @@ Files in reading order:
     streams.py           which subjects are stored, and where
     simulated_store.py   what the simulated broker stores
     simulation.py        a broker in memory, with faults
+    records/             what is stored of a session: formats, certain appends, the queue of a session, its history, copies of rows
+    journal.py           the journal: events on the broker, under leases that the broker enforces
     membership.py        which workers live: heartbeats, and how death is judged from them
     placement.py         which worker takes a session, or why none does
     connection.py        one end of a connection that the broker carries: chunks with numbers, and a window
