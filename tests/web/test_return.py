@@ -165,6 +165,7 @@ async def test_a_message_that_the_gateway_refused_can_be_edited_or_sent_again(
         await refused.get_by_role("button", name="Edit").click()
         await expect(refused).to_have_count(0)
         await expect(composer(page)).to_have_value("one too many")
+        await page.close()  # before its gateway ends: it would complain of that
 
 
 async def test_signing_out_clears_what_the_browser_keeps(desktop: Device, gateway: Gateway, problems: Problems) -> None:

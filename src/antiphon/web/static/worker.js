@@ -10,11 +10,26 @@ const HASH = "@HASH@";
 const FILES = "@FIRST_LOAD@";
 const CACHE = `antiphon-${HASH}`;
 
+/** Whether the person has signed out: nothing is kept from then on. The page that it controls still asks it for files. */
+let isForgotten = false;
+let installing = Promise.resolve();
+
 self.addEventListener("install", (event) => {
-  event.waitUntil((async () => {
+  installing = (async () => {
     const cache = await caches.open(CACHE);
     await cache.addAll(["/", "/icons/icon.svg", ...FILES]);
     await self.skipWaiting();
+  })();
+  event.waitUntil(installing);
+});
+
+self.addEventListener("message", (event) => {
+  if (event.data !== "forget") return;
+  isForgotten = true;
+  event.waitUntil((async () => {
+    await installing.catch(() => {});
+    for (const name of await caches.keys()) await caches.delete(name);
+    event.ports[0]?.postMessage("forgotten");
   })());
 });
 
@@ -49,10 +64,11 @@ async function file(request) {
   const kept = await caches.match(request, { cacheName: CACHE });
   if (kept) return kept;
   const response = await fetch(request);
-  if (response.ok && new URL(request.url).pathname.startsWith(`/static/${HASH}/`)) {
+  if (!isForgotten && response.ok && new URL(request.url).pathname.startsWith(`/static/${HASH}/`)) {
     const copy = response.clone();
     const cache = await caches.open(CACHE);
     await cache.put(request, copy);
+    if (isForgotten) await caches.delete(CACHE); // meanwhile
   }
   return response;
 }

@@ -18,6 +18,9 @@ const PATIENCE = 30_000;
 /** Milliseconds for `initialize`: an agent may have to be installed first. */
 const INITIALIZE_TIMEOUT = 120_000;
 
+/** Milliseconds in which a service worker has to remove what it keeps. */
+const FORGET_LIMIT = 5000;
+
 /** Methods that only read: sent again when their connection was lost. */
 const READS = new Set([
   "_antiphon/gateway/info",
@@ -324,8 +327,11 @@ export class Gateway {
       const page = /** @type {any} */ (globalThis);
       page.localStorage?.clear();
       page.sessionStorage?.clear();
+      for (const registration of (await page.navigator?.serviceWorker?.getRegistrations?.()) ?? []) {
+        await Promise.all([registration.installing, registration.waiting, registration.active].map(forget));
+        await registration.unregister();
+      }
       for (const name of (await page.caches?.keys()) ?? []) await page.caches.delete(name);
-      for (const worker of (await page.navigator?.serviceWorker?.getRegistrations?.()) ?? []) await worker.unregister();
       this.who.value = null;
       this.info.value = null;
     }
@@ -482,4 +488,15 @@ export function deviceName(agent) {
   const name = (/** @type {any[][]} */ table) => table.find(([, pattern]) => pattern.test(agent))?.[0] ?? "";
   const [browser, system] = [name(BROWSERS), name(SYSTEMS)];
   return browser && system ? `${browser} on ${system}` : browser || system;
+}
+
+/** Have a service worker keep nothing any more, and wait until it has removed what it kept. @param {any} worker @returns {Promise<void>} */
+function forget(worker) {
+  if (!worker) return Promise.resolve();
+  return new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => resolve();
+    setTimeout(resolve, FORGET_LIMIT);
+    worker.postMessage("forget", [port2]);
+  });
 }

@@ -28,8 +28,11 @@ const NEAR_END = 64;
 /** What a reader scrolls with; `focusin` is the Tab key. */
 const SCROLLERS = ["wheel", "touchmove", "pointerdown", "keydown", "focusin"];
 
-/** Frames in which a linked call may still be moved by what is drawn around it. */
-const SETTLING = 40;
+/** Milliseconds for which a linked call must not have moved before it counts as reached. */
+const QUIET = 300;
+
+/** Milliseconds after which it counts as reached all the same. */
+const SETTLING = 5000;
 
 /** Whether the browser keeps the place of the reader by itself when something above changes its height. Safari does not. */
 const ANCHORS = typeof CSS !== "undefined" && CSS.supports?.("overflow-anchor", "auto");
@@ -295,20 +298,26 @@ function useTarget(session, call, chunks, scroller, release) {
       return undefined;
     }
     release();
-    // What is around it has its height only when it is drawn: again until nothing moves any more.
+    // What is around it has its height only when it is drawn, on a busy machine many frames later: again until nothing moves any more.
     let frame = 0;
     let top = Number.NaN;
-    let quiet = 0;
-    let left = SETTLING;
+    const began = performance.now();
+    let quietSince = began;
+    const leaves = new AbortController(); // a reader who scrolls is let go
+    for (const name of ["wheel", "touchmove"]) scroller.current?.addEventListener(name, () => leaves.abort(), { signal: leaves.signal, passive: true });
     const step = () => {
+      if (leaves.signal.aborted) {
+        setReached(call);
+        return;
+      }
       const chunk = chunks.chunkOf(entry);
       if (chunk) chunk.isDrawn.value = true; // also if it was forgotten again, because it was far away
       const element = reveal(scroller.current, entry.key);
       const now = element?.getBoundingClientRect().top ?? Number.NaN;
-      quiet = now === top ? quiet + 1 : 0;
+      const time = performance.now();
+      if (now !== top || !isInside(element, scroller.current)) quietSince = time;
       top = now;
-      left -= 1;
-      if (quiet < 3 && left > 0) {
+      if (time - quietSince < QUIET && time - began < SETTLING) {
         frame = requestAnimationFrame(step);
         return;
       }
@@ -316,8 +325,19 @@ function useTarget(session, call, chunks, scroller, release) {
       setReached(call);
     };
     frame = requestAnimationFrame(step);
-    return () => cancelAnimationFrame(frame);
+    return () => {
+      cancelAnimationFrame(frame);
+      leaves.abort();
+    };
   }, [call, reached, session.transcript.structure.value, session.status.value, session.loadingOlder.value]);
+}
+
+/** Whether an element can be seen where it is scrolled to. @param {Element | null | undefined} element @param {Element | null} scroller */
+function isInside(element, scroller) {
+  if (!element || !scroller) return false;
+  const place = element.getBoundingClientRect();
+  const room = scroller.getBoundingClientRect();
+  return place.bottom > room.top && place.top < room.bottom;
 }
 
 /** @param {HTMLElement | null} scroller @param {number} key */
