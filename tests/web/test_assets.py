@@ -93,7 +93,7 @@ def test_the_first_load_is_small() -> None:
     names = [f"{page_hash()}/{name}" for name in (*assets.styles, *assets.first_modules)]
     found = [asset for asset in map(assets.hashed, names) if asset is not None]
     sizes = {asset.path: len(asset.packed or asset.body) for asset in found}
-    assert sum(sizes.values()) < 115_000, sorted(sizes.items(), key=lambda each: -each[1])
+    assert sum(sizes.values()) < 95_000, sorted(sizes.items(), key=lambda each: -each[1])
 
 
 def test_the_page_names_all_modules_of_its_first_load_with_the_hash() -> None:

@@ -1,7 +1,8 @@
 """The files of the page: read once, named by a hash over all of them, compressed when they are first sent.
 
 The hash is in the address of every file, so a browser may keep a file for ever, and never mixes the files of two versions. The page
-itself (`index.html`), the service worker, the manifest and the icons have addresses that stay.
+itself (`index.html`), the service worker, the manifest and the icons have addresses that stay. Our scripts and styles are sent without
+their comments; modules of others, whose comments may be licences, as they are.
 
 Three texts in `index.html` and `worker.js` are filled in here: `@HASH@`; `"@FIRST_LOAD@"`, the addresses of all styles and modules that
 the page needs before it shows anything, as a JSON array; and in `index.html` the comment `<!-- first load -->`, the links to the styles
@@ -19,6 +20,8 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Final
 
+from antiphon.web.comments import without_script_comments, without_style_comments
+
 __all__ = ["PAGE_POLICY", "WORKER_POLICY", "PageAsset", "PageAssets", "page_assets", "page_hash"]
 
 MAIN: Final = "js/main.js"
@@ -26,6 +29,9 @@ MAIN: Final = "js/main.js"
 
 HASH_LENGTH: Final = 16
 """Hexadecimal digits of the hash that are in addresses."""
+
+SCRIPTS, STYLES = "js/", "css/"
+"""Where our own scripts and styles are."""
 
 INDEX, WORKER, MANIFEST, ICONS = "index.html", "worker.js", "app.webmanifest", "icons/"
 
@@ -77,12 +83,21 @@ _IMPORT: Final = re.compile(
 class PageAsset:
     """One file as it is sent."""
 
-    def __init__(self, path: str, body: bytes) -> None:
+    def __init__(self, path: str, source: bytes) -> None:
         self.path = path
-        self.body = body
+        self._source = source
         suffix = posixpath.splitext(path)[1]
         self.media_type = TYPES[suffix]
         self._packs = suffix in _PACKED
+
+    @cached_property
+    def body(self) -> bytes:
+        """The content."""
+        if self.path.startswith(SCRIPTS):
+            return without_script_comments(self._source.decode()).encode()
+        if self.path.startswith(STYLES):
+            return without_style_comments(self._source.decode()).encode()
+        return self._source
 
     @cached_property
     def etag(self) -> str:
@@ -135,7 +150,7 @@ class PageAssets:
     @property
     def styles(self) -> list[str]:
         """The style sheets, in the order of their names: `base.css` is the first."""
-        return [path for path in self.paths if path.startswith("css/")]
+        return [path for path in self.paths if path.startswith(STYLES)]
 
     def imports(self, path: str) -> Iterator[str]:
         """Give the paths that a module imports when it is loaded, each once, whether they are there or not."""
