@@ -303,7 +303,8 @@ async def test_a_file_of_any_earlier_version_is_opened_with_all_that_it_has(tmp_
             )
     async with GatewayData.open(tmp_path) as data:
         (row,) = await data.all()
-        assert (row.title, row.agent_title, row.renamed, row.failed, row.text) == ("Old", "Old", False, False, "")
+        given = "Old" if seen < 4 else ""  # version 4 has a column of its own for it
+        assert (row.title, row.agent_title, row.renamed, row.failed, row.text) == ("Old", given, False, False, "")
         assert await data.journal.read("k1") == [JournalEntry(1, b"x"), JournalEntry(2, b"y")]
         lease = await data.journal.claim("k1")
         assert await data.journal.append(lease, [b"z"], 5.5) == 3

@@ -29,7 +29,17 @@ from antiphon.journal.runs import EVENT_TIMES, EVENTS, RunJournal
 from antiphon.store.database import Database, DirectoryLock, Migration, stamp
 from antiphon.store.errors import StoreError, explained
 
-__all__ = ["FILE_NAME", "MIGRATIONS", "GatewayData", "Retention", "copy_file", "data_directory"]
+__all__ = [
+    "FILE_NAME",
+    "MIGRATIONS",
+    "GatewayData",
+    "Retention",
+    "copy_file",
+    "data_directory",
+    "delete_row",
+    "put_row",
+    "row_in",
+]
 
 FILE_NAME: Final = "gateway.sqlite3"
 DAY: Final = 24 * 3600.0
@@ -100,11 +110,32 @@ _SHOWN: Final[Migration] = (
     "CREATE INDEX message_session ON message (session)",
 )
 
+# Rows that are copies of those of a fleet: their events are elsewhere, so the row has the number of the last one.
+_COPIES: Final[Migration] = (
+    "ALTER TABLE session ADD COLUMN last_number INTEGER NOT NULL DEFAULT 0",
+    """
+    CREATE TABLE copied (
+        key TEXT PRIMARY KEY,
+        sequence INTEGER NOT NULL,
+        born INTEGER NOT NULL,
+        agent TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        shown INTEGER NOT NULL,
+        deleted REAL,
+        more BLOB NOT NULL
+    )
+    """,
+    "CREATE INDEX copied_agent ON copied (agent, session_id)",
+    "CREATE INDEX copied_sequence ON copied (sequence)",
+    "CREATE TABLE copied_stream (id TEXT NOT NULL, sequence INTEGER NOT NULL)",
+)
+
 MIGRATIONS: Final[tuple[Migration, ...]] = (
     (*_SESSIONS, *EVENTS, *_TOKENS, *AUDIT),
     _PARENTS,
     _OWNERS,
     (*EVENT_TIMES, *_SHOWN),
+    _COPIES,
 )
 """Version by version. A migration that was released is never changed: files out there have seen it."""
 
@@ -118,8 +149,14 @@ _INSERT: Final = f"INSERT INTO session ({', '.join(_COLUMNS)}) VALUES ({', '.joi
 _CHANGED: Final = tuple(
     name for name in _COLUMNS if name not in ("key", "archived", "owner")
 )  # a row is archived by `create` alone
+_PUT: Final = f"""
+    INSERT INTO session (last_number, {", ".join(_COLUMNS)}) VALUES (?, {", ".join("?" * len(_COLUMNS))})
+    ON CONFLICT (key) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in ("last_number", *_COLUMNS))}
+"""  # noqa: S608
 _UPDATE: Final = f"UPDATE session SET {', '.join(f'{name} = ?' for name in _CHANGED)} WHERE key = ?"  # noqa: S608
-_LAST: Final = "ifnull((SELECT last FROM event WHERE session = session.id ORDER BY first DESC LIMIT 1), 0)"
+_LAST: Final = (
+    "max(last_number, ifnull((SELECT last FROM event WHERE session = session.id ORDER BY first DESC LIMIT 1), 0))"
+)
 _ROW: Final = 512
 """Bytes that a row takes besides its settings and events. Sessions without a prompt count too: there may be millions."""
 _USED: Final = "max(updated, created)"
@@ -225,7 +262,7 @@ class GatewayData:
 
     async def delete(self, key: str) -> None:
         """Delete a session with its events, the text about it in the audit log, and its shares."""
-        await self._deleted(await self.database.run(lambda connection: [_delete(connection, key)], empties_log=True))
+        await self._deleted(await self.database.run(lambda connection: [delete_row(connection, key)], empties_log=True))
 
     async def _deleted(self, sessions: Sequence[_Deleted]) -> None:
         """Do what follows the deletion of sessions: their shares are revoked, and lists are without them."""
@@ -334,13 +371,13 @@ class GatewayData:
             def is_free(key: str) -> bool:  # as it is now: one may be opened while we wait
                 return key not in running and key not in self.journal.claimed
 
-            deleted = [_delete(connection, key) for key, used, _ in rows if used < oldest and is_free(key)]
+            deleted = [delete_row(connection, key) for key, used, _ in rows if used < oldest and is_free(key)]
             further = _to_go(connection, is_free, retention.total_bytes)
             while _used_bytes(connection) > retention.total_bytes:
                 if (key := next(further, None)) is None:
                     _log.error("the data need more than their limit: what is left is in use, or of owners with little")
                     break
-                deleted.append(_delete(connection, key))
+                deleted.append(delete_row(connection, key))
             return deleted
 
         deleted = await self.database.run(prune, empties_log=True)
@@ -442,7 +479,20 @@ def _show(connection: Connection, key: str) -> None:
     connection.execute(shown, (key, key))
 
 
-def _delete(connection: Connection, key: str) -> _Deleted:
+def row_in(connection: Connection, key: str) -> GatewaySession | None:
+    """Return the row with this key."""
+    query = f"SELECT {', '.join(_COLUMNS)} FROM session WHERE key = ?"  # noqa: S608
+    found = connection.execute(query, (key,)).fetchone()
+    return None if found is None else _row(found)
+
+
+def put_row(connection: Connection, row: GatewaySession, number: int) -> None:
+    """Store a row in the place of the one with its key, or as a new one; `number` is that of its last event, which is stored elsewhere."""
+    connection.execute(_PUT, (number, *_stored(row)))
+
+
+def delete_row(connection: Connection, key: str) -> _Deleted:
+    """Delete a row with its events, and what other tables have of it."""
     # What is deleted is overwritten: the text of a session may be why it is deleted.
     connection.execute("PRAGMA secure_delete = ON")
     remove_text(connection, key)
