@@ -7,6 +7,7 @@ Files in reading order:
     sessions.py   what is remembered of each session and request, to go on after a lost connection
     requests.py   the requests of the agent that the client has
     held.py       what the client has sent and no server has
+    reconnection.py  opens one connection after the other
     numbers.py    the numbers of events, which the client does not get unless it asked for them
     connection.py one connection to the server, and what it waits for before the client can use it
     address.py    an address whose connections are such links, for our own clients

@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING
 
 from antiphon.aio import ignore_result
 from antiphon.errors import AcpError, ConnectionClosed, fresh, sentence_and_hint
-from antiphon.remote.numbers import without_numbers
 from antiphon.rpc.envelope import Frame, Overlong
 from antiphon.transports.base import Transport
 
 if TYPE_CHECKING:
-    from antiphon.remote.link import RemoteLink
+    from antiphon.remote.reconnection import ReconnectingTransport
 
 __all__ = ["ServerConnection", "closed_by"]
 
@@ -18,7 +17,7 @@ __all__ = ["ServerConnection", "closed_by"]
 class ServerConnection:
     """The sink of one connection to the server."""
 
-    def __init__(self, link: "RemoteLink", transport: Transport) -> None:
+    def __init__(self, link: "ReconnectingTransport", transport: Transport) -> None:
         self.transport = transport
         self.ended = asyncio.Event()
         self.error: AcpError | None = None
@@ -55,15 +54,13 @@ class ServerConnection:
             return
         self.is_silent = False
         if isinstance(block, Overlong):
-            sink.block_received(block)
+            self._link.overlong_received(block)
             return
         self.gathered = bytearray()
         try:
             for line in bytes(block).split(b"\n"):
                 if line and not line.isspace():
-                    found = self._link.line_received(line)
-                    if found is not None:
-                        self.gathered += (found if self._link.wants_numbers else without_numbers(found)) + b"\n"
+                    self._link.line_received(line)
         finally:
             gathered, self.gathered = bytes(self.gathered), None
         if gathered:

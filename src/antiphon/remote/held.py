@@ -54,22 +54,30 @@ class HeldMessages:
         if message not in self._messages:
             self._put(message)
 
-    def hold_request(self, request: EditorRequest) -> None:
-        """Keep a request, also one that was sent on a connection which was lost: at the place that it had."""
+    def hold_request(self, request: EditorRequest, *, again: bool = False) -> None:
+        """Keep a request, also one that was sent on a connection which was lost: at the place that it had.
+
+        `again`: nothing was done with it, so it waits no longer than it would have before it was sent.
+        """
+        loop = asyncio.get_running_loop()
+        if not again or not request.deadline:
+            request.deadline = loop.time() + self._timeout
         request.generation = 0
         self._put(HeldMessage(request.order, request.frame, request.session_id, request))
-        loop = asyncio.get_running_loop()
-        self._timers[request] = loop.call_later(self._timeout, self._expire, request)
+        self._timers[request] = loop.call_at(request.deadline, self._expire, request)
 
     def _put(self, message: HeldMessage) -> None:
         insort(self._messages, message, key=lambda each: each.order)
 
-    def take(self) -> HeldMessage:
-        """Remove and return the first message."""
-        message = self._messages.pop(0)
-        if message.request is not None:
-            self._stop_timer(message.request)
-        return message
+    def take(self, fits: Callable[[HeldMessage], bool]) -> HeldMessage | None:
+        """Remove and return the first message that fits; None if there is none."""
+        for place, message in enumerate(self._messages):
+            if fits(message):
+                del self._messages[place]
+                if message.request is not None:
+                    self._stop_timer(message.request)
+                return message
+        return None
 
     def remove(self, request: EditorRequest) -> None:
         """Keep a request no more: it has its response."""

@@ -15,25 +15,27 @@ Any other agent is initialized again, and its sessions are resumed or loaded; pr
 """
 
 import asyncio
-import logging
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from antiphon.errors import AcpError, Code, ConnectionClosed, LocalProtocolError, RequestError, sentence_and_hint
+from antiphon.codes import FIND_OWNER
+from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError, sentence_and_hint
 from antiphon.protocol.v1.opt_in import is_unwanted, unwanted_updates
 from antiphon.remote.connection import ServerConnection, closed_by
 from antiphon.remote.held import HeldMessage, HeldMessages
 from antiphon.remote.messages import OPENING, MessagePaths
-from antiphon.remote.numbers import with_own_numbers
+from antiphon.remote.numbers import with_own_numbers, without_numbers
 from antiphon.remote.paths import PathMap
+from antiphon.remote.reconnection import DELAYS, LinkAddress, ReconnectingTransport
 from antiphon.remote.requests import ForwardedRequests
 from antiphon.remote.sessions import (
+    ATTACH,
     CANCELLED,
+    DETACH,
     Attached,
     EditorRequest,
     FollowedSession,
@@ -54,13 +56,10 @@ from antiphon.remote.sessions import (
 )
 from antiphon.rpc.envelope import RequestId
 from antiphon.rpc.spans import replaced, values_of, with_value
-from antiphon.transports.base import JITTER, Transport
-from antiphon.transports.remote import OPEN_TIMEOUT, MessageHead, RemoteAddress, head_of, wants_token
+from antiphon.transports.base import Transport
+from antiphon.transports.remote import OPEN_TIMEOUT, MessageHead, head_of, wants_token
 
 __all__ = ["AWAY_TIMEOUT", "WAIT_TIMEOUT", "RemoteLink"]
-
-DELAYS: Final = (1, 2, 4, 8, 16, 30)
-"""Seconds before each try to connect again; the last for all that follow. The client may be there for days."""
 
 WAIT_TIMEOUT: Final = 30.0
 """Seconds that a request waits for a connection."""
@@ -68,22 +67,37 @@ WAIT_TIMEOUT: Final = 30.0
 AWAY_TIMEOUT: Final = 600.0
 """Seconds without a connection after which a prompt that runs at the server gets an error here."""
 
+TRIES: Final = 5
+"""How often a request is sent whose connections are lost. It may be what ends them."""
+
 _REPEATABLE: Final = frozenset(
-    {"initialize", "session/list", "session/set_mode", "session/set_model", "session/set_config_option"}
+    {
+        "initialize",
+        "session/list",
+        "session/resume",
+        "session/set_mode",
+        "session/set_model",
+        "session/set_config_option",
+        ATTACH,
+        DETACH,
+        "_antiphon/session/read",
+        "_antiphon/session/changes",
+        "_antiphon/session/export",
+        "_antiphon/session/files",
+        "_antiphon/session/rename",
+    }
 )
-"""Requests that do the same when they are sent twice."""
-
-_log = logging.getLogger(__name__)
+"""Requests that do the same when they are sent twice. So does a load of which nothing has come yet."""
 
 
-class RemoteLink(Transport):
+class RemoteLink(ReconnectingTransport):
     """The agent's end for a client of this machine, over one connection after the other."""
 
     routed = True
 
     def __init__(
         self,
-        address: RemoteAddress,
+        address: LinkAddress,
         maps: PathMap,
         *,
         report: Callable[[str], None] = lambda _: None,
@@ -91,25 +105,18 @@ class RemoteLink(Transport):
         wait_timeout: float = WAIT_TIMEOUT,
         first: Transport | None = None,
         offers_files: bool = False,
+        hello: bytes | None = None,
+        ids: Iterator[int] | None = None,
     ) -> None:
-        super().__init__()
-        self._address = address
+        """`hello` is the `initialize` of a client that has its answer already; `ids` counts the ids of the agent's requests there."""
+        super().__init__(address, report=report, delays=delays, first=first)
         self._paths = MessagePaths(maps, address.name, is_mapped=first is None)
-        self._requests = ForwardedRequests(self._paths, self._forward, self._deliver, report, offers_files=offers_files)
-        self._report = report
-        self._delays = delays
-        self._first = first
-        self._passes_loss = first is not None
-        """Whether the end of a connection to a server that numbers no events ends the link: its client was opened for it."""
-        self._connection: ServerConnection | None = None
-        self._generation = 0
-        self._is_live = False
-        """Whether what the client sends can be forwarded."""
-        self._why: AcpError = ConnectionClosed("not connected yet")
-        """Why there is no connection."""
+        self._requests = ForwardedRequests(
+            self._paths, self._forward, self._give, report, offers_files=offers_files, ids=ids
+        )
+        self._is_of_client = first is not None
+        """Whether its client was opened for the first connection: to a server that numbers no events, its end is that of the client's own."""
         self._hello: bytes | None = None
-        self.wants_numbers = False
-        """Whether the client itself asked for the numbers of events."""
         self._unwanted: frozenset[str] = frozenset()
         """The kinds of update that the client did not ask for."""
         self._offer = ServerOffer()
@@ -120,74 +127,28 @@ class RemoteLink(Transport):
         self._calls: dict[bytes, Callable[[MessageHead], None]] = {}
         """Our own requests that wait for their response."""
         self._last_id = 0
-        self._paused = False
-        self._room = asyncio.Event()
-        """Set when there is a connection, or less waits for one."""
-        self._tasks: set[asyncio.Task[None]] = set()
+        if hello is not None:
+            self._introduce(hello)
 
     # The connection.
 
-    def _start_reading(self) -> None:
-        self._tasks.add(asyncio.ensure_future(self._keep()))
+    def _introduce(self, hello: bytes) -> bytes:
+        """Note what the client's `initialize` asks for, and return it as the server gets it."""
+        params = (head_of(hello) or MessageHead()).params
+        self.wants_numbers = wants_numbers(params)
+        self._unwanted = unwanted_updates(params)
+        self._hello = hello_frame(hello, offers_files=self._requests.offers_files)
+        return self._hello
 
-    async def _keep(self) -> None:
-        """Hold a connection to the server for as long as this transport is open."""
-        tries = 0
-        while self.lost is None:
-            try:
-                transport, self._first = self._first or await self._address.open(), None
-                tries = 0 if await self._use(transport) else tries
-            except AcpError as error:
-                self._why = error
-            except Exception as error:  # a bug of ours must not leave the client waiting for ever
-                _log.exception("the link to `%s` failed", self._address.name)
-                self._why = LocalProtocolError(f"the link failed: {error!r}", hint="report this as a bug")
-            if self.lost is None:
-                if self._why.recoverable is False:
-                    self._fail(self._why)
-                    return
-                wanted = self._why.retry_after if isinstance(self._why, ConnectionClosed) else 0.0
-                delay = max(self._delays[min(tries, len(self._delays) - 1)], wanted) * (1 + random.random() * JITTER)  # noqa: S311 - no secret
-                self._report(f"{sentence_and_hint(self._why)[0]}; trying again in {delay:.0f} s")
-                tries += 1
-                await asyncio.sleep(delay)
+    def _passes_loss(self) -> bool:
+        return self._is_of_client and not self._offer.numbers
 
-    async def _use(self, transport: Transport) -> bool:
-        """Use a connection until it is lost. Whether it could be used at all.
-
-        Raises:
-            AcpError: the server did not let us go on where we were.
-        """
-        self._generation += 1
-        self._requests.generation = self._generation
-        connection = self._connection = ServerConnection(self, transport)
-        try:
-            transport.attach(connection)
-            if self._paused:
-                transport.pause()
-            await self._establish(connection)
-            if not connection.ended.is_set():
-                self._go_live()
-            await connection.ended.wait()
-            self._why = connection.error or self._why
-            return True
-        finally:
-            if self._passes_loss and not self._offer.numbers:
-                self._lose(closed_by(connection.error or self._why))
-                self._room.set()
-            connection.is_over = True
-            self._connection = None
-            self._is_live = False
-            self._calls.clear()
-            self._interrupted()
-            await transport.close()
+    def _waiting(self) -> int:
+        return self._held.size
 
     async def _establish(self, connection: ServerConnection) -> None:
-        """Initialize a connection that takes the place of another, and open the sessions there again.
-
-        Raises:
-            AcpError: the server refused, the connection was lost, or nothing more arrived.
-        """
+        """Initialize a connection that takes the place of another, and open the sessions there again."""
+        self._requests.generation = self._generation
         if self._hello is None:
             return
         connection.awaits = 1
@@ -229,7 +190,7 @@ class RemoteLink(Transport):
         if self._offer.numbers:
             connection.awaits += 1
             params = {"sessionId": session.id, "after": session.last}
-            attach = request_frame("_antiphon/session/attach", params)
+            attach = request_frame(ATTACH, params)
             self._call(attach, lambda head: self._attached(connection, session, head))
             return
         method = "session/resume" if self._offer.resumes else "session/load" if self._offer.loads else ""
@@ -249,7 +210,7 @@ class RemoteLink(Transport):
         found = Attached.read(head.result)
         if found is not None:
             session.target, session.known = found.number, frozenset(found.prompts)
-            session.waiting = frozenset(found.requests)
+            session.waiting, session.queue = frozenset(found.requests), bytes(found.queue)
             self._catch_up(connection, session)
             return
         error = refusal_of(head.error)
@@ -270,6 +231,9 @@ class RemoteLink(Transport):
             return
         session.target = None
         self._requests.only(session.id, session.waiting)
+        if self.wants_numbers:
+            queue = {"sessionId": session.id, "queue": Raw(session.queue)}
+            self._give(notification_frame("_antiphon/session/queue", queue), session.id)
         for request in [each for each in self._prompts_of(session.id) if each.generation]:
             is_known = request.has_begun or request.name in session.known
             if is_known and request.cancellation is not None:
@@ -278,7 +242,11 @@ class RemoteLink(Transport):
                 self._finish(request, CANCELLED)
             elif not is_known:
                 self._held.hold_request(request)
+        self._caught_up(session)
         connection.one_less()
+
+    def _caught_up(self, session: FollowedSession) -> None:
+        """Handle that the client has all events that the server had when the session was attached again."""
 
     def _go_live(self) -> None:
         if self._away is not None:
@@ -286,44 +254,53 @@ class RemoteLink(Transport):
             self._away = None
             self._report(f"connected to `{self._address.name}` again")
         self._is_live = True
-        while self._held and self._is_live:
-            message = self._held.take()
+        while self._is_live and (message := self._held.take(self._is_taken)) is not None:
             if message.request is not None:
                 self._send(message.request)
             elif not message.cancels or any(self._open.get(each.key) is each for each in message.cancels):
                 self._forward(message.frame, message.session_id)
         self._room.set()
 
+    def _is_taken(self, message: HeldMessage) -> bool:
+        """Whether the server that there is now takes a message. What it does not take goes on waiting."""
+        return True
+
     def _interrupted(self) -> None:
         """Decide about what was under way when the connection was lost."""
+        self._calls.clear()
         if self.lost is not None:
             return
         if self._away is None and self._hello is not None:
             self._away = self.loop.call_later(AWAY_TIMEOUT, self._give_up_prompts)
-        for session in (*self._sessions.values(),):
-            session.loads = 0
-            session.target = None
-            if not session.is_open:
-                del self._sessions[session.id]
         for request in (*self._open.values(),):
             if not request.generation:
                 continue
             if request.outcome:
-                self._finish(request, request.outcome)
-            elif request.name and request.session_id in self._sessions:
+                self._finish(request, request.outcome, request.number)
+            elif request.name and self._follows(request.session_id):
                 continue  # its turn goes on at the server
-            elif request.method in _REPEATABLE:
+            elif self._is_repeatable(request):
                 self._held.hold_request(request)
             else:
                 self._finish(request, self._lost_error("the connection was lost before the response came"))
+        for session in (*self._sessions.values(),):
+            session.loads = session.rewinds = 0
+            session.target = None
+            if not session.is_open:
+                del self._sessions[session.id]
         self._requests.interrupted()
+
+    def _is_repeatable(self, request: EditorRequest) -> bool:
+        """Whether a request whose connection was lost does the same when it is sent again."""
+        is_untouched = request.method == "session/load" and not request.has_begun
+        return (request.method in _REPEATABLE or is_untouched) and request.tries < TRIES
 
     def _give_up_prompts(self) -> None:
         for request in (*self._open.values(),):
             self._finish(request, self._lost_error("the turn goes on there: load the session again to see it"))
 
     def _lost_error(self, what: str) -> bytes:
-        return lost_member(self._address.name, self._why, what)
+        return lost_member(f"`{self._address.name}`", self._why, what)
 
     def _fail(self, error: AcpError) -> None:
         """End for good: another try would not help."""
@@ -331,10 +308,6 @@ class RemoteLink(Transport):
             self._finish(request, failed_member(error))
         self._room.set()
         self._lose(closed_by(error))
-
-    def connection_ended(self) -> None:
-        """Handle the end of the connection: what the client sends from now on waits."""
-        self._is_live = False
 
     # What the client sends.
 
@@ -360,12 +333,10 @@ class RemoteLink(Transport):
             self._finish(request, error_member(error))
             return
         if head.name == "initialize":
-            self.wants_numbers = wants_numbers(head.params)
-            self._unwanted = unwanted_updates(head.params)
-            request.frame = self._hello = hello_frame(request.frame, offers_files=self._requests.offers_files)
+            request.frame = self._introduce(request.frame)
         elif head.name in OPENING:
             request.cwd = mark_of(head.params).cwd
-        if self._is_live:
+        if self._is_live and self._is_taken(HeldMessage(request.order, request.frame, session_id, request)):
             self._send(request)
         else:
             self._held.hold_request(request)
@@ -373,12 +344,35 @@ class RemoteLink(Transport):
     def _send(self, request: EditorRequest) -> None:
         """Send a request on the connection that there is."""
         request.generation = self._generation
-        if request.method == "session/prompt" and self._offer.numbers and not request.name:
-            request.give_name()
+        request.tries += 1
+        if request.method == "session/prompt" and self._offer.numbers:
+            if not request.name:
+                request.give_name()
+            self._follow_prompted(request.session_id)
         if request.method == "session/load" and request.session_id is not None:
             session = self._sessions.setdefault(request.session_id, FollowedSession(request.session_id))
             session.loads += 1
+            session.again = 0
         self._forward(request.frame, request.session_id)
+
+    def _follow_prompted(self, session_id: str | None) -> None:
+        """Attach to a session that the client did not open: the server sends its events from a prompt on, and we have to know their numbers."""
+        opens = (*OPENING, ATTACH)
+        if session_id is None or session_id in self._sessions:
+            return
+        if any(each.session_id == session_id and each.method in opens for each in self._open.values()):
+            return
+
+        def attached(head: MessageHead) -> None:
+            found = Attached.read(head.result)
+            if found is None:
+                del self._sessions[session_id]  # the prompt gets the error
+            else:
+                session.first = session.last = found.after
+                session.is_open = True
+
+        session = self._sessions[session_id] = FollowedSession(session_id)
+        self._call(request_frame(ATTACH, {"sessionId": session_id}), attached)
 
     def _expire(self, request: EditorRequest) -> None:
         self._finish(request, self._lost_error("the request was not sent"))
@@ -450,83 +444,113 @@ class RemoteLink(Transport):
 
     # What the server sends.
 
-    def line_received(self, line: bytes) -> bytes | None:
-        """Return what the client gets for a message of the server; None: nothing."""
+    def line_received(self, line: bytes) -> None:
+        """Take a message of the server, and give the client what it is for it."""
         head = head_of(line)
         if head is None:
-            return line
+            self._give(line)
+            return
         if not head.name:
-            return self._response(line, head)
+            self._response(line, head)
+            return
         mark = mark_of(head.params)
         session = self._sessions.get(mark.session_id)
         numbers = self._offer.numbers
         number = mark.number_of(head.name) if numbers else 0
-        if session is not None and ((session.is_replaying and not head.key) or (number and not session.takes(number))):
-            return None
+        if session is not None and not self._is_new(session, head, mark, number):
+            return
         if head.key:
             found = self._requests.receive(line, head, mark, mark.waiting if numbers else "")
+            if found is not None:
+                self._give_line(found, mark.session_id or None, number=number)
         else:
-            found = self._event(line, head, mark, session)
+            self._event(line, head, mark, session, number)
         if session is not None and number and self._connection is not None:
             self._catch_up(self._connection, session)
-        return found
+
+    def _is_new(self, session: FollowedSession, head: MessageHead, mark: MessageMark, number: int) -> bool:
+        """Whether the client has not seen a message of a session. Its event is then counted as seen."""
+        if session.is_replaying and not head.key:
+            return False
+        if number and session.loads:
+            for request in self._open.values():
+                if request.method == "session/load" and request.session_id == session.id:
+                    request.has_begun = True
+        return not number or session.takes(number)
 
     def _event(
-        self, line: bytes, head: MessageHead, mark: MessageMark, session: FollowedSession | None
-    ) -> bytes | None:
+        self, line: bytes, head: MessageHead, mark: MessageMark, session: FollowedSession | None, number: int
+    ) -> None:
         """A notification. What only a client with numbers understands is for us."""
+        session_id = mark.session_id or None
         if head.name == "$/cancel_request":
-            return self._requests.cancelled(line, mark)
-        if not self._offer.numbers:
-            return self._to_client(line, head.name)
-        if head.name.startswith("_antiphon/"):
-            self._about_session(head.name, mark)
-            return line if self.wants_numbers else None
-        own = mark.own_prompt
-        if own and not self.wants_numbers and session is not None and not session.loads and self._prompt_named(own):
-            return None  # the client has shown its own message
-        if mark.number_of(head.name) and not self.wants_numbers and is_unwanted(line, self._unwanted):
-            return None
-        return self._to_client(line, head.name)
+            cancelled = self._requests.cancelled(line, mark)
+            if cancelled is not None:
+                self._give(cancelled)
+            return
+        if self._offer.numbers and head.name.startswith("_antiphon/"):
+            self._about_session(head.name, mark, number)
+            if self.wants_numbers:
+                self._give(line, session_id, number=number)
+            return
+        if self._offer.numbers and not self.wants_numbers:
+            own = mark.own_prompt
+            if own and session is not None and not session.loads and self._prompt_named(own):
+                return  # the client has shown its own message
+            if number and is_unwanted(line, self._unwanted):
+                return
+        self._give_line(self._to_client(line, head.name), session_id, number=number)
 
-    def _about_session(self, method: str, mark: MessageMark) -> None:
+    def _about_session(self, method: str, mark: MessageMark, number: int) -> None:
         request = self._prompt_named(mark.prompt)
         if method == "_antiphon/session/turn_started" and request is not None:
             request.has_begun = True
         elif method == "_antiphon/session/turn_ended" and request is not None:
             request.outcome = mark.outcome or error_member(RequestError(Code.INTERNAL_ERROR, "the turn has ended"))
+            request.number = number
             if request.generation != self._generation:
-                self._finish(request, request.outcome)
+                self._finish(request, request.outcome, number)
         elif method == "_antiphon/session/resolved":
             self._requests.resolved(mark)
 
-    def _response(self, line: bytes, head: MessageHead) -> bytes | None:
+    def _response(self, line: bytes, head: MessageHead) -> None:
         call = self._calls.pop(head.key, None)
         if call is not None:
             call(head)
-            return None
+            return
         request = self._open.get(head.key)
         if request is None:
-            return line  # it answers nothing that is open: the bridge reports it
-        if request.method == "initialize":
+            self._give(line)  # it answers nothing that is open: the bridge reports it
+        elif request.method == "initialize":
             self._initialized(head)
-            return None
-        del self._open[head.key]
-        if isinstance(head.result, UnsetType):
-            return self._refused(line, request, head.error)
-        follow(self._sessions, request, mark_of(head.result))
-        return self._to_client(line, request.method)
+        elif isinstance(head.result, UnsetType):
+            self._refused(line, request, head.error)
+        else:
+            self._answered(line, request, mark_of(head.result))
 
-    def _refused(self, line: bytes, request: EditorRequest, error: Raw | UnsetType) -> bytes:
+    def _answered(self, line: bytes, request: EditorRequest, mark: MessageMark) -> None:
+        """Give the client the result of a request."""
+        del self._open[request.key]
+        follow(self._sessions, request, mark)
+        self._give_line(self._to_client(line, request.method), request.session_id, request.id, mark.event)
+
+    def _refused(self, line: bytes, request: EditorRequest, error: Raw | UnsetType) -> None:
         """An error of the server. One about a directory that is not there names the directories that are."""
         session = self._sessions.get(request.session_id or "")
         if session is not None and request.method == "session/load":
             session.loads = max(0, session.loads - 1)
             if not session.loads and not session.is_open:
                 del self._sessions[session.id]
+        refusal = refusal_of(error) if FIND_OWNER.encode() in line else None
+        if refusal is not None and refusal.action == FIND_OWNER and self._connection is not None:
+            self._held.hold_request(request, again=True)  # nothing was done: it is for the next connection
+            self._is_live = False
+            self._connection.end(refusal)
+            return
+        del self._open[request.key]
         if request.cwd and error_code(error) == Code.INVALID_PARAMS and self._paths.is_outside(request.cwd):
-            return b'{"jsonrpc":"2.0","id":%b,%b}' % (request.key, error_member(self._paths.refusal(request.cwd)))
-        return line
+            line = b'{"jsonrpc":"2.0","id":%b,%b}' % (request.key, error_member(self._paths.refusal(request.cwd)))
+        self._give_line(line, request.session_id, request.id, request.number)
 
     def _to_client(self, line: bytes, method: str) -> bytes:
         try:
@@ -534,17 +558,31 @@ class RemoteLink(Transport):
         except RequestError:
             return line  # what cannot be read is the client's to judge
 
-    def _finish(self, request: EditorRequest, outcome: bytes) -> None:
+    def _finish(self, request: EditorRequest, outcome: bytes, number: int = 0) -> None:
         """Answer a request of the client ourselves."""
         self._held.remove(request)
         if self._open.pop(request.key, None) is not None:
-            self._deliver(b'{"jsonrpc":"2.0","id":%b,%b}' % (request.key, outcome))
+            frame = b'{"jsonrpc":"2.0","id":%b,%b}' % (request.key, outcome)
+            self._give(frame, request.session_id, request.id, number)
 
-    def _deliver(self, frame: bytes) -> None:
+    def _give_line(
+        self, line: bytes, session_id: str | None, answers: RequestId | UnsetType = UNSET, number: int = 0
+    ) -> None:
+        """Give the client a message of the server, with the numbers in it if it asked for them."""
+        self._give(line if self.wants_numbers else without_numbers(line), session_id, answers, number)
+
+    def _give(
+        self, frame: bytes, session_id: str | None = None, answers: RequestId | UnsetType = UNSET, number: int = 0
+    ) -> None:
+        """Give the client one frame: about a session, as the response to a request, as the event of a number."""
         if self._connection is not None and self._connection.gathered is not None:
             self._connection.gathered += frame + b"\n"
         elif self.sink is not None:
             self.sink.block_received(frame + b"\n")
+
+    def _follows(self, session_id: str | None) -> bool:
+        """Whether a session is opened again when its connection is lost."""
+        return session_id in self._sessions and self._sessions[session_id].is_open
 
     def _prompts_of(self, session_id: str) -> list[EditorRequest]:
         return [each for each in self._open.values() if each.name and each.session_id == session_id]
@@ -552,44 +590,10 @@ class RemoteLink(Transport):
     def _prompt_named(self, name: str) -> EditorRequest | None:
         return next((each for each in self._open.values() if name and each.name == name), None)
 
-    # The transport.
-
-    @property
-    def unsent(self) -> int:
-        return self._held.size + (self._connection.transport.unsent if self._connection is not None else 0)
-
-    def flush(self) -> None:
-        if self._connection is not None:
-            self._connection.transport.flush()
-
-    async def drain(self) -> None:
-        if self.lost is None and (self._connection is None or not self._is_live):
-            self._room.clear()
-            await self._room.wait()
-        elif self._connection is not None:
-            with suppress(ConnectionClosed):
-                await self._connection.transport.drain()
-        if self.lost is not None:
-            raise self.lost
-
-    def pause(self) -> None:
-        self._paused = True
-        if self._connection is not None:
-            self._connection.transport.pause()
-
-    def resume(self) -> None:
-        self._paused = False
-        if self._connection is not None:
-            self._connection.transport.resume()
+    # The end.
 
     async def close(self) -> None:
-        self._lose(ConnectionClosed("the connection is closed"))
-        self._room.set()
         self._held.close()
         if self._away is not None:
             self._away.cancel()
-        for task in (*self._tasks,):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._first is not None:  # it was never used
-            await self._first.close()
+        await super().close()

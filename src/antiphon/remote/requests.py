@@ -1,6 +1,7 @@
 """The requests of the agent that the client has: shown to it once, however often the server sends them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
 from typing import Final
 
 import msgspec
@@ -26,12 +27,13 @@ _CONFIRMED: Final = frozenset({"session/request_permission", "elicitation/create
 class _ForwardedRequest:
     """A request of the agent that the editor has, under an id of ours."""
 
-    __slots__ = ("answer", "generation", "id", "method", "name", "params", "session_id", "written")
+    __slots__ = ("answer", "frame", "generation", "id", "method", "name", "session_id", "written")
 
     def __init__(self, id: int, head: MessageHead, session_id: str | None, name: str) -> None:
         self.id = id
+        self.frame = b""
+        """The request as the editor got it."""
         self.method = head.name
-        self.params = head.params
         self.session_id = session_id
         self.name = name
         """The name under which it waits at the server; empty: it does not outlive the connection."""
@@ -47,7 +49,7 @@ class ForwardedRequests:
     """The requests that were given to the client under ids of ours, and wait for its answer or for the server to confirm it.
 
     `send` sends a frame to the server, `deliver` one to the client, and `report` gets who answered in place of the user. Without `offers_files` the files and terminals of the client are not
-    for the server: its requests for them are refused here, whatever the client offers.
+    for the server: its requests for them are refused here, whatever the client offers. `ids` counts the ids of ours: links of one client share it.
     """
 
     def __init__(
@@ -58,8 +60,10 @@ class ForwardedRequests:
         report: Callable[[str], None],
         *,
         offers_files: bool,
+        ids: Iterator[int] | None = None,
     ) -> None:
         self.offers_files = offers_files
+        self._ids = ids or count(1)
         self.generation = 0
         """Which connection it is that requests come from now."""
         self._paths = paths
@@ -69,7 +73,12 @@ class ForwardedRequests:
         self._open: dict[int, _ForwardedRequest] = {}
         self._taken: dict[str, _ForwardedRequest] = {}
         """The requests that the server has just taken back from the client, by their names: it says next who answered."""
-        self._last_id = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._open
 
     def receive(self, line: bytes, head: MessageHead, mark: MessageMark, name: str) -> bytes | None:
         """Return the request as the client gets it; None: it has it already, or it is refused."""
@@ -91,11 +100,17 @@ class ForwardedRequests:
             frame = b'{"jsonrpc":"2.0","id":%b,%b}' % (head.key, error_member(error))
             self._send(frame, mark.session_id or None, head.request_id)
             return None
-        self._last_id += 1
-        waiting = _ForwardedRequest(self._last_id, head, mark.session_id or None, name)
+        waiting = _ForwardedRequest(next(self._ids), head, mark.session_id or None, name)
         waiting.written, waiting.generation = head.key, self.generation
         self._open[waiting.id] = waiting
-        return replaced(line, [(span, b"%d" % waiting.id) for span in values_of(line, "id")])
+        waiting.frame = replaced(line, [(span, b"%d" % waiting.id) for span in values_of(line, "id")])
+        return waiting.frame
+
+    def shown(self, name: str) -> bytes | None:
+        """Return a request that waits for the client's answer as the client got it, by its name at the server."""
+        return next(
+            (each.frame for each in self._open.values() if name and each.name == name and not each.answer), None
+        )
 
     def answer(self, frame: bytes, id: RequestId) -> None:
         """Take the client's response. Without a connection it is kept until the server sends the request again."""
@@ -138,7 +153,7 @@ class ForwardedRequests:
             taken = None if waiting.answer else waiting
             self._cancel(waiting)
         if taken is not None and mark.sender:
-            self._report(f"answered by {one_line(mark.sender)}{_choice(taken.params, mark.result)}")
+            self._report(f"answered by {one_line(mark.sender)}{_choice(taken.frame, mark.result)}")
 
     def only(self, session_id: str, names: Iterable[str]) -> None:
         """Cancel the requests of a session that the server does not have any more: of those that came on earlier connections."""
@@ -168,6 +183,10 @@ class _Asked(msgspec.Struct):
     message: str = ""
 
 
+class _AskedFrame(msgspec.Struct):
+    params: _Asked = msgspec.field(default_factory=_Asked)
+
+
 class _Outcome(msgspec.Struct, rename="camel"):
     option_id: str = ""
 
@@ -177,10 +196,10 @@ class _Answer(msgspec.Struct):
     action: str = ""
 
 
-def _choice(params: Raw | UnsetType, result: Raw | UnsetType) -> str:
+def _choice(frame: bytes, result: Raw | UnsetType) -> str:
     """Return what was answered as the end of a sentence; empty if that is not known."""
     try:
-        asked = msgspec.json.decode(b"{}" if isinstance(params, UnsetType) else params, type=_Asked)
+        asked = msgspec.json.decode(frame, type=_AskedFrame).params
         answer = msgspec.json.decode(b"{}" if isinstance(result, UnsetType) else result, type=_Answer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""

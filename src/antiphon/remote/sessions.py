@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from antiphon.errors import AcpError, Code, RequestError, RequestRefused, sentence_and_hint
+from antiphon.errors import AcpError, Code, RequestError, RequestRefused, ResponseError, sentence_and_hint
 from antiphon.remote.messages import OPENING
+from antiphon.rpc.envelope import RequestId
 from antiphon.rpc.spans import values_of, with_value
 from antiphon.transports.remote import MessageHead
 
@@ -15,10 +16,13 @@ if TYPE_CHECKING:
     from antiphon.remote.held import HeldMessage
 
 __all__ = [
-    "CANCELLED", "Attached", "EditorRequest", "FollowedSession", "MessageMark", "ServerOffer", "error_code", "error_member", "failed_member", "follow",
+    "ATTACH", "CANCELLED", "DETACH", "Attached", "EditorRequest", "FollowedSession", "MessageMark", "ServerOffer", "error_code", "error_member", "failed_member", "follow",
     "hello_frame", "lost_member", "mark_of", "notification_frame", "outcome_of", "refusal_of", "request_frame", "wants_numbers",
 ]  # fmt: skip
 
+
+ATTACH: Final = "_antiphon/session/attach"
+DETACH: Final = "_antiphon/session/detach"
 
 MAX_NAME: Final = 64
 """Characters of the name of a prompt that a gateway keeps."""
@@ -27,7 +31,9 @@ MAX_NAME: Final = 64
 class FollowedSession:
     """A session that the editor has opened."""
 
-    __slots__ = ("id", "is_open", "is_replaying", "known", "last", "loads", "opening", "target", "waiting")
+    __slots__ = (
+        "again", "first", "id", "is_open", "is_replaying", "known", "last", "loads", "opening", "queue", "rewinds", "target", "waiting",
+    )  # fmt: skip
 
     def __init__(self, id: str, opening: bytes = b"{}") -> None:
         self.id = id
@@ -35,6 +41,14 @@ class FollowedSession:
         """Whether the editor has it: a session that is being loaded for the first time is not opened again after a lost connection."""
         self.last = 0
         """The number of the last event that the editor was given."""
+        self.first = 0
+        """The number of the event after which the editor began to follow it."""
+        self.again = 0
+        """Up to this number the editor is given again what it was given before, because it asked for that."""
+        self.rewinds = 0
+        """Requests under way that have the server begin again after an earlier event: what comes before their responses comes again."""
+        self.queue = b"[]"
+        """The prompts that waited when we attached again, as the server wrote them."""
         self.loads = 0
         """Requests to load it that are under way: their replay begins with the first event again."""
         self.target: int | None = None
@@ -50,7 +64,7 @@ class FollowedSession:
 
     def takes(self, number: int) -> bool:
         """Whether an event is new to the editor; it is then counted as seen."""
-        if number == 1 and self.loads:
+        if self.loads and number <= self.last:  # the replay: the number of its first message is that of a merged one
             self.last = 0
         if number <= self.last:
             return False
@@ -62,7 +76,7 @@ class EditorRequest:
     """A request of the editor without a response."""
 
     __slots__ = (
-        "cancellation", "cwd", "frame", "generation", "has_begun", "key", "method", "name", "order", "outcome", "session_id",
+        "cancellation", "cwd", "deadline", "frame", "generation", "has_begun", "key", "method", "name", "number", "order", "outcome", "session_id", "tries",
     )  # fmt: skip
 
     def __init__(self, key: bytes, method: str, session_id: str | None, frame: bytes, order: int = 0) -> None:
@@ -80,8 +94,14 @@ class EditorRequest:
         """The name of a prompt, by which the server knows it on another connection."""
         self.generation = 0
         """The connection on which it was sent; 0: it waits for one."""
+        self.tries = 0
+        """How often it was sent."""
+        self.deadline = 0.0
+        """Until when it waits for a connection, by the clock of the event loop."""
         self.has_begun = False
-        """Whether the turn of the prompt has begun. It is never sent again."""
+        """Whether the turn of the prompt has begun, or some of what a load sends has come. It is never sent again."""
+        self.number = 0
+        """The number of the event that its response is."""
         self.cancellation: HeldMessage | None = None
         """The cancellation of the prompt. It is sent again after a lost connection: it may have been lost too."""
         self.outcome = b""
@@ -94,6 +114,11 @@ class EditorRequest:
             self.name = token_hex(8)
             written = b'"%b"' % self.name.encode()
             self.frame = with_value(self.frame, ("params", "_meta", "antiphon", "prompt"), written)
+
+    @property
+    def id(self) -> RequestId:
+        """Its id as a value."""
+        return msgspec.json.decode(self.key, type=int | float | str | None)
 
     def prompts(self, session_id: str) -> bool:
         """Whether it is a prompt in this session."""
@@ -118,7 +143,7 @@ class ServerOffer(msgspec.Struct):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return cls()
         about = found.meta.antiphon if found.meta is not None and found.meta.antiphon is not None else _About()
-        can_attach = "_antiphon/session/attach" in about.methods
+        can_attach = ATTACH in about.methods
         offers = found.agent_capabilities or _Capabilities()
         return cls(
             offers.session_capabilities is not None and offers.session_capabilities.resume is not None,
@@ -181,8 +206,10 @@ class Attached(msgspec.Struct):
     """The result of `_antiphon/session/attach`."""
 
     number: int = 0
+    after: int = 0
     prompts: list[str] = []
     requests: list[str] = []
+    queue: Raw = Raw(b"[]")
 
     @classmethod
     def read(cls, result: Raw | UnsetType) -> "Attached | None":
@@ -209,7 +236,14 @@ class _MarkUpdate(msgspec.Struct):
 
 
 class MessageMark(
-    msgspec.Struct, rename={"session_id": "sessionId", "request_id": "requestId", "sender": "from", "meta": "_meta"}
+    msgspec.Struct,
+    rename={
+        "session_id": "sessionId",
+        "request_id": "requestId",
+        "sender": "from",
+        "attached_after": "after",
+        "meta": "_meta",
+    },
 ):
     """What params or a result say about their session, their event and what it is about."""
 
@@ -223,6 +257,7 @@ class MessageMark(
     error: Raw | UnsetType = UNSET
     update: _MarkUpdate | None = None
     cwd: str = ""
+    attached_after: int = 0
     meta: _MarkMeta | None = None
 
     @property
@@ -308,8 +343,14 @@ def follow(sessions: dict[str, FollowedSession], request: EditorRequest, mark: M
         if request.method == "session/load":
             session.loads = max(0, session.loads - 1)
         if mark.after is not None:
-            session.last = mark.after
-    elif request.method in ("session/close", "session/delete"):
+            session.last = session.first = mark.after
+    elif request.method == ATTACH:
+        after = mark.attached_after
+        if session is None:
+            session = sessions[id] = FollowedSession(id)
+        session.first = min(session.first, after) if session.is_open else after
+        session.is_open, session.last = True, after
+    elif request.method in ("session/close", "session/delete", DETACH):
         sessions.pop(id, None)
     elif session is not None and mark.event:
         session.takes(mark.event)
@@ -372,16 +413,18 @@ def error_member(error: RequestError) -> bytes:
     return b'"error":%b' % msgspec.json.encode(wrong)
 
 
-def lost_member(name: str, why: AcpError, what: str) -> bytes:
+def lost_member(title: str, why: AcpError, what: str) -> bytes:
     """Return the error for a request that a lost connection ended: another try can succeed."""
     reason, hint = sentence_and_hint(why)
     data = {"hint": hint or "try again", "recoverable": True, "action": "reconnect"}
-    message = f"`{name}` is not connected: {reason} ({what})"
+    message = f"{title} is not connected: {reason} ({what})"
     return error_member(RequestError(Code.INTERNAL_ERROR, message, data))
 
 
 def failed_member(error: AcpError) -> bytes:
     """Return the error for a request that an error ended for good."""
+    if isinstance(error, ResponseError):
+        return error_member(RequestError(error.code, error.message, error.data))
     sentence, hint = sentence_and_hint(error)
     data = {"hint": hint or "check the address and the token", "recoverable": False}
     return error_member(RequestError(Code.INTERNAL_ERROR, sentence, data))
