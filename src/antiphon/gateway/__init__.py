@@ -17,6 +17,7 @@ Files in reading order:
     answers.py           the answers of clients to them: what they mean, and what the agent gets
     clients/             remote connections: their lines, what they offer, the words of one other page
     methods/             the methods of the extension: the list of sessions, search, history in pieces
+    moves/               sessions that move between the workers of a fleet
     agents/              agents: their processes, the connections to them, files and terminals for them
     access/              who is let in: checks, tokens, sign-in, the audit log
     server/              the gateway as a program: its ASGI application, admins, start and end

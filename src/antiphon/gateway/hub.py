@@ -31,29 +31,21 @@ from antiphon.gateway.base import (
     HubJournal,
     HubLimits,
     HubLinks,
+    HubPlace,
     HubTraces,
     LiveSession,
     Principal,
 )
 from antiphon.gateway.client import RemoteClient
-from antiphon.gateway.events import (
-    ANSWER,
-    END,
-    PROMPT,
-    REQUEST,
-    TURN,
-    EventHeader,
-    notification,
-    parse_event,
-    stored_event,
-    with_session,
-)
+from antiphon.gateway.events import PROMPT, notification, with_session
 from antiphon.gateway.methods.files import FileNames
 from antiphon.gateway.methods.rows import RowFeed
 from antiphon.gateway.methods.search import SearchIndex
+from antiphon.gateway.moves.adoption import SessionMoves
+from antiphon.gateway.moves.interruption import find_interruption
 from antiphon.gateway.session import HubSession
 from antiphon.gateway.settings import HubSettings
-from antiphon.gateway.turns import SHUTTING_DOWN, interrupted_frame
+from antiphon.gateway.turns import SHUTTING_DOWN
 from antiphon.journal.base import PAGE, JournalEntry, Lease
 from antiphon.local.problems import FileProblem
 from antiphon.permission.gate import Ask, PermissionGate
@@ -97,6 +89,7 @@ class Hub:
         traces: HubTraces | None = None,
         client_files: bool = False,
         facts: HubFacts | None = None,
+        place: HubPlace | None = None,
     ) -> None:
         self.rows = rows
         self.journal = journal
@@ -117,6 +110,8 @@ class Hub:
         """The clients that follow the list of sessions."""
         self.search = SearchIndex(self)
         self.files = FileNames(self)
+        self.moves = None if place is None else SessionMoves(self, place)
+        """Sessions that come from other workers and go to them; None on a single machine."""
         self.links: HubLinks | None = None
         """Makes links and answers admins; the program around the hub sets it when it can be reached."""
         rows.removed = self.feed.removed
@@ -194,6 +189,11 @@ class Hub:
         """Hand something that was done to the audit."""
         if self.audit is not None:
             self.audit(principal, action, key, detail)
+
+    @property
+    def _name(self) -> str:
+        """What this process is, for people."""
+        return "gateway" if self.moves is None else "worker"
 
     def counts(self) -> dict[str, int]:
         """Return numbers for people who watch the gateway."""
@@ -295,7 +295,7 @@ class Hub:
         try:
             place = (session.agent.name, session.id, session.row.cwd)
             row = await self.rows.create(*place, directories, owner.name, hidden=hidden)
-            lease = await self.journal.claim(row.key, by="gateway")
+            lease = await self.journal.claim(row.key, by=self._name)
             last = await self._copy(source.key, session.id, lease) if source is not None else 0
             if session.is_over:
                 raise RequestError(Code.REQUEST_CANCELLED, f"session `{session.id}` was closed while it was stored")
@@ -307,6 +307,8 @@ class Hub:
                 with suppress(AcpError):
                     await self.rows.delete(row.key)
             raise
+        if self.moves is not None:
+            session.settings.home = self.moves.place.home_of((row.cwd, *row.directories))
         # As they are now: the agent may have changed them while the row was stored.
         state, title = session.settings.stored(), session.row.title
         row = msgspec.structs.replace(row, state=state, title=title, agent_title=title)
@@ -343,26 +345,32 @@ class Hub:
                 last = await self.journal.append(lease, events, entries[0].time)
         return last
 
-    async def open_stored(self, agent: AgentProcess, session_id: str, by: Principal | None) -> HubSession | None:
+    async def open_stored(
+        self, agent: AgentProcess, session_id: str, by: Principal | None, lease: Lease | None = None, why: str = ""
+    ) -> HubSession | None:
         """Bring a stored session into memory, for this principal. Returns None where nothing is stored, or the agent has meanwhile opened another session with this id.
 
+        `lease`: it was claimed already, because of what became of its worker; it is released if it is not brought.
+
         Raises:
-            AcpError: it cannot be read, or too many sessions are open.
+            AcpError: it cannot be read or stored, or too many sessions are open.
         """
-        row = await self.rows.find(agent.name, session_id)
-        if row is None or agent.session_of(session_id) is not None:
-            return None
-        lease = await self.journal.claim(row.key, by="gateway")
+        if lease is None:
+            row = await self.rows.find(agent.name, session_id)
+            if row is None or agent.session_of(session_id) is not None:
+                return None
+            lease = await (
+                self.journal.claim(row.key, by=self._name) if self.moves is None else self.moves.claim(row.key)
+            )
         session: HubSession | None = None
         try:
-            found = await self.rows.find(agent.name, session_id)  # again: until it was claimed it could be deleted
-            if found is None or found.key != row.key:
+            row = await self.rows.find(agent.name, session_id)  # again: until it was claimed it could be deleted
+            if row is None or row.key != lease.session:
                 return None
-            row = (
-                await self._interrupt(found, lease)
-                if found.turn or HubSettings(found.state).asked_after >= 0
-                else found
-            )
+            if self.moves is not None:
+                row = await self.moves.take(row, lease, why)
+            elif row.turn or HubSettings(row.state).asked_after >= 0:
+                row = await self._interrupt(row, lease)
             last = await self.journal.length(row.key)
             if agent.session_of(session_id) is None:
                 session = self.begin(agent, session_id, row.cwd, by)
@@ -443,8 +451,11 @@ class Hub:
         Raises:
             AcpError: the store cannot be used.
         """
+        if self.moves is not None:  # what other workers had is theirs until it is adopted, and gateways have the search
+            self._look_at_sessions()
+            return
         for row in await self.rows.interrupted():
-            lease = await self.journal.claim(row.key, by="gateway")
+            lease = await self.journal.claim(row.key, by=self._name)
             try:
                 await self._interrupt(row, lease)
             except (AcpError, msgspec.DecodeError) as error:
@@ -456,33 +467,11 @@ class Hub:
 
     async def _interrupt(self, row: GatewaySession, lease: Lease) -> GatewaySession:
         """Record the turn of a row as interrupted and the requests that waited as over, and return the row without them."""
-        waiting: dict[str, str] = {}
-        begun: EventHeader | None = None
-        settings = HubSettings(row.state)
-        asked = settings.asked_after
-        after = row.turn_after if asked < 0 else min(asked, row.turn_after) if row.turn else asked
-        settings.asked_after = -1
-        while page := await self.journal.read(row.key, after, PAGE):
-            after = page[-1].number
-            for entry in page:
-                event = parse_event(entry.data)
-                if event.kind == REQUEST:
-                    waiting[event.header.request] = event.header.method
-                elif event.kind == ANSWER:
-                    waiting.pop(event.header.request, None)
-                elif event.kind == TURN and event.header.turn == row.turn:
-                    begun = event.header
-                elif event.kind == END and event.header.turn == row.turn:
-                    begun = None
-        over = [stored_event(ANSWER, EventHeader(request=id, method=method)) for id, method in waiting.items()]
-        if begun is not None:
-            header = msgspec.structs.replace(begun, interrupted=True)
-            over.append(stored_event(END, header, interrupted_frame("the gateway ended")))
-        if over:
-            await self.journal.append(lease, over, round(time.time(), 3))
-        row = msgspec.structs.replace(row, turn="", state=settings.stored(), failed=row.failed or begun is not None)
-        self.rows.save(row)
-        return row
+        found = await find_interruption(self.journal, row, "the gateway ended")
+        if found.events:
+            await self.journal.append(lease, found.events, round(time.time(), 3))
+        self.rows.save(found.row)
+        return found.row
 
     def _look_at_sessions(self) -> None:
         """Close sessions that were not used for long, from time to time."""
@@ -494,6 +483,8 @@ class Hub:
     async def drain(self, seconds: float = DRAIN) -> None:
         """Wait for the turns that run, and begin no more: prompts that wait are refused when it is their turn."""
         self.is_draining = True
+        if self.moves is not None:
+            self.moves.hand_over_idle(self._sessions())
         try:
             async with asyncio.timeout(seconds):
                 for session in self._sessions():
@@ -509,7 +500,9 @@ class Hub:
             self._timer.cancel()
         try:
             async with asyncio.timeout(STORE_LIMIT):
-                await asyncio.gather(*(_settle(session, "the gateway was stopped") for session in self._sessions()))
+                await asyncio.gather(
+                    *(_settle(session, f"the {self._name} was stopped") for session in self._sessions())
+                )
         except TimeoutError:
             _log.error("not all events could be stored before the end")
         for client in (*self._clients,):

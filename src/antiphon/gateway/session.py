@@ -18,7 +18,7 @@ from antiphon.errors import AcpError, Code, RequestError
 from antiphon.gateway.agents.link import UPDATE_HEAD, AgentLink
 from antiphon.gateway.attachment import EventRun, SessionAttachment
 from antiphon.gateway.base import GatewaySession
-from antiphon.gateway.events import for_session, notification
+from antiphon.gateway.events import for_session, notice, notification
 from antiphon.gateway.requests import WaitingRequests
 from antiphon.gateway.settings import SETTINGS_KINDS, HubSettings, with_title
 from antiphon.gateway.turns import HubTurns
@@ -42,6 +42,10 @@ LAST_TRIES: Final = 3
 _NOT_STORED: Final = (
     "The gateway cannot store this session now",
     "Look at its disk. Nothing is lost: the agent waits, and the session goes on when there is space.",
+)
+_BEGUN_ANEW: Final = (
+    "The agent goes on in a new session of its own",
+    "It does not have the earlier one here. It gets the transcript with the next prompt, and knows nothing else of what was before.",
 )
 _KIND: Final = b',"update":{"sessionUpdate":"'
 _log = logging.getLogger(__name__)
@@ -188,7 +192,7 @@ class HubSession:
         knows of it, and not this object: the session may be closed and brought into memory again meanwhile."""
         resumes = self.agent.abilities.session_capabilities.resume is not None
         is_known = self.agent.can_reopen and link.renamed.get(self.agent_id.encode(), self.id) == self.id
-        if not is_known and not self.row.is_unused:
+        if not is_known and not self.row.is_unused and self.hub.moves is None:
             raise RequestError(
                 Code.RESOURCE_NOT_FOUND,
                 f"session `{self.id}` cannot be continued: its agent has ended and cannot open it again",
@@ -205,7 +209,7 @@ class HubSession:
 
         def opened(response: Response, line: bytes) -> None:
             link.replays.discard(self.id)
-            if response.error is not None and self.row.is_unused and link.lost is None:
+            if response.error is not None and link.lost is None and self._may_open_anew(response.error):
                 self._open_anew(link, params)
             else:
                 self._opened(link, response)
@@ -219,6 +223,11 @@ class HubSession:
         link.send_request(method, {"sessionId": self.agent_id, **params, **about}, opened)
         return done
 
+    def _may_open_anew(self, error: ErrorObject) -> bool:
+        """Whether a new session of the agent takes the place of this one, which the agent refused to open again."""
+        is_strange = self.settings.is_moved or self.settings.needs_context
+        return self.row.is_unused or (is_strange and self.hub.moves is not None and error.code != Code.AUTH_REQUIRED)
+
     def _open_anew(self, link: AgentLink, params: dict[str, object]) -> None:
         """Have the agent open a new session in the place of this one, which it has not stored. Clients keep its id."""
 
@@ -229,6 +238,9 @@ class HubSession:
                 session.settings.agent_id = "" if id == self.id else id
                 if id != self.id:
                     link.renamed[id.encode()] = self.id
+                if not session.row.is_unused:
+                    session.settings.needs_context = True
+                    session.record(notice(self.id, *_BEGUN_ANEW))
                 session.receive([for_session(early, self.id) for early in link.take_early(id)])
             elif response.error is None:
                 response = Response(response.id, error=ErrorObject(Code.INTERNAL_ERROR, "the agent named no session"))
@@ -243,6 +255,7 @@ class HubSession:
         session = self.agent.session_of(self.id)
         if response.error is None and session is not None:
             session.link = link
+            session.settings.is_moved = False
             session.save(lambda settings: settings.opened(bytes(response.result or b"null")))
         link.reopening.pop(self.id).set_result(response)
 
@@ -332,6 +345,8 @@ class HubSession:
         self._waiting = batch + self._waiting
         if isinstance(error, StaleLease | NoSuchSession | asyncio.CancelledError):
             self._drop_waiting()
+            if isinstance(error, StaleLease) and self.hub.moves is not None:
+                self.hub.moves.lose(self)
             self.hub.forget(self)
         if self.is_over:
             return  # `_store_rest` tries once more

@@ -31,6 +31,8 @@ from antiphon.gateway.events import (
     user_messages,
     with_id,
 )
+from antiphon.gateway.moves.context import context_block, with_context
+from antiphon.gateway.moves.interruption import interrupted_frame
 from antiphon.rpc.envelope import ErrorObject, Request, RequestId, Response, error_frame, head_of_answer
 from antiphon.rpc.peer import id_key
 from antiphon.rpc.spans import replaced, values_of
@@ -48,7 +50,6 @@ __all__ = [
     "HubTurns",
     "error_object",
     "for_role",
-    "interrupted_frame",
     "with_recovery",
 ]
 
@@ -85,7 +86,7 @@ class HubTurn:
     """A prompt: it waits, then it runs, then it has its response."""
 
     __slots__ = (
-        "agent_id", "client", "has_failed", "header", "id", "is_cancelled", "is_ended", "is_repeated", "line",
+        "agent_id", "answered", "client", "context", "has_failed", "header", "id", "is_cancelled", "is_ended", "is_repeated", "line",
         "link", "messages", "number", "request", "size", "span", "spans", "text", "timer",
     )  # fmt: skip
 
@@ -98,6 +99,10 @@ class HubTurn:
         self.link: AgentLink | None = None
         self.agent_id = b""
         """Its id at the agent, once it was sent."""
+        self.answered = asyncio.Event()
+        """Set when the agent has answered, or has ended: it does no more for it."""
+        self.context = b""
+        """A block with what happened before, for an agent that does not know the session; empty if it does."""
         self.number = 0
         """The number of the last event of its beginning, once that is recorded."""
         self.is_cancelled = False
@@ -185,6 +190,11 @@ class HubTurns:
         """The names that clients gave to the prompts that run or wait."""
         return [turn.header.prompt for turn in self._turns() if turn.header.prompt]
 
+    @property
+    def clients(self) -> "set[RemoteClient]":
+        """The clients whose prompts run or wait."""
+        return {turn.client for turn in self._turns()}
+
     def _turns(self) -> list[HubTurn]:
         return [*self._queue, *([self.running] if self.running is not None else ())]
 
@@ -268,6 +278,9 @@ class HubTurns:
     def _next(self) -> None:
         if self._idle is not None and not self._idle.done():
             self._idle.set_result(None)
+        moves = self._session.hub.moves
+        if moves is not None and self.running is None and moves.hand_over_idle([self._session]):
+            return
         while self.running is None and self._queue and self._session.hub.is_draining:
             turn = self._queue.popleft()
             self._drop(turn, error_frame(turn.request.id, SHUTTING_DOWN))
@@ -284,6 +297,8 @@ class HubTurns:
     async def _begin(self, turn: HubTurn) -> None:
         try:
             link = await self._session.reopen()
+            if self._session.settings.needs_context:
+                turn.context = await context_block(self._session)
         except AcpError as error:
             if not self._session.is_over:  # else it was answered
                 self._drop(turn, error_frame(turn.request.id, error_object(error)))
@@ -328,6 +343,8 @@ class HubTurns:
         self._session.row = msgspec.structs.replace(self._session.row, updated=time.time())
         self._session.hub.feed.changed(self._session)
         line = self._session.settings.for_agent(turn.line)
+        if turn.context:
+            line = with_context(line, turn.context)
         spans = turn.spans if line is turn.line else list(values_of(line, "id"))
         turn.agent_id = turn.link.forward(
             lambda id: replaced(line, [(span, id) for span in spans]),
@@ -357,6 +374,7 @@ class HubTurns:
         )
 
     def _ended(self, turn: HubTurn, response: Response, line: bytes) -> None:
+        turn.answered.set()
         if line:
             self._end(turn, line)
         else:
@@ -387,6 +405,8 @@ class HubTurns:
         self._session.row = msgspec.structs.replace(
             self._session.row, turn="", updated=time.time(), failed=turn.has_failed
         )
+        if turn.context and not turn.has_failed:  # else the agent may not have stored it
+            self._session.settings.needs_context = False
         self._session.save()
         self._session.hub.search.note(self._session.key)
         self.running = None
@@ -572,18 +592,3 @@ def with_recovery(code: int, message: str, data: object = None) -> ErrorObject:
 def cancelled_frame(id: RequestId) -> bytes:
     """Return the response to a prompt that was cancelled."""
     return b'%b{"stopReason":"cancelled"}}' % head_of_answer(id)
-
-
-def interrupted_frame(why: str) -> bytes:
-    """Return the response to a prompt whose turn was interrupted. Its id is set for each client."""
-    error = ErrorObject(
-        Code.INTERNAL_ERROR,
-        f"The turn was interrupted: {why}. It was not sent again.",
-        {
-            "hint": "look at what it did, then send another prompt",
-            "recoverable": False,
-            "action": "send another prompt",
-            "antiphon": {"interrupted": True},
-        },
-    )
-    return error_frame(0, error)

@@ -221,6 +221,18 @@ class ProcessTransport(PipeTransport):
     def skip_grace(self) -> None:
         self._skips_grace = True
 
+    async def kill(self) -> None:
+        """End its process and all that it started at once, before any of them can do more. `close` is still needed."""
+        await asyncio.to_thread(tree.kill_tree, self.pid, self._child.mark, self._child.supervisor)
+
+    async def freeze(self) -> None:
+        """Stop its process and all that it started, so that none of them does anything until `thaw`."""
+        await asyncio.to_thread(tree.stop_tree, self.pid, self._child.mark, self._child.supervisor)
+
+    async def thaw(self) -> None:
+        """Let processes that were stopped go on."""
+        await asyncio.to_thread(tree.signal_tree, self.pid, self._child.mark, signal.SIGCONT, self._child.supervisor)
+
     async def close(self) -> None:
         if self._closing is None:
             # A task of its own: if our caller is cancelled the ladder still reaches its end.

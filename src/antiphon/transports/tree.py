@@ -151,6 +151,14 @@ def signal_tree(group: int, mark: str, number: int, supervisor: int = 0) -> "lis
     return members
 
 
+def stop_tree(group: int, mark: str, supervisor: int = 0) -> "set[int]":
+    """Stop all of it, without ending it. Repeats until nothing new is found: a process that is not stopped yet may fork."""
+    stopped: set[int] = set()
+    while fresh := set(signal_tree(group, mark, signal.SIGSTOP, supervisor)) - stopped:
+        stopped |= fresh
+    return stopped
+
+
 def wait_until_gone(mark: str, seconds: float) -> bool:
     """Whether the whole tree ends by itself within the time."""
     deadline = time.monotonic() + seconds

@@ -33,13 +33,14 @@ from antiphon.rpc.envelope import (
 from antiphon.rpc.peer import CANCEL_REQUEST, FIRST_ID, id_key
 from antiphon.rpc.spans import may_hold_id, session_in
 from antiphon.transports.base import Transport
+from antiphon.transports.process import ProcessTransport
 
 if TYPE_CHECKING:
     from antiphon.gateway.agents.process import AgentProcess
     from antiphon.gateway.requests import AgentQuestions, WaitingRequests
     from antiphon.gateway.session import HubSession
 
-__all__ = ["UPDATE_HEAD", "AgentLink", "Then", "cancel_frame"]
+__all__ = ["UPDATE_HEAD", "AgentLink", "Then", "cancel_frame", "end_process"]
 
 UPDATE_HEAD: Final = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"'
 """How an update begins in nearly every implementation; the rest is found by decoding."""
@@ -306,6 +307,21 @@ class AgentLink:
                 then(Response(id, error=gone), b"")
             except Exception:
                 _log.exception("the end of agent `%s` could not be reported", self._process.name)
+
+
+async def end_process(name: str, link: AgentLink, why: str, *, at_once: bool = False) -> None:
+    """End the process of an agent, which counts as a crash: turns that run in it are interrupted because of `why`.
+
+    `at_once`: neither it nor anything that it started does anything more first.
+    """
+    if link.lost is not None:
+        return
+    _log.error("agent `%s` is ended: %s", name, why)
+    link.end_reason = f"its agent was ended because {why}"
+    if at_once and isinstance(link.transport, ProcessTransport):
+        await link.transport.kill()
+    link.transport.skip_grace()
+    await link.transport.close()
 
 
 def is_ours(method: str) -> bool:

@@ -19,7 +19,7 @@ from antiphon import __version__
 from antiphon.aio import background
 from antiphon.catalogue.known import KNOWN
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
-from antiphon.gateway.agents.link import AgentLink
+from antiphon.gateway.agents.link import AgentLink, end_process
 from antiphon.gateway.agents.usage import excess
 from antiphon.gateway.base import AgentSource, Principal
 from antiphon.gateway.requests import AgentQuestions
@@ -260,10 +260,7 @@ class AgentProcess:
             await asyncio.sleep(limits.usage_interval)
             over = await asyncio.to_thread(lambda: excess(transport.members(), limits))
             if over and self.link is link:
-                _log.error("agent `%s` is ended: it %s", self.name, over)
-                link.end_reason = f"its agent was ended because it {over}"
-                transport.skip_grace()
-                await transport.close()
+                await end_process(self.name, link, f"it {over}")
 
     # The end of a process.
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from antiphon.gateway.client import RemoteClient
     from antiphon.gateway.session import HubSession
 
-__all__ = ["export_session", "session_changes"]
+__all__ = ["export_session", "exported", "session_changes"]
 
 MOST_BYTES: Final = 64 * 1024 * 1024
 """Bytes of events that one document is made of."""
@@ -202,11 +202,12 @@ async def export_session(client: "RemoteClient", session: "HubSession", params: 
     ending, mime_type, write = _FORMATS[wanted]
     found = await _events(session, lambda data: True)
     row = session.row
-    text = await asyncio.to_thread(lambda: write(_exported(row, found)))
+    text = await asyncio.to_thread(lambda: write(exported(row, found)))
     return {"name": _file_name(row) + ending, "mimeType": mime_type, "text": text}
 
 
-def _exported(row: "GatewaySession", entries: Sequence[JournalEntry]) -> ExportedSession:
+def exported(row: "GatewaySession", entries: Sequence[JournalEntry]) -> ExportedSession:
+    """Return a session with these events, for export."""
     folded = _Folded(row)
     folded.take_all(entries)
     used = row.updated or row.created

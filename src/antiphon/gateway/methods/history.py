@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from antiphon.gateway.client import RemoteClient
     from antiphon.gateway.session import HubSession
 
-__all__ = ["begin_of_last", "read_events"]
+__all__ = ["begin_of_last", "events_before", "read_events"]
 
 MOST: Final = 1000
 """Events that a client may ask for at once. It may get twice as many, from the beginning of a turn on."""
@@ -21,7 +21,7 @@ MOST_BYTES: Final = 4 * 1024 * 1024
 """Bytes of events in one answer. Of larger ones it has the last one alone."""
 
 
-async def _before(session: "HubSession", before: int, limit: int) -> list[JournalEntry]:
+async def events_before(session: "HubSession", before: int, limit: int) -> list[JournalEntry]:
     """Return about `limit` events before a number, oldest first: from the beginning of a turn, if one begins among as many again.
 
     Events that are too large together are left out from the beginning.
@@ -49,7 +49,7 @@ async def _before(session: "HubSession", before: int, limit: int) -> list[Journa
 
 async def begin_of_last(session: "HubSession", count: int) -> int:
     """Return the number after which about the last `count` events of a session come."""
-    found = await _before(session, session.last + 1, count)
+    found = await events_before(session, session.last + 1, count)
     return found[0].number - 1 if found else session.last
 
 
@@ -61,6 +61,6 @@ class _ReadParams(msgspec.Struct):
 async def read_events(client: "RemoteClient", session: "HubSession", params: Raw) -> object:
     """Return events before a number, as a client gets them that catches up, with the number after which they come."""
     given = msgspec.json.decode(params, type=_ReadParams)
-    found = await _before(session, min(given.before, session.last + 1), given.limit)
+    found = await events_before(session, min(given.before, session.last + 1), given.limit)
     frames = [frame for entry in merged(found) if (frame := history_frame(session.id, entry)) is not None]
     return {"events": [Raw(frame) for frame in frames], "after": found[0].number - 1 if found else 0}

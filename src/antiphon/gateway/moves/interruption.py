@@ -4,13 +4,14 @@ from typing import NamedTuple
 
 import msgspec
 
+from antiphon.errors import Code
 from antiphon.gateway.base import GatewaySession, HubJournal
 from antiphon.gateway.events import ANSWER, END, REQUEST, TURN, EventHeader, parse_event, stored_event
 from antiphon.gateway.settings import HubSettings
-from antiphon.gateway.turns import interrupted_frame
 from antiphon.journal.base import PAGE
+from antiphon.rpc.envelope import ErrorObject, error_frame
 
-__all__ = ["Interruption", "find_interruption"]
+__all__ = ["Interruption", "find_interruption", "interrupted_frame"]
 
 
 class Interruption(NamedTuple):
@@ -55,7 +56,20 @@ async def find_interruption(
     if begun is not None:
         header = msgspec.structs.replace(begun, interrupted=True)
         events.append(stored_event(END, header, interrupted_frame(why)))
-    ended = msgspec.structs.replace(
-        row, turn="", state=settings.stored(), failed=row.failed or begun is not None
-    )
+    ended = msgspec.structs.replace(row, turn="", state=settings.stored(), failed=row.failed or begun is not None)
     return Interruption(events, ended, begun is not None)
+
+
+def interrupted_frame(why: str) -> bytes:
+    """Return the response to a prompt whose turn was interrupted. Its id is set for each client."""
+    error = ErrorObject(
+        Code.INTERNAL_ERROR,
+        f"The turn was interrupted: {why}. It was not sent again.",
+        {
+            "hint": "look at what it did, then send another prompt",
+            "recoverable": False,
+            "action": "send another prompt",
+            "antiphon": {"interrupted": True},
+        },
+    )
+    return error_frame(0, error)
