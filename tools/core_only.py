@@ -16,9 +16,9 @@ from antiphon.cli.main import COMMANDS
 EXTRAS = (
     "claude_agent_sdk",
     "codex_cli_bin",
+    "cryptography",
     "httpx",
     "hypercorn",
-    "nats",
     "prometheus_client",
     "prompt_toolkit",
     "rich",

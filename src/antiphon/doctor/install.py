@@ -29,7 +29,7 @@ EXTRAS: Final = {
     "codex": ("codex_cli_bin",),
     "serve": ("httptools", "httpx", "uvicorn", "websockets"),
     "traces": ("opentelemetry.sdk", "opentelemetry.exporter"),
-    "fleet": ("cryptography", "nats"),
+    "fleet": ("cryptography",),
 }
 """What can be installed besides → the packages that it brings."""
 

@@ -1,0 +1,487 @@
+"""The broker of a fleet on NATS with JetStream.
+
+What the server does not do by itself, found by trying (nats-server 2.15.1):
+
+- A stream on several servers refuses a condition on a subject while another message with a condition on it is under way. So messages
+  with a condition on one subject are sent one after the other, and a refusal of that kind is tried again.
+- A stream on one server checks the condition before it knows the name of a message: one that was stored, and is stored again under its
+  name because no answer came, is refused. So the message is looked for before `Fenced` is said.
+- A read of last messages gives at most 1024 of them, so more are read by their subjects.
+- Who follows a subject misses a message whose leader ends between storing and sending it, without a connection being lost. So a new
+  leader is told as a new connection is.
+"""
+
+import asyncio
+import base64
+import logging
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from antiphon.fleet.answers import ANSWER_LIMIT, Answers
+from antiphon.fleet.broker import (
+    READ_LIMIT,
+    BrokerAway,
+    CoreMessage,
+    Fence,
+    Fenced,
+    NoResponder,
+    StoredMessage,
+    Take,
+    TakeCore,
+    Unsure,
+)
+from antiphon.fleet.errors import MessageTooLarge
+from antiphon.fleet.login import Login, read_addresses, read_login
+from antiphon.fleet.nats_streams import ApiError, api_error, make_streams
+from antiphon.fleet.server_link import LinkSubscription, ServerLink
+from antiphon.fleet.streams import StoredStream, stream_of
+from antiphon.fleet.wire import WireMessage, encode_publish, read_headers
+
+__all__ = ["NatsBroker", "connect_broker"]
+
+START_LIMIT: Final = 1.0
+"""Seconds for one answer while streams are made: servers that have no leader yet do not answer at all, and are asked again."""
+
+HEADER_ROOM: Final = 2048
+"""Bytes that are left for headers of our own in the largest message."""
+
+LASTS_AT_ONCE: Final = 1000
+"""Subjects whose last messages are read at once; servers refuse more than 1024."""
+
+DOUBT_LIMIT: Final = 300.0
+"""Seconds for which it is remembered that a message may be stored: as long as the broker remembers its name."""
+
+FIRST_WAIT: Final = 0.002
+LONGEST_WAIT: Final = 0.05
+"""Seconds before a message is sent again that was refused because another one was under way, doubled each time."""
+
+WRONG_SEQUENCE: Final = 10071
+CONDITION_UNDER_WAY: Final = 10164
+NAME_UNDER_WAY: Final = 10158
+NO_MESSAGE: Final = 10037
+
+_EXPECTED: Final = "Nats-Expected-Last-Subject-Sequence"
+_EXPECTED_SUBJECT: Final = "Nats-Expected-Last-Subject-Sequence-Subject"
+_NAME: Final = "Nats-Msg-Id"
+_LEADERS: Final = "$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED."
+
+_log = logging.getLogger(__name__)
+
+
+class _Stored(msgspec.Struct):
+    """What the server answers to a message that it was to store."""
+
+    seq: int = 0
+    error: dict[str, Any] | None = None
+
+
+class _Doubt(NamedTuple):
+    """A message that may be stored: since when that is so, and a number of its stream that was there before."""
+
+    since: float
+    after: int
+
+
+class _Turn:
+    """The order of messages with a condition on one subject."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.users = 0
+
+
+_read_stored = msgspec.json.Decoder(_Stored).decode
+
+
+class NatsBroker:
+    """One connection to a NATS server or cluster. `connect_broker` makes it."""
+
+    def __init__(self, link: ServerLink, answers: Answers, retention: float | None) -> None:
+        self._link, self._answers = link, answers
+        self._loop = asyncio.get_running_loop()
+        self._ttl = f"{max(1, round(retention))}s" if retention else ""
+        self._calls: list[Callable[[], None]] = []
+        self._turns: dict[str, _Turn] = {}
+        self._doubts: dict[str, _Doubt] = {}
+        self._seen: dict[str, int] = {}
+        self.max_payload = 0
+        self._read_limits()
+        link.on_up = self._call_all
+
+    # The connection.
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection now."""
+        return self._link.since is not None
+
+    @property
+    def connected_since(self) -> float | None:
+        """The time of `clock` at which the connection was made; None without one."""
+        return self._link.since
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that were published and have not left this process."""
+        return self._link.unsent
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong, for people: why there is no connection, and what the broker does not permit."""
+        problem = self._link.problem
+        return [*([str(problem)] if problem is not None else []), *sorted(self._answers.refused)]
+
+    def clock(self) -> float:
+        """Seconds of the event loop's clock."""
+        return self._loop.time()
+
+    def on_reconnect(self, call: Callable[[], None]) -> None:
+        """Call a function whenever messages may have been missed: a lost connection is there again, or a stream has a new leader."""
+        self._calls.append(call)
+
+    async def close(self) -> None:
+        """End the connection."""
+        await self._link.close()
+        self._answers.close()
+
+    def _read_limits(self) -> None:
+        self.max_payload = max(0, int(self._link.info.get("max_payload", 1 << 20)) - HEADER_ROOM)
+
+    def _call_all(self) -> None:
+        self._read_limits()
+        for call in list(self._calls):
+            try:
+                call()
+            except Exception as error:
+                self._loop.call_exception_handler({"message": "a call after a reconnect failed", "exception": error})
+
+    async def _start(self, replicas: int | None) -> None:
+        self._seen = await make_streams(partial(self._api, limit=START_LIMIT), self._link.info, replicas)
+        for name in self._seen:
+            self._link.subscribe(_LEADERS + name, lambda message: self._call_all())
+
+    # Storing.
+
+    async def append(
+        self,
+        subject: str,
+        data: bytes,
+        *,
+        headers: Mapping[str, str] | None = None,
+        name: str = "",
+        fence: Fence | None = None,
+        expects: int | None = None,
+        replaces: bool = False,
+    ) -> int:
+        """Store a message and return its sequence number, as `Broker.append` does. It has a fence or expects a number, not both."""
+        stream = stream_of(subject)
+        head = dict(headers or {})
+        if name:
+            head[_NAME] = name
+        if replaces:
+            head["Nats-Rollup"] = "sub"
+        elif self._ttl and subject.endswith(".ev"):
+            head["Nats-TTL"] = self._ttl
+        condition = _condition(stream, subject, fence, expects)
+        if condition is not None:
+            head[_EXPECTED] = str(condition.sequence)
+            head[_EXPECTED_SUBJECT] = condition.subject
+        self._check_size(data)
+        if condition is None:
+            return await self._store(stream, subject, data, head, name, self._loop.time() + ANSWER_LIMIT)
+        async with self._turn(condition.subject) as deadline:
+            return await self._store(stream, subject, data, head, name, deadline)
+
+    async def _store(
+        self, stream: StoredStream, subject: str, data: bytes, head: Mapping[str, str], name: str, deadline: float
+    ) -> int:
+        before, wait = self._seen[stream.name], FIRST_WAIT
+        while True:
+            try:
+                answer = await self._answers.ask(subject, data, headers=head, unanswered=Unsure)
+                stored = _read_stored(answer.data)
+            except NoResponder:
+                raise BrokerAway("No server of the broker takes messages now: it chooses a leader.") from None
+            except msgspec.DecodeError as error:
+                self._doubt(name, before)
+                raise Unsure(f"The broker's answer cannot be read: {error}.") from None
+            except (Unsure, asyncio.CancelledError):
+                self._doubt(name, before)
+                raise
+            if stored.error is None:
+                if stored.seq > self._seen[stream.name]:
+                    self._seen[stream.name] = stored.seq
+                self._doubts.pop(name, None)
+                return stored.seq
+            code = int(stored.error.get("err_code", 0))
+            if code == WRONG_SEQUENCE:
+                return await self._find_refused(stream, subject, name, str(stored.error.get("description", "")))
+            if code not in (CONDITION_UNDER_WAY, NAME_UNDER_WAY):
+                raise api_error(stored.error)
+            if self._loop.time() + wait > deadline:
+                raise Unsure("Another message with this name, or for this subject, is under way for too long.")
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, LONGEST_WAIT)
+
+    def _doubt(self, name: str, after: int) -> None:
+        """Remember that a message may be stored."""
+        now = self._loop.time()
+        if name and name not in self._doubts:
+            self._doubts[name] = _Doubt(now, after)
+        while self._doubts and now - next(iter(self._doubts.values())).since > DOUBT_LIMIT:
+            del self._doubts[next(iter(self._doubts))]
+
+    async def _find_refused(self, stream: StoredStream, subject: str, name: str, reason: str) -> int:
+        """Return the number of a message that was refused now and had been stored by an earlier try.
+
+        Raises:
+            Fenced: it is not stored.
+            Unsure: the broker does not answer.
+        """
+        doubt = self._doubts.get(name)
+        if doubt is not None:
+            try:
+                async for sequence, head in self._at_leader(stream, subject, doubt.after):
+                    if head.get(_NAME) == name:
+                        del self._doubts[name]
+                        return sequence
+            except BrokerAway as error:
+                raise Unsure(error.sentence, hint=error.hint) from None
+            self._doubts.pop(name, None)
+        raise Fenced(f"Another message came first: {reason}.")
+
+    async def _at_leader(
+        self, stream: StoredStream, subject: str, after: int
+    ) -> AsyncIterator[tuple[int, Mapping[str, str]]]:
+        """Give numbers and headers of the messages of a subject, as the leader has them."""
+        while True:
+            message = await self._get(stream, {"next_by_subj": subject, "seq": after + 1})
+            if message is None:
+                return
+            after = message["seq"]
+            yield after, read_headers(base64.b64decode(message.get("hdrs", ""))).fields
+
+    @asynccontextmanager
+    async def _turn(self, subject: str) -> AsyncIterator[float]:
+        """Wait until no other message with a condition on a subject is under way; give the time until which this one may be tried."""
+        turn = self._turns.setdefault(subject, _Turn())
+        turn.users += 1
+        deadline = self._loop.time() + ANSWER_LIMIT
+        try:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await turn.lock.acquire()
+            except TimeoutError:
+                raise BrokerAway(f"Messages before this one for {subject} are still under way.") from None
+            try:
+                yield deadline
+            finally:
+                turn.lock.release()
+        finally:
+            turn.users -= 1
+            if not turn.users:
+                del self._turns[subject]
+
+    async def remove(self, pattern: str) -> None:
+        """Remove all messages whose subject fits."""
+        await self._api(f"STREAM.PURGE.{stream_of(pattern).name}", {"filter": pattern})
+
+    # Reading.
+
+    async def last(self, subject: str) -> StoredMessage | None:
+        """Return the last message of a subject, as the leader has it."""
+        message = await self._get(stream_of(subject), {"last_by_subj": subject})
+        if message is None:
+            return None
+        fields = read_headers(base64.b64decode(message.get("hdrs", ""))).fields
+        data = base64.b64decode(message.get("data", ""))
+        return StoredMessage(
+            message["subject"], int(message["seq"]), data, _own(fields), _read_time(message.get("time", ""))
+        )
+
+    async def read(self, pattern: str, after: int = 0, limit: int = READ_LIMIT) -> list[StoredMessage]:
+        """Return messages whose subject fits and whose number is greater."""
+        question = {"next_by_subj": pattern, "seq": after + 1, "batch": limit}
+        found, _ = await self._read_direct(stream_of(pattern), question)
+        return found
+
+    async def lasts(self, pattern: str) -> list[StoredMessage]:
+        """Return the last message of each subject that fits."""
+        stream = stream_of(pattern)
+        found, status = await self._read_direct(stream, {"multi_last": [pattern]})
+        if status != 413:
+            return found
+        subjects = await self._subjects(stream, pattern)
+        for begin in range(0, len(subjects), LASTS_AT_ONCE):
+            part, _ = await self._read_direct(stream, {"multi_last": subjects[begin : begin + LASTS_AT_ONCE]})
+            found += part
+        return sorted(found, key=lambda message: message.sequence)
+
+    async def _read_direct(
+        self, stream: StoredStream, question: Mapping[str, object]
+    ) -> tuple[list[StoredMessage], int]:
+        """Read from any server that has the stream; return the messages and the status at their end."""
+        data = msgspec.json.encode(question)
+        try:
+            messages, end = await self._answers.ask_all(f"$JS.API.DIRECT.GET.{stream.name}", data)
+        except NoResponder:
+            raise BrokerAway("No server of the broker reads messages now.") from None
+        found, before = [], 0
+        for message in messages:
+            fields = read_headers(message.head).fields
+            if int(fields.get("Nats-Last-Sequence", before)) != before:
+                raise BrokerAway("A message was lost on its way from the broker.", hint="Reading again may help.")
+            stored = _read_stored_message(message, fields)
+            before = stored.sequence
+            found.append(stored)
+        if end.status not in (204, 404, 413):
+            raise BrokerAway(f"The broker refused to read (status {end.status}).")
+        return found, end.status
+
+    async def _subjects(self, stream: StoredStream, pattern: str) -> list[str]:
+        """Return all subjects that fit and have messages."""
+        found: dict[str, int] = {}
+        while True:
+            question = {"subjects_filter": pattern, "offset": len(found)}
+            answer = await self._api(f"STREAM.INFO.{stream.name}", question)
+            page = answer["state"].get("subjects") or {}
+            known = len(found)
+            found |= page
+            if len(found) >= int(answer.get("total", 0)) or len(found) == known:
+                return sorted(found)
+
+    async def _get(self, stream: StoredStream, question: Mapping[str, object]) -> dict[str, Any] | None:
+        try:
+            answer = await self._api(f"STREAM.MSG.GET.{stream.name}", question)
+        except ApiError as error:
+            if error.number == NO_MESSAGE:
+                return None
+            raise
+        message: dict[str, Any] = answer["message"]
+        return message
+
+    async def _api(
+        self, request: str, question: Mapping[str, object], *, limit: float = ANSWER_LIMIT
+    ) -> dict[str, Any]:
+        """Send a request of JetStream's API."""
+        try:
+            message = await self._answers.ask(f"$JS.API.{request}", msgspec.json.encode(question), limit)
+            answer: dict[str, Any] = msgspec.json.decode(message.data)
+        except NoResponder:
+            raise BrokerAway(
+                "No server of the broker answers now.", hint="Is JetStream on in its configuration?"
+            ) from None
+        except msgspec.DecodeError as error:
+            raise BrokerAway(f"The broker's answer cannot be read: {error}.") from None
+        if "error" in answer:
+            raise api_error(answer["error"])
+        return answer
+
+    # Messages as they come.
+
+    def follow(self, pattern: str, take: Take) -> LinkSubscription:
+        """Call `take` with messages whose subject fits, when they are stored from now on."""
+        stream = stream_of(pattern)
+
+        def convert(message: WireMessage) -> None:
+            take(_read_stored_message(message, read_headers(message.head).fields))
+
+        return self._link.subscribe(stream.live + pattern[len(stream.prefix) :], convert)
+
+    def publish(self, subject: str, data: bytes, reply: str = "") -> None:
+        """Send a message to all that subscribe to its subject now. Without a connection it is lost."""
+        self._check_size(data)
+        if self.is_connected:
+            self._link.send(encode_publish(subject, data, reply))
+
+    def subscribe(self, pattern: str, take: TakeCore, queue: str = "") -> LinkSubscription:
+        """Call `take` with messages whose subject fits. Of the subscribers with the same `queue` one gets each message."""
+
+        def convert(message: WireMessage) -> None:
+            take(CoreMessage(message.subject, message.data, message.reply))
+
+        return self._link.subscribe(pattern, convert, queue)
+
+    async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
+        """Send a message and return the answer."""
+        self._check_size(data)
+        return (await self._answers.ask(subject, data, timeout)).data
+
+    def _check_size(self, data: bytes) -> None:
+        if len(data) > self.max_payload:
+            raise MessageTooLarge(len(data), self.max_payload)
+
+
+async def connect_broker(
+    servers: str | Sequence[str],
+    *,
+    name: str,
+    credentials: str | Path | None = None,
+    tls: ssl.SSLContext | None = None,
+    replicas: int | None = None,
+    retention: float | None = None,
+) -> NatsBroker:
+    """Connect to a NATS server, make or check the streams of the fleet, and return the connection.
+
+    `servers` are addresses such as `nats://host:4222`, of which any is enough; the others of a cluster are found. `credentials` is a file
+    with a key. `retention` is how many seconds events are kept; for ever if it is not given.
+
+    Raises:
+        BrokerAway: no server answers, or it has no leader.
+        BrokerRefused: a server does not let us in.
+        BrokerUnfit: a server is too old, or stores nothing.
+        AcpError: an address or the file with the key cannot be read.
+    """
+    login = read_login(credentials) if credentials is not None else Login()
+    link = ServerLink(read_addresses(servers), login, name, tls)
+    answers = Answers(link, login.inbox)
+    broker = NatsBroker(link, answers, retention)
+    try:
+        await link.open()
+        broker._read_limits()
+        await broker._start(replicas)
+    except BaseException:
+        await broker.close()
+        raise
+    return broker
+
+
+def _condition(stream: StoredStream, subject: str, fence: Fence | None, expects: int | None) -> Fence | None:
+    if fence is None:
+        return None if expects is None else Fence(subject, expects)
+    if expects is not None:
+        raise ValueError("a message has a fence or expects a number: the broker checks one condition")
+    if stream_of(fence.subject) != stream:
+        raise ValueError(f"{fence.subject} is not in the stream of {subject}")
+    return fence
+
+
+def _own(fields: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers that were given with a message, without those of the broker."""
+    return {name: value for name, value in fields.items() if not name.startswith("Nats-")}
+
+
+def _read_stored_message(message: WireMessage, fields: Mapping[str, str]) -> StoredMessage:
+    return StoredMessage(
+        fields["Nats-Subject"],
+        int(fields["Nats-Sequence"]),
+        message.data,
+        _own(fields),
+        _read_time(fields.get("Nats-Time-Stamp", "")),
+    )
+
+
+def _read_time(text: str) -> float:
+    """Return a time such as `2026-11-18T02:17:42.545203522Z` in seconds since 1970."""
+    whole, _, rest = text.rstrip("Z").partition(".")
+    try:
+        return datetime.fromisoformat(f"{whole}+00:00").timestamp() + (float(f"0.{rest}") if rest else 0.0)
+    except ValueError:
+        return 0.0
