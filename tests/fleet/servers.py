@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from antiphon.fleet.program import find_nats_server
+from antiphon.fleet.nats.program import find_nats_server
 from tests.limits import limit
 
 __all__ = ["NatsServer", "nats_cluster", "nats_server"]

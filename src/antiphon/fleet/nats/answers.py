@@ -9,10 +9,10 @@ from typing import Final
 
 from antiphon.fleet.broker import BrokerAway, NoResponder
 from antiphon.fleet.errors import BrokerRefused
-from antiphon.fleet.server_link import ServerLink
-from antiphon.fleet.wire import WireHeaders, WireMessage, encode_publish, read_headers
+from antiphon.fleet.nats.server_link import ServerLink
+from antiphon.fleet.nats.wire import WireHeaders, WireMessage, encode_publish, read_headers
 
-__all__ = ["ANSWER_LIMIT", "Answers"]
+__all__ = ["ANSWER_LIMIT", "BrokerAnswers"]
 
 ANSWER_LIMIT: Final = 5.0
 """Seconds for an answer of the broker itself: longer than its servers take to choose another leader, most of the time."""
@@ -46,7 +46,7 @@ class _Question:
             self.future.set_exception(error)
 
 
-class Answers:
+class BrokerAnswers:
     """The questions of one connection."""
 
     def __init__(self, link: ServerLink, inbox: str) -> None:
@@ -57,7 +57,7 @@ class Answers:
         self._count = 0
         self._look: asyncio.TimerHandle | None = None
         self.refused: set[str] = set()
-        """What the server said where it did not permit a subscription, or a message that nothing waits for."""
+        """Errors of the server about subscriptions and messages that it did not permit and that nothing waits for."""
         link.subscribe(f"{self._inbox}*", self._take)
         link.on_lost = self._lost
         link.on_refused = self._refuse

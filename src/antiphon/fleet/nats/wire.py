@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 MAX_LINE: Final = 1 << 20
-"""Bytes of one line: a server tells the addresses of all others of its cluster in one."""
+"""Bytes of one line: a server sends the addresses of all others of its cluster in one."""
 
 MAX_MESSAGE: Final = 64 << 20
 """Bytes of one message: the largest that a server can be configured to."""

@@ -12,7 +12,7 @@ import msgspec
 from antiphon import __version__
 from antiphon.errors import AcpError
 from antiphon.fleet.errors import BrokerRefused
-from antiphon.fleet.keys import public_key, sign
+from antiphon.fleet.nats.keys import public_key, sign
 
 __all__ = ["Login", "ServerAddress", "connect_options", "read_address", "read_addresses", "read_login", "tls_context"]
 

@@ -1,6 +1,6 @@
 """A connection to one of several NATS servers that comes back by itself: login, TLS, subscriptions, pings.
 
-Nothing that was sent is ever sent again: what was not written when a connection is lost is lost with it, and the one who sent it is told.
+Nothing that was sent is ever sent again: what was not written when a connection is lost is lost with it, and its sender gets an error.
 `nats-py` was tried first. While a server is frozen or its network is gone it waits for its old socket to close, for as long as that lasts,
 before it goes to another server; and then it sends everything that had been waiting, however old.
 """
@@ -18,9 +18,9 @@ from typing import Any, Final, cast
 from antiphon.errors import AcpError
 from antiphon.fleet.broker import BrokerAway
 from antiphon.fleet.errors import BrokerRefused, BrokerUnfit
-from antiphon.fleet.login import Login, ServerAddress, connect_options, read_address
-from antiphon.fleet.program import OLDEST_SERVER, read_version, version_text
-from antiphon.fleet.wire import (
+from antiphon.fleet.nats.login import Login, ServerAddress, connect_options, read_address
+from antiphon.fleet.nats.program import OLDEST_SERVER, read_version, version_text
+from antiphon.fleet.nats.wire import (
     PING,
     PONG,
     ServerLine,
@@ -80,7 +80,7 @@ class ServerLink:
         self, servers: Sequence[ServerAddress], login: Login, name: str, tls: ssl.SSLContext | None = None
     ) -> None:
         self.info: dict[str, Any] = {}
-        """What the server said of itself."""
+        """What the server reports of itself."""
         self.problem: AcpError | None = None
         """Why there is no connection; None while there is one."""
         self.since: float | None = None
@@ -242,8 +242,8 @@ class ServerLink:
                 raise
             else:
                 return True
-        told = [problem for problem in problems if not isinstance(problem, BrokerAway)]
-        self.problem = (told or problems)[0]
+        refusals = [problem for problem in problems if not isinstance(problem, BrokerAway)]
+        self.problem = (refusals or problems)[0]
         return False
 
     async def _connect(self, connection: "_Socket") -> None:

@@ -5,10 +5,10 @@ What the server does not do by itself, found by trying (nats-server 2.15.1):
 - A stream on several servers refuses a condition on a subject while another message with a condition on it is under way. So messages
   with a condition on one subject are sent one after the other, and a refusal of that kind is tried again.
 - A stream on one server checks the condition before it knows the name of a message: one that was stored, and is stored again under its
-  name because no answer came, is refused. So the message is looked for before `Fenced` is said.
+  name because no answer came, is refused. So the message is looked for before `Fenced` is raised.
 - A read of last messages gives at most 1024 of them, so more are read by their subjects.
 - Who follows a subject misses a message whose leader ends between storing and sending it, without a connection being lost. So a new
-  leader is told as a new connection is.
+  leader is reported as a new connection is.
 """
 
 import asyncio
@@ -24,7 +24,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from antiphon.fleet.answers import ANSWER_LIMIT, Answers
 from antiphon.fleet.broker import (
     READ_LIMIT,
     BrokerAway,
@@ -38,11 +37,12 @@ from antiphon.fleet.broker import (
     Unsure,
 )
 from antiphon.fleet.errors import MessageTooLarge
-from antiphon.fleet.login import Login, read_addresses, read_login
-from antiphon.fleet.nats_streams import ApiError, api_error, make_streams
-from antiphon.fleet.server_link import LinkSubscription, ServerLink
+from antiphon.fleet.nats.answers import ANSWER_LIMIT, BrokerAnswers
+from antiphon.fleet.nats.login import Login, read_addresses, read_login
+from antiphon.fleet.nats.server_link import LinkSubscription, ServerLink
+from antiphon.fleet.nats.streams import ApiError, api_error, make_streams
+from antiphon.fleet.nats.wire import WireMessage, encode_publish, read_headers
 from antiphon.fleet.streams import StoredStream, stream_of
-from antiphon.fleet.wire import WireMessage, encode_publish, read_headers
 
 __all__ = ["NatsBroker", "connect_broker"]
 
@@ -103,7 +103,7 @@ _read_stored = msgspec.json.Decoder(_Stored).decode
 class NatsBroker:
     """One connection to a NATS server or cluster. `connect_broker` makes it."""
 
-    def __init__(self, link: ServerLink, answers: Answers, retention: float | None) -> None:
+    def __init__(self, link: ServerLink, answers: BrokerAnswers, retention: float | None) -> None:
         self._link, self._answers = link, answers
         self._loop = asyncio.get_running_loop()
         self._ttl = f"{max(1, round(retention))}s" if retention else ""
@@ -441,7 +441,7 @@ async def connect_broker(
     """
     login = read_login(credentials) if credentials is not None else Login()
     link = ServerLink(read_addresses(servers), login, name, tls)
-    answers = Answers(link, login.inbox)
+    answers = BrokerAnswers(link, login.inbox)
     broker = NatsBroker(link, answers, retention)
     try:
         await link.open()

@@ -77,7 +77,7 @@ def wanted_config(stream: StoredStream, replicas: int) -> dict[str, Any]:
         "subjects": [stream.subjects],
         "retention": "limits",
         "storage": "file",
-        "discard": "new",  # where somebody sets a limit, an append fails; nothing that is stored is dropped
+        "discard": "new",  # under a limit that a user has set an append fails, and nothing that is stored is dropped
         "num_replicas": replicas,
         "duplicate_window": DUPLICATE_WINDOW * 10**9,
         "compression": "s2",
@@ -91,7 +91,7 @@ def wanted_config(stream: StoredStream, replicas: int) -> dict[str, Any]:
 
 
 _CHANGED: Final = ("discard", "duplicate_window", "allow_direct", "allow_rollup_hdrs", "allow_msg_ttl", "republish")
-"""What can be changed while the stream is used. Limits that somebody has set are kept."""
+"""What can be changed while the stream is used. Limits that a user has set are kept."""
 
 _FIXED: Final = ("subjects", "retention", "storage", "deny_delete", "deny_purge")
 """What the fleet cannot do without and cannot change."""

@@ -33,7 +33,7 @@ from antiphon.fleet.broker import (
     Unsure,
 )
 from antiphon.fleet.errors import BrokerFull, MessageTooLarge
-from antiphon.fleet.simulated_store import SimulatedStore
+from antiphon.fleet.simulation.store import SimulatedStore
 from antiphon.fleet.streams import fits, stream_of
 
 __all__ = ["SimulatedBroker", "SimulatedServer"]
