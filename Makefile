@@ -117,8 +117,10 @@ env: $(VENV)/.ready
 
 # --- what people type -----------------------------------------------------------------------------------------------
 
+# The shell outlives Ctrl C, else make would end with a line about it after the gateway has closed everything in order.
 run: .venv-run/.ready
-	@if [ -t 0 ] && [ -t 1 ] && [ -z "$(ARGS)" ]; then .venv-run/bin/antiphon serve --open; \
+	@trap : INT; \
+	if [ -t 0 ] && [ -t 1 ] && [ -z "$(ARGS)" ]; then .venv-run/bin/antiphon serve --open; \
 	else .venv-run/bin/python examples/tour.py --serve $(ARGS); fi
 
 # The peers written in JavaScript: the locks have no addresses, and npm comes with the environment. Without a registry

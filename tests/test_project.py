@@ -15,6 +15,7 @@ import pytest
 
 import antiphon
 from antiphon.protocol.v1.methods import BY_NAME
+from tests.cli.terminal import Terminal
 from tests.limits import limit
 from tests.rows import each_row
 
@@ -177,6 +178,21 @@ def test_every_make_target_that_a_document_names_exists(document: str) -> None:
         words = code.split()
         if words[:1] == ["make"]:
             assert next(word for word in words[1:] if "=" not in word) in targets, f"{document}: {code}"
+
+
+def test_ctrl_c_ends_make_run_without_a_line_of_make(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    program = tmp_path / ".venv-run" / "bin" / "antiphon"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\ntrap 'echo closed; exit 0' INT\necho started\nread line\n", encoding="utf-8")
+    program.chmod(0o755)
+    (tmp_path / ".venv-run" / ".ready").touch()
+    words = ("make", "--no-print-directory", "--old-file=.venv-run/.ready", "run")
+    with Terminal(words, cwd=tmp_path, env={"PATH": os.environ["PATH"]}) as terminal:
+        terminal.wait_for("started")
+        terminal.type("\x03")
+        _, shown = terminal.finish()
+    assert "closed" in shown and "***" not in shown, shown
 
 
 @each_row("document", DOCUMENTS)
