@@ -18,6 +18,17 @@ async def test_plain_text_gets_an_answer_about_the_workspace(workspace: Path) ->
         assert "`workspace`, which has 1 file (1 .md)" in reply and "A place to sing" in reply
 
 
+async def test_a_mode_has_the_name_in_texts_that_clients_show_for_it(workspace: Path) -> None:
+    async with demo(workspace) as client:
+        opened = await client.connection.request(m.NEW_SESSION, v1.NewSession(str(workspace), []))
+        assert opened.modes is not None
+        session, names = opened.session_id, {mode.id: mode.name for mode in opened.modes.available_modes}
+        assert f"“{names['plan']}”" in await client.say(session, "/mode plan")
+        assert f"“{names['default']}” (`/mode default`)" in await client.say(session, "/edit notes.txt a line")
+        updates, _ = await client.prompt(session, "/mode default")
+        assert [each.title for each in updates if isinstance(each, v1.ToolCall)] == [f"Switch to {names['default']}"]
+
+
 async def test_help_lists_every_command_that_is_offered(workspace: Path) -> None:
     async with demo(workspace) as client:
         session = await client.new()

@@ -200,7 +200,7 @@ def _by_mode(matcher: RuleMatcher, rules: Rules, mode: PolicyMode) -> Ruling:
         Verdict.ASK,
         None,
         _MODE,
-        f"No rule decides about it, and `{mode}` asks about `{action.kind}`.{_hint(matcher, rules)}",
+        f"No rule decides about it, and the policy mode `{mode}` asks about `{action.kind}`.{_hint(matcher, rules)}",
     )
 
 

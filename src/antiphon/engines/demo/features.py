@@ -145,10 +145,12 @@ async def permission(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outc
 async def mode(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     """A tool call of the kind that switches modes, and the update for it."""
     text = rest.strip() or "plan"
-    async with turn.tool(f"Switch to {text}", v1.ToolKind.SWITCH_MODE, input={"mode": text}):
+    modes = turn.session.modes.available_modes if turn.session.modes else []
+    name = next((each.name for each in modes if each.id == text), text)
+    async with turn.tool(f"Switch to {name}", v1.ToolKind.SWITCH_MODE, input={"mode": text}):
         await turn.session.switch_mode(text)
         await demo.remember()
-    await turn.say(f"The mode is `{text}` now.")
+    await turn.say(f"The mode is “{name}” now.")
     return None
 
 

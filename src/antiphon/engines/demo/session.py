@@ -214,7 +214,7 @@ class DemoSession(EngineSession):
         key = f"{kind} {what}"
         if self.setting("mode") == "plan":
             call.fail()
-            await turn.say("I only look in this mode: switch it to `default` and I will ask you.")
+            await turn.say("I only look in this mode: switch it to “Ask first” (`/mode default`) and I will ask you.")
             return False
         always = self.state.always.get(key)
         if always is None:

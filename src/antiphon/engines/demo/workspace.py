@@ -89,7 +89,7 @@ async def _look(demo: "DemoSession", turn: "AgentTurn") -> None:
     if demo.setting("length") == "short":
         return
     if (first := await _first_line(turn)) is not None:
-        await turn.say(f"Its README begins: {first}\n")
+        await turn.say(f"Its README begins with “{first}”.\n")
     for block in turn.prompt:
         if (seen := _seen(block)) is not None:
             await turn.say(f"With your words came {seen}.\n")
