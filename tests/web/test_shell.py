@@ -23,6 +23,7 @@ NewDevice = Callable[..., Awaitable[Device]]
 async def test_an_empty_list_leads_to_the_first_session(page: "Page", gateway: Gateway) -> None:
     project(gateway)
     await expect(page.get_by_text("No sessions yet.")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Welcome to Antiphon")).to_be_visible()
     await page.get_by_role("link", name="Start the first one").click()
     await expect(page.get_by_role("heading", name="New session")).to_be_visible()
     directory = page.get_by_role("combobox", name="Directory")
@@ -166,8 +167,8 @@ async def test_a_share_lets_a_guest_watch_one_session_until_it_is_revoked(
 async def test_a_phone_is_signed_in_by_a_code_that_is_good_once(
     page: "Page", new_device: NewDevice, gateway: Gateway
 ) -> None:
-    await choose(page, "Menu", "Open on your phone")
-    shown = page.get_by_role("dialog", name="Open on your phone")
+    await choose(page, "Menu", "Open on another device")
+    shown = page.get_by_role("dialog", name="Open on another device")
     await expect(shown.get_by_role("img", name="QR code that signs a device in")).to_be_visible()
     await expect(shown.get_by_role("note")).to_contain_text("--public-url")
     device = await new_device(phone=True, signed_in=False)
@@ -280,6 +281,24 @@ async def test_a_message_of_the_page_does_not_cover_the_button_that_sends(page: 
     shown = await page.locator(".toast").bounding_box()
     foot = await page.locator(".session-foot").bounding_box()
     assert shown and foot and shown["y"] + shown["height"] < foot["y"]
+
+
+async def test_about_can_be_loaded_again_where_a_file_did_not_come(new_device: NewDevice, problems: Problems) -> None:
+    problems.expect("Failed to load resource")
+    page = (await new_device(service_workers="block")).page  # one would have the file already
+    await page.route("**/vendor/*", lambda route: route.abort())
+    await choose(page, "Menu", "About")
+    problem = page.get_by_role("alert")
+    await expect(problem).to_contain_text("The list could not be loaded.")
+    await page.unroute("**/vendor/*")
+    await problem.get_by_role("button", name="Try again").click()
+    await page.route("**/vendor/**", lambda route: route.abort())
+    licence = page.get_by_role("button", name="Licence of preact", exact=True)
+    await licence.click()
+    await expect(page.get_by_text("The gateway did not send the file.")).to_be_visible()
+    await page.unroute("**/vendor/**")
+    await licence.click()
+    await expect(page.get_by_role("dialog", name="Licence of preact")).to_contain_text("MIT")
 
 
 async def test_about_has_the_licences_of_what_the_page_is_made_of(page: "Page") -> None:

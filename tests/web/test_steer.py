@@ -157,12 +157,18 @@ async def test_a_draft_is_there_again_after_the_page_was_closed(page: "Page", ga
     await expect(composer(page)).to_have_value("half a thought")
 
 
-async def test_an_earlier_prompt_is_taken_up_again_in_a_fork(page: "Page", gateway: Gateway) -> None:
+async def test_an_earlier_prompt_is_edited_in_a_fork_that_says_what_it_keeps(page: "Page", gateway: Gateway) -> None:
     await new_session(page, project(gateway), "the first idea")
     await wait_until_idle(page)
     first = page.url
     await log(page).get_by_text("the first idea").first.hover()
-    await log(page).get_by_role("button", name="Take up again").first.click()
+    await log(page).get_by_role("button", name="Edit in a fork").first.click()
+    asked = page.get_by_role("alertdialog", name="Edit this message in a fork?")
+    await expect(asked).to_contain_text("keeps this message and everything after it")
+    await asked.get_by_role("button", name="Cancel").click()
+    await expect(page).to_have_url(first)
+    await log(page).get_by_role("button", name="Edit in a fork").first.click()
+    await asked.get_by_role("button", name="Fork").click()
     await expect(page).not_to_have_url(first)
     await expect(composer(page)).to_have_value("the first idea")
     await page.goto(first)
@@ -180,6 +186,37 @@ async def test_a_fork_has_one_name_in_the_list_and_above_it(page: "Page", gatewa
     await expect(page.get_by_role("link", name="The plan (fork)")).to_be_visible()
     await page.reload()
     await expect(page.locator(".session-head h1")).to_have_text("The plan (fork)")
+
+
+async def test_a_plan_that_is_done_is_shown_until_the_next_turn_begins(page: "Page", gateway: Gateway) -> None:
+    await new_session(page, project(gateway), "/plan")
+    await wait_until_idle(page)
+    plan = page.get_by_role("region", name="Plan")
+    await expect(plan).to_contain_text("The plan is done")
+    await plan.get_by_role("button").click()
+    await expect(plan.get_by_text("Check the work")).to_be_visible()
+    await page.reload()
+    await expect(plan).to_contain_text("The plan is done")
+    await say(page, "Hello")
+    await wait_until_idle(page)
+    await expect(plan).to_have_count(0)
+
+
+async def test_a_phone_names_mode_and_model_beside_the_gauge_and_the_buttons(phone: Device, gateway: Gateway) -> None:
+    page = phone.page
+    await new_session(page, project(gateway), "/usage")
+    await wait_until_idle(page)
+    await expect(page.locator(".gauge")).to_be_visible()
+    cut = "(names) => names.filter((name) => name.scrollWidth > name.clientWidth).map((name) => name.textContent)"
+    names = page.locator(".choice-button .truncate")
+    await expect(names).to_have_text(["Ask first", "Echo"])
+    assert await names.evaluate_all(cut) == []
+    await say(page, "/slow 1000")
+    await composer(page).fill("what comes next")
+    await expect(page.get_by_role("button", name="Send after this turn")).to_be_visible()
+    assert await names.evaluate_all(cut) == []
+    await page.get_by_role("button", name="Stop").click()
+    await wait_until_idle(page)
 
 
 async def test_the_end_of_a_turn_is_announced(page: "Page", gateway: Gateway) -> None:

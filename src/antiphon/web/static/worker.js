@@ -45,7 +45,7 @@ self.addEventListener("fetch", (event) => {
   const address = new URL(request.url);
   if (request.method !== "GET" || address.origin !== self.location.origin) return;
   if (address.pathname === "/") event.respondWith(page(request));
-  else if (address.pathname.startsWith("/static/")) event.respondWith(file(request));
+  else if (address.pathname.startsWith("/static/")) event.respondWith(file(event));
 });
 
 /** The page: from the network if it is there, since it names the files of the newest version. */
@@ -60,17 +60,24 @@ async function page(request) {
 }
 
 /** A file of the page: its content never changes, so a kept one is as good as a new one. */
-async function file(request) {
-  const kept = await caches.match(request, { cacheName: CACHE });
+async function file(event) {
+  const { request } = event;
+  const kept = await caches.match(request, { cacheName: CACHE }).catch(() => undefined);
   if (kept) return kept;
   const response = await fetch(request);
-  if (!isForgotten && response.ok && new URL(request.url).pathname.startsWith(`/static/${HASH}/`)) {
-    const copy = response.clone();
-    const cache = await caches.open(CACHE);
-    await cache.put(request, copy);
-    if (isForgotten) await caches.delete(CACHE); // meanwhile
-  }
+  if (!isForgotten && response.ok && new URL(request.url).pathname.startsWith(`/static/${HASH}/`)) event.waitUntil(keep(request, response.clone()));
   return response;
+}
+
+/** Keep a file. The page has it already: a browser that has no room for it, or is slow, takes nothing from the page. */
+async function keep(request, response) {
+  try {
+    const cache = await caches.open(CACHE);
+    await cache.put(request, response);
+    if (isForgotten) await caches.delete(CACHE); // meanwhile
+  } catch {
+    // fetched again the next time
+  }
 }
 
 self.addEventListener("notificationclick", (event) => {

@@ -37,6 +37,8 @@ export class Transcript extends Fold {
   /** @param {number} [after] the number after which its events begin, -1 if that is not known */
   constructor(after = -1) {
     super();
+    /** The plan with which the last turn began: one of an earlier turn, unless it has changed since. @type {any} */
+    this.earlierPlan = null;
     /** Tokens of the last turn, if the agent reports them. @type {any} */
     this.tokens = null;
     /** The number of the last event that was applied, -1 if that is not known. */
@@ -132,6 +134,7 @@ export class Transcript extends Fold {
 
   /** Take the beginning of a turn. @param {any} params */
   turnStarted(params) {
+    this.earlierPlan = this.plan;
     this.turn = {
       id: String(params.turn ?? ""),
       from: String(params.from ?? ""),

@@ -103,7 +103,7 @@ function Welcome() {
   }
   return html`<div class="screen welcome"><div class="empty-screen">
     <${Mark} size=${72} />
-    <h1 tabindex="-1">${waiting.length ? `${count(waiting.length, "session waits", "sessions wait")} for you` : running ? `${count(running, "session runs", "sessions run")}` : "Nothing waits for you"}</h1>
+    <h1 tabindex="-1">${waiting.length ? `${count(waiting.length, "session waits", "sessions wait")} for you` : running ? `${count(running, "session runs", "sessions run")}` : rows.length ? "Nothing waits for you" : "Welcome to Antiphon"}</h1>
     ${waiting.length > 0 && html`<ul role="list" class="card-list">${waiting.slice(0, 4).map((row) => html`<li key=${row.sessionId}><span>${nameOf(row)}</span><a class="button small" href=${`#${pathOf(row)}`}>Open</a></li>`)}</ul>`}
     ${!waiting.length && html`<p class="soft">${rows.length ? "Open a session on the left, or start another one." : "Start a session: choose an agent and a directory, then write what to do."}</p>`}
     ${mayDrive() && html`<a class="button primary" href="#/new"><${Icon} name="plus" />New session</a>`}

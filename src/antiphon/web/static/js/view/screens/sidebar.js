@@ -71,7 +71,7 @@ export async function deleteAsked(row) {
 
 /** Fork a session, and show the new one. @param {Row} row */
 export async function forkAndOpen(row) {
-  const forked = await attempt(() => app.openSession(row.agent, row.sessionId).fork(), "Forked: this is the copy");
+  const forked = await attempt(() => app.openSession(row.agent, row.sessionId).fork(), "This is the fork");
   if (forked) app.go(pathOf({ agent: forked.agent, sessionId: forked.id }));
 }
 
@@ -244,7 +244,7 @@ function EmptyList({ rows, query, isNothing, filter, clear }) {
 /** The menu of the page: settings, administration, the phone, keys, about. */
 function PageMenu() {
   const items = () => [
-    mayDrive() && { label: "Open on your phone", icon: "phone", onSelect: () => { overlay.value = "phone"; } },
+    mayDrive() && { label: "Open on another device", icon: "phone", onSelect: () => { overlay.value = "phone"; } },
     { label: "Settings", icon: "settings", href: "#/settings" },
     app.info.value?.role === "admin" && { label: "Administration", icon: "shield", href: "#/admin" },
     { label: "Keys", icon: "keyboard", key: "?", onSelect: () => { overlay.value = "help"; } },

@@ -95,7 +95,7 @@ export function QuestionDialog({ session, request, pager, onAside }) {
     const foot = html`${rest}<button type="button" class="button primary" aria-disabled=${waits} disabled=${!safe} onClick=${visit}><${Icon} name="external" />Open this address</button>`;
     return html`<${Dialog} role="alertdialog" class="question" sticky title=${title} head=${pager} closeLabel="Put aside (Esc)" onClose=${onAside} describedBy=${id} foot=${foot}>
       <div id=${id} class="form"><p><${Exact} text=${params.message ?? ""} /></p>
-        <p class="faint">It asks you to open this address in another tab. Look at it first: what you do there, this page does not see.</p>
+        <p class="faint">The agent asks you to open this address in another tab. Check it first. This page does not see what you do there.</p>
         <code class="visit-address" tabindex="0" data-focus><${Exact} text=${params.url ?? ""} /></code>
         ${!safe && html`<div class="callout bad"><${Icon} name="alert" /><span>Only addresses with http or https are opened from here.</span></div>`}</div>
     <//>`;

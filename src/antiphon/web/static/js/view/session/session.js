@@ -7,7 +7,7 @@ import { app } from "../../state/app.js";
 import { ChangesPanel } from "./changes.js";
 import { Composer, NoComposer } from "./composer.js";
 import { RequestBar, RequestDialog } from "./decide.js";
-import { attempt, copy, download, toast } from "../dialog.js";
+import { attempt, confirm, copy, download, toast } from "../dialog.js";
 import { Icon, StateMark } from "../icons.js";
 import { MenuButton } from "../menu.js";
 import { Plan } from "../transcript/plan.js";
@@ -64,7 +64,7 @@ export function SessionScreen({ agent, id, call, panel }) {
       <div class="session-body">
         ${status === "attaching" && !session.transcript.entries.length
           ? html`<div class="loading" role="status"><${Icon} name="spinner" class="spin" /><span>Opening the session…</span></div>`
-          : html`<${Transcript} session=${session} call=${call} onTakeUp=${mayDrive() ? (/** @type {any} */ entry) => fork(session, entry.text) : undefined} />`}
+          : html`<${Transcript} session=${session} call=${call} onTakeUp=${mayDrive() ? (/** @type {any} */ entry) => forkAsked(session, entry.text) : undefined} />`}
       </div>
       <div class="session-foot">
         <${PlanStrip} session=${session} />
@@ -114,24 +114,36 @@ function SessionHeader({ session, row, name, base, panel, onShare }) {
   </header>`;
 }
 
-/** Fork the session, and show the copy. @param {any} session @param {string} [text] a message to begin with */
+/** Fork the session, and show the fork. @param {any} session @param {string} [text] a message to begin with */
 export async function fork(session, text) {
-  const copyOf = await attempt(() => session.fork());
-  if (!copyOf) return;
-  if (text) copyOf.draft.value = { ...copyOf.draft.peek(), text };
-  app.go(pathOf({ agent: copyOf.agent, sessionId: copyOf.id }));
-  toast(text ? "This is a copy; the message is in the field" : "This is the copy");
+  const forked = await attempt(() => session.fork());
+  if (!forked) return;
+  if (text) forked.draft.value = { ...forked.draft.peek(), text };
+  app.go(pathOf({ agent: forked.agent, sessionId: forked.id }));
+  toast(text ? "This is the fork; your message is in the field" : "This is the fork");
+}
+
+/** Fork the session to send an earlier message again. ACP has no way to cut a session, so the user is told what the fork keeps. @param {any} session @param {string} text */
+async function forkAsked(session, text) {
+  const yes = await confirm({
+    title: "Edit this message in a fork?",
+    text: html`<p>A fork is a copy of the whole session. It keeps this message and everything after it, because an agent cannot go back to an earlier message.</p>
+      <p>Your message is put into the field of the fork. Change it there, and send it as the next message. This session stays as it is.</p>`,
+    action: "Fork",
+  });
+  if (yes) await fork(session, text);
 }
 
 /** The plan in one line above the composer, which opens to all of its steps. @param {{session: any}} props */
 function PlanStrip({ session }) {
   const [open, setOpen] = useState(false);
   const steps = session.plan.value ?? [];
+  session.transcript.structure.value; // a turn that is over in a moment changes nothing else
   const list = Array.isArray(steps) ? steps : steps.entries ?? [];
-  if (!list.length) return null;
   const done = list.filter((/** @type {any} */ step) => step.status === "completed").length;
   const now = list.find((/** @type {any} */ step) => step.status === "in_progress") ?? list.find((/** @type {any} */ step) => step.status !== "completed");
-  if (!now && !open) return null;
+  // A plan that is done stays until the next turn begins: many are done in a moment, and nothing else shows them.
+  if (!list.length || (!now && steps === session.transcript.earlierPlan)) return null;
   return html`<section class="plan-strip ${open ? "open" : ""}" aria-label="Plan">
     <button type="button" class="plan-toggle" aria-expanded=${open} onClick=${() => setOpen(!open)}>
       <${Icon} name="list" /><span class="truncate">${now ? now.content : "The plan is done"}</span><span class="faint">${done} of ${list.length}</span>

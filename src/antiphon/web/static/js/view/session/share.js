@@ -113,13 +113,13 @@ export function PhoneDialog({ onClose }) {
   const [problem, setProblem] = useState("");
   const load = () => app.gateway.call("_antiphon/gateway/launch", {}).then(setLaunch, (/** @type {unknown} */ error) => setProblem(problemOf(error)));
   useEffect(() => { load(); }, []);
-  return html`<${Dialog} title="Open on your phone" onClose=${onClose}>
+  return html`<${Dialog} title="Open on another device" onClose=${onClose}>
     ${problem && html`<div class="callout bad" role="alert"><${Icon} name="alert" /><span>${problem}</span></div>`}
     ${!launch && !problem && html`<div class="loading" role="status"><${Icon} name="spinner" class="spin" /><span>Making a code…</span></div>`}
     ${launch && html`
-      <p class="soft">Scan this with the camera. It signs one device in, once, within ten minutes.</p>
+      <p class="soft">Scan this with the camera of a phone, or open the address below on another computer. It signs one device in, once, within ten minutes.</p>
       <${LoopbackWarning} url=${launch.url} />
       <${QrCode} rows=${launch.qr.rows} label="QR code that signs a device in" />
-      <${LinkField} url=${launch.url} label="Or open this address there" />`}
+      <${LinkField} url=${launch.url} label="Address" />`}
   <//>`;
 }

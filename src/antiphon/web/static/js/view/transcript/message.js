@@ -59,7 +59,7 @@ export function UserMessage({ entry, view }) {
     <header class="user-head">
       <span class="t-actions">
         <${Time} time=${entry.time} />
-        ${view.onTakeUp && html`<button type="button" class="t-action" aria-label="Take up again" title="Take up again: edit this prompt in a copy of the session" onClick=${() => view.onTakeUp?.(entry)}><${Icon} name="fork" /></button>`}
+        ${view.onTakeUp && html`<button type="button" class="t-action" aria-label="Edit in a fork" title="Edit this message in a fork of the session" onClick=${() => view.onTakeUp?.(entry)}><${Icon} name="fork" /></button>`}
         <${CopyButton} text=${() => entry.blocks.map(contentText).join("\n")} label="Copy message" />
       </span>
       <h2 class="t-who">${name}</h2>
