@@ -2,7 +2,9 @@
 
 from typing import Final, NamedTuple
 
-__all__ = ["ACCESS", "SESSIONS", "STREAMS", "StoredStream", "fits", "stream_of"]
+from antiphon.fleet.broker import Fence
+
+__all__ = ["ACCESS", "SESSIONS", "STREAMS", "StoredStream", "check_condition", "fits", "stream_of"]
 
 
 class StoredStream(NamedTuple):
@@ -34,6 +36,22 @@ def stream_of(pattern: str) -> StoredStream:
         if pattern.startswith(stream.prefix):
             return stream
     raise ValueError(f"{pattern} is not stored: that starts with {' or '.join(stream.prefix for stream in STREAMS)}")
+
+
+def check_condition(subject: str, fence: Fence | None, expects: int | None) -> Fence | None:
+    """Return the condition under which a message is stored.
+
+    Raises:
+        ValueError: the subject is not stored, its fence is in another stream, or there are two conditions: a broker checks one.
+    """
+    stream = stream_of(subject)
+    if fence is None:
+        return None if expects is None else Fence(subject, expects)
+    if expects is not None:
+        raise ValueError("a message has a fence or expects a number, not both")
+    if stream_of(fence.subject) != stream:
+        raise ValueError(f"{fence.subject} is not in the stream of {subject}")
+    return fence
 
 
 def fits(pattern: str, subject: str) -> bool:

@@ -7,8 +7,8 @@ What the server does not do by itself, found by trying (nats-server 2.15.1):
 - A stream on one server checks the condition before it knows the name of a message: one that was stored, and is stored again under its
   name because no answer came, is refused. So the message is looked for before `Fenced` is raised.
 - A read of last messages gives at most 1024 of them, so more are read by their subjects.
-- Who follows a subject misses a message whose leader ends between storing and sending it, without a connection being lost. So a new
-  leader is reported as a new connection is.
+- A server that ends between storing a message and sending it to those that follow leaves them without it, and without a sign of that.
+  So what must not be missed is read again now and then.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ from antiphon.fleet.nats.login import Login, read_addresses, read_login
 from antiphon.fleet.nats.server_link import LinkSubscription, ServerLink
 from antiphon.fleet.nats.streams import ApiError, api_error, make_streams
 from antiphon.fleet.nats.wire import WireMessage, encode_publish, read_headers
-from antiphon.fleet.streams import StoredStream, stream_of
+from antiphon.fleet.streams import StoredStream, check_condition, stream_of
 
 __all__ = ["NatsBroker", "connect_broker"]
 
@@ -70,7 +70,6 @@ NO_MESSAGE: Final = 10037
 _EXPECTED: Final = "Nats-Expected-Last-Subject-Sequence"
 _EXPECTED_SUBJECT: Final = "Nats-Expected-Last-Subject-Sequence-Subject"
 _NAME: Final = "Nats-Msg-Id"
-_LEADERS: Final = "$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED."
 
 _log = logging.getLogger(__name__)
 
@@ -143,7 +142,7 @@ class NatsBroker:
         return self._loop.time()
 
     def on_reconnect(self, call: Callable[[], None]) -> None:
-        """Call a function whenever messages may have been missed: a lost connection is there again, or a stream has a new leader."""
+        """Call a function whenever a lost connection is there again: messages may have been missed."""
         self._calls.append(call)
 
     async def close(self) -> None:
@@ -164,8 +163,6 @@ class NatsBroker:
 
     async def _start(self, replicas: int | None) -> None:
         self._seen = await make_streams(partial(self._api, limit=START_LIMIT), self._link.info, replicas)
-        for name in self._seen:
-            self._link.subscribe(_LEADERS + name, lambda message: self._call_all())
 
     # Storing.
 
@@ -189,7 +186,7 @@ class NatsBroker:
             head["Nats-Rollup"] = "sub"
         elif self._ttl and subject.endswith(".ev"):
             head["Nats-TTL"] = self._ttl
-        condition = _condition(stream, subject, fence, expects)
+        condition = check_condition(subject, fence, expects)
         if condition is not None:
             head[_EXPECTED] = str(condition.sequence)
             head[_EXPECTED_SUBJECT] = condition.subject
@@ -451,16 +448,6 @@ async def connect_broker(
         await broker.close()
         raise
     return broker
-
-
-def _condition(stream: StoredStream, subject: str, fence: Fence | None, expects: int | None) -> Fence | None:
-    if fence is None:
-        return None if expects is None else Fence(subject, expects)
-    if expects is not None:
-        raise ValueError("a message has a fence or expects a number: the broker checks one condition")
-    if stream_of(fence.subject) != stream:
-        raise ValueError(f"{fence.subject} is not in the stream of {subject}")
-    return fence
 
 
 def _own(fields: Mapping[str, str]) -> dict[str, str]:

@@ -7,6 +7,7 @@
     server.freeze(broker); server.thaw(broker)  # nothing moves, nothing is lost: a stopped process, a slow network
     server.lose_answer(broker, stored=True)     # the next append raises `Unsure`, and is stored
     server.unsure = server.stale = 0.1          # the same at random; reads that are a moment old
+    server.missed = 0.01                        # messages that one who follows does not get
     server.delay = (0.0, 0.02)                  # seconds each way, drawn for each message
 
 A connection is two queues, one each way, and each keeps its order as a socket does. What is under way when a connection is lost has
@@ -34,7 +35,7 @@ from antiphon.fleet.broker import (
 )
 from antiphon.fleet.errors import BrokerFull, MessageTooLarge
 from antiphon.fleet.simulation.store import SimulatedStore
-from antiphon.fleet.streams import fits, stream_of
+from antiphon.fleet.streams import check_condition, fits, stream_of
 
 __all__ = ["SimulatedBroker", "SimulatedServer"]
 
@@ -91,9 +92,11 @@ class _Link:
 
     def _pump(self) -> None:
         self._timer = None
-        if self._queue and not self._frozen and self._queue[0][0] <= self._loop.time():
-            self._arrive()
-        self._schedule()
+        try:
+            if self._queue and not self._frozen and self._queue[0][0] <= self._loop.time():
+                self._arrive()
+        finally:
+            self._schedule()
 
     def _arrive(self) -> None:
         _, size, arrive = self._queue.popleft()
@@ -154,11 +157,16 @@ class SimulatedServer:
         """The share of appends whose answer is lost; half of them are stored."""
         self.stale = 0.0
         """The share of reads that see the state of a moment ago."""
+        self.missed = 0.0
+        """The share of stored messages that one who follows does not get, though the connection stays."""
         self.is_full = False
         """Whether there is no room to store a message."""
         self.is_up = True
         self._store = SimulatedStore()
         self._brokers: list[SimulatedBroker] = []
+        self._exact: dict[str, list[_Follower]] = {}
+        self._wide: list[_Follower] = []
+        """Subscriptions that the server knows of: to one subject, and to a pattern."""
 
     def clock(self) -> float:
         """Seconds of the clock that was given, or of the event loop."""
@@ -222,26 +230,24 @@ class SimulatedServer:
             return known
         if self.is_full:
             raise BrokerFull("The broker has no room left.", hint="Free space on the broker's disk.")
-        conditions = [append.fence] if append.fence is not None else []
-        if append.expects is not None:
-            conditions.append(Fence(append.subject, append.expects))
-        for subject, sequence in conditions:
-            last = self._store.last(subject)
-            if (last.sequence if last else 0) != sequence:
-                raise Fenced(f"The last message of {subject} is {last.sequence if last else 0}, not {sequence}.")
+        condition = append.fence or (None if append.expects is None else Fence(append.subject, append.expects))
+        if condition is not None:
+            last = self._store.last(condition.subject)
+            if (last.sequence if last else 0) != condition.sequence:
+                raise Fenced(f"Another message came first: {last.sequence if last else 0}.")
         message = StoredMessage(append.subject, self._store.sequence + 1, append.data, append.headers, EPOCH + now)
         self._store.add(message, stream, append.name, now, replaces=append.replaces)
         for follower in self._followers(append.subject, stored=True):
-            follower.broker._deliver(follower, message)
+            if not self.missed or self.random.random() >= self.missed:
+                follower.broker._deliver(follower, message)
         return message.sequence
 
     def _read(self, pattern: str, after: int, limit: int) -> list[StoredMessage]:
         found = []
-        for message in self._store.read(pattern, self._state()):
-            if message.sequence > after:
-                found.append(message)
-                if len(found) >= limit:
-                    break
+        for message in self._store.read(pattern, self._state(), after):
+            found.append(message)
+            if len(found) >= limit:
+                break
         return found
 
     def _lasts(self, pattern: str) -> list[StoredMessage]:
@@ -253,12 +259,24 @@ class SimulatedServer:
         return self._store.state(draw, self.clock())
 
     def _followers(self, subject: str, *, stored: bool) -> list[_Follower]:
-        return [
-            follower
-            for broker in self._brokers
-            for follower in broker._active
-            if follower.stored is stored and fits(follower.pattern, subject)
-        ]
+        found = [*self._exact.get(subject, ()), *(each for each in self._wide if fits(each.pattern, subject))]
+        return [follower for follower in found if follower.stored is stored]
+
+    def _activate(self, follower: _Follower) -> None:
+        """Deliver messages to a subscription from now on."""
+        known = self._known(follower.pattern)
+        if follower not in known:
+            known.append(follower)
+
+    def _deactivate(self, follower: _Follower) -> None:
+        known = self._known(follower.pattern)
+        if follower in known:
+            known.remove(follower)
+        if not known:
+            self._exact.pop(follower.pattern, None)
+
+    def _known(self, pattern: str) -> list[_Follower]:
+        return self._wide if "*" in pattern or ">" in pattern else self._exact.setdefault(pattern, [])
 
     def _route(self, message: CoreMessage) -> bool:
         """Deliver a message that is not stored; say whether there was anything to deliver it to."""
@@ -295,9 +313,7 @@ class SimulatedBroker:
         self._cut = self._closed = False
         self._calls: list[Callable[[], None]] = []
         self._lost_answers: list[bool] = []
-        self._subscriptions: list[_Follower] = []
-        self._active: list[_Follower] = []
-        """Subscriptions that the server knows of."""
+        self._subscriptions: dict[_Follower, None] = {}
         self._waiting: dict[str, tuple[asyncio.Future[Any], type[BrokerAway]]] = {}
         self._count = 0
 
@@ -338,9 +354,7 @@ class SimulatedBroker:
         replaces: bool = False,
     ) -> int:
         """Store a message and return its sequence number, as `Broker.append` does."""
-        stream = stream_of(subject)
-        if fence is not None and stream_of(fence.subject) != stream:
-            raise ValueError(f"{fence.subject} is not in the stream of {subject}")
+        check_condition(subject, fence, expects)
         self._check_size(data)
         append = _Append(subject, data, dict(headers or {}), name, fence, expects, replaces)
         sequence: int = await self._call(lambda: self._append_there(append), len(data), Unsure)
@@ -424,7 +438,8 @@ class SimulatedBroker:
         if self._closed or self.is_connected:
             return
         self._since = self.clock()
-        self._active = list(self._subscriptions)
+        for follower in self._subscriptions:
+            self._server._activate(follower)
         if again:
             for call in self._calls:
                 self._down.send(call)
@@ -434,26 +449,26 @@ class SimulatedBroker:
             return
         self._up.drop(self._server.random.randint(0, len(self._up)) if arrived is None else arrived)
         self._since = None
-        self._active = []
+        for follower in self._subscriptions:
+            self._server._deactivate(follower)
         self._down.drop()
         for future, error in self._waiting.values():
             _fail(future, error("The connection to the broker was lost."))
         self._waiting.clear()
 
     def _subscribe(self, follower: _Follower) -> _Follower:
-        self._subscriptions.append(follower)
+        self._subscriptions[follower] = None
         if self.is_connected:
             self._up.send(lambda: self._activate(follower))
         return follower
 
     def _activate(self, follower: _Follower) -> None:
-        if follower in self._subscriptions and follower not in self._active:
-            self._active.append(follower)
+        if follower in self._subscriptions:
+            self._server._activate(follower)
 
     def _ended(self, follower: _Follower) -> None:
-        for known in (self._subscriptions, self._active):
-            if follower in known:
-                known.remove(follower)
+        self._subscriptions.pop(follower, None)
+        self._server._deactivate(follower)
 
     def _deliver(self, follower: _Follower, message: StoredMessage | CoreMessage) -> None:
         self._down.send(lambda: follower.give(message))

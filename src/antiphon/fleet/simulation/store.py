@@ -1,5 +1,6 @@
 """What a simulated broker stores: messages in one sequence, their names, and the states of a moment ago for stale reads."""
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
 from random import Random
@@ -36,6 +37,8 @@ class SimulatedStore:
         self._names: dict[tuple[str, str], tuple[int, float]] = {}
         self._changes: deque[tuple[int, float]] = deque()
         self._change = 0
+        self._forgotten = 0
+        """Messages that were removed longer ago than any stale read sees, and are still in the list."""
         self.sequence = 0
 
     def known(self, stream: str, name: str, now: float) -> int | None:
@@ -74,9 +77,12 @@ class SimulatedStore:
             return self._change
         return draw.randint(self._changes[0][0] - 1, self._change)
 
-    def read(self, pattern: str, change: int) -> Iterator[StoredMessage]:
-        """Give the messages whose subject fits, as they were after a change."""
-        for entry in self._entries:
+    def read(self, pattern: str, change: int, after: int = 0) -> Iterator[StoredMessage]:
+        """Give the messages whose subject fits and whose number is greater, as they were after a change."""
+        is_now = change == self._change and "*" not in pattern and ">" not in pattern
+        entries = self._by_subject.get(pattern, []) if is_now else self._entries
+        for at in range(bisect_right(entries, after, key=lambda entry: entry.message.sequence), len(entries)):
+            entry = entries[at]
             there = entry.added <= change and (not entry.removed or entry.removed > change)
             if there and fits(pattern, entry.message.subject):
                 yield entry.message
@@ -84,11 +90,13 @@ class SimulatedStore:
     def _next_change(self, now: float) -> int:
         self._change += 1
         self._changes.append((self._change, now))
-        if self._removed and self._removed[0][0] < now - STALE_LIMIT:
-            while self._removed and self._removed[0][0] < now - STALE_LIMIT:
-                self._removed.popleft()
+        while self._removed and self._removed[0][0] < now - STALE_LIMIT:
+            self._removed.popleft()
+            self._forgotten += 1
+        if self._forgotten > 64 and self._forgotten > len(self._entries) // 4:
             kept = {id(entry) for _, entry in self._removed}
             self._entries = [entry for entry in self._entries if not entry.removed or id(entry) in kept]
+            self._forgotten = 0
         return self._change
 
     def _remove(self, subject: str, change: int, now: float) -> None:
