@@ -238,8 +238,15 @@ class FleetJournal:
         """The sessions that have a valid lease here."""
         return self._queues.keys()
 
+    def end(self, session: str) -> None:
+        """End the lease of a session that is being deleted from here: nothing that waits is stored."""
+        queue = self._queues.get(session)
+        if queue is not None:
+            self._drop(queue)
+            queue.end(NoSuchSession(session))
+
     def deleted(self, session: str) -> None:
-        """End the lease of a session that was deleted."""
+        """End the lease of a session that was deleted elsewhere."""
         queue = self._queues.get(session)
         if queue is not None:
             queue.end(NoSuchSession(session))
@@ -362,7 +369,8 @@ class FleetJournal:
             async with asyncio.timeout(timeout):
                 await self.flush()
         except TimeoutError:
-            _log.error("%d bytes of events could not be stored on the broker before the end", self.unstored)
+            if self.unstored:
+                _log.error("%d bytes of events could not be stored on the broker before the end", self.unstored)
         ending = [*self._queues.values()]
         for queue in ending:
             self._drop(queue)
