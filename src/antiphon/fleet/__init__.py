@@ -9,6 +9,7 @@ Files in reading order:
     nats/                the broker on NATS
     records/             what is stored of a session: formats, certain appends, the queue of a session, its history, copies of rows
     journal.py           the journal: events on the broker, under leases that the broker enforces
+    rows.py              the rows of sessions: written to the broker, read from a copy in a file
     membership.py        which workers live: heartbeats, and how death is judged from them
     placement.py         which worker takes a session, or why none does
     connection.py        one end of a connection that the broker carries: chunks with numbers, and a window
