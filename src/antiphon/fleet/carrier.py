@@ -47,6 +47,9 @@ DOWN: Final = "acp.c.down."
 RETRY_INTERVAL: Final = 0.005
 """Seconds until what waits because this process has much to send to the broker is tried again."""
 
+STOOD_STILL: Final = 1.5
+"""Pings' time between two looks at the peers, above which this process is taken to have stood still itself."""
+
 PING, PONG = 11, 12
 """Kinds of messages between processes, beside those about a connection."""
 
@@ -207,15 +210,15 @@ class _Exchange:
         self._looked, self._timer = now, None
         if not self._broker.is_connected:
             self._lose_broker()
-        # No more than two pings' worth: when this process itself stood still, what came meanwhile waits to be read.
-        passed = min(now - before, 2 * self.limits.ping)
+        # When this process itself stood still, what came meanwhile waits to be read: silence begins anew.
+        stood_still = now - before > STOOD_STILL * self.limits.ping
         for peer in [*self._peers.values()]:
-            peer.silence = 0.0 if peer.has_come else peer.silence + passed
-            peer.has_come = False
+            is_silent, peer.has_come = not peer.has_come, False
+            peer.silence = peer.silence + now - before if is_silent and not stood_still else 0.0
             if peer.silence >= self.limits.silence:
                 self._give_up(peer, f"nothing came from `{peer.name}` for {self.limits.silence:g} seconds")
                 continue
-            if peer.silence > 0:
+            if is_silent:
                 self._ping(PING, peer.name)
             for message in peer.closes.values():
                 self.publish(peer, message)
