@@ -162,15 +162,21 @@ def nats_server(directory: Path, *, sync_interval: str = "2m", more: str = "", *
 
 
 @contextmanager
-def nats_cluster(directory: Path, *, sync_interval: str = "2m", more: str = "") -> Iterator[Sequence[NatsServer]]:
-    """Start three servers that know each other, and wait until they listen. The first that asks for a stream waits for a leader."""
+def nats_cluster(
+    directory: Path, *, sync_interval: str = "2m", more: str = "", advertise: bool = True
+) -> Iterator[Sequence[NatsServer]]:
+    """Start three servers that know each other, and wait until they listen. The first that asks for a stream waits for a leader.
+
+    `advertise`: whether they send the addresses of the others to clients.
+    """
     names = ("a", "b", "c")
     routes = _free_ports(len(names))
     addresses = ", ".join(f'"nats://127.0.0.1:{port}"' for port in routes)
     with ExitStack() as stack:
         servers = []
         for name, port in zip(names, routes, strict=True):
-            cluster = f'cluster {{ name: "fleet", listen: "127.0.0.1:{port}", routes: [{addresses}] }}'
+            told = "" if advertise else ", no_advertise: true"
+            cluster = f'cluster {{ name: "fleet", listen: "127.0.0.1:{port}", routes: [{addresses}]{told} }}'
             server = NatsServer(directory / name, name=name, sync_interval=sync_interval, cluster=cluster, more=more)
             stack.callback(server.close)
             server.start(wait=False)

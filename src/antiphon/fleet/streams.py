@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from antiphon.fleet.broker import Fence
 
-__all__ = ["ACCESS", "SESSIONS", "STREAMS", "StoredStream", "check_condition", "fits", "stream_of"]
+__all__ = ["ACCESS", "SESSIONS", "STREAMS", "StoredSize", "StoredStream", "check_condition", "fits", "stream_of"]
 
 
 class StoredStream(NamedTuple):
@@ -19,6 +19,19 @@ class StoredStream(NamedTuple):
     def subjects(self) -> str:
         """The pattern of everything that is stored here."""
         return f"{self.prefix}>"
+
+
+class StoredSize(NamedTuple):
+    """How much a stream holds."""
+
+    messages: int
+    bytes: int
+    servers: int
+    """Servers that keep it."""
+    away: int
+    """Those of them that cannot be reached."""
+    lag: int
+    """Messages that the slowest of the others has not got yet."""
 
 
 SESSIONS: Final = StoredStream("ACP_SESSIONS", "acp.s.", "acp.live.")

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 class _Question:
     """A question that waits for its answer, or for several up to one with a status."""
 
-    __slots__ = ("answers", "deadline", "future", "number", "subject", "unanswered")
+    __slots__ = ("answers", "deadline", "future", "number", "subject", "timer", "unanswered")
 
     def __init__(
         self,
@@ -38,7 +38,14 @@ class _Question:
     ) -> None:
         self.future, self.subject, self.deadline, self.unanswered = future, subject, deadline, unanswered
         self.number = 0
+        self.timer: asyncio.TimerHandle | None = None
         self.answers: list[WireMessage] | None = [] if several else None
+
+    def stop_timer(self) -> None:
+        """Wait for the next answer only as long as for any other."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
 
     def fail(self, error: Exception) -> None:
         """End the wait with an error."""
@@ -83,15 +90,15 @@ class BrokerAnswers:
             raise NoResponder(f"No process takes requests for {subject}.")
         return message
 
-    async def ask_all(self, subject: str, data: bytes) -> tuple[list[WireMessage], WireHeaders]:
-        """Send a message and return all answers up to one with a status, and that.
+    async def ask_all(self, subject: str, data: bytes, limit: float) -> tuple[list[WireMessage], WireHeaders]:
+        """Send a message and return all answers up to one with a status, and that. `limit` is how long the first of them may take.
 
         Raises:
             NoResponder: nothing takes it.
             BrokerRefused: this process may not send it.
             BrokerAway: it was not sent, or the answers end in the middle.
         """
-        messages = await self._wait(subject, data, ANSWER_LIMIT, None, BrokerAway, several=True)
+        messages = await self._wait(subject, data, limit, None, BrokerAway, several=True)
         end = read_headers(messages.pop().head)
         if end.status == 503:
             raise NoResponder(f"No process takes requests for {subject}.")
@@ -119,17 +126,15 @@ class BrokerAnswers:
         question = _Question(future, subject, self._loop.time() + limit, unanswered, several)
         question.number = self._link.send(encode_publish(subject, data, self._inbox + key, headers))
         self._waiting[key] = question
-        timer = None
         if limit != ANSWER_LIMIT:
-            timer = self._loop.call_later(limit, self._late, question)
-        elif self._look is None:
+            question.timer = self._loop.call_later(limit, self._late, question)
+        if self._look is None:
             self._look = self._loop.call_later(LOOK_INTERVAL, self._find_late)
         try:
             return await future
         finally:
             self._waiting.pop(key, None)
-            if timer is not None:
-                timer.cancel()
+            question.stop_timer()
 
     def _take(self, message: WireMessage) -> None:
         question = self._waiting.get(message.subject[len(self._inbox) :])
@@ -138,6 +143,7 @@ class BrokerAnswers:
         if question.answers is None:
             question.future.set_result([message])
             return
+        question.stop_timer()
         question.answers.append(message)
         question.deadline = self._loop.time() + ANSWER_LIMIT
         if message.head.startswith(b"NATS/1.0 "):

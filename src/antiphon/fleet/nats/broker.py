@@ -41,8 +41,8 @@ from antiphon.fleet.nats.answers import ANSWER_LIMIT, BrokerAnswers
 from antiphon.fleet.nats.login import Login, read_addresses, read_login
 from antiphon.fleet.nats.server_link import LinkSubscription, ServerLink
 from antiphon.fleet.nats.streams import ApiError, api_error, make_streams
-from antiphon.fleet.nats.wire import WireMessage, encode_publish, read_headers
-from antiphon.fleet.streams import StoredStream, check_condition, stream_of
+from antiphon.fleet.nats.wire import WireHeaders, WireMessage, encode_publish, read_headers
+from antiphon.fleet.streams import StoredSize, StoredStream, check_condition, stream_of
 
 __all__ = ["NatsBroker", "connect_broker"]
 
@@ -51,6 +51,10 @@ START_LIMIT: Final = 1.0
 
 HEADER_ROOM: Final = 2048
 """Bytes that are left for headers of our own in the largest message."""
+
+READ_TRIES: Final = 4
+READ_LIMIT_EACH: Final = ANSWER_LIMIT / READ_TRIES
+"""Any server that has the stream may be the one that answers a read, also one that is frozen: then another is asked, by chance."""
 
 LASTS_AT_ONCE: Final = 1000
 """Subjects whose last messages are read at once; servers refuse more than 1024."""
@@ -325,11 +329,7 @@ class NatsBroker:
         self, stream: StoredStream, question: Mapping[str, object]
     ) -> tuple[list[StoredMessage], int]:
         """Read from any server that has the stream; return the messages and the status at their end."""
-        data = msgspec.json.encode(question)
-        try:
-            messages, end = await self._answers.ask_all(f"$JS.API.DIRECT.GET.{stream.name}", data)
-        except NoResponder:
-            raise BrokerAway("No server of the broker reads messages now.") from None
+        messages, end = await self._ask_any(f"$JS.API.DIRECT.GET.{stream.name}", msgspec.json.encode(question))
         found, before = [], 0
         for message in messages:
             fields = read_headers(message.head).fields
@@ -342,6 +342,19 @@ class NatsBroker:
             raise BrokerAway(f"The broker refused to read (status {end.status}).")
         return found, end.status
 
+    async def _ask_any(self, request: str, data: bytes) -> tuple[list[WireMessage], WireHeaders]:
+        """Ask for messages until a server answers."""
+        tries = READ_TRIES
+        while True:
+            try:
+                return await self._answers.ask_all(request, data, READ_LIMIT_EACH)
+            except NoResponder:
+                raise BrokerAway("No server of the broker reads messages now.") from None
+            except BrokerAway:
+                tries -= 1
+                if not tries or not self.is_connected:
+                    raise
+
     async def _subjects(self, stream: StoredStream, pattern: str) -> list[str]:
         """Return all subjects that fit and have messages."""
         found: dict[str, int] = {}
@@ -353,6 +366,22 @@ class NatsBroker:
             found |= page
             if len(found) >= int(answer.get("total", 0)) or len(found) == known:
                 return sorted(found)
+
+    async def stored_size(self, stream: StoredStream) -> StoredSize:
+        """Return how much a stream holds, and how far its servers are behind each other.
+
+        Raises:
+            BrokerAway: the broker does not answer.
+        """
+        answer = await self._api(f"STREAM.INFO.{stream.name}", {})
+        state, others = answer["state"], (answer.get("cluster") or {}).get("replicas") or []
+        return StoredSize(
+            int(state["messages"]),
+            int(state["bytes"]),
+            1 + len(others),
+            sum(bool(each.get("offline")) for each in others),
+            max((int(each.get("lag", 0)) for each in others), default=0),
+        )
 
     async def _get(self, stream: StoredStream, question: Mapping[str, object]) -> dict[str, Any] | None:
         try:
