@@ -86,7 +86,6 @@ class _Exchange:
     def __init__(self, broker: Broker, name: str, ours: str, theirs: str, limits: CarrierLimits | None) -> None:
         self.name = name
         self.limits = limits or CarrierLimits()
-        self.chunk = min(self.limits.chunk, broker.max_payload - HEAD.size)
         self._broker = broker
         self._theirs = theirs
         self._connections: dict[bytes, CarrierTransport] = {}
@@ -108,6 +107,11 @@ class _Exchange:
     def connections(self) -> int:
         """How many connections there are."""
         return len(self._connections)
+
+    @property
+    def chunk(self) -> int:
+        """Bytes of one message. Another server may take less."""
+        return min(self.limits.chunk, self._broker.max_payload - HEAD.size)
 
     @property
     def window(self) -> int:

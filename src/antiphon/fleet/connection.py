@@ -69,7 +69,10 @@ class _Exchange(Protocol):
 
     name: str
     limits: CarrierLimits
-    chunk: int
+
+    @property
+    def chunk(self) -> int:
+        """Bytes of one message."""
 
     @property
     def window(self) -> int:
