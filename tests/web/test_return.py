@@ -1,6 +1,7 @@
 """People leave and come back: a phone that slept, a tab that was closed, a gateway that was killed, a second device. Nothing is shown
 twice, and nothing is missing."""
 
+import json
 import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from tests.web.browser import IN_BROWSER, Device, Problems, address, expect, ser
 from tests.web.steps import composer, dialog, log, new_session, project, say, wait_until_idle
 
 if TYPE_CHECKING:
-    from playwright.async_api import Page
+    from playwright.async_api import Page, WebSocketRoute
 
 pytestmark = [pytest.mark.slow, pytest.mark.prove, IN_BROWSER]
 
@@ -181,3 +182,30 @@ async def test_signing_out_clears_what_the_browser_keeps(desktop: Device, gatewa
     kept = await page.evaluate("[JSON.stringify(localStorage), JSON.stringify(sessionStorage)].join(' ')")
     assert "secret draft" not in kept and "hello" not in kept
     assert await page.evaluate("caches.keys()") == []
+
+
+async def test_a_gateway_that_answers_with_an_error_is_named_and_asked_again(page: "Page", problems: Problems) -> None:
+    problems.expect("WebSocket")
+    is_broken = True
+
+    def relay(socket: "WebSocketRoute") -> None:
+        server = socket.connect_to_server()
+
+        def forward(message: str | bytes) -> None:
+            request = json.loads(message)
+            if is_broken and request.get("method") == "_antiphon/gateway/info":
+                error = {"code": -32603, "message": "Internal error"}
+                socket.send(json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": error}))
+            else:
+                server.send(message)
+
+        socket.on_message(forward)
+
+    await page.route_web_socket("**/acp", relay)
+    await page.reload()
+    banner = page.get_by_role("region", name="Connection")
+    await expect(banner).to_contain_text("The gateway answers with an error: Internal error.")
+    is_broken = False
+    await banner.get_by_role("button", name="Try now").click()
+    await expect(banner).to_have_count(0)
+    await expect(page.get_by_text("No sessions yet.")).to_be_visible()

@@ -26,6 +26,7 @@ async def test_an_empty_list_leads_to_the_first_session(page: "Page", gateway: G
     await expect(page.get_by_role("heading", name="Welcome to Antiphon")).to_be_visible()
     await page.get_by_role("link", name="Start the first one").click()
     await expect(page.get_by_role("heading", name="New session")).to_be_visible()
+    await expect(page.get_by_role("radio", name="Shows what an agent can do")).to_be_checked()
     directory = page.get_by_role("combobox", name="Directory")
     await directory.fill(f"{gateway.directory / 'root'}/sh")
     await page.get_by_role("option", name="shop").click()

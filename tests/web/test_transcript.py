@@ -117,6 +117,18 @@ async def test_everything_that_the_demo_agent_does_is_shown(new_device: NewDevic
     await expect(entries.locator("[data-tone=ok]")).to_contain_text("Done")
 
 
+async def test_a_notice_shows_a_command_as_code(new_device: NewDevice, stage: Stage) -> None:
+    notice = {
+        "sessionUpdate": "notice",
+        "severity": "warning",
+        "title": "None",
+        "description": "`antiphon doctor` helps",
+    }
+    page = (await new_device(to=stage.play([notice]))).page
+    await expect(log(page).locator("[data-entry=notice] code")).to_have_text("antiphon doctor")
+    await expect(log(page).locator("[data-entry=notice]")).not_to_contain_text("`")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
 async def test_the_transcript_keeps_nobody_out(

@@ -237,3 +237,25 @@ test("modes and models are shown in one form, whichever an agent has", async () 
   ]);
   assert.equal(settings.model.peek(), "small");
 });
+
+test("a gateway that answers with an error is named, asked again, and its sessions are not taken for deleted", async (t) => {
+  const { app } = await started(t, { info: Object.assign(new Error("Internal error"), { code: -32603 }) });
+  assert.equal(app.gateway.trouble.value, "Internal error");
+  assert.equal(app.listed.value, false);
+  const session = app.openSession("a", "s");
+  t.after(() => session.close());
+  await settle();
+  ScriptedSocket.last.respond("_antiphon/gateway/info", Object.assign(new Error("Internal error"), { code: -32603 }));
+  await settle();
+  assert.equal(session.status.value, "attaching");
+  app.gateway.reconnect();
+  await settle();
+  ScriptedSocket.last.respond("_antiphon/gateway/info", INFO);
+  await settle();
+  ScriptedSocket.last.respond("_antiphon/sessions/follow", {});
+  await settle();
+  ScriptedSocket.last.respond("_antiphon/sessions/list", { sessions: [row("s")] });
+  await settle();
+  assert.equal(app.gateway.trouble.value, "");
+  assert.equal(app.sessions.value.length, 1);
+});

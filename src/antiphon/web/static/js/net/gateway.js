@@ -21,6 +21,9 @@ const INITIALIZE_TIMEOUT = 120_000;
 /** Milliseconds in which a service worker has to remove what it keeps. */
 const FORGET_LIMIT = 5000;
 
+/** Milliseconds after which a gateway is asked again that answered with an error. */
+const AGAIN = 4000;
+
 /** Methods that only read: sent again when their connection was lost. */
 const READS = new Set([
   "_antiphon/gateway/info",
@@ -259,11 +262,13 @@ export class Gateway {
     this.connection = computed(() => this._worst());
     /** Whether the gateway did not answer the last try to connect. @type {import("../types.js").Signal<boolean>} */
     this.isSilent = computed(() => this._connections.value.some(({ connection }) => connection.failures.value > 0));
+    /** The error that the gateway answered with in place of what the page begins with; empty if there is none. @type {import("../types.js").Signal<string>} */
+    this.trouble = signal("");
     /** Questions that are about no session, such as a sign-in. @type {import("../types.js").Signal<import("../types.js").PendingRequest[]>} */
     this.requests = signal(/** @type {import("../types.js").PendingRequest[]} */ ([]));
     /** Called for `_antiphon/sessions/changed` and `removed`. @type {(message: import("../types.js").Frame) => void} */
     this.onSessions = () => {};
-    /** Called when the default connection was opened again. @type {() => void} */
+    /** Called when the default connection was opened again. @type {() => Promise<void> | void} */
     this.onOpened = () => {};
     /** @type {AgentConnection | null} */
     this._first = null;
@@ -271,6 +276,8 @@ export class Gateway {
     this._agents = new Map();
     /** @type {Promise<GatewayInfo> | null} */
     this._informed = null;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this._asksAgain = undefined;
     /** Seconds by which the clock here is ahead, as far as that is known. @type {number | null} */
     this._skew = null;
   }
@@ -417,8 +424,9 @@ export class Gateway {
     connection.close();
   }
 
-  /** Try all connections again now. */
+  /** Try all connections again now, and ask a gateway again that answered with an error. */
   reconnect() {
+    if (this.trouble.peek()) this._opened();
     for (const connection of this._all()) if (connection.state.peek() !== "open") connection.connection.reconnect();
   }
 
@@ -434,11 +442,20 @@ export class Gateway {
     return STATES.find((state) => states.includes(state)) ?? "open";
   }
 
-  _opened() {
-    this.refresh().then(
-      () => this.onOpened(),
-      () => {}, // lost again: the next socket asks again
-    );
+  async _opened() {
+    clearTimeout(this._asksAgain);
+    try {
+      await this.refresh();
+      await this.onOpened();
+      this.trouble.value = "";
+    } catch (error) {
+      if (!(error instanceof RpcError)) throw error;
+      if (error.kind !== "response" && error.kind !== "timeout") return; // lost again: the next socket asks again
+      this.trouble.value = error.message;
+      this._asksAgain = setTimeout(() => {
+        if (this.first.state.peek() === "open") this._opened();
+      }, AGAIN);
+    }
   }
 
   // What the connections hand over.

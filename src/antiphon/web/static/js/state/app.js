@@ -5,7 +5,6 @@
  */
 
 import { batch, computed, effect, signal, untracked } from "../../vendor/signals.js";
-import { RpcError } from "../net/connection.js";
 import { Gateway } from "../net/gateway.js";
 import { Drafts } from "./drafts.js";
 import { SessionState } from "./session.js";
@@ -346,12 +345,8 @@ export class App {
   async _opened() {
     this._reloadIfOld();
     this._noteSignIn(this.info.peek()?.share ? GUEST : "1");
-    try {
-      await this.gateway.call("_antiphon/sessions/follow");
-      await this._list(null, new Map());
-    } catch (error) {
-      if (!(error instanceof RpcError)) throw error; // lost again: the next connection lists again
-    }
+    await this.gateway.call("_antiphon/sessions/follow");
+    await this._list(null, new Map());
   }
 
   /** @param {string | null} cursor @param {Map<string, Row>} rows */

@@ -144,7 +144,7 @@ export class SessionState {
       connection.follow(this.id, this._handler);
     } catch (error) {
       this.problem.value = error instanceof RpcError ? error : new RpcError({ message: String(error) });
-      if (error instanceof RpcError && error.kind === "response") this.status.value = "gone";
+      if (error instanceof RpcError && error.code === NOT_FOUND) this.status.value = "gone";
       else if (!this._isClosed) setTimeout(() => this._start(), RETRY);
     }
   }
@@ -196,6 +196,11 @@ export class SessionState {
       this.problem.value = error;
       if (error.code === NOT_FOUND) this.status.value = "gone";
     });
+    if (error.code !== NOT_FOUND) {
+      setTimeout(() => {
+        if (this._connection?.state.peek() === "open" && this.status.peek() !== "live") this._attach();
+      }, RETRY);
+    }
   }
 
   /** @param {any} result */

@@ -115,9 +115,10 @@ function Welcome() {
 function ConnectionBanner() {
   const online = app.online.value;
   const silent = app.gateway.isSilent.value;
-  if (online && !app.lost.value) return null;
-  const words = !online ? "You are offline. What you write is kept here." : silent ? "The gateway does not answer. Trying again…" : app.listed.value ? "Reconnecting… The agents go on without this page." : "Connecting…";
-  return html`<div class="connection-banner ${online ? (silent ? "silent" : "") : "offline"}" role="region" aria-label="Connection">
+  const trouble = app.lost.value ? "" : app.gateway.trouble.value;
+  if (online && !app.lost.value && !trouble) return null;
+  const words = trouble ? `The gateway answers with an error: ${trouble}. Trying again…` : !online ? "You are offline. What you write is kept here." : silent ? "The gateway does not answer. Trying again…" : app.listed.value ? "Reconnecting… The agents go on without this page." : "Connecting…";
+  return html`<div class="connection-banner ${online ? (silent || trouble ? "silent" : "") : "offline"}" role="region" aria-label="Connection">
     <div class="connection-row">
       <${Icon} name=${online ? "spinner" : "wifi-off"} class=${online ? "spin" : ""} />
       <span>${words}</span>

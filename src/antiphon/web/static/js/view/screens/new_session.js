@@ -11,6 +11,12 @@ import { OptionSelect, arranged } from "../session/options.js";
 import { Screen } from "../screen.js";
 import { Coded, lastPart, pathOf, shortPath } from "../wording.js";
 
+/** What the agents of this package are for, by their titles. Others have a name alone. @type {Record<string, string>} */
+const PURPOSES = {
+  "Antiphon demo": "Shows what an agent can do. It needs no model.",
+  Antiphon: "Claude Code and Codex in one session.",
+};
+
 /**
  * What is chosen when the screen opens: what was chosen last, where it is still there.
  *
@@ -81,7 +87,7 @@ function NewSessionForm({ info }) {
         ${info.agents.map((one) => html`<label key=${one.name} class="agent-card ${one.name === choice.agent ? "chosen" : ""}">
           <input type="radio" name="agent" value=${one.name} checked=${one.name === choice.agent} onChange=${() => change({ agent: one.name, mode: "", model: "" })} />
           <span class="agent-name">${one.title || one.name}</span>
-          <span class="faint">${one.state === "failed" ? "does not start" : one.default ? "default" : one.name}</span>
+          <span class="faint">${one.state === "failed" ? "does not start" : PURPOSES[one.title ?? ""] ?? one.name}</span>
         </label>`)}
       </div>
     </fieldset>

@@ -7,6 +7,7 @@ import { durationInWords, exact, oneLine, prose } from "../../present/text.js";
 import { CopyButton } from "./code.js";
 import { Content, contentText } from "./content.js";
 import { Icon } from "../icons.js";
+import { Coded } from "../wording.js";
 
 /** @typedef {import("./transcript.js").View} View */
 
@@ -144,7 +145,7 @@ export function Notice({ entry }) {
   return html`<aside class="notice" data-severity=${severity} data-version=${version}>
     <${Icon} name=${SEVERITIES[severity]} />
     <div><span class="visually-hidden">${severity}: </span><span class="notice-title">${prose(entry.title || "")}</span>
-      ${entry.description && html`<p class="t-plain">${prose(entry.description)}</p>`}</div>
+      ${entry.description && html`<p class="t-plain"><${Coded} text=${prose(entry.description)} /></p>`}</div>
   </aside>`;
 }
 
