@@ -328,14 +328,14 @@ class RemoteClient(GatewayConnection[tuple[AgentLink, bytes]]):
         try:
             result = await self.process.introduced()
         except AcpError as error:
-            self._initialized, self._answered_once = False, True
+            self._is_initialized, self._answered_once = False, True
             self.put(error_frame(request.id, error_object(error)), None, request.id)
             return
         about = self._methods.offered(result, introduction(self))
         self.put(b"%b%b}" % (head_of_answer(request.id), about), None, request.id)
 
     def _notification(self, notification: Notification, line: bytes) -> None:
-        if not self._initialized:
+        if not self._is_initialized:
             return
         session_id = session_in(notification.params)
         if notification.method == CANCEL_REQUEST:

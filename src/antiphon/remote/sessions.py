@@ -426,7 +426,7 @@ def failed_member(error: AcpError) -> bytes:
     if isinstance(error, ResponseError):
         return error_member(RequestError(error.code, error.message, error.data))
     sentence, hint = sentence_and_hint(error)
-    data = {"hint": hint or "check the address and the token", "recoverable": False}
+    data = {"hint": hint or "check the address and the token", "recoverable": bool(error.recoverable)}
     return error_member(RequestError(Code.INTERNAL_ERROR, sentence, data))
 
 

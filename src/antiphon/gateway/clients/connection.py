@@ -68,7 +68,7 @@ class GatewayConnection(ABC, Generic[Way]):
         self.offer = ClientOffer()
         """What it can show and serve, and what it asked for."""
         self.closed = asyncio.Event()
-        self._initialized = False
+        self._is_initialized = False
         self._answered_once = False
         """Whether `initialize` was answered, with a result or an error: what needs no agent works from then on."""
         self._open: dict[object, Way | None] = {}
@@ -268,7 +268,7 @@ class GatewayConnection(ABC, Generic[Way]):
 
     def _in_the_schema(self, message: object, line: bytes) -> tuple[object, bytes]:
         """Return a message in the schema's words. The first one says whether the client uses others."""
-        if isinstance(message, Request) and message.method == "initialize" and not self._initialized:
+        if isinstance(message, Request) and message.method == "initialize" and not self._is_initialized:
             self._dialect = OpenCodeDialect() if OpenCodeDialect.is_spoken(bytes(message.params)) else None
         return (message, line) if self._dialect is None else self._dialect.received(message, line)
 
@@ -280,11 +280,11 @@ class GatewayConnection(ABC, Generic[Way]):
             self.refuse(request, Code.INVALID_REQUEST, f"{MAX_OPEN} requests wait for their responses")
             return
         self._open[key] = None
-        if request.method == "initialize" and not self._initialized:
+        if request.method == "initialize" and not self._is_initialized:
             self._begin(request, line)
         elif request.method == "initialize":
             self.refuse(request, Code.INVALID_REQUEST, "this connection has been initialized")
-        elif not self._initialized and not (self._answered_once and self._needs_no_agent(request.method)):
+        elif not self._is_initialized and not (self._answered_once and self._needs_no_agent(request.method)):
             self.refuse(request, Code.INVALID_REQUEST, "the first request has to be `initialize`")
         else:
             self._handle(request, line)
@@ -292,7 +292,7 @@ class GatewayConnection(ABC, Generic[Way]):
     def _begin(self, request: Request, line: bytes) -> None:
         """Read what the client offers at once: requests may follow before the agent, which may have to be started, has answered."""
         try:
-            self.offer, self._initialized = read_offer(request.params), True
+            self.offer, self._is_initialized = read_offer(request.params), True
         except msgspec.DecodeError as error:
             self.refuse(request, Code.INVALID_PARAMS, f"`initialize` cannot be read: {error}")
         else:

@@ -143,6 +143,13 @@ class RowFeed(Generic[Session]):
         self._changed: dict[str, Session] = {}
         self._removed: dict[str, tuple[str, str]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self.observer: Callable[[Session], None] | None = None
+        """Called with each session that changes."""
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether a client follows the list."""
+        return bool(self._followers)
 
     def follow(self, client: "Client") -> None:
         """Send a client from now on what changes."""
@@ -160,6 +167,8 @@ class RowFeed(Generic[Session]):
 
     def changed(self, session: Session) -> None:
         """Note that the row of a session is another one now."""
+        if self.observer is not None:
+            self.observer(session)
         if self._followers and session.key and not session.is_hidden:  # one that is being stored has none yet
             self._changed[session.key] = session
             self._send_soon()

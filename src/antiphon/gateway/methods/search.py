@@ -7,7 +7,7 @@ were read is stored, so a gateway that was killed, or whose file is older than t
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import msgspec
 
@@ -19,10 +19,12 @@ from antiphon.journal.base import PAGE, JournalEntry
 from antiphon.text import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from msgspec import Raw
 
+    from antiphon.gateway.base import GatewaySessions, HubJournal
     from antiphon.gateway.clients.connection import GatewayConnection
-    from antiphon.gateway.hub import Hub
 
 __all__ = ["SearchIndex", "search_sessions", "texts_in"]
 
@@ -96,10 +98,23 @@ def texts_in(entries: Sequence[JournalEntry]) -> Iterator[SearchableText]:
         yield SearchableText(first, sender, "".join(pieces))
 
 
+class SearchedHub(Protocol):
+    """What the search needs of a hub."""
+
+    @property
+    def rows(self) -> "GatewaySessions": ...
+
+    @property
+    def journal(self) -> "HubJournal": ...
+
+    def run(self, work: "Coroutine[object, object, object]") -> None:
+        """Run something by itself, until the hub is closed."""
+
+
 class SearchIndex:
     """Reads what was stored for the search, in one task, one session after the other."""
 
-    def __init__(self, hub: "Hub") -> None:
+    def __init__(self, hub: SearchedHub) -> None:
         self._hub = hub
         self._waiting: dict[str, None] = {}
         self._wakes: asyncio.Event | None = None

@@ -1,0 +1,9 @@
+"""A gateway of a fleet: clients on a network, and for each of their sessions the worker that owns it.
+
+Files in reading order:
+
+    address.py   where the connections of a link lead: the owner of a session, a worker for a new one, or the history alone
+    link.py      a link to a session: what it gives to a client, and what a client over HTTP is given again
+    router.py    one client: which of its links a message is for
+    reader.py    the history of sessions that no worker can open now
+"""
