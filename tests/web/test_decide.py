@@ -213,3 +213,13 @@ async def test_those_who_watch_see_that_a_request_waits_and_cannot_answer_it(
     await expect(composer(watcher.page)).to_have_count(0)
     await expect(watcher.page.get_by_text("You are watching.")).to_be_visible()
     await reject(page)
+
+
+@pytest.mark.prove
+async def test_a_phone_on_its_side_has_the_options_in_one_row(new_device: NewDevice, gateway: Gateway) -> None:
+    page = (await new_device(phone=True, viewport={"width": 740, "height": 360})).page
+    await new_session(page, project(gateway), "/edit src/cart.py one more line")
+    added = dialog(page).get_by_text("one more line", exact=True)
+    await expect(added).to_be_in_viewport()
+    tops = "(buttons) => new Set(buttons.map((button) => button.getBoundingClientRect().top)).size"
+    assert await dialog(page).locator(".option").evaluate_all(tops) == 1
