@@ -249,8 +249,8 @@ class FleetJournal:
         """End the lease of a session that was deleted elsewhere."""
         queue = self._queues.get(session)
         if queue is not None:
-            queue.end(NoSuchSession(session))
             self._lost(queue, NoSuchSession(session))
+            queue.end(NoSuchSession(session))
 
     def _drop(self, queue: SessionQueue) -> None:
         del self._queues[queue.key]
@@ -271,7 +271,10 @@ class FleetJournal:
         self._drop(queue)
         _log.warning("session `%s` is not ours any more: %s", queue.key, error.sentence)
         if self.lost is not None:
-            self.lost(queue.key)
+            try:
+                self.lost(queue.key)
+            except Exception:  # what waits is to be reported all the same
+                _log.exception("what follows the loss of session `%s` failed", queue.key)
 
     def _owner_changed(self, message: StoredMessage) -> None:
         key = key_of(message.subject)
@@ -283,8 +286,8 @@ class FleetJournal:
     def _stale(self, queue: SessionQueue, error: AcpError) -> None:
         """End a lease whose place was taken. What is under way finds that out by itself, and may have come first."""
         if queue.is_idle and queue.key not in self._claiming:
-            queue.end(error)
             self._lost(queue, error)
+            queue.end(error)
 
     def _reconnected(self) -> None:
         if self._queues or self._releasing:

@@ -25,6 +25,7 @@ from antiphon.fleet.journal import FleetJournal
 from antiphon.fleet.records.formats import (
     ALL_ROWS,
     NAME,
+    NOW,
     STREAM_SUBJECT,
     OwnerRecord,
     RowRecord,
@@ -130,7 +131,7 @@ class FleetRows:
             BrokerAway: the broker does not answer in time. If the row is stored after all, it is deleted again.
         """
         row = GatewaySession(token_hex(16), agent, session_id, cwd, directories, created=time.time(), owner=owner)
-        data, name = RowRecord(row, shown=not hidden).encode(), token_hex(8)
+        data, name = RowRecord(row, 0 if hidden else NOW).encode(), token_hex(8)
         try:
             sequence = await self._append(row_subject(row.key), data, name, expects=0)
             await self._replica.apply([StoredMessage(row_subject(row.key), sequence, data, {}, time.time())])
@@ -336,13 +337,13 @@ class FleetRows:
         async with self._reading:
             stream, position = await self._replica.position()
             record, _ = await self._stream_record()
-            is_other = record.id != stream or (is_begin and not await self._is_same())
-            if is_other:
+            is_kept_up = record.id == stream and record.forgotten <= position
+            if record.id != stream or (is_kept_up and is_begin and not await self._is_same()):
                 await self._replica.begin_anew(record.id)
-            if not is_other and record.forgotten <= position:
+            elif is_kept_up:
                 await self._read_after(position)
                 if (await self._stream_record())[0].forgotten <= position:
-                    return
+                    return  # else what was read may lack deletions that were forgotten meanwhile
             await self._read_all()
 
     async def _stream_record(self) -> tuple[StreamRecord, int]:

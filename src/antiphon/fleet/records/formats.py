@@ -22,6 +22,7 @@ __all__ = [
     "ALL_OWNERS",
     "ALL_ROWS",
     "NAME",
+    "NOW",
     "RUN",
     "STREAM_SUBJECT",
     "OwnerRecord",
@@ -225,16 +226,20 @@ _PLAIN: Final = tuple(name for name in GatewaySession.__struct_fields__ if name 
 _OWN: Final = frozenset({*_PLAIN, "state", "version", "born", "shown", "number", "deleted"})
 
 
+NOW: Final = -1
+"""In a message instead of its own sequence number, which its writer does not know yet."""
+
+
 class RowRecord(NamedTuple):
     """The last message of `acp.s.KEY.row`."""
 
     row: GatewaySession
-    shown: bool = True
-    """Whether it is to be shown, where no later session of the agent has its id."""
+    shown: int = NOW
+    """The sequence number of the message with which it was to be shown, where no later session of the agent has its id; 0: it is hidden."""
     number: int = 0
     """The number of the last event that was stored before it."""
     born: int = 0
-    """The sequence number of the first message of the row: which of two sessions is later. In the first one itself it is 0."""
+    """The sequence number of the first message of the row: which of two sessions is later. In that message itself it is 0."""
     deleted: bool = False
     more: Mapping[str, Raw] = {}
     """What a newer version has written, and this one does not know."""
@@ -269,11 +274,12 @@ class RowRecord(NamedTuple):
         except msgspec.DecodeError as error:
             raise _damaged(f"the row of session `{key}`") from error
         more = {name: value for name, value in found.items() if name not in _OWN}
-        return cls(row, marks.shown, marks.number, marks.born or message.sequence, marks.deleted, more)
+        shown = message.sequence if marks.shown == NOW else marks.shown
+        return cls(row, shown, marks.number, marks.born or message.sequence, marks.deleted, more)
 
 
 class _Marks(msgspec.Struct):
-    shown: bool = True
+    shown: int = NOW
     number: int = 0
     born: int = 0
     deleted: bool = False

@@ -210,8 +210,8 @@ class SessionQueue:
                     await self._send(self._sending)
                 except Fenced:
                     reason = await self._reason()
+                    self._over(self, reason)  # first: what waits is reported to a session that has ended
                     self.end(reason)
-                    self._over(self, reason)
                     return
                 except Exception as error:  # it is known that nothing is stored: the caller tries again
                     _log.error("session `%s` cannot be stored on the broker: %s", self.key, error)

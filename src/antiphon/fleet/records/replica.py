@@ -1,8 +1,9 @@
 """The copy of all rows of a fleet in the tables of a gateway (`gateway.data`): lists, search and shares are the same code as on one machine.
 
 Messages may be given in any order and more than once: of each row the one with the largest sequence number counts. Which rows are
-archived follows from what is there, so that all copies agree: of the sessions of an agent with the same id the one that was begun last
-is shown, of those that are to be shown at all. One that was deleted keeps its place: the one before it stays archived.
+archived follows from what is there, so that all copies agree: each row has the number of the message with which it was shown, and what
+happened to the sessions of an agent with one id is played again in that order. A deleted session is kept for that: one that it has
+archived stays archived.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ import msgspec
 from msgspec import Raw
 
 from antiphon.fleet.broker import StoredMessage
-from antiphon.fleet.records.formats import STREAM_SUBJECT, RowRecord, row_subject
+from antiphon.fleet.records.formats import NOW, STREAM_SUBJECT, RowRecord, row_subject
 from antiphon.fleet.records.queue import RowChange
 from antiphon.gateway.base import GatewaySession
 from antiphon.gateway.data import GatewayData, delete_row, put_row, row_in
@@ -53,7 +54,7 @@ class _Copied(NamedTuple):
 
     sequence: int
     born: int
-    shown: bool
+    shown: int
     deleted: float | None
     more: bytes
 
@@ -123,7 +124,7 @@ class RowReplica:
             return None
         row = stored if change.row is None else msgspec.structs.replace(change.row, owner=stored.owner)
         more = _more(copied.more)
-        return RowRecord(row, copied.shown or change.show, number, copied.born, more=more).encode()
+        return RowRecord(row, NOW if change.show else copied.shown, number, copied.born, more=more).encode()
 
     def stored(self, key: str, sequence: int, data: bytes) -> None:
         """Apply a row that was stored from here."""
@@ -203,7 +204,7 @@ def _changes(messages: Iterable[StoredMessage]) -> Iterable[_Change]:
 def _copied(connection: Connection, key: str) -> _Copied | None:
     query = "SELECT sequence, born, shown, deleted, more FROM copied WHERE key = ?"
     found = connection.execute(query, (key,)).fetchone()
-    return None if found is None else _Copied(found[0], found[1], bool(found[2]), found[3], found[4])
+    return None if found is None else _Copied(*found)
 
 
 def _apply(connection: Connection, change: _Change) -> AppliedRow | None:
@@ -224,18 +225,30 @@ def _apply(connection: Connection, change: _Change) -> AppliedRow | None:
     )
     if record.deleted:
         applied = AppliedRow(key, None, *delete_row(connection, key)[1:])
-        _show_last(connection, agent, session_id)
+        _show_one(connection, agent, session_id)
         return applied
     put_row(connection, msgspec.structs.replace(record.row, archived=True), record.number)
-    _show_last(connection, agent, session_id)
+    _show_one(connection, agent, session_id)
     return AppliedRow(key, row_in(connection, key))
 
 
-def _show_last(connection: Connection, agent: str, session_id: str) -> None:
-    """Show the session with an id that was begun last, and archive the others."""
-    query = "SELECT key FROM copied WHERE agent = ? AND session_id = ? AND shown = 1 ORDER BY born DESC LIMIT 1"
-    found = connection.execute(query, (agent, session_id)).fetchone()
-    key = "" if found is None else found[0]
+def _show_one(connection: Connection, agent: str, session_id: str) -> None:
+    """Show the one session with an id that is to be shown, and archive the others."""
+    query = "SELECT key, born, shown, CASE WHEN deleted IS NULL THEN 0 ELSE sequence END FROM copied WHERE agent = ? AND session_id = ?"
+    key = _shown_one(connection.execute(query, (agent, session_id)).fetchall())
     archives = "UPDATE session SET archived = 1 WHERE agent = ? AND session_id = ? AND archived = 0 AND key != ?"
     connection.execute(archives, (agent, session_id, key))
     connection.execute("UPDATE session SET archived = 0 WHERE key = ? AND archived = 1", (key,))
+
+
+def _shown_one(sessions: Sequence[tuple[str, int, int, int]]) -> str:
+    """Return the key of the session that is shown of those with one id: each is a key, and when it was begun, shown and deleted."""
+    shown = [(moment, key, born) for key, born, moment, _ in sessions if moment]
+    deleted = [(moment, key, 0) for key, _, _, moment in sessions if moment]
+    now, since = "", 0
+    for _, key, born in sorted(shown + deleted):
+        if born > since:  # beside a later one it stays hidden
+            now, since = key, born
+        elif not born and key == now:
+            now, since = "", 0
+    return now
