@@ -54,11 +54,12 @@ PAUSE: Final = 4 * OUTPUT_HIGH
 """Bytes that wait for the client to read them, before its links are read no more."""
 
 LINGER: Final = 30.0
-"""Seconds after which a link is closed over which no session is followed: another request may follow."""
+"""Seconds after which a link is closed over which no session is followed."""
 
 _LINK_CLOSED: Final = ConnectionClosed("the session was closed, or the agent was not started", hint="open it again")
 _OPENED_AGAIN: Final = frozenset({"session/load", "session/resume", ATTACH})
 _ENDED: Final = frozenset({"session/close", "session/delete"})
+_LEFT: Final = _ENDED | {DETACH}
 _OF_SESSIONS: Final = _OPENED_AGAIN | _ENDED | {*SESSION_METHODS, *ExtensionMethods.NAMES}
 """Requests that may be about a session which this client has closed."""
 
@@ -179,11 +180,11 @@ class RoutedClient(GatewayConnection[RoutedRequest]):
         if link.is_idle:
             self._drop(link)
 
-    def _look_if_idle(self, link: RoutedLink) -> None:
-        """Close a link in a while over which nothing is followed."""
+    def _look_if_idle(self, link: RoutedLink, *, at_once: bool = False) -> None:
+        """Close a link over which nothing is followed, in a while: another request may follow."""
         if link is self._home or link.lost is not None or not link.is_idle or link in self._timers:
             return
-        if link.address.is_unknown:
+        if at_once or link.address.is_unknown:
             self._drop(link)
         else:
             loop = asyncio.get_running_loop()
@@ -211,7 +212,7 @@ class RoutedClient(GatewayConnection[RoutedRequest]):
             frame = self._answered(asked, frame)
         self.put(frame, session_id, answers, number=number)
         if asked is not None:
-            self._look_if_idle(link)
+            self._look_if_idle(link, at_once=asked.method in _LEFT)
         if not self._is_paused and self.transport.unsent > PAUSE and not self.closed.is_set():
             self._is_paused = True
             for each in self._all_links():
