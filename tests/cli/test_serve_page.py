@@ -1,5 +1,6 @@
 """How `antiphon serve` shows its page: in the browser of this machine, and as a QR code for a phone."""
 
+import asyncio
 import io
 import itertools
 import os
@@ -23,7 +24,11 @@ URL = "https://agents.example.org:8321"
 def announced(capsys: pytest.CaptureFixture[str], options: ServeOptions, **how: bool) -> tuple[str, str]:
     """What is printed, with codes that are numbered: `code1` is the first that was made."""
     codes = (f"code{number}" for number in itertools.count(1))
-    announce(options, ["demo"], "demo", False, GatewayAddress(1, URL), lambda: next(codes), **how)
+
+    async def launch_code() -> str:
+        return next(codes)
+
+    asyncio.run(announce(options, ["demo"], "demo", False, GatewayAddress(1, URL), launch_code, **how))
     printed = capsys.readouterr()
     return printed.out, printed.err
 

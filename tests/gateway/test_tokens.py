@@ -99,7 +99,7 @@ async def test_two_tokens_have_two_names(tmp_path: Path) -> None:
     async with shared(tmp_path, Clock()) as (store, _):
         made = [(await store.create("token", "phone", AccessRole.DRIVE))[0] for _ in range(2)]
         assert [each.name for each in made] == ["phone", f"phone {made[1].id}"]
-        codes = [await store.redeem(store.launch_code(AccessRole.DRIVE)) for _ in range(2)]
+        codes = [await store.redeem(await store.launch_code(AccessRole.DRIVE)) for _ in range(2)]
         assert len({found[0].name for found in codes if found is not None}) == 2
         await store.revoke(made[0].id)
         assert (await store.create("token", "phone", AccessRole.DRIVE))[0].name == "phone"

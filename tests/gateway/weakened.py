@@ -164,7 +164,7 @@ def slow_sign_in() -> None:
             await self._database.run(lambda _: time.sleep(0.02))
         return await create(self, kind, *given, **more)
 
-    tokens.TokenStore.create = slow  # type: ignore[method-assign]
+    tokens.TokenStore.create = slow  # type: ignore[assignment, method-assign]
 
 
 def jumping_clock() -> None:

@@ -296,7 +296,7 @@ class HubLinks(Protocol):
     ) -> Mapping[str, object]:
         """Make a link that shows one session to a person without a token."""
 
-    def launch(self, principal: Principal, role: str) -> Mapping[str, object]:
+    async def launch(self, principal: Principal, role: str) -> Mapping[str, object]:
         """Make a link that signs another device in, with at most the role of the principal."""
 
 

@@ -23,7 +23,7 @@ import msgspec
 
 from antiphon.config.directories import make_private_directory, state_dir
 from antiphon.gateway.access.audit import AUDIT, AccessLog, remove_text
-from antiphon.gateway.access.tokens import TokenStore
+from antiphon.gateway.access.tokens import AccessTokens, TokenStore
 from antiphon.gateway.base import FoundText, GatewaySession, ListedRow, SearchableText, SessionQuery
 from antiphon.journal.runs import EVENT_TIMES, EVENTS, RunJournal
 from antiphon.store.database import Database, DirectoryLock, Migration, stamp
@@ -190,7 +190,7 @@ class GatewayData:
         self.database = database
         self.journal = RunJournal(database)
         self.audit = AccessLog(database)
-        self.tokens = TokenStore(database, directory)
+        self.tokens: AccessTokens = TokenStore(database, directory)
         """To be loaded before they are used."""
         self.removed: Callable[[str, str, str], None] | None = None
 

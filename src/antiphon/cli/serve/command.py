@@ -9,7 +9,7 @@ import shutil
 import sys
 import threading
 import webbrowser
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -240,13 +240,13 @@ async def _start(command: Sequence[str], env: Mapping[str, str], cwd: str | None
     return await spawn(command, env=env, cwd=cwd)
 
 
-def announce(
+async def announce(
     options: "ServeOptions",
     agents: Sequence[str],
     default: str,
     as_json: bool,
     address: "GatewayAddress",
-    launch_code: Callable[[], str],
+    launch_code: Callable[[], Awaitable[str]],
     *,
     opens: bool = False,
     shows_qr: bool = False,
@@ -257,15 +257,15 @@ def announce(
     """
     base = address.public_url or address.url
 
-    def page() -> str:
-        return base if options.no_auth else f"{base}/#code={launch_code()}"
+    async def page() -> str:
+        return base if options.no_auth else f"{base}/#code={await launch_code()}"
 
     shows_code = bool(base) and not options.no_auth and (as_json or sys.stdout.isatty())
-    _print_address(options, agents, default, as_json, address, page() if shows_code else "")
+    _print_address(options, agents, default, as_json, address, await page() if shows_code else "")
     if base and not as_json and (shows_qr or (sys.stdout.isatty() and not _is_here(options))):
-        _print_qr(page(), wanted=shows_qr)
+        _print_qr(await page(), wanted=shows_qr)
     if base and opens:
-        _open_browser(page())
+        _open_browser(await page())
 
 
 def _is_here(options: "ServeOptions") -> bool:

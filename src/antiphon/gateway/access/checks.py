@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from antiphon.gateway.access.audit import AccessLog
-from antiphon.gateway.access.tokens import AccessToken, TokenStore
+from antiphon.gateway.access.tokens import AccessToken, AccessTokens
 from antiphon.gateway.base import AccessRole, Principal
 from antiphon.transports.asgi.connections import Scope
 from antiphon.transports.asgi.heads import LOOPBACK, Refusal, foreign_host, foreign_origin, header_of, refused_headers
@@ -83,7 +83,7 @@ class Access:
 
     def __init__(
         self,
-        tokens: TokenStore,
+        tokens: AccessTokens,
         audit: AccessLog,
         rules: AccessRules,
         *,

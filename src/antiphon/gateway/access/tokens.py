@@ -10,6 +10,7 @@ import hmac
 import re
 import secrets
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -24,7 +25,7 @@ from antiphon.errors import AcpError
 from antiphon.gateway.base import AccessRole, Principal
 from antiphon.store.database import Database
 
-__all__ = ["LAUNCH_LIFETIME", "TOKEN_FILE", "AccessToken", "TokenStore"]
+__all__ = ["LAUNCH_LIFETIME", "NO_CODE", "TOKEN_FILE", "AccessToken", "AccessTokens", "LaunchCode", "TokenStore"]
 
 TOKEN_FILE: Final = "token"  # noqa: S105
 """The file in the data directory with the token of its user, readable by the user alone."""
@@ -99,15 +100,13 @@ class AccessToken(msgspec.Struct, frozen=True):
         }
 
 
-class TokenStore:
-    """The tokens of a gateway, in memory and in its file. Loaded once: this process is the only one that changes them."""
+class AccessTokens(ABC):
+    """The tokens of a gateway in memory, and what they are good for. Where they are stored is for a subclass to say."""
 
-    def __init__(self, database: Database, directory: Path, *, clock: Callable[[], float] = time.time) -> None:
-        self._database = database
+    def __init__(self, directory: Path, clock: Callable[[], float]) -> None:
         self._directory = directory
         self._clock = clock
         self._tokens: dict[bytes, AccessToken] = {}
-        self._codes: dict[bytes, LaunchCode] = {}
         self._signing_in = asyncio.Lock()
         self.revoked: Callable[[AccessToken], None] | None = None
         """Called with a token that is good no longer: connections that it opened are to end."""
@@ -118,13 +117,32 @@ class TokenStore:
 
     async def load(self) -> None:
         """Read what is stored, and make the token file if there is none that is good."""
-        query = """
-            SELECT id, kind, name, role, digest, sessions, created, expires, parent FROM token WHERE revoked IS NULL
-            AND (parent IS NULL OR parent IN (SELECT id FROM token WHERE revoked IS NULL))
-        """
-        rows = await self._database.read(lambda connection: connection.execute(query).fetchall())
-        self._tokens = {row[4]: _token(row) for row in rows}
+        await self._read()
         await self._keep_file()
+
+    # What is stored.
+
+    @abstractmethod
+    async def _read(self) -> None:
+        """Read the tokens that are stored and good."""
+
+    @abstractmethod
+    async def _add(self, token: AccessToken, *, is_numbered: bool) -> AccessToken:
+        """Store a token that has no number yet, keep it in memory, and return it with its number and its own name."""
+
+    @abstractmethod
+    async def _store_end(self, token: AccessToken) -> None:
+        """Store that a token, which memory does not have any more, was revoked with those of its browsers."""
+
+    @abstractmethod
+    async def _add_code(self, digest: bytes, code: LaunchCode) -> None:
+        """Store what a launch code is good for. Of too many with the same parent the oldest goes."""
+
+    @abstractmethod
+    async def _use_code(self, digest: bytes) -> LaunchCode:
+        """Return what a launch code is good for, once; `NO_CODE` for one that is unknown or used."""
+
+    # Tokens.
 
     async def _keep_file(self) -> None:
         path = self._directory / TOKEN_FILE
@@ -140,8 +158,6 @@ class TokenStore:
             await self.revoke(token.id)
             hint = "check the permissions, or choose another directory with --data"
             raise AcpError(f"`{path}` cannot be written: {error.strerror}", hint=hint) from error
-
-    # Tokens.
 
     async def create(
         self,
@@ -160,24 +176,11 @@ class TokenStore:
         a name, and one token must not delete those of another.
         """
         secret = secrets.token_urlsafe(32)
-        digest, now = _digest(secret), self._clock()
+        now = self._clock()
         keys = None if sessions is None else frozenset(sessions)
         expires = None if lifetime is None else now + lifetime
-        stored = None if keys is None else msgspec.json.encode(sorted(keys)).decode()
-
-        def create(connection: Connection) -> tuple[int, str]:
-            taken = connection.execute("SELECT 1 FROM token WHERE name = ? AND revoked IS NULL", (name,)).fetchone()
-            places = "kind, name, role, digest, sessions, created, expires, parent"
-            statement = f"INSERT INTO token ({places}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
-            values = (kind, name, int(role), digest, stored, now, expires, parent)
-            id = int(connection.execute(statement, values).lastrowid or 0)
-            own = own_name(name, id, is_taken=parent is None and (is_numbered or taken is not None))
-            connection.execute("UPDATE token SET name = ? WHERE id = ?", (own, id))
-            return id, own
-
-        id, own = await self._database.run(create)
-        token = self._tokens[digest] = AccessToken(id, kind, own, role, digest, keys, now, expires, parent)
-        return token, secret
+        token = AccessToken(0, kind, name, role, _digest(secret), keys, now, expires, parent)
+        return await self._add(token, is_numbered=is_numbered), secret
 
     async def create_for_browser(self, token: AccessToken) -> tuple[AccessToken, str] | None:
         """Make a token for a browser that has shown this one: as much as that may do, and no longer than that is good. None: it was revoked.
@@ -202,24 +205,16 @@ class TokenStore:
     async def revoke(self, id: int) -> AccessToken | None:
         """End a token for ever, with those of browsers that signed in with it, and return it; None if no token has this number."""
         token = next((each for each in self._tokens.values() if each.id == id), None)
-        if token is None:
-            return None
-        for each in [
-            token,
-            *(each for each in self._tokens.values() if each.parent == id),
-        ]:  # all of them before anything is waited for
-            del self._tokens[each.digest]
-            if self.revoked is not None:
-                self.revoked(each)
-        now = self._clock()
-
-        def revoke(connection: Connection) -> None:
-            # Those of browsers are not kept: one who has a token can make any number of them.
-            connection.execute("UPDATE token SET revoked = ? WHERE id = ?", (now, id))
-            connection.execute("DELETE FROM token WHERE parent = ? OR (id = ? AND kind = 'browser')", (id, id))
-
-        await self._database.run(revoke)
+        if token is not None:
+            self._drop(token)
+            await self._store_end(token)
         return token
+
+    def _drop(self, token: AccessToken) -> None:
+        """End a token and those of its browsers in memory: all of them before anything is waited for."""
+        for each in [token, *(each for each in self._tokens.values() if each.parent == token.id)]:
+            if self._tokens.pop(each.digest, None) is not None and self.revoked is not None:
+                self.revoked(each)
 
     def is_good(self, token: AccessToken) -> bool:
         """Whether a token that was found a while ago is still good."""
@@ -244,20 +239,29 @@ class TokenStore:
         return [each for each in self.list("browser") if each.parent == id]
 
     async def forget_session(self, key: str) -> None:
-        """Revoke the shares of a session that was deleted."""
-        for token in [*self._tokens.values()]:
-            if token.sessions is not None and key in token.sessions:
-                await self.revoke(token.id)
+        """Revoke the shares of a session that was deleted.
+
+        Raises:
+            AcpError: that one of them was revoked could not be stored. It is good no longer, and so are the others.
+        """
+        shares = [
+            each
+            for each in self._tokens.values()
+            if each.sessions is not None
+            and key in each.sessions
+            and each.parent is None  # a browser ends with its share
+        ]
+        done = await asyncio.gather(*(self.revoke(share.id) for share in shares), return_exceptions=True)
+        for error in done:
+            if isinstance(error, BaseException):
+                raise error
 
     # Launch codes.
 
-    def launch_code(self, role: AccessRole = AccessRole.ADMIN, parent: int | None = None) -> str:
+    async def launch_code(self, role: AccessRole = AccessRole.ADMIN, parent: int | None = None) -> str:
         """Make a code that is good once, for `LAUNCH_LIFETIME`. With the number of a token, what signs in with it is a browser of that."""
         code = secrets.token_urlsafe(32)
-        own = [digest for digest, each in self._codes.items() if each.parent == parent]
-        for digest in own[: max(0, len(own) - LAUNCH_CODES + 1)]:
-            del self._codes[digest]
-        self._codes[_digest(code)] = LaunchCode(self._clock() + LAUNCH_LIFETIME, role, parent)
+        await self._add_code(_digest(code), LaunchCode(self._clock() + LAUNCH_LIFETIME, role, parent))
         return code
 
     async def redeem(self, code: str, device: str = "") -> tuple[AccessToken, str] | None:
@@ -265,7 +269,7 @@ class TokenStore:
 
         `device` is what the browser calls itself, such as `Firefox on Linux`. It is a part of the token's name, with a number behind it.
         """
-        found = use_up(self._codes, _digest(code))
+        found = await self._use_code(_digest(code))
         if self._clock() >= found.expires:
             return None
         if found.parent is not None:
@@ -277,6 +281,65 @@ class TokenStore:
         role = found.role
         name = device if _DEVICE.fullmatch(device) else "browser"
         return await self.create("browser", name, role, lifetime=BROWSER_LIFETIME, is_numbered=True)
+
+
+class TokenStore(AccessTokens):
+    """The tokens of a gateway, in memory and in its file. Loaded once: this process is the only one that changes them."""
+
+    def __init__(self, database: Database, directory: Path, *, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(directory, clock)
+        self._database = database
+        self._codes: dict[bytes, LaunchCode] = {}
+
+    async def _read(self) -> None:
+        query = """
+            SELECT id, kind, name, role, digest, sessions, created, expires, parent FROM token WHERE revoked IS NULL
+            AND (parent IS NULL OR parent IN (SELECT id FROM token WHERE revoked IS NULL))
+        """
+        rows = await self._database.read(lambda connection: connection.execute(query).fetchall())
+        self._tokens = {row[4]: _token(row) for row in rows}
+
+    async def _add(self, token: AccessToken, *, is_numbered: bool) -> AccessToken:
+        stored = None if token.sessions is None else msgspec.json.encode(sorted(token.sessions)).decode()
+        name, parent = token.name, token.parent
+
+        def create(connection: Connection) -> tuple[int, str]:
+            taken = connection.execute("SELECT 1 FROM token WHERE name = ? AND revoked IS NULL", (name,)).fetchone()
+            places = "kind, name, role, digest, sessions, created, expires, parent"
+            statement = f"INSERT INTO token ({places}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+            values = (token.kind, name, int(token.role), token.digest, stored, token.created, token.expires, parent)
+            id = int(connection.execute(statement, values).lastrowid or 0)
+            own = own_name(name, id, is_taken=parent is None and (is_numbered or taken is not None))
+            connection.execute("UPDATE token SET name = ? WHERE id = ?", (own, id))
+            return id, own
+
+        id, own = await self._database.run(create)
+        added = self._tokens[token.digest] = msgspec.structs.replace(token, id=id, name=own)
+        return added
+
+    async def _store_end(self, token: AccessToken) -> None:
+        now = self._clock()
+
+        def revoke(connection: Connection) -> None:
+            # Those of browsers are not kept: one who has a token can make any number of them.
+            connection.execute("UPDATE token SET revoked = ? WHERE id = ?", (now, token.id))
+            own = "DELETE FROM token WHERE parent = ? OR (id = ? AND kind = 'browser')"
+            connection.execute(own, (token.id, token.id))
+
+        await self._database.run(revoke)
+
+    async def _add_code(self, digest: bytes, code: LaunchCode) -> None:
+        for oldest in too_many_codes([each for each, other in self._codes.items() if other.parent == code.parent]):
+            del self._codes[oldest]
+        self._codes[digest] = code
+
+    async def _use_code(self, digest: bytes) -> LaunchCode:
+        return use_up(self._codes, digest)
+
+
+def too_many_codes(waiting: Sequence[bytes]) -> Sequence[bytes]:
+    """Return the launch codes, the oldest first, that go before another one of the same token is made."""
+    return waiting[: max(0, len(waiting) - LAUNCH_CODES + 1)]
 
 
 def too_many_browsers(signed_in: Sequence[AccessToken]) -> Sequence[AccessToken]:

@@ -83,7 +83,7 @@ class _LaunchParams(msgspec.Struct):
 async def launch_device(client: "GatewayConnection[Any]", params: Raw) -> object:
     """Return an address that signs another device in, with at most the role of this client."""
     role = msgspec.json.decode(params, type=_LaunchParams).role
-    made = links_of(client.hub).launch(client.principal, role)
+    made = await links_of(client.hub).launch(client.principal, role)
     client.hub.note(client.principal, "launch", "", role or client.principal.role.name.lower())
     return made
 

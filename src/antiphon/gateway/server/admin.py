@@ -164,7 +164,7 @@ class Admin:
         return {**token.shown(), "secret": secret}
 
     async def _launch(self, request: AdminRequest) -> Mapping[str, object]:
-        return {"code": self._tokens.launch_code(role_of(request.role or "admin"))}
+        return {"code": await self._tokens.launch_code(role_of(request.role or "admin"))}
 
     # Sessions.
 

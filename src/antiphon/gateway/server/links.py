@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from antiphon.errors import Code, RequestError
-from antiphon.gateway.access.tokens import LAUNCH_LIFETIME, TokenStore
+from antiphon.gateway.access.tokens import LAUNCH_LIFETIME, AccessTokens
 from antiphon.gateway.base import AccessRole, Principal
 from antiphon.gateway.server.admin import Admin, AdminRequest, role_of
 
@@ -29,7 +29,7 @@ LIFETIME: Final = 7 * 24 * 3600.0
 class PageLinks:
     """Makes links to the page of a gateway, and answers the requests of admins."""
 
-    def __init__(self, admin: Admin, tokens: TokenStore, url: str) -> None:
+    def __init__(self, admin: Admin, tokens: AccessTokens, url: str) -> None:
         """`url` is where browsers reach the gateway; empty if they do not."""
         self._admin = admin
         self._tokens = tokens
@@ -51,13 +51,13 @@ class PageLinks:
         link = f"{url}/#token={made['secret']}&to={place}"
         return {"id": made["id"], "url": link, "expires": made["expires"], "qr": qr_code(link)}
 
-    def launch(self, principal: Principal, role: str) -> "Mapping[str, object]":
+    async def launch(self, principal: Principal, role: str) -> "Mapping[str, object]":
         """Make a link that signs another device in, with at most the role of the principal."""
         url = self._reached()
         wanted = principal.role if not role else role_of(role)
         if exceeds(wanted, principal):
             raise RequestError(Code.INVALID_REQUEST, f"this token cannot hand out the role {wanted.name.lower()}")
-        link = f"{url}/#code={self._tokens.launch_code(wanted, parent_of_device(principal))}"
+        link = f"{url}/#code={await self._tokens.launch_code(wanted, parent_of_device(principal))}"
         return {"url": link, "expires": self._tokens.now() + LAUNCH_LIFETIME, "qr": qr_code(link)}
 
     def _reached(self) -> str:

@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -143,7 +143,7 @@ async def serve(
     options: ServeOptions,
     agents: Mapping[str, AgentSource],
     default: str,
-    announce: Callable[[GatewayAddress, Callable[[], str]], None],
+    announce: Callable[[GatewayAddress, Callable[[], Awaitable[str]]], Awaitable[None]],
     waiting: Callable[[int], None] = lambda turns: None,
 ) -> None:
     """Run a gateway until a signal ends it. `announce` gets its address, and what makes launch codes, once it can be reached.
@@ -194,7 +194,7 @@ async def serve(
         pruning = asyncio.ensure_future(_prune(data, options.retention))
         stack.push_async_callback(_cancel, pruning)
         data.audit.add("start")
-        announce(address, tokens.launch_code)
+        await announce(address, tokens.launch_code)
         await asked.wait()
         app.drain()
         await _drain(hub, again, waiting)
