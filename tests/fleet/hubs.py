@@ -187,14 +187,14 @@ class _Summaries:
         self._fleet = fleet
 
     def get(self, key: str) -> Any:
-        from antiphon.fleet.worker.summaries import SessionSummary
+        from antiphon.fleet.worker.summaries import LiveSummary
 
         for worker in self._fleet.living():
             for agent in worker.hub.agents.values():
                 for session in agent.sessions.values():
                     if session.key == key:
                         waiting = sum(1 for _ in session.requests.waiting())
-                        return SessionSummary(session.last, waiting, session.turns.running is not None)
+                        return LiveSummary(session.last, waiting, session.turns.running is not None)
         return None
 
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from antiphon.errors import AcpError
-from antiphon.fleet.control import ControlRequest, WorkerControl
+from antiphon.fleet.control import WorkerControl, WorkerRequest
 from antiphon.fleet.owner import Hello, placement_of
 from antiphon.fleet.worker.summaries import SessionSummaries
 from antiphon.fleet.worker.worker import NAME_FILE
@@ -281,7 +281,7 @@ async def test_a_worker_that_is_asked_to_drain_hands_over_its_sessions_and_leave
         client, session, key = await running(fleet, one)
         idle_client, idle_session, idle_key = await _new(fleet, one, fleet.directory)
         await until(lambda: one.name in fleet.members.workers)
-        answer = await WorkerControl(fleet.broker).ask(one.name, ControlRequest("drain"))
+        answer = await WorkerControl(fleet.broker).ask(one.name, WorkerRequest("drain"))
         assert answer == {"draining": True, "turns": 1}
         await one.worker.asked_to_end.wait()
         draining = asyncio.ensure_future(one.worker.drain())
@@ -364,19 +364,19 @@ async def test_a_worker_says_how_it_is(fleet: WorkerFleet) -> None:
     one = await fleet.start("one", labels=("gpu",), slots=7)
     _, session, key = await running(fleet, one)
     control = WorkerControl(fleet.broker)
-    status = await control.ask(one.name, ControlRequest("status"))
+    status = await control.ask(one.name, WorkerRequest("status"))
     state: Any = status["worker"]
     assert (state["name"], state["labels"], state["slots"], state["turns"]) == (one.name, ["gpu"], 7, 1)
     assert status["sessions"] == [key] and status["health"] == "ok"
     with pytest.raises(AcpError, match="does not know `dance`"):
-        await control.ask(one.name, ControlRequest("dance"))
+        await control.ask(one.name, WorkerRequest("dance"))
     assert await control.has_directories(one.name, [str(fleet.directory)])
     assert not await control.has_directories(one.name, [str(fleet.directory / "no")])
     (fleet.directory / "site").mkdir()
-    listed = await control.ask(one.name, ControlRequest("list", (str(fleet.directory),)))
+    listed = await control.ask(one.name, WorkerRequest("list", (str(fleet.directory),)))
     assert listed["path"] == str(fleet.directory) and "site" in msgspec.convert(listed["directories"], list[str])
     with pytest.raises(AcpError, match="outside"):
-        await control.ask(one.name, ControlRequest("list", ("/etc",)))
+        await control.ask(one.name, WorkerRequest("list", ("/etc",)))
     assert session
 
 
@@ -385,7 +385,7 @@ async def test_a_new_session_is_placed_where_its_directory_exists(fleet: WorkerF
     one, two = await fleet.start("one", host="a"), await fleet.start("two", host="b")
     (fleet.directory / "site").mkdir()
 
-    async def nothing(request: ControlRequest) -> dict[str, object]:
+    async def nothing(request: WorkerRequest) -> dict[str, object]:
         return {"exist": False}
 
     wanted = Placement("demo", str(fleet.directory / "site"))

@@ -14,4 +14,7 @@ Files in reading order:
     placement.py         which worker takes a session, or why none does
     connection.py        one end of a connection that the broker carries: chunks with numbers, and a window
     carrier.py           connections of clients to workers: they are opened, accepted and watched
+    control.py           requests to a worker, and what is sent to all of them
+    owner.py             the owners of sessions: found, chosen and connected to
+    worker/              the worker: a hub whose clients come over the broker, and what keeps it a member of the fleet
 """

@@ -110,7 +110,7 @@ class Members:
         self._known = asyncio.Event()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._is_closed = False
-        self._subscription = broker.subscribe(f"{BEAT}*", self._take)
+        self._subscription = broker.subscribe(f"{BEAT}>", self._take)
         broker.on_reconnect(self._ask)
         self._look_again()
         if broker.is_connected:
@@ -156,9 +156,9 @@ class Members:
         if message.subject != BEAT + state.name or state.name in self._gone:
             return
         if state.replaces:
-            self._end(state.replaces, "it was started again")
+            self.ended(state.replaces, "it was started again")
         if not state.alive:
-            self._end(state.name, "it has left")
+            self.ended(state.name, "it has left")
             return
         before = self.workers.get(state.name)
         self.workers[state.name] = state
@@ -190,8 +190,8 @@ class Members:
         since = self._broker.connected_since
         return None if since is None else max(since, self._awake_since)
 
-    def _end(self, name: str, why: str) -> None:
-        """Note for ever that a worker has ended."""
+    def ended(self, name: str, why: str = "it has ended") -> None:
+        """Note for ever that a worker has ended: that is known for certain."""
         self._gone[name] = None
         while len(self._gone) > GONE:
             del self._gone[next(iter(self._gone))]
@@ -249,20 +249,29 @@ class Heartbeat:
         if self._soon is None and self._timer is not None and not self._has_left:
             self._soon = asyncio.get_running_loop().call_soon(self._beat)
 
+    def beat_now(self) -> None:
+        """Send a beat before anything else that is sent from now on."""
+        if self._timer is not None and not self._has_left:
+            self._beat()
+
     def leave(self) -> None:
         """Send the last beat. Nothing is sent after it."""
         if self._has_left:
             return
         self._has_left = True
+        was_there = self._timer is not None
         for timer in (self._timer, self._soon):
             if timer is not None:
                 timer.cancel()
         for subscription in self._subscriptions:
             subscription.end()
-        self._publish(alive=False)
+        if was_there:
+            self._publish(alive=False)
 
     def _beat(self) -> None:
-        self._soon = None
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(self._interval, self._beat)

@@ -17,7 +17,7 @@ from typing import Final
 from antiphon.fleet.membership import WorkerState
 from antiphon.journal.owner import NoOwner, Placement, SessionHome
 
-__all__ = ["candidates", "choose", "directory_at", "home_at", "is_inside", "ranked"]
+__all__ = ["candidates", "choose", "could_take", "directory_at", "home_at", "is_inside", "ranked"]
 
 STEPS: Final = 8
 """How finely workers are compared by their use when sessions move: beats differ by a session or two between the processes that choose."""
@@ -57,6 +57,11 @@ def home_at(worker: WorkerState, directories: Iterable[str]) -> SessionHome:
 
 def _roots(worker: WorkerState) -> Sequence[str]:
     return [*worker.roots, *worker.workspaces.values()]
+
+
+def could_take(worker: WorkerState, placement: Placement) -> bool:
+    """Whether a worker has what a session needs, however full it is now."""
+    return placement.agent in worker.agents and _has_directories(worker, placement)
 
 
 def _has_directories(worker: WorkerState, placement: Placement) -> bool:

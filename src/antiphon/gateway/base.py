@@ -318,7 +318,7 @@ class HubPlace(Protocol):
         """Return a row with its directories as they are here.
 
         Raises:
-            NoOwner: one of them is not.
+            OwnedElsewhere: one of them is not.
         """
 
 

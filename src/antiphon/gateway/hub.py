@@ -183,7 +183,9 @@ class Hub:
         """Count a request in a session, and return why it is refused; empty if it is not."""
         if method != "session/prompt":
             return self.quotas.refuse_change(principal, method)
-        return "the gateway is shutting down" if self.is_draining else self.quotas.refuse_prompt(principal)
+        # A prompt at a worker waits: it is begun by the next one if not here.
+        refuses = self.is_draining and self.moves is None
+        return "the gateway is shutting down" if refuses else self.quotas.refuse_prompt(principal)
 
     def note(self, principal: Principal, action: str, key: str, detail: str) -> None:
         """Hand something that was done to the audit."""
@@ -498,6 +500,9 @@ class Hub:
         self.feed.close()
         if self._timer is not None:
             self._timer.cancel()
+        if self.moves is not None:
+            for session in self._sessions():
+                session.turns.clear_queue()
         try:
             async with asyncio.timeout(STORE_LIMIT):
                 await asyncio.gather(

@@ -327,9 +327,8 @@ class HubTurns:
         problem = error_object(error) if isinstance(error, AcpError) else ErrorObject(Code.INTERNAL_ERROR, str(error))
         frame = error_frame(turn.request.id, problem)
         turn.over(frame)
-        turn.client.put(
-            frame, self._session.id, turn.request.id
-        )  # at once: events before it may wait for the disk for long
+        # At once: events before it may wait for the disk for long.
+        turn.client.put(frame, self._session.id, turn.request.id)
         self.running = None
         self._next()
 
@@ -498,6 +497,11 @@ class HubTurns:
             self._end(turn, interrupted_frame(why), interrupted=True)
         else:
             turn.is_cancelled = True
+
+    def clear_queue(self) -> None:
+        """Forget the prompts that wait without an answer: their clients send them again to the next worker."""
+        while self._queue:
+            self._queue.popleft().over(b"", interrupted=True)
 
     async def until_idle(self) -> None:
         """Wait until no turn runs and no prompt waits."""

@@ -13,11 +13,12 @@ from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
 
+from antiphon.codes import FIND_OWNER
 from antiphon.errors import AcpError
 from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
 
-__all__ = ["LOCAL", "LocalOwner", "NoOwner", "Owner", "Placement", "SessionHome", "SessionWorker"]
+__all__ = ["LOCAL", "LocalOwner", "NoOwner", "OwnedElsewhere", "Owner", "Placement", "SessionHome", "SessionWorker"]
 
 LOCAL: Final = "local"
 """The name of the one worker of a single process."""
@@ -69,6 +70,14 @@ class NoOwner(AcpError):
     @property
     def action(self) -> str:
         return "try again later"
+
+
+class OwnedElsewhere(NoOwner):
+    """This worker does not own the session and cannot take it: another one has it, or can. Nothing was done."""
+
+    @property
+    def action(self) -> str:
+        return FIND_OWNER
 
 
 class Owner(Protocol[HelloT_contra]):

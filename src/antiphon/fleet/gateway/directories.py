@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from antiphon.errors import AcpError, Code, RequestError
-from antiphon.fleet.control import ControlRequest, WorkerControl
+from antiphon.fleet.control import WorkerControl, WorkerRequest
 from antiphon.fleet.placement import is_inside
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class FleetDirectories:
 
     async def _ask(self, worker: str, path: str) -> _Listing | AcpError:
         try:
-            answer = await self._control.ask(worker, ControlRequest("list", (path,)), LIST_TIMEOUT)
+            answer = await self._control.ask(worker, WorkerRequest("list", (path,)), LIST_TIMEOUT)
             return msgspec.convert(answer, _Listing)
         except AcpError as error:
             return error

@@ -26,7 +26,7 @@ from antiphon.gateway.events import MOVED, EventHeader, notice, notification, st
 from antiphon.gateway.moves.interruption import find_interruption
 from antiphon.gateway.settings import HubSettings
 from antiphon.journal.base import Lease, StaleLease
-from antiphon.journal.owner import NoOwner, SessionHome
+from antiphon.journal.owner import OwnedElsewhere, SessionHome
 from antiphon.store.errors import NoSuchSession
 from antiphon.store.locks import LiveElsewhere
 
@@ -77,13 +77,13 @@ class SessionMoves:
         """Claim a session that a client wants here.
 
         Raises:
-            NoOwner: another worker has it: the client is to look for that one.
+            OwnedElsewhere: another worker has it: the client is to look for that one.
             AcpError: it cannot be claimed now.
         """
         try:
             return await self._hub.journal.claim(key, by=self.place.worker)
         except (LiveElsewhere, StaleLease) as error:
-            raise NoOwner("another worker has the session", hint="connect again: it is found there") from error
+            raise OwnedElsewhere("another worker has the session", hint="connect again: it is found there") from error
 
     async def take(self, row: GatewaySession, lease: Lease, why: str) -> GatewaySession:
         """Record what a session lacks that was claimed here, and return its row as it is here.

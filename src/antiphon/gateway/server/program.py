@@ -36,7 +36,7 @@ from antiphon.transports.asgi.sockets import OpenSockets, bound_tcp, bound_unix
 from antiphon.transports.remote import is_loopback
 from antiphon.web.assets import page_hash
 
-__all__ = ["ADDRESS_FILE", "GatewayAddress", "ServeOptions", "check_exposure", "serve"]
+__all__ = ["ADDRESS_FILE", "GatewayAddress", "ServeOptions", "check_exposure", "end_signals", "note_to", "serve"]
 
 ADDRESS_FILE: Final = "address.json"
 """The file in the data directory in which a gateway that runs says where it is. For commands of the same user."""
@@ -156,7 +156,7 @@ async def serve(
     check_exposure(options)
     rules = _rules(options)
     async with AsyncExitStack() as stack:
-        asked, again = stack.enter_context(_signals())  # first: a signal while we start ends us in order, too
+        asked, again = stack.enter_context(end_signals())  # first: a signal while we start ends us in order, too
         data = await stack.enter_async_context(GatewayData.open(options.data))
         (data.directory / ADDRESS_FILE).unlink(
             missing_ok=True
@@ -173,7 +173,7 @@ async def serve(
             roots=roots,
             limits=options.limits,
             gates=policy.gate,
-            audit=partial(_note, data.audit),
+            audit=partial(note_to, data.audit),
             client_rules=options.client_rules,
             traces=traces,
             client_files=options.client_files,
@@ -201,14 +201,14 @@ async def serve(
         data.audit.add("stop")
 
 
-def _note(audit: AccessLog, principal: Principal, action: str, key: str, detail: str) -> None:
+def note_to(audit: AccessLog, principal: Principal, action: str, key: str, detail: str) -> None:
     """Write what a principal did to the audit log."""
     name, token, address = principal.name, principal.token_id, principal.address
     audit.add(action, actor=name, token=token, address=address, session=key, detail=detail)
 
 
 @contextmanager
-def _signals() -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
+def end_signals() -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
     """Set the first event with the first signal that asks us to end, and the second event with the next."""
     loop = asyncio.get_running_loop()
     asked, again = asyncio.Event(), asyncio.Event()

@@ -1,0 +1,136 @@
+"""The owners of the sessions of a fleet: who has a session is on the broker, who can take it is chosen by what workers say of themselves."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+import msgspec
+
+from antiphon.errors import sentence_and_hint
+from antiphon.fleet.broker import Broker, BrokerAway, NoResponder
+from antiphon.fleet.carrier import CarrierDialer
+from antiphon.fleet.control import WorkerControl
+from antiphon.fleet.membership import Members, WorkerState
+from antiphon.fleet.placement import directory_at, ranked
+from antiphon.fleet.records.formats import owner_of, owner_subject
+from antiphon.gateway.base import GatewaySession, Principal
+from antiphon.gateway.settings import HubSettings
+from antiphon.journal.owner import NoOwner, Placement
+from antiphon.transports.base import Transport
+from antiphon.transports.remote import ConnectionRefused
+
+__all__ = ["FleetOwner", "Hello", "placement_of"]
+
+KNOWN_TIMEOUT: Final = 5.0
+"""Seconds that a placement waits for the first round of beats."""
+
+
+class Hello(msgspec.Struct, frozen=True):
+    """The first words of a connection to a worker: whose it is, and for which agent."""
+
+    principal: Principal
+    agent: str
+    session: str = ""
+    """The key of the session that it is for, if it is for one."""
+
+
+def placement_of(row: GatewaySession, labels: tuple[str, ...] = ()) -> Placement:
+    """Return what a stored session needs of a worker."""
+    home = HubSettings(row.state).home
+    return Placement(row.agent, row.cwd, row.directories, labels, row.key, home if home.host else None)
+
+
+class FleetOwner:
+    """Finds the workers of a fleet for sessions, and connects to them."""
+
+    def __init__(self, broker: Broker, members: Members, dialer: CarrierDialer | None = None) -> None:
+        """Without a `dialer`, no connections are opened: a worker chooses among workers, too."""
+        self._broker = broker
+        self._members = members
+        self._dialer = dialer
+        self._control = WorkerControl(broker)
+        self._placed: dict[str, tuple[int, int]] = {}
+        """How many sessions were placed at a worker since a beat of it, and the number of that beat."""
+
+    async def find(self, key: str) -> str | None:
+        """Return the name of the living worker that owns a session; None: none does, and it may be placed.
+
+        Raises:
+            BrokerAway: the broker does not answer.
+        """
+        worker = owner_of(await self._broker.last(owner_subject(key))).worker
+        return worker if worker and self._members.is_alive(worker) else None
+
+    async def place(self, placement: Placement) -> WorkerState:
+        """Choose the worker of a session that has no owner.
+
+        Raises:
+            NoOwner: no worker can take it; the error has the reason.
+        """
+        try:
+            async with asyncio.timeout(KNOWN_TIMEOUT):
+                await self._members.known()
+        except TimeoutError:
+            hint = "look at the broker: `antiphon fleet status`"
+            raise NoOwner("the broker cannot be reached, so no worker is known", hint=hint) from None
+        found = ranked(map(self._with_placed, self._members.workers.values()), placement)
+        chosen = found[0] if len({worker.host for worker in found}) == 1 else await self._first_with(found, placement)
+        beat, count = self._placed.get(chosen.name, (0, 0))
+        self._placed[chosen.name] = chosen.beat, count + 1 if beat == chosen.beat else 1
+        return self._members.workers.get(chosen.name, chosen)
+
+    def _with_placed(self, worker: WorkerState) -> WorkerState:
+        """Return a worker with the sessions that it was given since its last beat."""
+        beat, count = self._placed.get(worker.name, (0, 0))
+        return worker if beat != worker.beat else msgspec.structs.replace(worker, used=worker.used + count)
+
+    async def _first_with(self, workers: Sequence[WorkerState], placement: Placement) -> WorkerState:
+        """Return the first worker that has the directories of a session on its disk. Several machines may have roots of one name.
+
+        Raises:
+            NoOwner: none has them.
+        """
+        wanted = (placement.cwd, *placement.directories)
+        for worker in workers:
+            there = [directory_at(worker, each, placement.home) or each for each in wanted]
+            try:
+                if await self._control.has_directories(worker.name, there):
+                    return worker
+            except (NoResponder, BrokerAway):
+                continue  # it has just ended, or is cut off
+        names = ", ".join(worker.name for worker in workers)
+        raise NoOwner(f"`{placement.cwd}` does not exist at any of: {names}", hint="make it there, or give another one")
+
+    async def connect(self, worker: str, hello: Hello) -> Transport:
+        """Open a connection to a worker.
+
+        Raises:
+            NoOwner: there is no such worker, or it does not answer or refuses.
+        """
+        if self._dialer is None:
+            raise NoOwner("this process opens no connections to workers", hint="a gateway does")
+        try:
+            return await self._dialer.open(worker, msgspec.json.encode(hello))
+        except ConnectionRefused as error:
+            sentence, hint = sentence_and_hint(error)
+            if error.recoverable is False:
+                raise
+            raise NoOwner(sentence, hint=hint or "it is tried again") from error
+        except BrokerAway as error:
+            raise NoOwner(f"worker `{worker}` was not reached: {error.sentence}", hint="it is tried again") from error
+
+    async def watch(self) -> AsyncIterator[WorkerState]:
+        """Yield the workers as they are now, and then each one whose state changes; one that is gone with `alive` false."""
+        changes: asyncio.Queue[WorkerState] = asyncio.Queue()
+
+        def changed(state: WorkerState, alive: bool) -> None:
+            changes.put_nowait(state)
+
+        self._members.changed.append(changed)
+        try:
+            for state in (*self._members.workers.values(),):
+                yield state
+            while True:
+                yield await changes.get()
+        finally:
+            self._members.changed.remove(changed)

@@ -1,0 +1,89 @@
+"""The worker as a program: its data, the policy of its user, the broker, and the signals that end it."""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from antiphon.client.launch import user_database
+from antiphon.config.directories import config_dir, state_dir
+from antiphon.fleet.nats import connect_broker
+from antiphon.fleet.worker.worker import FleetWorker, WorkerOptions
+from antiphon.gateway.access.messages import ClientRules
+from antiphon.gateway.agents.host import GatewayRoots, UserPolicy
+from antiphon.gateway.base import AgentSource
+from antiphon.gateway.data import GatewayData
+from antiphon.gateway.server.program import end_signals, note_to
+from antiphon.gateway.server.traces import hub_traces
+
+__all__ = ["WorkerProgram", "run_worker", "worker_directory"]
+
+
+class WorkerProgram(msgspec.Struct, frozen=True):
+    """How a worker is to be run."""
+
+    fleet: tuple[str, ...]
+    """Addresses of the broker, of which any is enough."""
+    credentials: Path | None = None
+    data: Path | None = None
+    worker: WorkerOptions = WorkerOptions()
+    client_rules: ClientRules = ClientRules()
+
+
+def worker_directory(chosen: Path | None = None) -> Path:
+    """Return the directory of a worker's data: the one that was chosen, or `worker` in the state directory."""
+    return (state_dir() / "worker") if chosen is None else chosen.expanduser().absolute()
+
+
+async def run_worker(
+    program: WorkerProgram,
+    agents: Mapping[str, AgentSource],
+    announce: Callable[[FleetWorker], None],
+    waiting: Callable[[int], None] = lambda turns: None,
+) -> None:
+    """Run a worker until a signal ends it, or a request to drain. `announce` gets it once it is a member of the fleet.
+
+    `waiting` gets the number of turns that are waited for at the end, if there are any.
+
+    Raises:
+        AcpError: it cannot be started; the hint says why.
+    """
+    async with AsyncExitStack() as stack:
+        asked, again = stack.enter_context(end_signals())  # first: a signal while we start ends us in order, too
+        data = await stack.enter_async_context(GatewayData.open(worker_directory(program.data)))
+        policy = UserPolicy(await stack.enter_async_context(user_database()))
+        traces = await stack.enter_async_context(hub_traces(os.environ))
+        options = program.worker
+        broker = await connect_broker(
+            program.fleet, name=f"worker {options.name}".strip(), credentials=program.credentials
+        )
+        stack.push_async_callback(broker.close)
+        directories = [*options.roots, *options.workspaces.values()]
+        worker = await stack.enter_async_context(
+            FleetWorker(
+                broker,
+                data,
+                agents,
+                options,
+                roots=GatewayRoots(directories, (data.directory, state_dir(), config_dir())),
+                gates=policy.gate,
+                audit=partial(note_to, data.audit),
+                client_rules=program.client_rules,
+                traces=traces,
+            )
+        )
+        announce(worker)
+        ends = [asyncio.ensure_future(each.wait()) for each in (asked, worker.asked_to_end)]
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in ends:
+                each.cancel()
+        if turns := worker.hub.counts()["turns"]:
+            waiting(turns)
+        # A signal behind a request to drain is the first one, and hurries all the same.
+        await worker.drain(again if asked.is_set() else asked)
