@@ -1,4 +1,4 @@
-"""The implementations of the journal that the contract is checked against. A new one adds an entry to `IMPLEMENTATIONS`."""
+"""The implementations of the journal that the contract is checked against. A new one adds an entry to `IMPLEMENTATIONS`; one that needs a server has a fixture."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 from antiphon.fleet.broker import Broker
 from antiphon.fleet.journal import FleetJournal
+from antiphon.fleet.nats import connect_broker
 from antiphon.fleet.records.formats import RowRecord, events_subject, owner_subject, row_subject
 from antiphon.fleet.simulation import SimulatedServer
 from antiphon.gateway.base import GatewaySession
@@ -17,7 +18,7 @@ from antiphon.journal.sqlite import SqliteJournal
 from antiphon.store.schema import open_database
 from antiphon.store.sessions import SessionStore
 
-__all__ = ["IMPLEMENTATIONS", "Place"]
+__all__ = ["IMPLEMENTATIONS", "Place", "nats_place"]
 
 
 class Place(Protocol):
@@ -129,6 +130,22 @@ def simulated_place(directory: Path) -> FleetPlace:
         finally:
             await broker.close()
 
+    return FleetPlace(connected)
+
+
+async def nats_place(url: str) -> FleetPlace:
+    """Return a NATS server that runs, with nothing stored."""
+
+    @asynccontextmanager
+    async def connected() -> AsyncIterator[Broker]:
+        broker = await connect_broker(url, name="test")
+        try:
+            yield broker
+        finally:
+            await broker.close()
+
+    async with connected() as broker:
+        await broker.remove("acp.s.>")
     return FleetPlace(connected)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from pathlib import Path
 
@@ -13,13 +13,22 @@ from antiphon.journal import base
 from antiphon.journal.base import Journal, JournalEntry, Lease, StaleLease
 from antiphon.store.errors import NoSuchSession
 from antiphon.store.locks import LiveElsewhere
-from tests.journal.implementations import IMPLEMENTATIONS, Place
+from tests.fleet.servers import nats_server
+from tests.journal.implementations import IMPLEMENTATIONS, Place, nats_place
 
 LIMIT = 30.0
 
 
-@pytest.fixture(params=IMPLEMENTATIONS)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+@pytest.fixture(scope="module")
+def nats_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with nats_server(tmp_path_factory.mktemp("nats")) as server:
+        yield server.url
+
+
+@pytest.fixture(params=[*IMPLEMENTATIONS, pytest.param("nats", marks=pytest.mark.slow)])
+async def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "nats":
+        return await nats_place(request.getfixturevalue("nats_url"))
     return IMPLEMENTATIONS[request.param](tmp_path)
 
 
