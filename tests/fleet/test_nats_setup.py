@@ -1,7 +1,10 @@
 """Connections to NATS that are made: streams, keys, certificates; and each reason why one cannot be made, in one sentence with a hint."""
 
 import asyncio
+import base64
+import binascii
 import json
+import os
 import random
 import ssl
 import subprocess
@@ -12,6 +15,7 @@ from typing import Any
 
 import nats
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from antiphon.errors import AcpError
 from antiphon.fleet.broker import BrokerAway
@@ -19,7 +23,6 @@ from antiphon.fleet.errors import BrokerFull, BrokerRefused, BrokerUnfit
 from antiphon.fleet.nats import NatsBroker, connect_broker, server_link, streams
 from antiphon.fleet.nats.keys import new_seed, public_key
 from antiphon.fleet.nats.login import Login, ServerAddress, connect_options, tls_context
-from antiphon.fleet.nats.wire import encode_publish
 from tests.fleet.servers import NatsServer, nats_cluster, nats_server
 from tests.limits import limit
 from tests.waits import until
@@ -335,6 +338,61 @@ async def test_a_worker_waits_until_a_gateway_has_made_the_streams(tmp_path: Pat
             await broker.close()
 
 
+async def test_a_credentials_file_of_nats_is_used(tmp_path: Path) -> None:
+    operator, system, account, user = (SignedKey(prefix) for prefix in (14 << 3, 0, 0, 20 << 3))
+    limits = {"subs": -1, "data": -1, "payload": -1}
+    stores = {"mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1, "conn": -1, "leaf": -1, "imports": -1,
+              "exports": -1, "wildcards": True}  # fmt: skip
+    operator_jwt = operator.sign(operator.public, {"type": "operator"})
+    account_jwt = operator.sign(account.public, {"type": "account", "limits": {**limits, **stores}})
+    system_jwt = operator.sign(system.public, {"type": "account", "limits": {**limits, "conn": -1}})
+    user_jwt = account.sign(user.public, {"type": "user", **limits})
+    path = tmp_path / "user.creds"
+    path.write_text(
+        f"-----BEGIN NATS USER JWT-----\n{user_jwt}\n------END NATS USER JWT------\n\n"
+        f"-----BEGIN USER NKEY SEED-----\n{user.seed}\n------END USER NKEY SEED------\n",
+        encoding="utf-8",
+    )
+    path.chmod(0o600)
+    accounts = f"{account.public}: {account_jwt}\n{system.public}: {system_jwt}"
+    more = f"operator: {operator_jwt}\nsystem_account: {system.public}\nresolver: MEMORY\nresolver_preload {{\n{accounts}\n}}"
+    with nats_server(tmp_path, more=more) as server:
+        async with connected(server.url, credentials=path) as broker:
+            assert await broker.append("acp.s.a.ev", b"") == 1
+        assert isinstance(await refusal(server.url), BrokerRefused)
+
+
+class SignedKey:
+    """A key of an operator, account or user, which signs the keys below it."""
+
+    def __init__(self, prefix: int) -> None:
+        self._raw = os.urandom(32)
+        self._private = Ed25519PrivateKey.from_private_bytes(self._raw)
+        self.public = _encoded(bytes([prefix]) + self._private.public_key().public_bytes_raw())
+        self.seed = _encoded(bytes([(18 << 3) | (prefix >> 5), (prefix & 31) << 3]) + self._raw)
+
+    def sign(self, subject: str, claims: dict[str, Any]) -> str:
+        """Return a token that says what a key may do."""
+        body = {
+            "jti": "x",
+            "iat": 1,
+            "iss": self.public,
+            "sub": subject,
+            "name": "test",
+            "nats": {**claims, "version": 2},
+        }
+        parts = [_base64(json.dumps(each).encode()) for each in ({"typ": "JWT", "alg": "ed25519-nkey"}, body)]
+        return ".".join([*parts, _base64(self._private.sign(".".join(parts).encode()))])
+
+
+def _base64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _encoded(data: bytes) -> str:
+    return base64.b32encode(data + binascii.crc_hqx(data, 0).to_bytes(2, "little")).decode().rstrip("=")
+
+
 async def test_passwords_and_tokens_in_the_address_are_used(tmp_path: Path) -> None:
     with nats_server(tmp_path, more='authorization { token: "to ken" }') as server:
         async with connected(f"nats://to%20ken@127.0.0.1:{server.port}") as broker:
@@ -411,11 +469,3 @@ async def test_an_address_with_tls_is_never_used_without(server: NatsServer) -> 
 async def test_what_is_no_address_is_refused(address: str) -> None:
     error = await refusal(address)
     assert "nats://HOST" in error.hint
-
-
-def test_a_subject_cannot_carry_a_second_command() -> None:
-    for subject in ("a b", "a\r\nPUB b 0", "", "ü"):
-        with pytest.raises(ValueError, match="subject"):
-            encode_publish(subject, b"")
-    with pytest.raises(ValueError, match="header"):
-        encode_publish("a", b"", headers={"A": "1\r\nB: 2"})

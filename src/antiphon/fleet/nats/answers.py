@@ -161,7 +161,7 @@ class BrokerAnswers:
     def _late(self, question: _Question) -> None:
         question.fail(
             question.unanswered(
-                f"No answer came in time for {question.subject}.", hint="The log of the broker may say why."
+                f"No answer came in time for {question.subject}.", hint="The log of the broker may say why, such as a full disk."
             )
         )
 

@@ -53,7 +53,7 @@ class ApiError(BrokerAway):
 def api_error(error: Mapping[str, Any]) -> BrokerAway | BrokerUnfit:
     """Return the error that an answer has."""
     code, description = int(error.get("err_code", 0)), str(error.get("description", "an error"))
-    if code in NO_ROOM:
+    if code in NO_ROOM or "no space left" in description:
         return BrokerFull(
             f"The broker has no room to store more: {description}.",
             hint="Free space on its disk, or raise `max_file_store` in its configuration.",
