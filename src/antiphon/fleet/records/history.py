@@ -24,8 +24,8 @@ __all__ = ["Archive", "SessionHistory"]
 PAGE_BYTES: Final = 1024 * 1024
 """Size at which a page ends, however few entries it has."""
 
-FIRST_READ: Final = 32
-"""Messages of the first request for a page. How large they are is not known before; those that follow are chosen by it."""
+FIRST_READ: Final = 16
+"""Messages of the first request to a session. How large they are is not known before; later requests are for about a page."""
 
 NEAR: Final = 256
 """Events, or numbers of the stream, that are read over rather than searched."""
@@ -62,6 +62,9 @@ class _Places:
         self._step = 1
         self.newest = _BEGIN
         """The one that was noted last: the next page begins there."""
+        self.run_bytes = PAGE_BYTES // FIRST_READ
+        self.run_events = 0
+        """The size of the messages that were read last, and how many events they have; 0: not known."""
 
     def note(self, place: _Place) -> None:
         self.newest = place
@@ -154,8 +157,8 @@ class SessionHistory:
         place = place or await self._find(session, after + 1)
         page = _Page(after, limit)
         assembler = RunAssembler()
-        sequence, count = place.sequence, FIRST_READ
-        while messages := await self._broker.read(events_subject(session), sequence, count):
+        sequence = place.sequence
+        while messages := await self._broker.read(events_subject(session), sequence, self._count(session, page)):
             for message in messages:
                 sequence = message.sequence
                 run = assembler.take(message)
@@ -165,9 +168,27 @@ class SessionHistory:
                     return await self._behind_gap(session, page, place, run)
                 self.note(session, run.header.first, run.sequence)
                 if page.add(run):
+                    self._measure(session, messages)
                     return page.entries
-            count = _count(messages)
+            self._measure(session, messages)
         return page.entries
+
+    def _measure(self, session: str, messages: list[StoredMessage]) -> None:
+        places = self._places.get(session)
+        if places is not None:
+            headers = [RunHeader.of(message) for message in messages]
+            places.run_bytes = sum(len(message.data) for message in messages) // len(messages) + 1
+            places.run_events = sum(header.length for header in headers if header.part == 1) // len(headers)
+
+    def _count(self, session: str, page: "_Page") -> int:
+        """Return how many messages to read: what the rest of a page has, if they are as those before."""
+        places = self._places.get(session)
+        if places is None:
+            return FIRST_READ
+        count = PAGE_BYTES // places.run_bytes + 1
+        if places.run_events:
+            count = min(count, (page.limit - len(page.entries)) // places.run_events + 2)
+        return min(max(count, 2), READ_LIMIT)
 
     async def _behind_gap(self, session: str, page: "_Page", place: _Place, run: StoredRun) -> list[JournalEntry]:
         """Return a page where a run was found that begins too late."""
@@ -249,9 +270,3 @@ class _Page:
 def _place_of(message: StoredMessage) -> _Place:
     header = RunHeader.of(message)
     return _Place(header.first, (header.begin or message.sequence) - 1)
-
-
-def _count(messages: list[StoredMessage]) -> int:
-    """Return how many messages to read next: about a page."""
-    size = sum(len(message.data) for message in messages) // len(messages)
-    return min(max(PAGE_BYTES // (size + 1), 4), READ_LIMIT)
