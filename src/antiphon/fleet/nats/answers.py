@@ -161,7 +161,8 @@ class BrokerAnswers:
     def _late(self, question: _Question) -> None:
         question.fail(
             question.unanswered(
-                f"No answer came in time for {question.subject}.", hint="The log of the broker may say why, such as a full disk."
+                f"No answer came in time for {question.subject}.",
+                hint="The log of the broker may say why, such as a full disk.",
             )
         )
 

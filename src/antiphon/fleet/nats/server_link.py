@@ -141,22 +141,28 @@ class ServerLink:
     async def close(self) -> None:
         """Write what waits, and end the connection for good."""
         self._closed = True
-        keeper, self._keeper = self._keeper, None
+        connection, keeper = self._socket, self._keeper
         if keeper is not None:
             keeper.cancel()
-            await asyncio.wait([keeper])
-        if self._socket is not None:
-            connection = self._socket
-            connection.flush()
-            connection.transport.close()
-            try:
+        try:
+            if connection is not None:
+                connection.flush()
+                connection.transport.close()
                 async with asyncio.timeout(CLOSE_LIMIT):
                     await connection.ended.wait()
-            except TimeoutError:
-                pass
-            finally:
-                connection.transport.abort()
-                self._forget(connection)
+            if keeper is not None:
+                await asyncio.wait([keeper])
+        except TimeoutError:
+            pass
+        finally:
+            self._break()
+
+    def _break(self) -> None:
+        """Lose the connection now."""
+        connection = self._socket
+        if connection is not None:
+            connection.transport.abort()
+            self._forget(connection)
 
     # What sockets report.
 
