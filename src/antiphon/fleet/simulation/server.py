@@ -159,6 +159,8 @@ class SimulatedServer:
         """The share of reads that see the state of a moment ago."""
         self.missed = 0.0
         """The share of stored messages that one who follows does not get, though the connection stays."""
+        self.checks_conditions = True
+        """Whether fences are checked. A test of a protocol sets this to False, and has to fail then."""
         self.is_full = False
         """Whether there is no room to store a message."""
         self.is_up = True
@@ -231,7 +233,7 @@ class SimulatedServer:
         if self.is_full:
             raise BrokerFull("The broker has no room left.", hint="Free space on the broker's disk.")
         condition = append.fence or (None if append.expects is None else Fence(append.subject, append.expects))
-        if condition is not None:
+        if condition is not None and self.checks_conditions:
             last = self._store.last(condition.subject)
             if (last.sequence if last else 0) != condition.sequence:
                 raise Fenced(f"Another message came first: {last.sequence if last else 0}.")
