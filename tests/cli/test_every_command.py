@@ -50,6 +50,7 @@ SAMPLES: dict[str, tuple[str, ...]] = {
     "serve backup": ("copy.sqlite3",),
     "serve sessions delete": ("4f0c",),
     "setup": ("zed",),
+    "worker": ("--fleet", "nats://127.0.0.1:1"),
 }
 """What makes a command do its work; the others do it without arguments."""
 
@@ -193,6 +194,7 @@ USUALLY = {
     "policy trust": 1,
     "policy distrust": 2,
     "setup": 1,
+    "worker": 1,
     "bridge": 2,
     **dict.fromkeys(CONTROLS, 2),
 }

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from antiphon.gateway.server.program import GatewayAddress, ServeOptions
     from antiphon.transports.process import ProcessTransport
 
-__all__ = ["announce", "parser", "run"]
+__all__ = ["agent_sources", "announce", "parser", "print_waiting", "root_directory", "run"]
 
 PORT: Final = 8321
 """The port, unless another is given: free on most machines."""
@@ -163,19 +163,20 @@ def _serve(options: Any, program: list[str] | None) -> int:
     from antiphon.cli.logs import logging_to_file
     from antiphon.gateway.server.program import serve
 
-    sources, default = _agents(options.agent, program)
+    sources, default = agent_sources(options.agent, program)
     chosen = _serve_options(options)
     with logging_to_file(verbose=False, stderr=options.log):
         show = partial(announce, chosen, tuple(sources), default, options.json, opens=options.open, shows_qr=options.qr)
-        asyncio.run(serve(chosen, sources, default, show, _print_waiting))
+        asyncio.run(serve(chosen, sources, default, show, print_waiting))
     return 0
 
 
-def _print_waiting(turns: int) -> None:
-    """Say why the gateway does not end at once."""
+def print_waiting(turns: int, most: float = 60.0) -> None:
+    """Say why the gateway, or the worker, does not end at once."""
     words = "a turn" if turns == 1 else f"{turns} turns"
     with suppress(OSError):  # a terminal that is gone keeps no turn from its end
-        sys.stderr.write(f"waiting for {words} to end, for a minute at most; Ctrl-C again ends at once\n")
+        time = "a minute" if most == 60 else f"{most:g} seconds"
+        sys.stderr.write(f"waiting for {words} to end, for {time} at most; Ctrl-C again ends at once\n")
 
 
 def _serve_options(options: Any) -> "ServeOptions":
@@ -197,7 +198,7 @@ def _serve_options(options: Any) -> "ServeOptions":
         key=Path(options.tls_key) if options.tls_key else None,
         proxies=tuple(proxies),
         public_urls=tuple(options.public_url or ()),
-        roots=tuple(_root(root) for root in options.root or (".",)),
+        roots=tuple(root_directory(root) for root in options.root or (".",)),
         client_files=options.files == "client",
         client_rules=ClientRules(
             frozenset(host.lower().strip("[]") for host in options.mcp_host or ()), frozenset(options.client_meta or ())
@@ -206,14 +207,19 @@ def _serve_options(options: Any) -> "ServeOptions":
     return with_limits(chosen, options.limit or ())
 
 
-def _root(text: str) -> str:
+def root_directory(text: str) -> str:
+    """Return the real path of a directory that was typed.
+
+    Raises:
+        Misused: there is no such directory.
+    """
     path = Path(text).expanduser().absolute()
     if not path.is_dir():
         raise Misused(f"`{text}` is not a directory", hint="--root takes directories that exist")
     return str(path.resolve())
 
 
-def _agents(chosen: str | None, program: list[str] | None) -> "tuple[Mapping[str, AgentSource], str]":
+def agent_sources(chosen: str | None, program: list[str] | None) -> "tuple[Mapping[str, AgentSource], str]":
     """Return how each agent is started, and the name of the one at /acp."""
     from antiphon.catalogue.agents import FoundAgent, find_all, kept_registry, start_of, user_settings
     from antiphon.catalogue.known import default_agent, keys_for

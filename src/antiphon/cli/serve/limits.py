@@ -10,9 +10,10 @@ import msgspec
 from antiphon.cli.arguments import duration, number_from
 
 if TYPE_CHECKING:
+    from antiphon.gateway.base import HubLimits
     from antiphon.gateway.server.program import ServeOptions
 
-__all__ = ["LIMITS", "limit", "limits_help", "with_limits"]
+__all__ = ["LIMITS", "hub_limit", "hub_limits", "hub_limits_help", "limit", "limits_help", "with_limits"]
 
 _SIZE: Final = re.compile(r"([0-9]{1,15})(?: ?([KMGT])(?:i?B)?)?")
 _UNITS: Final = {None: 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
@@ -70,21 +71,42 @@ LIMITS: Final[Mapping[str, _Limit]] = {
 """Every limit by its name."""
 
 
-def limits_help() -> str:
-    """Return the table of all limits."""
-    width = max(map(len, LIMITS))
-    return "\n".join(f"  {name:{width}}  {each.about} ({each.default})" for name, each in LIMITS.items())
+_HUB: Final = {name: each for name, each in LIMITS.items() if each.owner == "limits" and name != "sessions"}
+"""Those of agents and sessions, which a worker of a fleet has too. Its sessions are its slots."""
 
 
-def limit(text: str) -> tuple[str, object]:
+def limits_help(limits: Mapping[str, _Limit] = LIMITS) -> str:
+    """Return the table of limits."""
+    width = max(map(len, limits))
+    return "\n".join(f"  {name:{width}}  {each.about} ({each.default})" for name, each in limits.items())
+
+
+def hub_limits_help() -> str:
+    """Return the table of the limits of a worker."""
+    return limits_help(_HUB)
+
+
+def hub_limit(text: str) -> tuple[str, object]:
+    """Read `NAME=VALUE` for a worker."""
+    return limit(text, _HUB)
+
+
+def limit(text: str, limits: Mapping[str, _Limit] = LIMITS) -> tuple[str, object]:
     """Read `NAME=VALUE`."""
     name, equals, value = text.partition("=")
-    if name not in LIMITS or not equals:
-        raise argparse.ArgumentTypeError(f"`{text}` is not a limit: give NAME=VALUE; the names are {', '.join(LIMITS)}")
+    if name not in limits or not equals:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a limit: give NAME=VALUE; the names are {', '.join(limits)}")
     try:
         return name, LIMITS[name].read(value)
     except argparse.ArgumentTypeError as error:
         raise argparse.ArgumentTypeError(f"{name}: {error}") from error
+
+
+def hub_limits(given: Sequence[tuple[str, Any]]) -> "HubLimits":
+    """Return the limits of a worker; the last one of a name counts."""
+    from antiphon.gateway.server.program import ServeOptions
+
+    return with_limits(ServeOptions(), given).limits
 
 
 def with_limits(options: "ServeOptions", given: Sequence[tuple[str, Any]]) -> "ServeOptions":
