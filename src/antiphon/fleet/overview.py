@@ -1,0 +1,160 @@
+"""A fleet as people see it: its broker, its workers and their load, its sessions and who owns them; and the request that drains a worker."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from antiphon.errors import AcpError
+from antiphon.fleet.control import WorkerControl, WorkerRequest
+from antiphon.fleet.membership import LEASE, Members, WorkerState
+from antiphon.fleet.nats.broker import NatsBroker, connect_broker
+from antiphon.fleet.records.formats import ALL_ROWS, RowRecord, key_of, owner_of
+from antiphon.fleet.streams import SESSIONS
+
+__all__ = ["BrokerLine", "FleetOverview", "OwnedSession", "WorkerLine", "drain_worker", "fleet_overview"]
+
+ALL_OWNERS: Final = f"{SESSIONS.prefix}*.own"
+
+SHOWN: Final = 100
+"""Sessions that are listed, those used last first."""
+
+
+class BrokerLine(msgspec.Struct, frozen=True):
+    """How the broker is."""
+
+    state: str
+    servers: int
+    messages: int
+    bytes: int
+    lag: int
+    """Messages that the slowest server has not got yet."""
+
+
+class WorkerLine(msgspec.Struct, frozen=True):
+    """How a worker is."""
+
+    name: str
+    state: str
+    host: str
+    version: str
+    agents: tuple[str, ...]
+    labels: tuple[str, ...]
+    roots: tuple[str, ...]
+    workspaces: Mapping[str, str]
+    slots: int
+    used: int
+    sessions: int
+    turns: int
+
+
+class OwnedSession(msgspec.Struct, frozen=True):
+    """A session and the worker that owns it."""
+
+    key: str
+    id: str
+    agent: str
+    title: str
+    cwd: str
+    running: bool
+    owner: str
+    """Empty: no worker that lives has it open. The next one that it is needed at claims it."""
+
+
+class FleetOverview(msgspec.Struct, frozen=True):
+    """A fleet at one moment."""
+
+    broker: BrokerLine
+    workers: tuple[WorkerLine, ...]
+    sessions: tuple[OwnedSession, ...]
+    total: int
+    """How many sessions there are; those used last are listed."""
+
+
+@asynccontextmanager
+async def _looking(broker_url: str, credentials: Path | None) -> "AsyncIterator[tuple[NatsBroker, Members]]":
+    """Give a connection to the broker, and the workers once all that live have sent a beat."""
+    broker = await connect_broker(broker_url, name="antiphon fleet", credentials=credentials)
+    try:
+        members = Members(broker)
+        try:
+            async with asyncio.timeout(2 * LEASE):
+                await members.known()
+        except TimeoutError:
+            raise AcpError("the broker does not answer", hint="try again in a moment") from None
+        try:
+            yield broker, members
+        finally:
+            members.close()
+    finally:
+        await broker.close()
+
+
+async def fleet_overview(broker_url: str, credentials: Path | None = None) -> FleetOverview:
+    """Look at a fleet.
+
+    Raises:
+        AcpError: its broker cannot be reached, or does not let us in.
+    """
+    async with _looking(broker_url, credentials) as (broker, members):
+        size = await broker.stored_size(SESSIONS)
+        owners = {key_of(each.subject): owner_of(each).worker for each in await broker.lasts(ALL_OWNERS)}
+        rows = []
+        for message in await broker.lasts(ALL_ROWS):
+            record = RowRecord.of(message)
+            if not record.deleted and record.shown:
+                rows.append(record.row)
+        rows.sort(key=lambda row: row.updated or row.created, reverse=True)
+        sessions = tuple(
+            OwnedSession(
+                row.key,
+                row.session_id,
+                row.agent,
+                row.title,
+                row.cwd,
+                bool(row.turn),
+                owner if members.is_alive(owner := owners.get(row.key, "")) else "",
+            )
+            for row in rows[:SHOWN]
+        )
+        workers = tuple(_line(each) for each in sorted(members.workers.values(), key=lambda each: each.name))
+    state = f"{size.away} of {size.servers} servers are away" if size.away else "ok"
+    return FleetOverview(
+        BrokerLine(state, size.servers, size.messages, size.bytes, size.lag), workers, sessions, len(rows)
+    )
+
+
+def _line(worker: WorkerState) -> WorkerLine:
+    state = "draining" if worker.draining else "ok" if worker.is_compatible else "another version"
+    return WorkerLine(
+        worker.name,
+        state,
+        worker.host,
+        worker.version,
+        worker.agents,
+        worker.labels,
+        worker.roots,
+        worker.workspaces,
+        worker.slots,
+        worker.used,
+        worker.sessions,
+        worker.turns,
+    )
+
+
+async def drain_worker(broker_url: str, credentials: Path | None, name: str) -> Mapping[str, object]:
+    """Have a worker take no more sessions, wait for its turns, give its sessions to others and end. Return what it says.
+
+    Raises:
+        AcpError: there is no such worker, or it refuses.
+    """
+    async with _looking(broker_url, credentials) as (broker, members):
+        found = [each for each in members.workers if each == name or each.rpartition(".")[0] == name]
+        if len(found) != 1:
+            known = ", ".join(sorted(members.workers)) or "none"
+            what = "no worker" if not found else "more than one worker"
+            raise AcpError(f"there is {what} `{name}`", hint=f"those that live: {known}")
+        return await WorkerControl(broker).ask(found[0], WorkerRequest("drain"))
