@@ -12,7 +12,7 @@ sessions.py     `antiphon sessions`
 agents.py       `antiphon agents`
 policy.py       `antiphon policy`
 doctor.py       `antiphon doctor`
-serve/          `antiphon serve` and `worker`
+serve/          `antiphon serve`, `worker` and `fleet`
 agent.py        `antiphon agent`
 setup.py        `antiphon setup`
 debug/          `antiphon bridge`, `check`, `check-client`, `record`, `inspect` and `replay`

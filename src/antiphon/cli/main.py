@@ -31,6 +31,7 @@ GROUPS = {
     "serve a network": {
         "serve": "Serve agents to clients on a network",
         "worker": "Run agents for a fleet of machines",
+        "fleet": "Try a fleet of machines, look at it, drain it",
     },
     "serve editors": {
         "agent": "Serve ACP on stdio (for editors)",
@@ -52,7 +53,7 @@ GROUPS = {
 """What the commands are for, each with a line about it."""
 
 _NAME_FILES = frozenset(
-    {"bridge", "check", "check-client", "completion", "help", "inspect", "record", "replay", "serve", "worker"}
+    {"bridge", "check", "check-client", "completion", "fleet", "help", "inspect", "record", "replay", "serve", "worker"}
 )
 """Commands whose arguments may be any bytes: names of files and commands. Those of the others are sent, stored and shown as text."""
 
@@ -64,6 +65,7 @@ _ELSEWHERE = {
     "bridge": ("debug.bridge", "parser", "run"),
     "serve": ("serve.command", "parser", "run"),
     "worker": ("serve.worker", "parser", "run"),
+    "fleet": ("serve.fleet_command", "parser", "run"),
     "check": ("debug.check", "parser", "run"),
     "check-client": ("debug.check", "client_parser", "run_client"),
     "record": ("debug.record", "parser", "run"),

@@ -12,7 +12,7 @@ from antiphon.errors import AcpError
 from antiphon.fleet.control import WorkerControl, WorkerRequest
 from antiphon.fleet.membership import LEASE, Members, WorkerState
 from antiphon.fleet.nats.broker import NatsBroker, connect_broker
-from antiphon.fleet.records.formats import ALL_ROWS, RowRecord, key_of, owner_of
+from antiphon.fleet.records.formats import ALL_ROWS, STREAM_SUBJECT, RowRecord, key_of, owner_of
 from antiphon.fleet.streams import SESSIONS
 
 __all__ = ["BrokerLine", "FleetOverview", "OwnedSession", "WorkerLine", "drain_worker", "fleet_overview"]
@@ -104,6 +104,8 @@ async def fleet_overview(broker_url: str, credentials: Path | None = None) -> Fl
         owners = {key_of(each.subject): owner_of(each).worker for each in await broker.lasts(ALL_OWNERS)}
         rows = []
         for message in await broker.lasts(ALL_ROWS):
+            if message.subject == STREAM_SUBJECT:
+                continue
             record = RowRecord.of(message)
             if not record.deleted and record.shown:
                 rows.append(record.row)
