@@ -1,6 +1,7 @@
 """The limits of a gateway as they are typed."""
 
 import argparse
+import asyncio
 
 import msgspec
 import pytest
@@ -45,7 +46,9 @@ def test_what_is_no_limit_is_an_error_that_names_what_is_taken(text: str) -> Non
 
 @pytest.mark.parametrize(("host", "warned"), [("127.0.0.1", False), ("0.0.0.0", True), ("::", True)])
 def test_listening_on_every_network_is_a_warning(host: str, warned: bool, capsys: pytest.CaptureFixture[str]) -> None:
-    announce(
-        ServeOptions(host=host), ["demo"], "demo", False, GatewayAddress(1, "https://127.0.0.1:8321"), lambda: "code"
-    )
+    async def launch_code() -> str:
+        return "code"
+
+    address = GatewayAddress(1, "https://127.0.0.1:8321")
+    asyncio.run(announce(ServeOptions(host=host), False, address, ["demo"], "demo", launch_code))
     assert ("every network" in capsys.readouterr().err) == warned

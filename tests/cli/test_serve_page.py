@@ -28,7 +28,7 @@ def announced(capsys: pytest.CaptureFixture[str], options: ServeOptions, **how: 
     async def launch_code() -> str:
         return next(codes)
 
-    asyncio.run(announce(options, ["demo"], "demo", False, GatewayAddress(1, URL), launch_code, **how))
+    asyncio.run(announce(options, False, GatewayAddress(1, URL), ["demo"], "demo", launch_code, **how))
     printed = capsys.readouterr()
     return printed.out, printed.err
 

@@ -211,9 +211,10 @@ async def test_a_session_in_a_directory_that_no_worker_has_is_refused_at_once_wi
 async def test_an_agent_that_no_worker_has_is_refused_with_a_sentence(tmp_path: Path) -> None:
     async with fleet(tmp_path, "one") as here:
         client = here.raw_client(agent="other")
-        assert client.serving is not None
-        with pytest.raises(Exception, match="no worker of the fleet has the agent `other`"):
-            await client.serving
+        error = await client.refused("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+        assert "has the agent `other`" in error["message"] and error["data"]["hint"]
+        info = await client.request("_antiphon/gateway/info", {})
+        assert [each["name"] for each in info["agents"]] == ["demo"], "what needs no agent works"
 
 
 async def test_a_client_at_another_gateway_loads_a_session_where_it_is(tmp_path: Path) -> None:

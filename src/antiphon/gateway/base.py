@@ -322,6 +322,38 @@ class HubPlace(Protocol):
         """
 
 
+class ServedHub(Protocol):
+    """What the program around a hub needs of it: the hub of one machine has that, and the one of a fleet."""
+
+    links: HubLinks | None
+    """Makes links and answers admins; set when the gateway can be reached."""
+
+    async def serve(self, transport: Transport, principal: Principal, agent: str) -> None:
+        """Serve one connection until it ends."""
+
+    def drop_prompts(self, token_id: str, why: str) -> None:
+        """Drop the prompts that wait of a token that is good no longer."""
+
+    def counts(self) -> Mapping[str, int]:
+        """Return numbers for people who watch the gateway."""
+
+    async def agents_now(self) -> Sequence[Mapping[str, object]]:
+        """Return how the agents are now, and what they use of the machine."""
+
+    @property
+    def health(self) -> str:
+        """`ok`, or what is wrong."""
+
+    async def delete_stored(self, row: GatewaySession) -> None:
+        """Delete a session, whether it is in memory or not."""
+
+    async def drain(self) -> None:
+        """Wait for the turns that end with this process, and begin no more."""
+
+    async def close(self) -> None:
+        """End all connections, and what runs in this process."""
+
+
 class HubFacts(msgspec.Struct, frozen=True):
     """What the program around a hub knows of itself, for clients that ask."""
 

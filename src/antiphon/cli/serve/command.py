@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.cli.arguments import Parser, duration, split_command
 from antiphon.cli.outcome import Misused
+from antiphon.cli.serve.fleet import DATA, add_fleet_options, check_fleet_options, fleet_source
 from antiphon.cli.serve.limits import limit, limits_help, with_limits
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def _add_options(top: argparse.ArgumentParser) -> None:
         help="whose files and terminals agents use: this machine's (default), or those of the attached client where it offers them",
     )
     top.add_argument("--agent", metavar="NAME", help="the agent at /acp")
+    add_fleet_options(top)
     top.add_argument("--no-auth", action="store_true", help="need no token; on 127.0.0.1 alone")
     top.add_argument("--tls-cert", metavar="FILE", help="serve TLS with this certificate")
     top.add_argument("--tls-key", metavar="FILE", help="the key of the certificate")
@@ -161,13 +163,14 @@ def run(arguments: list[str]) -> int:
 
 def _serve(options: Any, program: list[str] | None) -> int:
     from antiphon.cli.logs import logging_to_file
-    from antiphon.gateway.server.program import serve
+    from antiphon.gateway.server.program import local_gateway, serve
 
-    sources, default = agent_sources(options.agent, program)
+    check_fleet_options(options, program)
+    source = fleet_source(options) if options.fleet else local_gateway(*agent_sources(options.agent, program))
     chosen = _serve_options(options)
     with logging_to_file(verbose=False, stderr=options.log):
-        show = partial(announce, chosen, tuple(sources), default, options.json, opens=options.open, shows_qr=options.qr)
-        asyncio.run(serve(chosen, sources, default, show, print_waiting))
+        show = partial(announce, chosen, options.json, opens=options.open, shows_qr=options.qr)
+        asyncio.run(serve(chosen, source, show, print_waiting))
     return 0
 
 
@@ -180,6 +183,7 @@ def print_waiting(turns: int, most: float = 60.0) -> None:
 
 
 def _serve_options(options: Any) -> "ServeOptions":
+    from antiphon.config.directories import state_dir
     from antiphon.gateway.access.messages import ClientRules
     from antiphon.gateway.server.program import ServeOptions
 
@@ -191,7 +195,7 @@ def _serve_options(options: Any) -> "ServeOptions":
         host=options.host,
         port=options.port,
         unix=Path(options.unix) if options.unix else None,
-        data=Path(options.data) if options.data else None,
+        data=Path(options.data) if options.data else state_dir() / DATA if options.fleet else None,
         no_auth=options.no_auth,
         http2=options.http2,
         certificate=Path(options.tls_cert) if options.tls_cert else None,
@@ -248,10 +252,10 @@ async def _start(command: Sequence[str], env: Mapping[str, str], cwd: str | None
 
 async def announce(
     options: "ServeOptions",
-    agents: Sequence[str],
-    default: str,
     as_json: bool,
     address: "GatewayAddress",
+    agents: Sequence[str],
+    default: str,
     launch_code: Callable[[], Awaitable[str]],
     *,
     opens: bool = False,
@@ -329,7 +333,7 @@ def _print_address(
             *([f"page    {page}"] if page else []),
             *(["        good once, for ten minutes"] if shows_code else []),
             *(signs_in if page and not options.no_auth else []),
-            f"agent   {first} ({default})",
+            f"agent   {first} ({default or 'no worker is connected'})",
             *(f"        {others}/agents/{name}/acp" for name in agents if name != default),
             "token   none is needed: every program of this machine may use it"
             if options.no_auth
@@ -352,56 +356,15 @@ def command_name() -> tuple[str, ...]:
     return ("antiphon",) if found is not None and Path(found).absolute() == Path(ours[0]) else ours
 
 
-UNIT: Final = """\
-[Unit]
-Description=Antiphon gateway
-After=network.target
-
-[Service]
-WorkingDirectory={directory}
-ExecStart={command}
-Restart=on-failure
-RestartSec=2
-KillMode=mixed
-TimeoutStopSec=75
-UMask=0077
-NoNewPrivileges=yes
-PrivateTmp=yes
-
-[Install]
-WantedBy=default.target
-"""
-
-
-_PATHS: Final = ("--root", "--data", "--unix", "--tls-cert", "--tls-key")
-
-
-def _with_whole_paths(words: Sequence[str]) -> list[str]:
-    """Return the words of a command line with absolute paths: a service starts in another directory."""
-    whole: list[str] = []
-    for word in words:
-        name, equals, value = word.partition("=")
-        if whole and whole[-1] in _PATHS:
-            whole.append(str(Path(word).expanduser().absolute()))
-        elif equals and name in _PATHS:
-            whole.append(f"{name}={Path(value).expanduser().absolute()}")
-        else:
-            whole.append(word)
-    return whole
-
-
 def _print_unit(options: Any, words: Sequence[str], program: list[str] | None) -> int:
     """Print a unit for systemd with the options of this command line."""
+    from antiphon.cli.serve.unit import print_unit
+    from antiphon.config.directories import state_dir
     from antiphon.gateway.data import data_directory
 
-    given = _with_whole_paths([word for word in words if word not in ("unit", "--json")])
-    if options.root is None:
-        given += ["--root", os.getcwd()]
+    check_fleet_options(options, program)
+    more = [] if options.root is not None or options.fleet else ["--root", os.getcwd()]
     if options.data is None:
-        given += ["--data", str(data_directory())]
-    command = [sys.executable, "-m", "antiphon", "serve", *given, *(["--", *program] if program else [])]
-    line = shlex.join(command).replace("%", "%%").replace("$", "$$")
-    sys.stdout.write(UNIT.format(directory=os.getcwd().replace("%", "%%"), command=line))
-    hint = "save it as ~/.config/systemd/user/antiphon.service, then: systemctl --user enable --now antiphon"
-    sys.stderr.write(f"{hint}\n")
+        more += ["--data", str(state_dir() / DATA if options.fleet else data_directory())]
+    print_unit("serve", words, program, what="gateway", name="antiphon", more=more)
     return 0

@@ -109,23 +109,23 @@ async def _up(options: Any) -> int:
     serve = [*(["--port", options.port] if options.port else []), *(["--open"] if options.open else [])]
     if options.workers < 1:
         raise Misused("a fleet needs a worker", hint="--workers 1, or more")
-    ended = asyncio.Event()
+    ended, again = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, ended.set)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, lambda: (again if ended.is_set() else ended).set())
     directory = _directory(options.data)
     fleet = LocalFleet(directory, options.workers, serve=serve, work=[*roots, *agents], report=_say)
-    async with _started(fleet, ended) as is_up:
+    async with _started(fleet, ended, again) as is_up:
         if is_up:
             _print_fleet(fleet, options.workers, as_json=options.json)
             await ended.wait()
-        _say("ending the fleet")
+        _say("ending the fleet; Ctrl-C again ends turns that run at once")
     return 0
 
 
 @asynccontextmanager
-async def _started(fleet: "LocalFleet", ended: asyncio.Event) -> "AsyncIterator[bool]":
-    """Start a fleet, and end it behind the block. False: a signal came before it had started."""
+async def _started(fleet: "LocalFleet", ended: asyncio.Event, again: asyncio.Event) -> "AsyncIterator[bool]":
+    """Start a fleet, and end it behind the block, in a hurry when a signal comes `again`. False: one came before it had started."""
     starting, signalled = asyncio.ensure_future(fleet.start()), asyncio.ensure_future(ended.wait())
     try:
         await asyncio.wait([starting, signalled], return_when=asyncio.FIRST_COMPLETED)
@@ -136,7 +136,7 @@ async def _started(fleet: "LocalFleet", ended: asyncio.Event) -> "AsyncIterator[
         for task in (starting, signalled):
             task.cancel()
         await asyncio.gather(starting, signalled, return_exceptions=True)
-        await fleet.stop()
+        await fleet.stop(again)
 
 
 def _say(line: str) -> None:
@@ -173,19 +173,15 @@ def _print_fleet(fleet: "LocalFleet", workers: int, *, as_json: bool) -> None:
 
 def _address(options: Any) -> "LocalFleetAddress":
     """Return the broker and the key that a command is to use."""
-    import msgspec
+    from antiphon.fleet.local import LocalFleetAddress, find_local_fleet
 
-    from antiphon.fleet.local import LOCAL_FILE, LocalFleetAddress
-
-    url = options.fleet or os.environ.get("ANTIPHON_FLEET", "")
+    url = options.fleet or ("" if options.data else os.environ.get("ANTIPHON_FLEET", ""))
     if url:
         return LocalFleetAddress(0, url, options.credentials or os.environ.get("ANTIPHON_FLEET_CREDENTIALS", ""))
-    try:
-        return msgspec.json.decode((_directory(options.data) / LOCAL_FILE).read_bytes(), type=LocalFleetAddress)
-    except (OSError, msgspec.DecodeError) as error:
-        raise AcpError(
-            "no fleet runs here", hint="start one with `antiphon fleet up`, or name its broker with --fleet"
-        ) from error
+    found = find_local_fleet(_directory(options.data))
+    if found is None:
+        raise AcpError("no fleet runs here", hint="start one with `antiphon fleet up`, or name its broker with --fleet")
+    return found
 
 
 async def _status(options: Any) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from antiphon.cli.arguments import Parser, duration, number_from, split_command
 from antiphon.cli.outcome import Misused
 from antiphon.cli.serve.command import agent_sources, print_waiting, root_directory
+from antiphon.cli.serve.fleet import BEATS, LEASE
 from antiphon.cli.serve.limits import hub_limit, hub_limits, hub_limits_help
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command."""
     top = Parser(
         prog="antiphon worker",
-        usage="antiphon worker --fleet URL [OPTIONS] [-- PROGRAM [ARGUMENT …]]",
+        usage="antiphon worker --fleet URL [OPTIONS] [unit | -- PROGRAM [ARGUMENT …]]",
         description="Run agents for a fleet of machines.",
         epilog=EPILOG,
     )
@@ -97,6 +98,13 @@ def parser() -> argparse.ArgumentParser:
         help="how long turns may go on when it ends (default: 60s)",
     )
     top.add_argument(
+        "--lease",
+        metavar="TIME",
+        type=duration,
+        default=LEASE,
+        help="without a sign of life for this long, a worker is taken for dead (default: 3s); the same in all of a fleet",
+    )
+    top.add_argument(
         "--limit", metavar="NAME=VALUE", type=hub_limit, action="append", help="a limit, such as memory=4G (below)"
     )
     top.add_argument(
@@ -110,6 +118,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--log", choices=("text", "json"), help="write the log to stderr too, in this form")
     top.add_argument("--json", action="store_true", help="print what it is as JSON")
+    top.add_subparsers().add_parser("unit", help="print a unit for systemd that starts this worker")
     return top
 
 
@@ -132,11 +141,26 @@ def run(arguments: list[str]) -> int:
 
     words, command = split_command(arguments)
     options = parser().parse_args(words)
+    if options.command == "unit":
+        return _print_unit(options, words, command)
     sources = _sources(options.agents, command)
     program = _program(options)
     with logging_to_file(verbose=False, stderr=options.log):
         waiting = partial(print_waiting, most=options.drain)
         asyncio.run(run_worker(program, sources, partial(_announce, options.json), waiting))
+    return 0
+
+
+def _print_unit(options: Any, words: "Sequence[str]", command: list[str] | None) -> int:
+    """Print a unit for systemd with the options of this command line, after they were checked."""
+    from antiphon.cli.serve.unit import print_unit
+    from antiphon.fleet.worker.program import worker_directory
+
+    _program(options)
+    more = [] if options.root is not None or options.workspace else ["--root", os.getcwd()]
+    if options.data is None:
+        more += ["--data", str(worker_directory())]
+    print_unit("worker", words, command, what="worker", name="antiphon-worker", more=more, drain=options.drain)
     return 0
 
 
@@ -160,6 +184,8 @@ def _program(options: Any) -> "WorkerProgram":
             workspaces=workspaces,
             slots=options.slots,
             limits=hub_limits(options.limit or ()),
+            lease=options.lease,
+            interval=options.lease / BEATS,
             drain=options.drain,
         ),
         ClientRules(

@@ -98,8 +98,14 @@ class FleetHub:
         audit: HubAudit | None = None,
         default: str = "",
         page: str = "",
+        problem: "Callable[[], str]" = lambda: "",
+        row_changed: "Callable[[GatewaySession], None]" = lambda row: None,
+        row_deleted: "Callable[[str], Coroutine[object, object, None]] | None" = None,
     ) -> None:
-        """`default` is the agent at `/acp`; empty: the first one by its name."""
+        """`default` is the agent at `/acp`; empty: the first one by its name. `problem` returns what else people should know.
+
+        `row_changed` gets each row that changes in the fleet, and `row_deleted` the key of each session that was deleted.
+        """
         self.rows = rows
         self.journal = journal
         self.routes = view.routes
@@ -115,6 +121,9 @@ class FleetHub:
         self._audit = audit
         self._default = default
         self._page = page
+        self._problem = problem
+        self._on_row_changed = row_changed
+        self._on_row_deleted = row_deleted
         self._known: set[str] = set()
         """The agents that have stored sessions: they can be read without a worker."""
         self._clients: set[RoutedClient] = set()
@@ -169,21 +178,14 @@ class FleetHub:
     # Clients.
 
     async def serve(self, transport: "Transport", principal: Principal, agent: str) -> None:
-        """Serve one connection until it ends.
+        """Serve one connection until it ends. Where no worker has the agent, its `initialize` is refused with the reason.
 
         Raises:
-            RequestError: there is no such agent, or there are too many connections.
+            RequestError: there are too many connections.
         """
-        try:
-            if agent not in self.agents:
-                names = ", ".join(sorted(self.agents)) or "none"
-                why = f"no worker of the fleet has the agent `{agent}`"
-                raise RequestError(Code.RESOURCE_NOT_FOUND, why, hint=f"the agents are: {names}")
-            if len(self._clients) >= self.limits.connections or self.is_draining:
-                raise RequestError(Code.INTERNAL_ERROR, "too many connections", hint="try again in a minute")
-        except RequestError:
+        if len(self._clients) >= self.limits.connections or self.is_draining:
             await transport.close()
-            raise
+            raise RequestError(Code.INTERNAL_ERROR, "too many connections", hint="try again in a minute")
         client = RoutedClient(self, transport, principal, agent)
         self._clients.add(client)
         try:
@@ -242,7 +244,7 @@ class FleetHub:
         """`ok`, or what is wrong."""
         if not self._view.is_connected():
             return BROKER_AWAY
-        return "draining" if self.is_draining else "ok"
+        return self._problem() or ("draining" if self.is_draining else "ok")
 
     def counts(self) -> "dict[str, int]":
         """Return numbers for people who watch the fleet from this gateway."""
@@ -278,7 +280,10 @@ class FleetHub:
 
     def _row_changed(self, row: GatewaySession | None, key: str) -> None:
         if row is None:
+            if self._on_row_deleted is not None:
+                self.run(self._on_row_deleted(key))
             return
+        self._on_row_changed(row)
         self._known.add(row.agent)
         if not row.archived:
             self._summary_changed(key)

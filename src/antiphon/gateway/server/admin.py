@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
@@ -10,37 +10,13 @@ from antiphon import __version__
 from antiphon.errors import AcpError
 from antiphon.gateway.access.audit import PAGE, shown
 from antiphon.gateway.access.tokens import AccessToken
-from antiphon.gateway.base import AccessRole, GatewaySession, Principal
+from antiphon.gateway.base import AccessRole, GatewaySession, Principal, ServedHub
 from antiphon.gateway.data import GatewayData
-from antiphon.transports.base import Transport
 
-__all__ = ["Admin", "AdminError", "AdminRequest", "ServedHub", "role_of"]
+__all__ = ["Admin", "AdminError", "AdminRequest", "role_of"]
 
 SHARE_LIFETIME: Final = 7 * 24 * 3600.0
 """Seconds for which a share is good, unless another time is given."""
-
-
-class ServedHub(Protocol):
-    """What the program around a hub needs of it."""
-
-    async def serve(self, transport: Transport, principal: Principal, agent: str) -> None:
-        """Serve one connection until it ends."""
-
-    def drop_prompts(self, token_id: str, why: str) -> None:
-        """Drop the prompts that wait of a token that is good no longer."""
-
-    def counts(self) -> Mapping[str, int]:
-        """Return numbers for people who watch the gateway."""
-
-    async def agents_now(self) -> Sequence[Mapping[str, object]]:
-        """Return how the agents are now, and what they use of the machine."""
-
-    @property
-    def health(self) -> str:
-        """`ok`, or what is wrong."""
-
-    async def delete_stored(self, row: GatewaySession) -> None:
-        """Delete a session, whether it is in memory or not."""
 
 
 class AdminError(AcpError):

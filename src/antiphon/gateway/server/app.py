@@ -10,6 +10,7 @@
 
 import asyncio
 import logging
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from functools import partial
@@ -32,8 +33,8 @@ from antiphon.gateway.access.checks import (
 )
 from antiphon.gateway.access.login import HELD, serve_login
 from antiphon.gateway.access.tokens import BROWSER_LIFETIME, AccessToken
-from antiphon.gateway.base import AccessRole, Principal
-from antiphon.gateway.server.admin import Admin, AdminRequest, ServedHub
+from antiphon.gateway.base import AccessRole, Principal, ServedHub
+from antiphon.gateway.server.admin import Admin, AdminRequest
 from antiphon.gateway.server.page import is_page, serve_page
 from antiphon.transports.asgi.connections import Receive, Scope, Send, SocketConnection
 from antiphon.transports.asgi.endpoint import AcpEndpoint, Admission, EndpointLimits, respond
@@ -58,6 +59,7 @@ ADDRESS_UNSIGNED: Final = 8
 UNSIGNED: Final = 64
 """The same for all addresses: so few that those with a token always find room."""
 
+_AGENT: Final = re.compile("/agents/([^/]+)/acp")
 _JSON: Final = (b"content-type", b"application/json")
 _log = logging.getLogger(__name__)
 
@@ -87,10 +89,11 @@ class GatewayApp:
         admin: Admin,
         audit: AccessLog,
         *,
-        agents: tuple[str, ...],
-        default: str,
+        agents: Callable[[], Collection[str]],
+        default: Callable[[], str],
         limits: EndpointLimits | None = None,
     ) -> None:
+        """`agents` returns the names of the agents that there are now, `default` that of the one at `/acp`."""
         self._access = access
         self._hub = hub
         self._admin = admin
@@ -105,9 +108,10 @@ class GatewayApp:
         """The sockets that have shown no token yet, by their addresses."""
         self._limits = limits or EndpointLimits()
         self._counters: Counter[tuple[str, str]] = Counter()
-        endpoints = {name: AcpEndpoint(admit=partial(self._admit, name), limits=self._limits) for name in agents}
-        self._endpoints = {f"/agents/{name}/acp": endpoint for name, endpoint in endpoints.items()}
-        self._endpoints["/acp"] = endpoints[default]
+        self._agents = agents
+        self._default = default
+        self._endpoints: dict[str, AcpEndpoint] = {}
+        """Those of the agents that were asked for, by their names."""
         self._routes: dict[str, Callable[[Scope, Receive, Send], Awaitable[None]]] = {
             "/healthz": self._health,
             "/api/login": self._login,
@@ -121,7 +125,7 @@ class GatewayApp:
             await _lifespan(receive, send)
             return
         send = self._watched(scope, send)
-        endpoint = self._endpoints.get(scope["path"])
+        endpoint = self._endpoint(scope["path"])
         if endpoint is not None:
             await endpoint(scope, receive, send)
             return
@@ -136,17 +140,27 @@ class GatewayApp:
             sentence, hint = sentence_and_hint(error)
             await _respond_json(send, 400, {"error": sentence, "hint": hint})
 
+    def _endpoint(self, path: str) -> AcpEndpoint | None:
+        """Return what serves the agent at a path; None if there is none now."""
+        found = _AGENT.fullmatch(path)
+        if path != "/acp" and found is None:
+            return None
+        name = self._default() if found is None else found[1]
+        if name not in self._endpoints and (found is None or name in self._agents()):
+            self._endpoints[name] = AcpEndpoint(admit=partial(self._admit, name), limits=self._limits)
+        return self._endpoints.get(name)
+
     def drain(self) -> None:
         """Take no more work. Clients will see that their connections end because the gateway does."""
         self.is_draining = True
-        for endpoint in {*self._endpoints.values()}:
+        for endpoint in self._endpoints.values():
             endpoint.going_away()
 
     async def close(self) -> None:
         """End all connections."""
         for timer in self._expiries.values():
             timer.cancel()
-        await asyncio.gather(*(endpoint.close() for endpoint in {*self._endpoints.values()}))
+        await asyncio.gather(*(endpoint.close() for endpoint in self._endpoints.values()))
         await asyncio.gather(*self._closing, return_exceptions=True)
 
     def token_revoked(self, token: AccessToken, why: str = "the token was revoked") -> None:

@@ -7,11 +7,11 @@ import os
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
@@ -23,7 +23,7 @@ from antiphon.gateway.access.audit import AccessLog
 from antiphon.gateway.access.checks import Access, AccessRules, Network, is_among
 from antiphon.gateway.access.messages import ClientRules
 from antiphon.gateway.agents.host import GatewayRoots, UserPolicy
-from antiphon.gateway.base import AgentSource, HubFacts, HubLimits, Principal
+from antiphon.gateway.base import AgentSource, HubFacts, HubLimits, Principal, ServedHub
 from antiphon.gateway.data import GatewayData, Retention
 from antiphon.gateway.hub import Hub
 from antiphon.gateway.server.admin import Admin
@@ -36,7 +36,9 @@ from antiphon.transports.asgi.sockets import OpenSockets, bound_tcp, bound_unix
 from antiphon.transports.remote import is_loopback
 from antiphon.web.assets import page_hash
 
-__all__ = ["ADDRESS_FILE", "GatewayAddress", "ServeOptions", "check_exposure", "end_signals", "note_to", "serve"]
+__all__ = [
+    "ADDRESS_FILE", "GatewayAddress", "GatewaySource", "OpenGateway", "ServeOptions", "check_exposure", "end_signals", "local_gateway", "note_to", "serve",
+]  # fmt: skip
 
 ADDRESS_FILE: Final = "address.json"
 """The file in the data directory in which a gateway that runs says where it is. For commands of the same user."""
@@ -139,14 +141,66 @@ def _networks(texts: Sequence[str]) -> tuple[Network, ...]:
         ) from error
 
 
+class OpenGateway(msgspec.Struct, frozen=True):
+    """What a gateway is made of, once it has started and before it can be reached."""
+
+    data: GatewayData
+    """Its file, with its tokens loaded."""
+    hub: ServedHub
+    agents: Callable[[], Collection[str]]
+    """Returns the names of the agents that there are now."""
+    default: Callable[[], str]
+    """Returns the name of the one at `/acp`."""
+    prune: Callable[[float], Awaitable[Sequence[str]]]
+    """Deletes what is too old or too much at a time, in seconds since 1970, and returns the keys of the sessions."""
+    has_turns: bool = True
+    """Whether turns end with this process."""
+
+
+GatewaySource: TypeAlias = Callable[[ServeOptions, AsyncExitStack], Awaitable[OpenGateway]]
+"""Starts a gateway: what is to end behind its hub is put on the stack."""
+
+Announce: TypeAlias = Callable[[GatewayAddress, Sequence[str], str, Callable[[], Awaitable[str]]], Awaitable[None]]
+"""Gets the address of a gateway, its agents, the name of the one at `/acp`, and what makes launch codes."""
+
+
+def local_gateway(agents: Mapping[str, AgentSource], default: str) -> GatewaySource:
+    """Return what starts a gateway for the agents of this machine."""
+
+    async def start(options: ServeOptions, stack: AsyncExitStack) -> OpenGateway:
+        data = await stack.enter_async_context(GatewayData.open(options.data))
+        await data.tokens.load()
+        policy = UserPolicy(await stack.enter_async_context(user_database()))
+        hub = Hub(
+            agents,
+            data,
+            data.journal,
+            roots=GatewayRoots(options.roots, (data.directory, state_dir(), config_dir())),
+            limits=options.limits,
+            gates=policy.gate,
+            audit=partial(note_to, data.audit),
+            client_rules=options.client_rules,
+            traces=await stack.enter_async_context(hub_traces(os.environ)),
+            client_files=options.client_files,
+            facts=HubFacts(default=default, page=page_hash()),
+        )
+        await hub.start()
+
+        async def prune(now: float) -> Sequence[str]:
+            return await data.prune(options.retention, now=now)
+
+        return OpenGateway(data, hub, lambda: agents, lambda: default, prune)
+
+    return start
+
+
 async def serve(
     options: ServeOptions,
-    agents: Mapping[str, AgentSource],
-    default: str,
-    announce: Callable[[GatewayAddress, Callable[[], Awaitable[str]]], Awaitable[None]],
+    source: GatewaySource,
+    announce: Announce,
     waiting: Callable[[int], None] = lambda turns: None,
 ) -> None:
-    """Run a gateway until a signal ends it. `announce` gets its address, and what makes launch codes, once it can be reached.
+    """Run a gateway until a signal ends it. `announce` is called once it can be reached.
 
     `waiting` gets the number of turns that are waited for after the first signal, if there are any.
 
@@ -157,33 +211,14 @@ async def serve(
     rules = _rules(options)
     async with AsyncExitStack() as stack:
         asked, again = stack.enter_context(end_signals())  # first: a signal while we start ends us in order, too
-        data = await stack.enter_async_context(GatewayData.open(options.data))
-        (data.directory / ADDRESS_FILE).unlink(
-            missing_ok=True
-        )  # of a gateway that was killed: its port may be another program's
-        tokens = data.tokens
-        await tokens.load()
-        policy = UserPolicy(await stack.enter_async_context(user_database()))
-        roots = GatewayRoots(options.roots, (data.directory, state_dir(), config_dir()))
-        traces = await stack.enter_async_context(hub_traces(os.environ))
-        hub = Hub(
-            agents,
-            data,
-            data.journal,
-            roots=roots,
-            limits=options.limits,
-            gates=policy.gate,
-            audit=partial(note_to, data.audit),
-            client_rules=options.client_rules,
-            traces=traces,
-            client_files=options.client_files,
-            facts=HubFacts(default=default, page=page_hash()),
-        )
-        await hub.start()
+        gateway = await source(options, stack)
+        data, hub, tokens = gateway.data, gateway.hub, gateway.data.tokens
+        # Of a gateway that was killed: its port may be another program's.
+        (data.directory / ADDRESS_FILE).unlink(missing_ok=True)
         access = Access(tokens, data.audit, rules)
         limits = EndpointLimits(message=options.message_limit, connections=options.limits.connections)
         admin = Admin(data, hub)
-        app = GatewayApp(access, hub, admin, data.audit, agents=tuple(agents), default=default, limits=limits)
+        app = GatewayApp(access, hub, admin, data.audit, agents=gateway.agents, default=gateway.default, limits=limits)
         listening = stack.enter_context(_bound(options))
         await stack.enter_async_context(_serving(app, listening, options, rules))
         stack.push_async_callback(app.close)
@@ -191,13 +226,13 @@ async def serve(
         address = _address_of(listening, options)
         hub.links = PageLinks(admin, tokens, address.public_url or address.url)
         stack.enter_context(_address_file(data.directory, address))
-        pruning = asyncio.ensure_future(_prune(data, options.retention))
+        pruning = asyncio.ensure_future(_prune(gateway))
         stack.push_async_callback(_cancel, pruning)
         data.audit.add("start")
-        await announce(address, tokens.launch_code)
+        await announce(address, [*gateway.agents()], gateway.default(), tokens.launch_code)
         await asked.wait()
         app.drain()
-        await _drain(hub, again, waiting)
+        await _drain(hub, again, waiting if gateway.has_turns else lambda turns: None)
         data.audit.add("stop")
 
 
@@ -225,7 +260,7 @@ def end_signals() -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
             loop.remove_signal_handler(number)
 
 
-async def _drain(hub: Hub, again: asyncio.Event, waiting: Callable[[int], None]) -> None:
+async def _drain(hub: ServedHub, again: asyncio.Event, waiting: Callable[[int], None]) -> None:
     """Let turns end; a second signal ends that wait."""
     if turns := hub.counts()["turns"]:
         waiting(turns)
@@ -236,14 +271,13 @@ async def _drain(hub: Hub, again: asyncio.Event, waiting: Callable[[int], None])
     await asyncio.gather(draining, hurried, return_exceptions=True)
 
 
-async def _prune(data: GatewayData, retention: Retention) -> None:
+async def _prune(gateway: OpenGateway) -> None:
     began = time.time() - time.monotonic()
     while True:
         try:
             # As the clock was at the start: one that is set forward while we run makes nothing old.
-            now = began + time.monotonic()
-            for key in await data.prune(retention, now=now):
-                data.audit.add("delete old session", detail=key)
+            for key in await gateway.prune(began + time.monotonic()):
+                gateway.data.audit.add("delete old session", detail=key)
         except AcpError as error:
             _log.error("old sessions could not be deleted, it is tried again later: %s", error)
         await asyncio.sleep(PRUNE_INTERVAL)
