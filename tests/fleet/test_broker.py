@@ -457,6 +457,17 @@ async def test_a_closed_connection_stays_closed(world: BrokerWorld, broker: Brok
     assert found == [b"the last", b"unanswered"]
 
 
+async def test_what_was_published_just_before_the_end_arrives(world: BrokerWorld, broker: Broker, key: str) -> None:
+    other = await world.connect("other")
+    found: list[bytes] = []
+    other.subscribe(f"acp.c.{key}.up", lambda message: found.append(message.data))
+    await other.last("acp.s.x.ev")
+    broker.publish(f"acp.c.{key}.up", b"1")
+    broker.publish(f"acp.c.{key}.up", b"2")
+    await broker.close()
+    await until(lambda: found == [b"1", b"2"])
+
+
 async def test_what_cannot_be_sent_is_refused(broker: Broker, key: str) -> None:
     large = bytes(broker.max_payload + 1)
     for call in (broker.append(f"acp.s.{key}.ev", large), broker.request("acp.x", large, 1.0)):

@@ -14,7 +14,7 @@ from antiphon.fleet.nats.server_link import PINGS_MISSED
 from tests.fleet.proxies import network
 from tests.fleet.servers import NatsServer, nats_cluster, nats_server
 from tests.limits import limit
-from tests.waits import until
+from tests.waits import turns, until
 
 pytestmark = pytest.mark.slow
 
@@ -199,6 +199,33 @@ async def test_nothing_that_was_published_without_a_connection_is_sent_later(tmp
                 broker.publish("acp.c.1", b"new")
                 await until(lambda: found)
                 assert found == [b"new"] and await broker.last("acp.s.a.ev") is None
+
+
+async def test_a_message_that_never_left_this_process_is_known_not_to_be_stored(tmp_path: Path) -> None:
+    with nats_server(tmp_path) as server:
+        async with connected(server.url) as broker:
+            append = asyncio.ensure_future(broker.append("acp.s.a.ev", b"1"))
+            await turns(1)
+            assert broker.unsent
+            broker._link._break()
+            with pytest.raises(BrokerAway) as caught:
+                await append
+            assert not isinstance(caught.value, Unsure)
+            await until(lambda: broker.is_connected)
+            assert await broker.last("acp.s.a.ev") is None
+
+
+async def test_a_message_is_not_sent_before_the_one_with_the_same_fence_has_its_answer(tmp_path: Path) -> None:
+    with nats_server(tmp_path) as server:
+        async with network(server.port) as between, connected(between.url) as broker:
+            fence = Fence("acp.s.a.own", await broker.append("acp.s.a.own", b""))
+            between.drops_up = True
+            appends = [asyncio.ensure_future(broker.append("acp.s.a.ev", b"%d" % at, fence=fence)) for at in range(3)]
+            await until(lambda: b"PUB" in between.dropped)
+            between.cut()
+            results = await asyncio.gather(*appends, return_exceptions=True)
+            assert [type(result) for result in results] == [Unsure, BrokerAway, BrokerAway]
+            assert between.dropped.count(b"PUB") == 1
 
 
 async def test_a_process_whose_event_loop_was_blocked_keeps_its_connection(

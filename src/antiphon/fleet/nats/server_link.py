@@ -210,6 +210,8 @@ class ServerLink:
         self._socket, self.since = None, None
         if self.problem is None:
             self.problem = BrokerAway("The connection to the broker was lost.", hint="It is tried again for ever.")
+        if not self._closed:
+            _log.warning("the broker at %s is lost: %s", connection.address, self.problem.sentence)
         self._lost.set()
         self.on_lost(connection.written)
 
