@@ -36,6 +36,9 @@ SAMPLES: dict[str, tuple[str, ...]] = {
     "check-client": ("--list",),
     "completion": ("bash",),
     "doctor": ("install", "config"),
+    "fleet credentials": ("keys",),
+    "fleet drain": ("worker-1",),
+    "fleet up": ("--workers", "0"),
     "inspect": ("tape.jsonl",),
     "policy explain": ("Bash", "ls"),
     "policy revoke": ("--all",),
@@ -195,13 +198,18 @@ USUALLY = {
     "policy distrust": 2,
     "setup": 1,
     "worker": 1,
+    "worker unit": 2,
+    "fleet": 2,
+    "fleet up": 2,
+    "fleet status": 1,
+    "fleet drain": 1,
     "bridge": 2,
     **dict.fromkeys(CONTROLS, 2),
 }
 """The exit status of a command where nothing is wrong around it; 0 for all others."""
 
 PRINTS = [
-    "", "run", "sessions", "sessions list", "sessions show", "sessions search", "sessions export", "agents", "agents check", "agents registry", "policy explain", "doctor", "check", "check-client", "inspect", "completion", "help", "serve", "serve unit",
+    "", "run", "sessions", "sessions list", "sessions show", "sessions search", "sessions export", "agents", "agents check", "agents registry", "policy explain", "doctor", "check", "check-client", "inspect", "completion", "help", "serve", "serve unit", "fleet credentials",
 ]  # fmt: skip
 """Commands that write to stdout what would be lost."""
 
@@ -214,7 +222,7 @@ OTHERWISE: dict[str, dict[int, list[str]]] = {
     "no streams at all": {1: [*PRINTS, *SPEAKS]},
     "a reader that is gone": {130: ["run"]},
     "a user without a home": {
-        1: ["run", "sessions", "sessions list", "sessions show", "sessions search", "sessions export", "sessions delete", "agents", "agents check", "agents add", "agents remove", "agents registry", "policy explain", "policy list", "policy revoke", "policy log", "policy distrust", "doctor", "agent", "record", "serve", "serve unit", *CONTROLS],
+        1: ["run", "sessions", "sessions list", "sessions show", "sessions search", "sessions export", "sessions delete", "agents", "agents check", "agents add", "agents remove", "agents registry", "policy explain", "policy list", "policy revoke", "policy log", "policy distrust", "doctor", "agent", "record", "serve", "serve unit", "fleet credentials", *CONTROLS],
     },
     "a home that cannot be written": {
         1: ["agents add", "agents remove"],
@@ -222,7 +230,7 @@ OTHERWISE: dict[str, dict[int, list[str]]] = {
         5: ["run"],
     },
     "a directory that is gone": {
-        1: ["run", "sessions", "sessions list", "sessions show", "sessions search", "sessions export", "sessions delete", "agents", "agents check", "policy explain", "policy distrust", "serve", "serve unit"],
+        1: ["run", "sessions", "sessions list", "sessions show", "sessions search", "sessions export", "sessions delete", "agents", "agents check", "policy explain", "policy distrust", "serve", "serve unit", "fleet credentials"],
         2: ["inspect", "replay"],
         127: ["record"],
     },
@@ -307,6 +315,7 @@ NEEDS = {
     "the engine claude": (("agent", "--engine", "claude", "--login"), "antiphon[claude]"),
     "the engine codex": (("agent", "--engine", "codex", "--login"), "antiphon[codex]"),
     "the agent claude": (("run", "--agent", "claude", "hi"), "antiphon[claude]"),
+    "a fleet on this machine": (("fleet", "up"), "antiphon[fleet]"),
 }
 
 

@@ -1,32 +1,37 @@
 """A whole fleet on this machine, to try it: a broker, one gateway and some workers, as processes that end together.
 
 Each has a key of its own, with the rights of its role, as in a fleet of many machines. One that ends by itself is started again: a worker
-that is killed is there again in a moment, under its name, while its sessions have moved to another.
+that is killed is there again under its name, after its sessions have moved to another. A worker that was drained stays away.
 """
 
 import asyncio
+import fcntl
 import json
 import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from antiphon.config.directories import make_private_directory, write_private_file
+from antiphon.config.directories import make_private_directory, private_opener, write_private_file
 from antiphon.errors import AcpError
 from antiphon.fleet.credentials import make_credentials, server_users
+from antiphon.fleet.membership import LEASE
 from antiphon.fleet.nats.program import find_nats_server
 from antiphon.transports.process import ProcessTransport, spawn
 
-__all__ = ["LOCAL_FILE", "LocalFleet", "LocalFleetAddress"]
+__all__ = ["LOCAL_FILE", "LocalFleet", "LocalFleetAddress", "find_local_fleet"]
 
 LOCAL_FILE: Final = "fleet.json"
 """The file in its directory in which a fleet that runs says where it is, for commands of the same user."""
+
+LOCK_FILE: Final = "lock"
+"""The file in its directory that is locked as long as a fleet runs there."""
 
 START_TIMEOUT: Final = 30.0
 """Seconds for a process of the fleet to say that it is ready."""
@@ -40,6 +45,9 @@ LOOK_AGAIN: Final = 0.02
 FIRST_DELAY: Final = 0.5
 LONGEST_DELAY: Final = 10.0
 """Seconds before a process that ended by itself is started again: doubled each time, up to the longest."""
+
+WORKER_DELAY: Final = LEASE + 2.0
+"""Seconds before a worker that ended by itself is started again: another one has its sessions by then, as with a machine that is gone."""
 
 BROKER_CONFIG: Final = """\
 listen: "127.0.0.1:{port}"
@@ -60,6 +68,37 @@ class LocalFleetAddress(msgspec.Struct, frozen=True):
     """The address of the broker."""
     credentials: str
     """The file with the key for commands that look at the fleet or drain workers."""
+
+
+def find_local_fleet(directory: Path) -> LocalFleetAddress | None:
+    """Return where the fleet is that runs in a directory; None: none does."""
+    try:
+        with open(directory / LOCK_FILE, "rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return msgspec.json.decode((directory / LOCAL_FILE).read_bytes(), type=LocalFleetAddress)
+    except (OSError, msgspec.DecodeError):
+        pass  # there is none, or it has not started yet
+    return None
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Keep a directory for one fleet, as long as this process lives.
+
+    Raises:
+        AcpError: a fleet has it.
+    """
+    with open(directory / LOCK_FILE, "wb", opener=private_opener) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AcpError(
+                f"a fleet runs in `{directory}` already",
+                hint="`antiphon fleet status` shows it; end it with Ctrl-C where it was started, or choose another --data",
+            ) from None
+        yield
 
 
 class LocalFleet:
@@ -94,6 +133,7 @@ class LocalFleet:
         """
         server = find_nats_server()
         make_private_directory(self._directory)
+        self._stack.enter_context(_locked(self._directory))
         keys = make_credentials(self._directory / "keys", workers=self._names)
         url = await self._start_broker(server)
         self.address = LocalFleetAddress(os.getpid(), url, str(keys.admin))
@@ -106,12 +146,20 @@ class LocalFleet:
             return [*program, role, "--fleet", url, "--credentials", str(key), "--data", data, "--json", *more]
 
         starting = [
-            self._add(name, command(name, "worker", keys.workers[name], "--name", name, *self._work))
+            self._add(
+                _Member(
+                    name,
+                    command(name, "worker", keys.workers[name], "--name", name, *self._work),
+                    self._report,
+                    is_worker=True,
+                )
+            )
             for name in self._names
         ]
-        starting.append(self._add("gateway", command("gateway", "serve", keys.gateway, *self._serve)))
-        *_, said = await asyncio.gather(*starting)
+        gateway = _Member("gateway", command("gateway", "serve", keys.gateway, *self._serve), self._report)
+        *_, said = await asyncio.gather(*starting, self._add(gateway))
         self.gateway = json.loads(said)
+        gateway.command += ["--port", self.gateway["url"].rpartition(":")[2]]  # where pages look for it from now on
 
     async def _start_broker(self, server: str) -> str:
         """Start the broker on a free port, and from then on always on that one, and return its address."""
@@ -126,52 +174,50 @@ class LocalFleet:
 
         write_private_file(config, configured(-1))
         member = _Member("broker", [server, "--config", str(config)], self._report, ready_file=ports)
-        self._members.append(member)
-        said = json.loads(await member.start())
+        said = json.loads(await self._add(member))
         url = str(said["nats"][0])
         write_private_file(config, configured(int(url.rpartition(":")[2])))
         return url
 
-    async def _add(self, name: str, command: Sequence[str]) -> str:
-        member = _Member(name, command, self._report)
+    async def _add(self, member: "_Member") -> str:
         self._members.append(member)
         return await member.start()
 
-    async def stop(self) -> None:
-        """End all processes: the gateway and the workers first, so that the last events are stored, then the broker."""
+    async def stop(self, hurry: asyncio.Event | None = None) -> None:
+        """End all processes: the gateway and the workers first, so that the last events are stored, then the broker.
+
+        Turns may go on for some seconds; `hurry` ends them at once.
+        """
         broker, others = self._members[:1], self._members[1:]
         for members in (others, broker):
-            await asyncio.gather(*(member.stop() for member in members))
+            await asyncio.gather(*(member.stop(hurry or asyncio.Event()) for member in members))
         self._members.clear()
         await self._stack.aclose()
-
-    def kill(self, name: str) -> None:
-        """Kill a process of the fleet by its name, for those who want to see what happens."""
-        for member in self._members:
-            if member.name == name and member.pid:
-                os.kill(member.pid, signal.SIGKILL)
 
 
 class _Member:
     """A process of the fleet that is started again when it ends by itself."""
 
     def __init__(
-        self, name: str, command: Sequence[str], report: Callable[[str], None], *, ready_file: Path | None = None
+        self,
+        name: str,
+        command: list[str],
+        report: Callable[[str], None],
+        *,
+        ready_file: Path | None = None,
+        is_worker: bool = False,
     ) -> None:
         self.name = name
-        self._command = command
+        self.command = command
         self._report = report
+        self._is_worker = is_worker
+        self._delay = WORKER_DELAY if is_worker else FIRST_DELAY
         self._ready_file = ready_file
         """A directory in which it writes a file with what it has to say; None: it says it on stdout, in one line."""
         self._process: ProcessTransport | None = None
         self._said: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._keeper: asyncio.Task[None] | None = None
         self._is_stopping = False
-
-    @property
-    def pid(self) -> int:
-        """The id of its process; 0 without one."""
-        return 0 if self._process is None else self._process.pid
 
     async def start(self) -> str:
         """Start it and keep it running, and return the line that it said when it was ready.
@@ -186,20 +232,21 @@ class _Member:
         except TimeoutError as error:
             raise AcpError(
                 f"{self.name} was not ready after {START_TIMEOUT:g} seconds",
-                hint=f"start it by hand to see why: {' '.join(self._command)}",
+                hint=f"start it by hand to see why: {' '.join(self.command)}",
             ) from error
 
     async def _keep(self) -> None:
-        delay = FIRST_DELAY
+        delay = self._delay
         while not self._is_stopping:
             try:
-                process = self._process = await spawn(self._command)
+                process = self._process = await spawn(self.command)
             except AcpError as error:
                 self._fail(error)
+                self._report(f"{self.name} cannot be started: {error.sentence}")
                 return
             watching = asyncio.ensure_future(self._read(process))
             while not await process.exited(60.0):
-                delay = FIRST_DELAY  # it has run for a while
+                delay = self._delay  # it has run for a while
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
             await process.close()
@@ -209,7 +256,10 @@ class _Member:
                 self._fail(AcpError(f"{self.name} did not start: {last[0].removeprefix('error: ')}", hint=_hint(last)))
                 return
             if not self._is_stopping:
-                self._report(f"{self.name} ended ({_end(process.status)}): it is started again")
+                if self._is_worker and process.status == 0:
+                    self._report(f"{self.name} was drained, and is away until the fleet is started again")
+                    return
+                self._report(f"{self.name} ended ({_end(process.status)}): it is started again in {delay:g} seconds")
                 await asyncio.sleep(delay)
                 delay = min(delay * 2, LONGEST_DELAY)
 
@@ -230,10 +280,10 @@ class _Member:
                 else:
                     await asyncio.sleep(LOOK_AGAIN)
         while (line := await process.receive()) is not None:
-            if not self._said.done() and isinstance(line, bytes):
+            if not self._said.done() and isinstance(line, bytes) and not _is_error(line):  # stderr has an error too
                 self._said.set_result(line.decode("utf-8", "replace"))
 
-    async def stop(self) -> None:
+    async def stop(self, hurry: asyncio.Event) -> None:
         """End it in order, and at once where that takes too long."""
         self._is_stopping = True
         process = self._process
@@ -241,13 +291,39 @@ class _Member:
             for _ in range(2):  # the second signal says that nothing is to be waited for
                 with suppress(ProcessLookupError):
                     os.kill(process.pid, signal.SIGTERM)
-                if await process.exited(STOP_TIMEOUT / 2):
+                if await _exited(process, hurry):
                     break
             process.skip_grace()
             await process.close()
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)
+
+
+async def _exited(process: ProcessTransport, hurry: asyncio.Event) -> bool:
+    """Wait until a process has ended, for half of the time that it has; less if there is a hurry."""
+    is_hurried = hurry.is_set()
+    exited = asyncio.ensure_future(process.exited(STOP_TIMEOUT / 2))
+    hurried = asyncio.ensure_future(hurry.wait())
+    try:
+        await asyncio.wait([exited] if is_hurried else [exited, hurried], return_when=asyncio.FIRST_COMPLETED)
+        return exited.done() and exited.result()
+    finally:
+        for task in (exited, hurried):
+            task.cancel()
+        await asyncio.gather(exited, hurried, return_exceptions=True)
+
+
+def _is_error(line: bytes) -> bool:
+    """Whether a line is what a command of ours prints as JSON when it fails."""
+    try:
+        return msgspec.json.decode(line, type=_Line).type == "error"
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+
+
+class _Line(msgspec.Struct):
+    type: str = ""
 
 
 def _end(status: int | None) -> str:
