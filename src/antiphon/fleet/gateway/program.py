@@ -177,7 +177,7 @@ async def _check_directory(data: GatewayData) -> None:
 async def _prune(
     data: GatewayData, rows: FleetRows, owner: FleetOwner, options: ServeOptions, now: float
 ) -> Sequence[str]:
-    """Delete the sessions that nobody has used for as long as they are kept, at all gateways; and old entries of the audit log here."""
+    """Delete the sessions that no client has used for as long as they are kept, at all gateways; and old entries of the audit log here."""
     retention = options.retention
     kept = msgspec.structs.replace(retention, session_days=NOT_PRUNED, total_bytes=NOT_PRUNED * 1024**3)
     await data.prune(kept, now=now)

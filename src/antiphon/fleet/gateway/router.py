@@ -18,16 +18,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from antiphon.errors import Code, ConnectionClosed, fresh
+from antiphon.errors import Code, ConnectionClosed, RequestError, fresh
 from antiphon.fleet.gateway.address import FleetRoutes, RouteAddress, SessionRequest
 from antiphon.fleet.gateway.link import RoutedLink
 from antiphon.gateway.access.messages import REQUESTS
 from antiphon.gateway.access.quotas import waits_too_much
-from antiphon.gateway.base import AccessRole, Principal
+from antiphon.gateway.base import AccessRole, GatewaySession, Principal
 from antiphon.gateway.clients.connection import MAX_OPEN, GatewayConnection
 from antiphon.gateway.methods.base import GatewayHub
+from antiphon.gateway.methods.control import share_row
 from antiphon.gateway.methods.extension import SESSION_METHODS, ExtensionMethods, GatewayMethods, introduction
-from antiphon.gateway.turns import LATER
+from antiphon.gateway.turns import LATER, for_role
 from antiphon.remote.sessions import ATTACH, DETACH
 from antiphon.rpc.envelope import Notification, Request, RequestId, Response, head_of_answer
 from antiphon.rpc.peer import CANCEL_REQUEST, FIRST_ID, id_key
@@ -58,6 +59,7 @@ LINGER: Final = 30.0
 
 _LINK_CLOSED: Final = ConnectionClosed("the session was closed, or the agent was not started", hint="open it again")
 _OPENED_AGAIN: Final = frozenset({"session/load", "session/resume", ATTACH})
+_SHARE: Final = "_antiphon/session/share"
 _ENDED: Final = frozenset({"session/close", "session/delete"})
 _LEFT: Final = _ENDED | {DETACH}
 _OF_SESSIONS: Final = _OPENED_AGAIN | _ENDED | {*SESSION_METHODS, *ExtensionMethods.NAMES}
@@ -113,7 +115,7 @@ class RoutedClient(GatewayConnection[RoutedRequest]):
         """The links of sessions that are being opened."""
         self._timers: dict[RoutedLink, asyncio.TimerHandle] = {}
         """When each link that is idle is closed."""
-        self._methods = GatewayMethods(self)
+        self._methods = _FleetMethods(self)
         self._ids: Iterator[int] = count(FIRST_ID)
         self._closed_sessions: dict[str, None] = {}
         """The sessions that it has closed. It has to load or resume one before it uses it again."""
@@ -123,6 +125,18 @@ class RoutedClient(GatewayConnection[RoutedRequest]):
     @property
     def hub(self) -> GatewayHub:
         return self._hub
+
+    async def row_of(self, session_id: str) -> GatewaySession:
+        """Return the row of a session that this client may see.
+
+        Raises:
+            RequestError: there is none.
+        """
+        row = await self._hub.routes.row(self._agent, session_id)
+        if row is None or not self.may(AccessRole.WATCH, row.key):
+            hint = "`session/list` has those that there are"
+            raise RequestError(Code.RESOURCE_NOT_FOUND, f"there is no session `{session_id}` here", hint=hint)
+        return row
 
     # Links.
 
@@ -397,6 +411,24 @@ class RoutedClient(GatewayConnection[RoutedRequest]):
             after = first  # no event of this stream has arrived yet
         if link.rewind(session_id, after):
             self.transport.rewind(session_id, last_id)
+
+
+class _FleetMethods(GatewayMethods[RoutedClient]):
+    """The requests that a gateway of a fleet answers itself: about the whole fleet, and for links to this gateway."""
+
+    def handle(self, request: Request) -> bool:
+        """Handle a request of a client. False: it is for a worker."""
+        if request.method != _SHARE:
+            return super().handle(request)
+        self._start(request, lambda: self._share(request))
+        return True
+
+    async def _share(self, request: Request) -> object:
+        row = await self._client.row_of(session_in(request.params) or "")
+        if not self._client.may(AccessRole.ADMIN):
+            data = for_role(AccessRole.ADMIN)
+            raise RequestError(Code.INVALID_REQUEST, "this token may not do that", data)
+        return await share_row(self._client, row, request.params)
 
 
 def _result_of(frame: bytes) -> bytes | None:

@@ -1,6 +1,6 @@
 """What a client does with a session besides its turns: its title, the prompts that wait, and links for others."""
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -13,10 +13,12 @@ from antiphon.text import one_line
 if TYPE_CHECKING:
     from msgspec import Raw
 
+    from antiphon.gateway.base import GatewaySession
     from antiphon.gateway.client import RemoteClient
+    from antiphon.gateway.clients.connection import GatewayConnection
     from antiphon.gateway.session import HubSession
 
-__all__ = ["cancel_prompt", "rename_session", "share_session"]
+__all__ = ["cancel_prompt", "rename_session", "share_row", "share_session"]
 
 TITLE: Final = 200
 """Characters of a title."""
@@ -62,6 +64,11 @@ class _ShareParams(msgspec.Struct):
 
 async def share_session(client: "RemoteClient", session: "HubSession", params: "Raw") -> object:
     """Return a link that shows a session to a person without a token."""
+    return await share_row(client, session.row, params)
+
+
+async def share_row(client: "GatewayConnection[Any]", row: "GatewaySession", params: "Raw") -> object:
+    """Return a link that shows the session of a row to a person without a token."""
     given = msgspec.json.decode(params, type=_ShareParams)
-    links = links_of(session.hub)
-    return await links.share(session.row, client.principal, role=given.role, lifetime=given.lifetime, name=given.name)
+    links = links_of(client.hub)
+    return await links.share(row, client.principal, role=given.role, lifetime=given.lifetime, name=given.name)
