@@ -16,7 +16,6 @@ import base64
 import logging
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -197,8 +196,37 @@ class NatsBroker:
         self._check_size(data)
         if condition is None:
             return await self._store(stream, subject, data, head, name, self._loop.time() + ANSWER_LIMIT)
-        async with self._turn(condition.subject) as deadline:
-            return await self._store(stream, subject, data, head, name, deadline)
+        return await self._store_in_turn(condition.subject, stream, subject, data, head, name)
+
+    async def _store_in_turn(
+        self, of: str, stream: StoredStream, subject: str, data: bytes, head: Mapping[str, str], name: str
+    ) -> int:
+        """Store a message when no other one with a condition on the subject `of` is under way."""
+        turn = self._turns.get(of)
+        if turn is None:
+            turn = self._turns[of] = _Turn()
+        turn.users += 1
+        deadline = self._loop.time() + ANSWER_LIMIT
+        try:
+            if turn.users == 1:
+                await turn.lock.acquire()  # it is free: a timer would cost a quarter of the append
+            else:
+                await self._wait_for(turn, of, deadline)
+            try:
+                return await self._store(stream, subject, data, head, name, deadline)
+            finally:
+                turn.lock.release()
+        finally:
+            turn.users -= 1
+            if not turn.users:
+                del self._turns[of]
+
+    async def _wait_for(self, turn: _Turn, subject: str, deadline: float) -> None:
+        try:
+            async with asyncio.timeout_at(deadline):
+                await turn.lock.acquire()
+        except TimeoutError:
+            raise BrokerAway(f"Messages before this one for {subject} are still under way.") from None
 
     async def _store(
         self, stream: StoredStream, subject: str, data: bytes, head: Mapping[str, str], name: str, deadline: float
@@ -268,27 +296,6 @@ class NatsBroker:
                 return
             after = message["seq"]
             yield after, read_headers(base64.b64decode(message.get("hdrs", ""))).fields
-
-    @asynccontextmanager
-    async def _turn(self, subject: str) -> AsyncIterator[float]:
-        """Wait until no other message with a condition on a subject is under way; give the time until which this one may be tried."""
-        turn = self._turns.setdefault(subject, _Turn())
-        turn.users += 1
-        deadline = self._loop.time() + ANSWER_LIMIT
-        try:
-            try:
-                async with asyncio.timeout_at(deadline):
-                    await turn.lock.acquire()
-            except TimeoutError:
-                raise BrokerAway(f"Messages before this one for {subject} are still under way.") from None
-            try:
-                yield deadline
-            finally:
-                turn.lock.release()
-        finally:
-            turn.users -= 1
-            if not turn.users:
-                del self._turns[subject]
 
     async def remove(self, pattern: str) -> None:
         """Remove all messages whose subject fits."""
