@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import nats
 import pytest
 
 from antiphon.fleet.broker import BrokerAway, Fence, StoredMessage, Unsure
@@ -226,6 +227,29 @@ async def test_a_message_is_not_sent_before_the_one_with_the_same_fence_has_its_
             results = await asyncio.gather(*appends, return_exceptions=True)
             assert [type(result) for result in results] == [Unsure, BrokerAway, BrokerAway]
             assert between.dropped.count(b"PUB") == 1
+
+
+async def test_what_a_leader_sends_late_does_not_come_behind_what_is_newer(tmp_path: Path) -> None:
+    """A leader that was frozen sends what it had stored when another one leads already."""
+    with nats_server(tmp_path) as server:
+        client = await nats.connect(server.url)
+        async with connected(server.url) as broker:
+            found: list[tuple[str, int]] = []
+            broker.follow("acp.s.*.ev", lambda message: found.append((message.subject, message.sequence)))
+            await broker.last("acp.s.x.ev")
+            for key, number in (("a", 5), ("b", 4), ("a", 3), ("a", 5), ("b", 6), ("a", 7), ("b", 6)):
+                subject = f"acp.s.{key}.ev"
+                headers = {
+                    "Nats-Subject": subject,
+                    "Nats-Sequence": str(number),
+                    "Nats-Time-Stamp": "2026-01-01T00:00:00Z",
+                }
+                await client.publish(f"acp.live.{key}.ev", b"", headers=headers)
+            await client.flush()
+            await until(lambda: len(found) == 4)
+            await broker.last("acp.s.x.ev")
+            assert found == [("acp.s.a.ev", 5), ("acp.s.b.ev", 4), ("acp.s.b.ev", 6), ("acp.s.a.ev", 7)]
+        await client.close()
 
 
 async def test_a_process_whose_event_loop_was_blocked_keeps_its_connection(

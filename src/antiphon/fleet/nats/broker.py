@@ -7,6 +7,7 @@ What the server does not do by itself, found by trying (nats-server 2.15.1):
 - A stream on one server checks the condition before it knows the name of a message: one that was stored, and is stored again under its
   name because no answer came, is refused. So the message is looked for before `Fenced` is raised.
 - A read of last messages gives at most 1024 of them, so more are read by their subjects.
+- A leader that was frozen sends late what it had stored, when others follow a new one: messages come twice, or out of their order.
 - A server that ends between storing a message and sending it to those that follow leaves them without it, and without a sign of that.
   So what must not be missed is read again now and then.
 """
@@ -58,6 +59,9 @@ READ_LIMIT_EACH: Final = ANSWER_LIMIT / READ_TRIES
 LASTS_AT_ONCE: Final = 1000
 """Subjects whose last messages are read at once; servers refuse more than 1024."""
 
+FOLLOWED_SUBJECTS: Final = 50_000
+"""Subjects whose last number one who follows remembers."""
+
 DOUBT_LIMIT: Final = 300.0
 """Seconds for which it is remembered that a message may be stored: as long as the broker remembers its name."""
 
@@ -97,6 +101,28 @@ class _Turn:
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.users = 0
+
+
+class _Followed:
+    """Messages of one who follows: each subject in the order of its numbers, and none twice."""
+
+    def __init__(self, link: ServerLink, take: Take) -> None:
+        self._link, self._take = link, take
+        self._since: float | None = None
+        self._numbers: dict[str, int] = {}
+
+    def take(self, message: WireMessage) -> None:
+        """Give a message on, unless a later one of its subject came before it."""
+        stored = _read_stored_message(message, read_headers(message.head).fields)
+        if self._link.since != self._since:
+            self._since = self._link.since
+            self._numbers.clear()
+        before = self._numbers.pop(stored.subject, 0)
+        self._numbers[stored.subject] = max(before, stored.sequence)
+        if len(self._numbers) > FOLLOWED_SUBJECTS:
+            del self._numbers[next(iter(self._numbers))]
+        if stored.sequence > before:
+            self._take(stored)
 
 
 _read_stored = msgspec.json.Decoder(_Stored).decode
@@ -422,11 +448,8 @@ class NatsBroker:
     def follow(self, pattern: str, take: Take) -> LinkSubscription:
         """Call `take` with messages whose subject fits, when they are stored from now on."""
         stream = stream_of(pattern)
-
-        def convert(message: WireMessage) -> None:
-            take(_read_stored_message(message, read_headers(message.head).fields))
-
-        return self._link.subscribe(stream.live + pattern[len(stream.prefix) :], convert)
+        followed = _Followed(self._link, take)
+        return self._link.subscribe(stream.live + pattern[len(stream.prefix) :], followed.take)
 
     def publish(self, subject: str, data: bytes, reply: str = "") -> None:
         """Send a message to all that subscribe to its subject now. Without a connection it is lost."""
