@@ -16,6 +16,7 @@ from antiphon.transports import process, tree
 from antiphon.transports.process import spawn
 from tests.transports.children import alive, gone
 from tests.transports.pairs import python
+from tests.waits import until
 
 TREE = """
 import os, subprocess, sys
@@ -41,6 +42,23 @@ async def test_closing_ends_the_whole_tree_and_processes_that_left_the_group(tmp
         assert all(map(alive, pids.values()))
     async with asyncio.timeout(1):  # they were killed: what is left is the kernel's work
         await gone(*pids.values())
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks at processes in /proc")
+async def test_a_whole_tree_is_stopped_and_goes_on_or_is_killed_where_it_stands(tmp_path: Path) -> None:
+    def states() -> list[str]:
+        return [tree._state_of(pid) for pid in (child.pid, *pids_in(tmp_path).values())]
+
+    async with python(TREE, str(tmp_path)) as child:
+        assert await child.receive() == b"up"
+        await child.freeze()
+        assert states() == ["T"] * 3
+        await child.thaw()
+        await until(lambda: "T" not in states())
+        await child.freeze()
+        await child.kill()
+        async with asyncio.timeout(1):
+            await gone(*pids_in(tmp_path).values())
 
 
 @pytest.mark.slow

@@ -76,6 +76,7 @@ class FleetOwner:
         found = ranked(map(self._with_placed, self._members.workers.values()), placement)
         chosen = found[0] if len({worker.host for worker in found}) == 1 else await self._first_with(found, placement)
         beat, count = self._placed.get(chosen.name, (0, 0))
+        self._placed = {name: found for name, found in self._placed.items() if name in self._members.workers}
         self._placed[chosen.name] = chosen.beat, count + 1 if beat == chosen.beat else 1
         return self._members.workers.get(chosen.name, chosen)
 

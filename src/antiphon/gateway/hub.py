@@ -298,6 +298,8 @@ class Hub:
             place = (session.agent.name, session.id, session.row.cwd)
             row = await self.rows.create(*place, directories, owner.name, hidden=hidden)
             lease = await self.journal.claim(row.key, by=self._name)
+            if self.moves is not None:
+                await self.moves.settle(session, row, lease)
             last = await self._copy(source.key, session.id, lease) if source is not None else 0
             if session.is_over:
                 raise RequestError(Code.REQUEST_CANCELLED, f"session `{session.id}` was closed while it was stored")
@@ -309,8 +311,6 @@ class Hub:
                 with suppress(AcpError):
                     await self.rows.delete(row.key)
             raise
-        if self.moves is not None:
-            session.settings.home = self.moves.place.home_of((row.cwd, *row.directories))
         # As they are now: the agent may have changed them while the row was stored.
         state, title = session.settings.stored(), session.row.title
         row = msgspec.structs.replace(row, state=state, title=title, agent_title=title)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
@@ -13,6 +14,7 @@ import msgspec
 
 from antiphon.config.directories import private_opener
 from antiphon.errors import AcpError, RequestError
+from antiphon.fleet.archive import read_archive
 from antiphon.fleet.broker import Broker
 from antiphon.fleet.carrier import CarrierListener
 from antiphon.fleet.connection import CarrierTransport
@@ -99,7 +101,7 @@ class FleetWorker:
             replaces=self._read_earlier(),
         )
         self.members = Members(broker, options.lease, options.interval)
-        self.journal = FleetJournal(broker, self.name, self.members.is_alive)
+        self.journal = FleetJournal(broker, self.name, self.members.is_alive, archive=partial(read_archive, broker))
         self.rows = FleetRows(broker, self.journal, data)
         limits = msgspec.structs.replace(options.limits, sessions=min(options.limits.sessions, options.slots))
         roots = hub_options.pop("roots", None) or GatewayRoots([*options.roots, *options.workspaces.values()])

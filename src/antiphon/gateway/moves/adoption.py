@@ -26,7 +26,7 @@ from antiphon.gateway.events import MOVED, EventHeader, notice, notification, st
 from antiphon.gateway.moves.interruption import find_interruption
 from antiphon.gateway.settings import HubSettings
 from antiphon.journal.base import Lease, StaleLease
-from antiphon.journal.owner import OwnedElsewhere, SessionHome
+from antiphon.journal.owner import OwnedElsewhere, SessionHome, worker_title
 from antiphon.store.errors import NoSuchSession
 from antiphon.store.locks import LiveElsewhere
 
@@ -96,10 +96,10 @@ class SessionMoves:
         before = HubSettings(row.state).home
         localized = self.place.localized(row)
         reason = why or "its worker ended"
-        found = await find_interruption(self._hub.journal, localized, reason, has_all=False)
+        came = before.worker not in ("", self.place.worker)
+        found = await find_interruption(self._hub.journal, localized, reason, has_all=not came)
         settings = HubSettings(found.row.state)
         settings.home = self.place.home_of((localized.cwd, *localized.directories))
-        came = before.worker not in ("", self.place.worker)
         if came and not row.is_unused:
             settings.is_moved = True
         events = found.events
@@ -114,18 +114,27 @@ class SessionMoves:
     def _moved(self, row: GatewaySession, before: SessionHome, why: str, *, was_running: bool) -> list[bytes]:
         """Return the events that say that a session moved: one for programs, one for people."""
         header = EventHeader(sender=before.worker, to=self.place.worker, interrupted=was_running)
-        place = f"worker `{self.place.worker}`"
+        place = f"worker `{worker_title(self.place.worker)}`"
         if before.host != self.place.host:
             place += f" on `{self.place.host}`"
         happened = (
-            "The turn that ran was interrupted and is not sent again: look at what it did, then send another prompt."
+            "Look at what the interrupted turn did before you send another message."
             if was_running
             else "No turn was running."
         )
         text = f"{why[:1].upper()}{why[1:]}. {happened}"
-        severity = "warning" if was_running else "info"
-        shown = notice(row.session_id, f"This session moved to {place}", text, severity)
+        shown = notice(row.session_id, f"This session moved to {place}", text, "info")  # the end of the turn is the warning
         return [stored_event(MOVED, header), shown]
+
+    async def settle(self, session: "HubSession", row: GatewaySession, lease: Lease) -> None:
+        """Store where a new session is, before a client knows of it: without that no other worker could take it.
+
+        Raises:
+            AcpError: it cannot be stored.
+        """
+        session.settings.home = self.place.home_of((row.cwd, *row.directories))
+        self._hub.rows.save(msgspec.structs.replace(row, state=session.settings.stored()))
+        await self._hub.journal.append(lease, ())  # behind the row
 
     # Sessions that go.
 
