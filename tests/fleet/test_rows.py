@@ -400,7 +400,7 @@ async def test_what_a_worker_appends_while_its_session_is_deleted_elsewhere_is_n
             await asyncio.sleep(0.001)
 
     writing = asyncio.create_task(write())
-    await asyncio.sleep(0.05)
+    await until(lambda: None in errors)
     await gateway.rows.delete(row.key)
     with suppress(StaleLease):  # or it ended between two appends
         await writing
@@ -408,6 +408,31 @@ async def test_what_a_worker_appends_while_its_session_is_deleted_elsewhere_is_n
     events, owner, last = await on_broker(gateway, row.key)
     assert events is None and owner is None and last is not None and RowRecord.of(last).deleted
     assert None in errors and all(error is None or isinstance(error, StaleLease | NoSuchSession) for error in errors)
+
+
+async def test_a_session_that_is_claimed_while_it_is_deleted_is_deleted_all_the_same(
+    fleet: CopyFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, gateway = await fleet.start("w1"), await fleet.start("g1")
+    row, lease = await worker.begin("a1")
+    await worker.journal.release(lease)
+    last, claims = gateway.broker.last, 0
+
+    async def claimed_before(subject: str) -> StoredMessage | None:
+        nonlocal claims
+        found = await last(subject)
+        if claims < 3:  # behind the look at the row, before it is stored that the session is deleted
+            claims += 1
+            await worker.journal.claim(row.key)
+            worker.rows.save(replace(row, title="alive"))
+        return found
+
+    monkeypatch.setattr(gateway.broker, "last", claimed_before)
+    await gateway.rows.delete(row.key)
+    await until(lambda: (row.key, None) in worker.changed)
+    events, owner, left = await on_broker(gateway, row.key)
+    assert claims == 3 and events is None and owner is None and left is not None and RowRecord.of(left).deleted
+    assert not worker.journal.claimed and await worker.archived() == {}
 
 
 async def test_the_rest_of_a_deleted_session_is_removed_when_the_broker_is_there_again(
