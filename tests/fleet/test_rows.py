@@ -423,6 +423,7 @@ async def test_a_session_that_is_claimed_while_it_is_deleted_is_deleted_all_the_
         found = await last(subject)
         if claims < 3:  # behind the look at the row, before it is stored that the session is deleted
             claims += 1
+            await until(lambda: not worker.journal.claimed)
             await worker.journal.claim(row.key)
             worker.rows.save(replace(row, title="alive"))
         return found
