@@ -91,7 +91,7 @@ def rights_of(role: FleetRole, name: str) -> Rights:
     if role == "gateway":
         return Rights(
             (*reads, *_changes(SESSIONS), *_changes(ACCESS), *access, f"{SESSIONS.prefix}*.row", f"{SESSIONS.prefix}*.own",
-             f"$JS.API.STREAM.PURGE.{SESSIONS.name}", *asks, "acp.open.>", "acp.c.up.>", "acp.all"),
+             f"$JS.API.STREAM.PURGE.{SESSIONS.name}", *asks, "acp.open.>", "acp.c.up.>", "acp.all", "acp.archive"),
             (live, f"{ACCESS.live}>", "acp.beat.>", "acp.state.>", "acp.c.down.*", "acp.audit", "acp.archive"),
         )  # fmt: skip
     return Rights((*reads, *_changes(SESSIONS), *_changes(ACCESS), *asks), (live, "acp.beat.>"))
