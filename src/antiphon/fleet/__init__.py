@@ -17,6 +17,7 @@ Files in reading order:
     control.py           requests to a worker, and what is sent to all of them
     owner.py             the owners of sessions: found, chosen and connected to
     worker/              the worker: a hub whose clients come over the broker, and what keeps it a member of the fleet
+    access/              who is let in at any gateway: tokens that all of them share, and what workers add to the audit log
     gateway/             the gateway: clients on a network, each session of theirs linked to its worker
     archive.py           finished turns in the file of each gateway, for when the broker has forgotten them
     credentials.py       keys for the processes of a fleet, and what each role may do at the broker

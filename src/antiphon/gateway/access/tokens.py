@@ -16,7 +16,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -42,6 +42,7 @@ BROWSERS: Final = 32
 LAUNCH_CODES: Final = 32
 """Launch codes of one token that wait at a time; the oldest goes."""
 
+T = TypeVar("T")
 Kind: TypeAlias = Literal["token", "share", "browser"]
 
 _DEVICE: Final = re.compile(r"[A-Za-z][A-Za-z ]{0,29}")
@@ -337,7 +338,7 @@ class TokenStore(AccessTokens):
         return use_up(self._codes, digest)
 
 
-def too_many_codes(waiting: Sequence[bytes]) -> Sequence[bytes]:
+def too_many_codes(waiting: Sequence[T]) -> Sequence[T]:
     """Return the launch codes, the oldest first, that go before another one of the same token is made."""
     return waiting[: max(0, len(waiting) - LAUNCH_CODES + 1)]
 
